@@ -223,12 +223,22 @@ def test_releases_and_plans_of_earlier_versions_have_one_threshold_and_no_bucket
     assert (one.values == other.values).all()
 
 
-@pytest.mark.parametrize("kept", [[0] * (GROUPS - 1), [99] * GROUPS, [-1] * GROUPS, [2**70] * GROUPS, ["1"] * GROUPS, 3, None])
-def test_what_no_release_has_kept_is_refused_when_it_is_read(kept: object) -> None:
+DAMAGED = {
+    "kept": [[0] * (GROUPS - 1), [99] * GROUPS, [-1] * GROUPS, [2**70] * GROUPS, ["1"] * GROUPS, [1.5] * GROUPS, 3, None],
+    "missing": [[1.0] * (GROUPS - 1), [-1.0] * GROUPS, ["1"] * GROUPS, [None] * GROUPS, [10**400] * GROUPS, [[1.0] * GROUPS], 3, None],
+    "threshold": [5, 0, -7, "800", 1.5, 10**30, None],
+    "estimated_loss": [-1.0, "1", 10**400, None],
+    "measure": ["others", 3],
+    "attribute": ["sex", "place", "others"],
+}
+
+
+@pytest.mark.parametrize(("name", "found"), [(name, one) for name, some in DAMAGED.items() for one in some])
+def test_what_no_release_has_found_is_refused_when_it_is_read(name: str, found: object) -> None:
     plan = found_for(ln.PureDP(1)).plan
     value = written(run(plan, table_of(*people(200)), 5))
     outcome_from_json(plan.to_json(), json.dumps(value))
-    value["outcome"] = {**value["outcome"], "kept": kept}
+    value["outcome"] = {**value["outcome"], name: found}
     with pytest.raises(InputError, match="This is not an observation, or a damaged one"):
         outcome_from_json(plan.to_json(), json.dumps(value))
 

@@ -6,7 +6,7 @@ from leastnoise._estimate._cdf import Cdf, Quantile, cdf, few_draws, simulated_n
 from leastnoise._estimate._expansion import Expanded, Independent
 from leastnoise._estimate._hidden import Hidden, choice_hides
 from leastnoise._estimate._isotonic import isotonic
-from leastnoise._estimate._join import join
+from leastnoise._estimate._join import join, joined
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._left_out import LeftOut
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, locally_non_negative
@@ -59,6 +59,7 @@ __all__ = [
     "from_residual_parts",
     "isotonic",
     "join",
+    "joined",
     "locally_non_negative",
     "means",
     "measured_by_group",

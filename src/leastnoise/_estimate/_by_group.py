@@ -5,6 +5,7 @@ Every sum of a group and a bucket was measured by itself, so what a group leaves
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from sys import float_info
 
 import numpy as np
 
@@ -45,15 +46,18 @@ class ByGroup:
             missing: what each group may be short of, in units, in that order.
 
         Raises:
-            ValueError: another number of groups, or more buckets than there are.
+            ValueError, TypeError: another number of groups, more buckets than there are, or losses that are none.
         """
         sums, noise = measured_by_group(observation, attribute)
-        if not all(0 <= one <= len(noise) for one in kept):
+        many = np.array(kept)
+        if many.dtype.kind != "i" or many.ndim != 1 or not ((many >= 0) & (many <= len(noise))).all():
             raise ValueError(len(noise))
+        if not all(0 <= one <= float_info.max for one in missing):
+            raise ValueError(missing)
         names = tuple(factor.attributes[0] for factor in observation.measurements.blocks[-1].factors if factor.attributes != (attribute,))
         shape = sums.shape[:-1]
         lost = np.array(missing, dtype=np.float64).reshape(shape)
-        return ByGroup(names, sums, noise, np.array(kept, dtype=np.int64).reshape(shape), lost)
+        return ByGroup(names, sums, noise, many.reshape(shape), lost)
 
     def estimate(self, product: Product) -> Answer:
         """The noise is exact given what is kept; the rest of the error is what may be missing, which is never added to anything.

@@ -8,7 +8,7 @@ import numpy as np
 from leastnoise._accounting import Privacy
 from leastnoise._check import InputError
 from leastnoise._linop import narrow
-from leastnoise._measurements import Observation
+from leastnoise._measurements import Measurements, Observation
 
 
 def join(observations: Sequence[Observation], privacy: Privacy) -> Observation:
@@ -40,16 +40,30 @@ def join(observations: Sequence[Observation], privacy: Privacy) -> Observation:
             raise InputError("Joined observations must be of one release: one domain, one kind of noise and one receipt.")
         if not other.measurements.privacy.same_unit(privacy):
             raise InputError("Joined observations must protect the unit that they are said to protect together.")
-    grid = max(observation.measurements.grid for observation in observations)  # grids are powers of two
-    measurements = replace(
-        first.measurements,
-        privacy=privacy,
-        blocks=tuple(block for observation in observations for block in observation.measurements.blocks),
-        grid=grid,
-    )
+    measurements = joined([observation.measurements for observation in observations], privacy)
     values = tuple(
-        narrow(value.astype(np.int64) * (grid // observation.measurements.grid))
+        narrow(value.astype(np.int64) * (measurements.grid // observation.measurements.grid))
         for observation in observations
         for value in observation.values
     )
     return Observation(measurements, values, first.receipt, private=first.private)
+
+
+def joined(steps: Sequence[Measurements], privacy: Privacy) -> Measurements:
+    """What `join` says was measured; for steps that are known, it tells before anything is paid whether they can be joined.
+
+    Args:
+        steps: at least one, over one domain and with one kind of noise.
+        privacy: what all of them together satisfy.
+
+    Raises:
+        InputError: public bounds are too large for the finest grid of all steps, though not for the own grid of each.
+
+    >>> privacy, blocks = Privacy(PureDP(1)), (Block((), 2),)
+    >>> plan = Measurements(domain=Domain(sex=["F", "M"]), privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    >>> both = joined([plan, replace(plan, grid=4)], Privacy(PureDP(2)))
+    >>> both.grid, len(both.blocks)
+    (4, 2)
+    """
+    grid = max(step.grid for step in steps)  # grids are powers of two
+    return replace(steps[0], privacy=privacy, blocks=tuple(block for step in steps for block in step.blocks), grid=grid)

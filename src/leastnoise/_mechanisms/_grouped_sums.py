@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,13 @@ from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._estimate import ByGroup, Estimator, Finding, Outcome, Said, join, measured_by_group
-from leastnoise._fitting import fit
 from leastnoise._kernel import Series
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Limits, Measurements, Observation
 from leastnoise._mechanisms._findings import Looked, read_finding
 from leastnoise._mechanisms._protocol import Explanation, Run
 from leastnoise._mechanisms._search import Search
-from leastnoise._mechanisms._sums import STEPS, TAIL_SHARE, Setting, explained, numbers_summed, same_plan, setting, tail_counts
+from leastnoise._mechanisms._sums import STEPS, Setting, after_the_tail, explained, numbers_summed, same_plan, setting, tail_counts
 from leastnoise._plan import Plan
 from leastnoise._planner import SURE, GroupBuckets, ThresholdChoice, candidate_cells, choose_group_threshold
 from leastnoise._workload import Workload, identity
@@ -66,7 +66,15 @@ class Grouped(Looked):
         return [("grouped", {"name": self.measure, "cut": Fraction(self.threshold * unit), "lost": lost})]
 
     def estimator(self, observation: Observation) -> Estimator:
-        """The sums of what each group keeps."""
+        """The sums of what each group keeps.
+
+        Raises:
+            ValueError: it is of other measurements.
+        """
+        block = observation.measurements.blocks[-1]
+        limited = None if block.limits is None else (block.limits.attribute, int(block.limits.values.max()))
+        if (block.measure, limited) != (self.measure, (self.attribute, self.threshold)) or not 0 <= self.estimated_loss <= float_info.max:
+            raise ValueError(self.threshold)
         return ByGroup.of(observation, self.attribute, self.kept, self.missing)
 
 
@@ -114,7 +122,7 @@ def under(found: Setting, threshold: int) -> Under:
     """The sums of buckets under a threshold, with the second part of the budget.
 
     Raises:
-        InputError: their noise cannot be drawn exactly.
+        InputError: their noise cannot be drawn exactly, or public bounds are too large.
     """
     domain, (product, *_) = found.plan.domain, found.plan.workload
     buckets = GroupBuckets.of(found.attribute, found.edges, threshold)
@@ -123,7 +131,7 @@ def under(found: Setting, threshold: int) -> Under:
     block = Block(
         tuple(along[name] for name in domain.names if name in along), Fraction(1), found.measure, Limits(buckets.limits, found.attribute)
     )
-    made = fit(domain, found.plan.privacy.share(1 - TAIL_SHARE), found.noise, [(block, 1.0)])
+    made = after_the_tail(found, [(block, 1.0)])
     return Under(buckets, made, np.sqrt(block_variance(made, made.blocks[0])) / along[found.attribute].weights)
 
 

@@ -10,12 +10,14 @@ from leastnoise._accounting import Budget, Noise, Privacy, parameters
 from leastnoise._check import InputError
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Bins, Decimals, Edges, Integers
+from leastnoise._estimate import joined
 from leastnoise._fitting import fit
 from leastnoise._linop import Ranges
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Measurements
 from leastnoise._mechanisms._choose import noises
 from leastnoise._mechanisms._protocol import Explanation
 from leastnoise._plan import Plan
+from leastnoise._planner import candidate_cells
 from leastnoise._workload import Workload
 
 TAIL_SHARE = Fraction(1, 10)
@@ -112,8 +114,9 @@ def _cells_of(workload: Workload, name: str, strategy: str) -> tuple[str, IntArr
         raise InputError(f"{strategy} needs the attribute {measure.column} and the measure {name} to read the column in the same way.")
     whole_numbers = [Fraction(one) for one in kind.regular_labels] if isinstance(kind, Integers) else []
     ends = kind.edges[1:] if isinstance(kind, (Bins, Edges)) else kind.values if isinstance(kind, Decimals) else whole_numbers
+    least = max(1, measure.low_units)  # smaller values are raised to the lower bound
     whole = [
-        max(1, min(measure.high_units, -(-end.numerator * measure.unit.denominator // (end.denominator * measure.unit.numerator))))
+        max(least, min(measure.high_units, -(-end.numerator * measure.unit.denominator // (end.denominator * measure.unit.numerator))))
         for end in ends
     ]
     if kind.outside == "clip":
@@ -129,6 +132,22 @@ def tail_counts(setting: Setting, places: IntArray) -> Measurements | None:
     factor = Factor((setting.attribute,), Ranges(len(setting.edges), places[:-1] + 1, places[1:].copy()))
     plan = setting.plan
     return fit(plan.domain, plan.privacy.share(TAIL_SHARE), setting.noise, [(Block((factor,), Fraction(1)), 1.0)])
+
+
+def after_the_tail(setting: Setting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
+    """Measurements of the second step, with what the tail leaves of the budget.
+
+    Args:
+        setting: the release.
+        blocks: what is measured, with weights as `fit` has them.
+
+    Raises:
+        InputError: their noise cannot be drawn exactly, or public bounds are too large to keep them beside the counts of the tail.
+    """
+    made = fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, blocks)
+    tail = tail_counts(setting, candidate_cells(setting.edges))
+    joined([made] if tail is None else [tail, made], setting.plan.privacy)  # refused now, and not when both have been paid for
+    return made
 
 
 def same_plan(found: Setting, plan: Plan) -> Setting:

@@ -5,7 +5,7 @@ noise that the strategy for every candidate would have, the threshold of least p
 measures the sums, every value cut at the limit of its cell, by a hierarchy made for these limits (docs/decisions/0012).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,7 +20,6 @@ from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Domain
 from leastnoise._estimate import Estimator, Finding, Outcome, Said, Truncated, join
-from leastnoise._fitting import fit
 from leastnoise._kernel import Series
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Limits, Measurements, Observation
@@ -29,7 +28,7 @@ from leastnoise._mechanisms._findings import Looked, read_finding
 from leastnoise._mechanisms._grouped_sums import GroupedSums, goes_by_group
 from leastnoise._mechanisms._protocol import Explanation, Run
 from leastnoise._mechanisms._search import Progress, Search
-from leastnoise._mechanisms._sums import STEPS, TAIL_SHARE, Setting, explained, numbers_summed, same_plan, setting, tail_counts
+from leastnoise._mechanisms._sums import STEPS, Setting, after_the_tail, explained, numbers_summed, same_plan, setting, tail_counts
 from leastnoise._plan import Plan
 from leastnoise._planner import (
     SURE,
@@ -157,12 +156,12 @@ def chooser(setting: Setting) -> Chooser:
     """
     places, edges = candidate_cells(setting.edges), setting.edges
     try:
-        _fitted(setting, [(_every_cell(setting, edges), 1.0)])
+        after_the_tail(setting, [(_every_cell(setting, edges), 1.0)])
     except InputError:  # too many cells, of which there may be a strategy all the same
         sums(setting, int(edges[-1]))
     gram, lost = asked_along(setting.plan.workload, setting.attribute)
     cells = Block((Factor((setting.attribute,), Identity(len(setting.edges))),), Fraction(1))
-    noise, tail = _fitted(setting, [(cells, 1.0)]), tail_counts(setting, places)
+    noise, tail = after_the_tail(setting, [(cells, 1.0)]), tail_counts(setting, places)
     unit = block_variance(noise, noise.blocks[0]) ** 0.5
     sure = SURE * block_variance(tail, tail.blocks[0]) ** 0.5 if tail is not None else 0.0
     quick = noise_along(setting.plan.workload, setting.attribute, setting.noise.norm)
@@ -189,12 +188,8 @@ def sums(setting: Setting, threshold: int) -> Measurements:
     for asked in (workload, even):
         with suppress(InputError):
             strategy = limited_strategy(asked, setting.attribute, limits, setting.noise.norm)
-            return _fitted(setting, strategy.blocks)
-    return _fitted(setting, [(_every_cell(setting, limits), 1.0)])
-
-
-def _fitted(setting: Setting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
-    return fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, blocks)
+            return after_the_tail(setting, strategy.blocks)
+    return after_the_tail(setting, [(_every_cell(setting, limits), 1.0)])
 
 
 def _every_cell(setting: Setting, limits: IntArray) -> Block:
