@@ -21,6 +21,7 @@ _STEPS = {
     "independent": "measure the plan that does not look at the data",
     "tail": "count the records in the tail, and choose the threshold of least predicted error",
     "sums": "measure the sums of values cut at the threshold, with a strategy made for it",
+    "groups": "measure buckets of the number under the threshold, by group; each group adds up those that are likely worth their noise",
     "number": "measure sums along the number; buckets of it, each up to 1.6 times as high as the last, that hold nothing are left out",
 }
 _WAYS = {

@@ -26,12 +26,13 @@ from leastnoise._measurements import Block, Factor, Limits, Measurements, Observ
 from leastnoise._mechanisms._findings import Looked, read_finding
 from leastnoise._mechanisms._protocol import Explanation, Run
 from leastnoise._mechanisms._search import Search
-from leastnoise._mechanisms._sums import STEPS, Setting, after_the_tail, explained, numbers_summed, same_plan, setting, tail_counts
+from leastnoise._mechanisms._sums import TAIL_SHARE, Setting, after_the_tail, explained, numbers_summed, same_plan, setting, tail_counts
 from leastnoise._plan import Plan
 from leastnoise._planner import SURE, GroupBuckets, ThresholdChoice, candidate_cells, choose_group_threshold
 from leastnoise._workload import Workload, identity
 
 STRATEGY = "grouped_sums"
+_STEPS = (("tail", TAIL_SHARE), ("groups", 1 - TAIL_SHARE))
 _MOST_GROUPS = 2**14
 
 
@@ -94,7 +95,7 @@ def goes_by_group(workload: Workload) -> bool:
 
 
 def _setting(workload: Workload, privacy: Privacy) -> Setting:
-    found = setting(workload, privacy, STEPS, STRATEGY)
+    found = setting(workload, privacy, _STEPS, STRATEGY)
     if not goes_by_group(workload):
         raise InputError(
             f"{STRATEGY} answers the sums of the cells of one table of other attributes than {found.attribute}, of at most {_MOST_GROUPS} "

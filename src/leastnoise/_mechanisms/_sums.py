@@ -21,8 +21,7 @@ from leastnoise._planner import candidate_cells
 from leastnoise._workload import Workload
 
 TAIL_SHARE = Fraction(1, 10)
-STEPS = (("tail", TAIL_SHARE), ("sums", 1 - TAIL_SHARE))
-"""Of sums with a threshold."""
+"""The part of the budget that chooses a threshold."""
 
 
 @dataclass(frozen=True, slots=True)

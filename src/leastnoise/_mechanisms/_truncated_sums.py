@@ -28,7 +28,7 @@ from leastnoise._mechanisms._findings import Looked, read_finding
 from leastnoise._mechanisms._grouped_sums import GroupedSums, goes_by_group
 from leastnoise._mechanisms._protocol import Explanation, Run
 from leastnoise._mechanisms._search import Progress, Search
-from leastnoise._mechanisms._sums import STEPS, Setting, after_the_tail, explained, numbers_summed, same_plan, setting, tail_counts
+from leastnoise._mechanisms._sums import TAIL_SHARE, Setting, after_the_tail, explained, numbers_summed, same_plan, setting, tail_counts
 from leastnoise._plan import Plan
 from leastnoise._planner import (
     SURE,
@@ -43,6 +43,7 @@ from leastnoise._planner import (
 from leastnoise._workload import Workload
 
 STRATEGY = "truncated_sums"
+_STEPS = (("tail", TAIL_SHARE), ("sums", 1 - TAIL_SHARE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,7 @@ def plan_truncated_sums(workload: Workload, privacy: Privacy, strategy: str = ST
     """
     if strategy != STRATEGY:
         raise refuse("strategy", strategy, f"'{STRATEGY}'")
-    found = setting(workload, privacy, STEPS, STRATEGY)
+    found = setting(workload, privacy, _STEPS, STRATEGY)
     asked_along(workload, found.attribute)  # what it refuses is refused when it is planned
     if progress is not None:
         progress(STRATEGY)
@@ -111,7 +112,7 @@ def setting_of(plan: Plan) -> Setting:
     Raises:
         InputError: it is not what this version would plan for its workload.
     """
-    return same_plan(setting(plan.workload, plan.privacy, STEPS, STRATEGY), plan)
+    return same_plan(setting(plan.workload, plan.privacy, _STEPS, STRATEGY), plan)
 
 
 Chooser = Callable[[np.ndarray], ThresholdChoice]
