@@ -90,8 +90,8 @@ def mean_error(measured: Measurements, measure: str, counts: float, sums: float)
     Returns:
         In units of the measure; over the size of the group it is the error of the mean by the delta method.
 
-    >>> domain = ln.Domain(measures={"pay": ln.Measure("pay", 0, 4)})
-    >>> apart = ln.plan(ln.mean_queries(domain, "pay"), ln.PureDP(1), strategy="workload").measured()
+    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 4)})
+    >>> apart = ln.plan(ln.queries(domain, sum="pay"), ln.PureDP(1)).measured()
     >>> round(mean_error(apart, "pay", 1.0, 3.0), 3)
     5.0
     """
@@ -104,8 +104,9 @@ def mean_error(measured: Measurements, measure: str, counts: float, sums: float)
 def farthest(measured: Measurements, measure: str) -> float:
     """How far a mean can be from the middle of the bounds, where sums are centred, else from 0; in units of the measure.
 
-    >>> domain = ln.Domain(measures={"pay": ln.Measure("pay", 0, 4)})
-    >>> [farthest(ln.plan(ln.mean_queries(domain, "pay"), ln.PureDP(1), strategy=name).measured(), "pay") for name in ("workload", "auto")]
+    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 4)})
+    >>> asked = (ln.queries(domain, sum="pay"), ln.mean_queries(domain, "pay"))
+    >>> [farthest(ln.plan(one, ln.PureDP(1)).measured(), "pay") for one in asked]
     [4.0, 2.0]
     """
     bounds, apart = measured.domain.measure(measure), _middle(measured, measure)
