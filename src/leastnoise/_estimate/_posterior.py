@@ -11,6 +11,7 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._intervals import answers_of, chunks, edges_of, operator_of
 from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, shrink
+from leastnoise._estimate._slopes import shrink_to_slopes
 from leastnoise._linop import Coarse, Tree, dense
 from leastnoise._measurements import Block, Observation
 from leastnoise._workload import Product
@@ -42,13 +43,16 @@ def level_values(observation: Observation, block: Block, values: IntArray) -> tu
     return shape, levels, tail
 
 
-def shrunk_levels(observation: Observation, block: Block, values: IntArray) -> tuple[Halving, FloatArray, float, Shrunk]:
+def shrunk_levels(
+    observation: Observation, block: Block, values: IntArray, *, sloped: bool = False
+) -> tuple[Halving, FloatArray, float, Shrunk]:
     """The total of measured levels, its variance, and the posterior of the differences.
 
     Args:
         observation: that has the block.
         block: of a tree along one attribute.
         values: of its rows.
+        sloped: whether differences may have the slope beside them for a mean.
 
     >>> block = Block((Factor(("age",), Tree(4, (2, 1))),), 2)
     >>> domain, privacy = Domain(age=Integers(1, 4)), Privacy(PureDP(1))
@@ -59,9 +63,10 @@ def shrunk_levels(observation: Observation, block: Block, values: IntArray) -> t
     (True, True, [(1, 2), (1, 1)])
     """
     levels, measured, tail = level_values(observation, block, values)
-    total, parts = levels.halving.differences(levels.estimate(measured))
+    halving, cells = levels.halving, levels.estimate(measured)
+    total, parts = halving.differences(cells)
     variance, noise = levels.noise()
-    return levels.halving, total, variance, shrink(parts, noise, tail)
+    return halving, total, variance, shrink_to_slopes(halving, cells, noise, tail) if sloped else shrink(parts, noise, tail)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +90,15 @@ class Posterior:
     second: "_Second | None" = None
 
     @staticmethod
-    def of(observation: Observation) -> "Posterior":
-        """From the observation of one or two steps."""
+    def of(observation: Observation, *, sloped: bool = False) -> "Posterior":
+        """From the observation of one or two steps.
+
+        Args:
+            observation: levels of blocks, then buckets if there was a second step.
+            sloped: whether differences may have the slope beside them for a mean.
+        """
         blocks, values = observation.measurements.blocks, observation.values
-        halving, total, variance, found = shrunk_levels(observation, blocks[0], values[0])
+        halving, total, variance, found = shrunk_levels(observation, blocks[0], values[0], sloped=sloped)
         first = Posterior(
             halving,
             np.concatenate([total[0], *(one[0] for one in found.means)]),

@@ -20,9 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
-
-ROUNDS = 10
-STATES = 18
+from leastnoise._estimate._hidden_tree import ROUNDS, STATES, ladder, log_likelihood, posterior_states, relative, transitions
 
 
 @dataclass(frozen=True)
@@ -314,34 +312,15 @@ def shrink(
     """
     if not parts:
         return Shrunk(means=[], variances=[], noise=[], errors=[])
-    trials, count = len(parts[0]), states + 1
     known = [one > 0 for one in noise]
     spread = [np.sqrt(np.where(one > 0, one, 1.0)) for one in noise]
-    least = min((float(sd[seen].min()) for sd, seen in zip(spread, known, strict=True) if seen.any()), default=1.0)
-    variance = np.concatenate([[0.0], (least / 4 * 2.0 ** np.arange(states)) ** 2])
+    variance = ladder(spread, known, states)
     likelihood, gain = [], []
     for part, sd, seen in zip(parts, spread, known, strict=True):
         own = (sd**2)[:, None] + variance
-        likelihood.append(np.where(seen[:, None], _likelihood(np.abs(part)[..., None], own, tail), 1.0))
+        likelihood.append(np.where(seen[:, None], relative(log_likelihood(np.abs(part)[..., None], own, tail)), 1.0))
         gain.append(np.where(seen[:, None], variance / own, 0.0))
-    prior = _prior(states)
-    matrix = np.repeat(prior[None], trials, axis=0)
-    posterior: list[FloatArray] = []
-    for _ in range(rounds):
-        upward: list[FloatArray] = []
-        message: list[FloatArray] = []
-        for place, one in enumerate(likelihood):
-            inside = one if place == 0 else one * message[-1].reshape(trials, -1, 2, count).prod(axis=2)
-            upward.append(inside / inside.max(axis=-1, keepdims=True))
-            message.append(upward[-1] @ matrix.transpose(0, 2, 1))
-        posterior, counts = [upward[-1] / upward[-1].sum(axis=-1, keepdims=True)], np.zeros_like(matrix)
-        for place in range(len(parts) - 2, -1, -1):
-            parent = np.repeat(posterior[0], 2, axis=1) / np.maximum(message[place], 1e-200)
-            posterior.insert(0, (parent @ matrix) * upward[place])
-            parent[:, ~known[place]] = 0.0  # padding teaches nothing
-            counts += matrix * (parent.transpose(0, 2, 1) @ upward[place])
-        matrix = counts + 20 * prior
-        matrix /= matrix.sum(axis=-1, keepdims=True)
+    posterior = posterior_states(likelihood, known, transitions(states), rounds)
     means, variances, parts_noise = [], [], []
     for part, state, factor, sd, seen in zip(parts, posterior, gain, spread, known, strict=True):
         mean_gain = (state * factor).sum(axis=-1)
@@ -380,24 +359,6 @@ def checked_errors(part: FloatArray, noise: FloatArray, mean: FloatArray, varian
     unknown = (away - np.where(known, noise - variance, 0.0)).sum(axis=1) / count + math.sqrt(2 / count) * noise.sum() / count
     most = np.maximum(variance, noise + away)
     return np.asarray(np.where(known, np.minimum(variance + np.maximum(unknown, 0.0)[:, None], most), 0.0))
-
-
-def _likelihood(size: FloatArray, own: FloatArray, tail: float | None) -> FloatArray:
-    """Of a difference of this size in every state, relative to the likeliest."""
-    log = -(size**2) / (2 * own)
-    if tail is not None:
-        log = np.where(size < own / tail, log, own / (2 * tail**2) - size / tail)
-    log = log - np.log(own) / 2
-    return np.asarray(np.exp(log - log.max(axis=-1, keepdims=True)))
-
-
-def _prior(states: int) -> FloatArray:
-    """Transitions that favour staying near, and an empty block's halves being empty."""
-    rung = np.arange(states + 1)
-    prior = 0.6 ** np.abs(rung[:, None] - rung)
-    prior[0], prior[:, 0] = 0.15 * 0.8 ** (rung - 1.0), 0.15
-    prior[0, 0] = 1.0
-    return np.asarray(prior / prior.sum(axis=1, keepdims=True))
 
 
 def cheapest_blocks(squares: Sequence[FloatArray], costs: Sequence[FloatArray], noise: float, halving: Halving) -> IntArray:

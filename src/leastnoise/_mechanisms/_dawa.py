@@ -1,6 +1,6 @@
 """DAWA and its relatives: answers to queries on one attribute that make use of structure in the data, and pay for every look at it.
 
-The default is decisions 0010, 0044 and 0054: a private test, then one of three ways to measure. Everything that decides between them was
+The default is decisions 0010, 0044, 0054 and 0057: a private test, then one of three ways to measure. Everything that decides between them was
 paid for, or is public. What is done with which share of the budget stands in the plan's details before anything is paid; the budget
 itself is checked once more by the series that carries it out.
 """
@@ -76,8 +76,19 @@ class Smooth(Looked):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sloped(Looked):
+    """Some structure: levels of blocks, shrunk towards slopes where the data have them, and towards nothing elsewhere."""
+
+    regime = "sloped"
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """The posterior."""
+        return Posterior.of(observation, sloped=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Levels(Looked):
-    """Some structure: levels of blocks, shrunk."""
+    """Some structure, in releases before decision 0057: levels of blocks, shrunk towards nothing."""
 
     regime = "shrunk"
 
@@ -307,7 +318,7 @@ def regime_of(per_cell: float, blur: float) -> str:
 
 def _shrunk(setting: Setting, series: Series, budget: Budget) -> Measured:
     """Levels of blocks alone."""
-    return [series.measure(levels(setting, budget))], Levels()
+    return [series.measure(levels(setting, budget))], Sloped()
 
 
 def _independent(setting: Setting, series: Series, budget: Budget) -> Measured:
@@ -424,5 +435,5 @@ class Dawa:
         return explained(plan)
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """One of five ways to measure and estimate."""
-        return read_finding((Unused, Smooth, Levels, Adaptive, Buckets), facts)
+        """One of six ways to measure and estimate."""
+        return read_finding((Unused, Smooth, Sloped, Levels, Adaptive, Buckets), facts)
