@@ -85,9 +85,10 @@ def shrunk_rmse(x: Wholes, epsilon: float, asked: str, trials: int, seed: int = 
         blocks = x.reshape(-1, width).sum(axis=1)
         values.append(blocks + random.laplace(0, scale, (trials, len(blocks))))
     levels = Levels(halving, widths, tuple(2 * scales**2))
-    total, parts = halving.differences(levels.estimate(values))
+    plain = levels.estimate(values)
+    total, parts = halving.differences(plain)
     of_total, noise = levels.noise()
-    cells = halving.together(total, shrink(parts, noise, float(scales[0])).means)
+    cells = halving.together(total, shrink_to_slopes(halving, plain, noise, float(scales[0])).means)
     errors = halving.differences(cells - x)[1]
     truth = halving.differences(x[None].astype(float))[1]
     found = of_total * of_one

@@ -1,7 +1,8 @@
 """Shrinking towards slopes: what the counts beside a block let expect of the difference of its halves, where the data bear that out.
 
-Of smooth data the two halves of a block differ about as much as its neighbours let expect: by an eighth of the difference of their counts. A
-difference is taken to have that mean or 0, by the part of the data that it lies in, and shrunk towards it. Functions of noisy numbers alone.
+Of smooth data the two halves of a block differ about as much as its neighbours let expect: by an eighth of the difference of their counts.
+A difference is taken to have that mean or 0, by the part of the data that it lies in, and shrunk towards it. Functions of noisy numbers
+alone.
 
 Source: docs/decisions/0057-slopes.md. The expectation is that of average-interpolating wavelets (Donoho 1993), the states those of
 `leastnoise._estimate._shrinkage`, the last step the garrote (Gao, JCGS 7, 1998) about the posterior mean.
@@ -47,7 +48,7 @@ def shrink_to_slopes(halving: Halving, cells: FloatArray, noise: Sequence[FloatA
     """Posterior means and variances of the differences that have mean 0 or the slope beside them, fitted to each trial by itself.
 
     States are those of `shrink`, each with both means; which mean a block has depends on its parent's, too. A mean that lies further from
-    what was measured than the largest of the level's K errors is likely to, the square root of 2 ln 2K standard errors, is a mistake of the
+    what was measured than the largest of the level's K errors is likely to, the square root of 2 ln 4K standard errors, is a mistake of the
     prior: it is moved back, the further it lies off the nearer to the measurement, and is given its error.
 
     Args:
@@ -93,7 +94,7 @@ def _moments(
     weight = ((flat + sloped) * gain).sum(axis=-1)
     mean = part * (flat * gain).sum(axis=-1) + (sloped * towards).sum(axis=-1)
     square = own * weight + part**2 * (flat * gain**2).sum(axis=-1) + (sloped * towards**2).sum(axis=-1)
-    most = 2 * math.log(2 * max(int(seen.sum()), 1))
+    most = 2 * math.log(4 * max(int(seen.sum()), 1))
     away = (part - mean) ** 2 / own
     kept = np.where(away > most, most / np.maximum(away, most), 1.0)
     weight = 1 - kept * (1 - weight)

@@ -1,8 +1,8 @@
 """DAWA and its relatives: answers to queries on one attribute that make use of structure in the data, and pay for every look at it.
 
-The default is decisions 0010, 0044, 0054 and 0057: a private test, then one of three ways to measure. Everything that decides between them was
-paid for, or is public. What is done with which share of the budget stands in the plan's details before anything is paid; the budget
-itself is checked once more by the series that carries it out.
+The default is decisions 0010, 0044, 0054 and 0057: a private test, then one of three ways to measure. Everything that decides between
+them was paid for, or is public. What is done with which share of the budget stands in the plan's details before anything is paid; the
+budget itself is checked once more by the series that carries it out.
 """
 
 import json
@@ -291,7 +291,7 @@ Way = Callable[[Setting, Series, Budget], Measured]
 
 
 def _default(setting: Setting, series: Series, budget: Budget) -> Measured:
-    """Decisions 0010, 0044 and 0054: the structure decides between three ways to measure."""
+    """Decisions 0010, 0044, 0054 and 0057: the structure decides between three ways to measure."""
     epsilon, unit = _choice(budget, "dawa"), noise_unit(setting)
     value = series.choose(LeastCost(attributes=(setting.attribute,), epsilon=epsilon, penalty=unit))
     per_cell = float(value / unit) / setting.size
