@@ -5,7 +5,7 @@ A difference is taken to have that mean or 0, by the part of the data that it li
 alone.
 
 Source: docs/decisions/0057-slopes.md. The expectation is that of average-interpolating wavelets (Donoho 1993), the states those of
-`leastnoise._estimate._shrinkage`, the last step the garrote (Gao, JCGS 7, 1998) about the posterior mean.
+`leastnoise._estimate._shrinkage`; the last step is that of James and Stein (1961), towards the posterior means.
 """
 
 import math
@@ -47,9 +47,9 @@ def slopes(halving: Halving, cells: FloatArray) -> list[FloatArray]:
 def shrink_to_slopes(halving: Halving, cells: FloatArray, noise: Sequence[FloatArray], tail: float | None) -> Shrunk:
     """Posterior means and variances of the differences that have mean 0 or the slope beside them, fitted to each trial by itself.
 
-    States are those of `shrink`, each with both means; which mean a block has depends on its parent's, too. A mean that lies further from
-    what was measured than the largest of the level's K errors is likely to, the square root of 2 ln 4K standard errors, is a mistake of the
-    prior: it is moved back, the further it lies off the nearer to the measurement, and is given its error.
+    States are those of `shrink`, each with both means; which mean a block has depends on its parent's, too. Of a level of K differences the
+    squares of what the means lie from what was measured, in units of the noise, sum up to about K at most, give or take sqrt(2 K), if they
+    are right. Where they sum up to more, all means of the level are moved back by the same part of the way.
 
     Args:
         halving: of the cells.
@@ -94,11 +94,12 @@ def _moments(
     weight = ((flat + sloped) * gain).sum(axis=-1)
     mean = part * (flat * gain).sum(axis=-1) + (sloped * towards).sum(axis=-1)
     square = own * weight + part**2 * (flat * gain**2).sum(axis=-1) + (sloped * towards**2).sum(axis=-1)
-    most = 2 * math.log(4 * max(int(seen.sum()), 1))
-    away = (part - mean) ** 2 / own
-    kept = np.where(away > most, most / np.maximum(away, most), 1.0)
+    count = max(int(seen.sum()), 1)
+    away = np.where(seen, (part - mean) ** 2 / own, 0.0).sum(axis=1, keepdims=True)
+    most = count + math.sqrt(2 * count)
+    kept = most / np.maximum(away, most)
+    spread = kept * np.maximum(square - mean**2, 1e-6 * own) + (1 - kept) * own
     weight = 1 - kept * (1 - weight)
     of_noise = weight**2 * own
-    spread = np.where(kept < 1, own, np.maximum(square - mean**2, np.maximum(of_noise, 1e-6 * own)))
     moved = part - kept * (part - mean)
     return tuple(np.where(seen, one, 0.0) for one in (moved, np.maximum(spread, of_noise), of_noise))  # type: ignore[return-value]
