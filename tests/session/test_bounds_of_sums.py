@@ -53,3 +53,23 @@ def test_values_below_the_lower_bound_are_raised_to_it(strategy: str, along: dic
     right = np.bincount(numbers % 2, amounts) if "group" in along else amounts.sum()
     last = answer.values if along == BY_GROUP else answer.values[..., -1]
     assert last == pytest.approx(right, rel=0.002)
+
+
+@pytest.mark.parametrize(("strategy", "along"), ASKED[:2])
+@pytest.mark.parametrize("most", [12_800, 40_000])
+def test_nulls_in_a_cell_of_their_own_do_not_move_the_threshold(strategy: str, along: dict[str, str], most: int) -> None:
+    """They add the lower bound; a third of the rows, counted above every threshold, would have driven it up."""
+    ends = [0, 25, 50, 100, 200, 400, 800, 1600, 3200, 6400, 12_800]
+    random = np.random.default_rng(1)
+    amounts = np.where(random.random(3000) < 1 / 3, 0, random.integers(1, 400, 3000))
+    cells, group = np.where(amounts == 0, len(ends) - 1, np.searchsorted(ends[1:], amounts)), random.integers(0, 2, 3000)
+    thresholds = []
+    for null, rows in (("drop", amounts > 0), ("other", slice(None))):
+        pay = ln.Edges(ends, closed="right", null=null)
+        domain = ln.Domain(group=["a", "b"], pay=pay, measures={"wages": ln.Measure("pay", 0, most)})
+        table = Table(domain, {"group": group[rows], "pay": cells[rows]}, {"wages": amounts[rows]})
+        plan = ln.plan(ln.queries(domain, sum="wages", **along), ln.PureDP(1), strategy=strategy)
+        run = mechanism_of(plan).ready(plan)
+        found = (run(Series.simulated(terms_of(plan), table, SeededEntropy(seed))).finding.facts() for seed in range(3))
+        thresholds.append([facts["threshold"] for facts in found])
+    assert thresholds[0] == thresholds[1]

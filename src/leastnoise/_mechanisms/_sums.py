@@ -9,7 +9,7 @@ import numpy as np
 from leastnoise._accounting import Budget, Noise, Privacy, parameters
 from leastnoise._check import InputError
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Bins, Decimals, Edges, Integers
+from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind
 from leastnoise._estimate import joined
 from leastnoise._fitting import fit
 from leastnoise._linop import Ranges
@@ -120,16 +120,25 @@ def _cells_of(workload: Workload, name: str, strategy: str) -> tuple[str, IntArr
     ]
     if kind.outside == "clip":
         whole[-1] = measure.high_units  # what lies above is counted in the last cell
-    edges = np.array([*whole, *[measure.high_units] * (kind.size - len(whole))], dtype=np.int64)
+    beside = whole[-1] if _nulls_alone(kind) else measure.high_units
+    edges = np.array([*whole, *[beside] * (kind.size - len(whole))], dtype=np.int64)
     return measure.column, np.maximum.accumulate(edges)
+
+
+def _nulls_alone(kind: Kind) -> bool:
+    """Whether the cell `other` holds nothing but nulls, which are counted as the lower bound."""
+    return kind.null == "other" and kind.outside != "other"
 
 
 def tail_counts(setting: Setting, places: IntArray) -> Measurements | None:
     """Counts of the records between one candidate threshold and the next; None where there is one candidate only."""
     if len(places) < 2:
         return None
-    factor = Factor((setting.attribute,), Ranges(len(setting.edges), places[:-1] + 1, places[1:].copy()))
-    plan = setting.plan
+    plan, last = setting.plan, places[1:].copy()
+    kind = plan.domain.kind(setting.attribute)
+    if _nulls_alone(kind):
+        last[-1] = kind.regular - 1  # nulls are no large values
+    factor = Factor((setting.attribute,), Ranges(len(setting.edges), places[:-1] + 1, last))
     return fit(plan.domain, plan.privacy.share(TAIL_SHARE), setting.noise, [(Block((factor,), Fraction(1)), 1.0)])
 
 
