@@ -243,6 +243,12 @@ def test_what_no_release_has_found_is_refused_when_it_is_read(name: str, found: 
         outcome_from_json(plan.to_json(), json.dumps(value))
 
 
+def test_a_budget_without_noise_is_refused_before_payment() -> None:
+    plan = found_for(ln.PureDP(10**6)).plan
+    with pytest.raises(InputError, match="The budget is so large that the noise of pay vanishes"):
+        mechanism_of(plan).ready(plan)
+
+
 def test_what_it_is_not_made_for_is_planned_otherwise_or_refused() -> None:
     by_pay = ln.queries(DOMAIN, place="identity", pay="prefix", sum="wages")
     two = ASKED + ln.queries(DOMAIN, sex="identity", sum="wages")

@@ -136,12 +136,19 @@ def under(found: Setting, threshold: int) -> Under:
     return Under(buckets, made, np.sqrt(block_variance(made, made.blocks[0])) / along[found.attribute].weights)
 
 
+def _counted(tail: Measurements) -> float:
+    """The standard error of the counts, in rows."""
+    return float(block_variance(tail, tail.blocks[0]) ** 0.5)
+
+
 def measurable(found: Setting) -> dict[int, Under]:
     """What is measured under every threshold that may be chosen.
 
     Raises:
-        InputError: some noise cannot be drawn exactly.
+        InputError: some noise cannot be drawn exactly, or is next to none.
     """
+    if (tail := tail_counts(found, candidate_cells(found.edges))) is not None:
+        _counted(tail)  # refused now, and not when it has been paid for
     return {threshold: under(found, threshold) for threshold in found.edges[candidate_cells(found.edges)].tolist()}
 
 
@@ -173,7 +180,7 @@ def carry_out(found: Setting, thresholds: Mapping[int, Under], series: Series) -
     observed, counts, counted = [], np.zeros(0), 0.0
     if tail is not None:
         observed.append(series.measure(tail))
-        counts, counted = observed[0].values[0] / tail.grid, block_variance(tail, tail.blocks[0]) ** 0.5
+        counts, counted = observed[0].values[0] / tail.grid, _counted(tail)
     choice = chosen(found, thresholds, counts, counted)
     below = thresholds[choice.threshold]
     observed.append(series.measure(below.measurements))
