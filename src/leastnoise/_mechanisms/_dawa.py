@@ -36,7 +36,7 @@ from leastnoise._estimate import (
 from leastnoise._fitting import fit, pure_share, rescaled
 from leastnoise._kernel import LeastCost, SampledPartition, Series
 from leastnoise._linop import Identity, Operator, Total, Tree, pack
-from leastnoise._measurements import Block, Factor, Measurements, Observation
+from leastnoise._measurements import MOST_ROWS, Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._choose import noises
 from leastnoise._mechanisms._findings import Drawn, Looked, Unused, read_finding
 from leastnoise._mechanisms._protocol import Explanation, Reference, Run
@@ -55,6 +55,7 @@ FIRST_SHARE = Fraction(55, 100)
 PARTITION_SHARE = Fraction(1, 4)
 PRIOR = Fraction(1386294361, 10**9)  # ln 4 a bucket
 _MOST_ADAPTIVE = 2048
+_LARGEST_ENTRY = 2**20 - 1  # of queries on buckets
 MOST_SMOOTHED = 2**11  # cells: 2 seconds and 150 MB; at twice as many 8 and 550
 
 
@@ -261,6 +262,14 @@ def setting_of(plan: Plan) -> Setting:
     return found
 
 
+def _check_grid(setting: Setting) -> None:
+    """Refuse budgets under which levels need so fine a grid that buckets, measured after them, could not be kept on it."""
+    strategy, budget = setting.plan.strategy, setting.privacy.budget
+    first = levels(setting, budget.without(_choice(budget, strategy) if strategy == "dawa" else 0).share(FIRST_SHARE))
+    if strategy in ("dawa", "dawa_levels") and MOST_ROWS * _LARGEST_ENTRY * first.grid >= 2**62:
+        raise refuse("the budget", budget, "one that leaves more noise", f"{strategy} has no exact arithmetic for so little; 1 is usual.")
+
+
 def plan_steps(budget: Budget, strategy: str) -> list[dict[str, Any]]:
     """The steps of a strategy within a budget, as a plan's details have them.
 
@@ -428,7 +437,9 @@ class Dawa:
 
     def ready(self, plan: Plan) -> Run:
         """See `setting_of` and `carry_out`."""
-        return partial(carry_out, setting_of(plan))
+        found = setting_of(plan)
+        _check_grid(found)
+        return partial(carry_out, found)
 
     def explain(self, plan: Plan) -> Explanation:
         """Steps, and the plan that does not look."""
