@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from experiments.coverage_aware import Case, Reals, Row, Wholes, releases
 from experiments.coverage_shapes import real_histograms
+from experiments.sums_groups import owners
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._domain import Bins, Domain, Measure
 from leastnoise._estimate import Outcome
@@ -121,9 +122,8 @@ def of_groups(case: Case, seed: int) -> Iterator[Row]:
     """
     asked = queries(GROUPED, group="identity", sum="pay")
     made = mechanism_for("grouped_sums", asked).plan(asked, Privacy(case.budget), Search("grouped_sums"))
-    shares = np.cumsum(1 / np.arange(1, GROUPS + 1))
     for place, (name, values) in enumerate(case.data.items()):
-        group = np.searchsorted(shares / shares[-1], np.random.default_rng([seed, 79, place]).random(len(values)))
+        group = owners(len(values), GROUPS, np.random.default_rng([seed, 79, place]))
 
         def truth(outcome: Outcome, values: Wholes, group: npt.NDArray[np.int64]) -> list[Reals]:
             cut = np.minimum(values, outcome.finding.facts()["threshold"])

@@ -50,14 +50,23 @@ def other_shapes(seed: int = 7) -> Iterator[Shape]:
         yield Shape(name, np.clip(np.rint(values), 1, most).astype(np.int64), most)
 
 
+def owners(count: int, groups: int, random: np.random.Generator, *, even: bool = False) -> Wholes:
+    """The group of each of so many amounts: of sizes like 1, 1/2, 1/3 ..., or of one size.
+
+    >>> bool((np.diff(np.bincount(owners(1000, 3, np.random.default_rng(0)))) < 0).all())
+    True
+    """
+    shares = np.cumsum(np.ones(groups) if even else 1 / np.arange(1, groups + 1))
+    return np.searchsorted(shares / shares[-1], random.random(count))
+
+
 def grouped(shape: Shape, groups: int, sizes: str, random: np.random.Generator) -> tuple[Shape, Wholes]:
     """The amounts, and the group of each.
 
     >>> bool((np.diff(np.bincount(grouped(next(other_shapes()), 3, "falling", np.random.default_rng(0))[1])) < 0).all())
     True
     """
-    shares = np.cumsum(np.ones(groups) if sizes == "even" else 1 / np.arange(1, groups + 1))
-    owner = np.searchsorted(shares / shares[-1], random.random(len(shape.values)))
+    owner = owners(len(shape.values), groups, random, even=sizes == "even")
     if sizes != "scaled":
         return shape, owner
     values = shape.values * np.exp(random.normal(0, _SPREAD, groups))[owner]

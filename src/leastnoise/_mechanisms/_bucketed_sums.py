@@ -19,9 +19,9 @@ from leastnoise._fitting import fit
 from leastnoise._kernel import Series
 from leastnoise._measurements import Block, Limits, Measurements, Observation
 from leastnoise._mechanisms._findings import Looked, read_finding
-from leastnoise._mechanisms._protocol import Explanation, Run
+from leastnoise._mechanisms._protocol import Run
 from leastnoise._mechanisms._search import Search
-from leastnoise._mechanisms._sums import Setting, explained, numbers_summed, same_plan, setting
+from leastnoise._mechanisms._sums import OfSums, Setting, number_of_sums, same_plan, setting
 from leastnoise._plan import Plan
 from leastnoise._planner import SumBuckets
 from leastnoise._workload import Workload
@@ -80,9 +80,9 @@ def goes_along(workload: Workload) -> bool:
     >>> goes_along(along), goes_along(along + queries(domain, sex="identity", sum="wages"))
     (True, False)
     """
-    if len(workload.measures) != 1 or workload.measures[0] is None:
+    column = number_of_sums(workload)
+    if column is None:
         return False
-    column = workload.domain.measure(workload.measures[0]).column
     alone = {product.attributes for product in workload} == {(column,)}
     return alone and workload.domain.kind(column).size <= _MOST_CELLS
 
@@ -140,18 +140,10 @@ def carry_out(found: Setting, buckets: SumBuckets, measurements: Measurements, s
     return Outcome(found.plan, observation, finding)
 
 
-class BucketedSums:
+class BucketedSums(OfSums):
     """The mechanism for sums of one measure along its own number alone."""
 
     names = (STRATEGY,)
-
-    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
-        """By name."""
-        return strategy == STRATEGY
-
-    def decides_along(self, workload: Workload) -> tuple[str, ...]:
-        """The number that is summed."""
-        return numbers_summed(workload)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """One step."""
@@ -164,10 +156,6 @@ class BucketedSums:
         """It must be what this version would plan."""
         found = same_plan(_setting(plan.workload, plan.privacy), plan)
         return partial(carry_out, found, *measured(found))
-
-    def explain(self, plan: Plan) -> Explanation:
-        """One step."""
-        return explained(plan)
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
         """What was kept."""

@@ -187,12 +187,11 @@ def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Pro
     attribute = _the_attribute(workload, strategy)
     if reference is None:
         reference = reference_plan(workload, privacy, progress)
-    choice = 0 if strategy == "dawa_levels" else _choice(privacy.budget, strategy)
-    rest = privacy.budget.without(choice)
+    rest = privacy.budget.without(_choice(privacy.budget, strategy))
     details = {
         "attribute": attribute,
         "mechanism": noises(privacy)[0].value,
-        "steps": _steps(strategy, choice, rest),
+        "steps": plan_steps(privacy.budget, strategy),
         **({"borders": {"easy": EASY, "hard": HARD, "clear": CLEAR}} if strategy == "dawa" else {}),
         "reference": Reference.of(reference).facts(),
     }
@@ -214,31 +213,12 @@ def _the_attribute(workload: Workload, strategy: str) -> str:
 
 
 def _choice(budget: Budget, strategy: str) -> Fraction:
-    """Epsilon of the first private choice: the default's test, or the partition."""
+    """Epsilon of the first private choice: the default's test, or the partition; 0 for levels, before which nothing is chosen."""
+    if strategy == "dawa_levels":
+        return Fraction(0)
     gaussian = isinstance(budget, ZCDP)
     share = PARTITION_SHARE if strategy != "dawa" else TEST_SHARE["gaussian" if gaussian else "pure"]
     return pure_share(budget, share)
-
-
-def _steps(strategy: str, choice: Fraction | int, rest: Budget) -> list[dict[str, Any]]:
-    """What is done, with exact shares, for people and programs."""
-    levels = [
-        {"step": "levels", "budget": rest.share(FIRST_SHARE).to_json()},
-        {"step": "buckets", "budget": rest.share(1 - FIRST_SHARE).to_json()},
-    ]
-    if strategy == "dawa_levels":
-        return levels
-    if strategy != "dawa":
-        return [{"step": "partition", "epsilon": str(choice)}, {"step": "buckets", "budget": rest.to_json()}]
-    return [
-        {"step": "test", "epsilon": str(choice)},
-        {
-            "step": "one of",
-            "independent": [{"step": "independent", "budget": rest.to_json()}],
-            "shrunk": [{"step": "levels", "budget": rest.to_json()}],
-            "adaptive": levels,
-        },
-    ]
 
 
 def setting_of(plan: Plan) -> Setting:
@@ -265,8 +245,10 @@ def setting_of(plan: Plan) -> Setting:
 def _check_grid(setting: Setting) -> None:
     """Refuse budgets under which levels need so fine a grid that buckets, measured after them, could not be kept on it."""
     strategy, budget = setting.plan.strategy, setting.privacy.budget
-    first = levels(setting, budget.without(_choice(budget, strategy) if strategy == "dawa" else 0).share(FIRST_SHARE))
-    if strategy in ("dawa", "dawa_levels") and MOST_ROWS * _LARGEST_ENTRY * first.grid >= 2**62:
+    if strategy == "dawa_tree":  # has no levels
+        return
+    first = levels(setting, budget.without(_choice(budget, strategy)).share(FIRST_SHARE))
+    if MOST_ROWS * _LARGEST_ENTRY * first.grid >= 2**62:
         raise refuse("the budget", budget, "one that leaves more noise", f"{strategy} has no exact arithmetic for so little; 1 is usual.")
 
 
@@ -276,8 +258,25 @@ def plan_steps(budget: Budget, strategy: str) -> list[dict[str, Any]]:
     >>> [step["step"] for step in plan_steps(PureDP(1), "dawa_tree")]
     ['partition', 'buckets']
     """
-    choice = 0 if strategy == "dawa_levels" else _choice(budget, strategy)
-    return _steps(strategy, choice, budget.without(choice))
+    choice = _choice(budget, strategy)
+    rest = budget.without(choice)
+    levels = [
+        {"step": "levels", "budget": rest.share(FIRST_SHARE).to_json()},
+        {"step": "buckets", "budget": rest.share(1 - FIRST_SHARE).to_json()},
+    ]
+    if strategy == "dawa_levels":
+        return levels
+    if strategy != "dawa":
+        return [{"step": "partition", "epsilon": str(choice)}, {"step": "buckets", "budget": rest.to_json()}]
+    return [
+        {"step": "test", "epsilon": str(choice)},
+        {
+            "step": "one of",
+            "independent": [{"step": "independent", "budget": rest.to_json()}],
+            "shrunk": [{"step": "levels", "budget": rest.to_json()}],
+            "adaptive": levels,
+        },
+    ]
 
 
 def carry_out(setting: Setting, series: Series) -> Outcome:

@@ -24,9 +24,9 @@ from leastnoise._kernel import Series
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Limits, Measurements, Observation
 from leastnoise._mechanisms._findings import Looked, read_finding
-from leastnoise._mechanisms._protocol import Explanation, Run
+from leastnoise._mechanisms._protocol import Run
 from leastnoise._mechanisms._search import Search
-from leastnoise._mechanisms._sums import TAIL_SHARE, Setting, after_the_tail, explained, numbers_summed, same_plan, setting, tail_counts
+from leastnoise._mechanisms._sums import TAIL_SHARE, OfSums, Setting, after_the_tail, number_of_sums, same_plan, setting, tail_counts
 from leastnoise._plan import Plan
 from leastnoise._planner import SURE, GroupBuckets, ThresholdChoice, candidate_cells, choose_group_threshold
 from leastnoise._workload import Workload, identity
@@ -86,9 +86,9 @@ def goes_by_group(workload: Workload) -> bool:
     >>> goes_by_group(queries(domain, sex="identity", sum="wages")), goes_by_group(queries(domain, pay="prefix", sum="wages"))
     (True, False)
     """
-    if len(workload.measures) != 1 or workload.measures[0] is None:
+    column = number_of_sums(workload)
+    if column is None:
         return False
-    column = workload.domain.measure(workload.measures[0]).column
     (names, *others) = {product.attributes for product in workload}
     cells = all(one == identity() for product in workload for one in product.query_sets)
     return not others and cells and column not in names and workload.products[0].rows <= _MOST_GROUPS
@@ -198,18 +198,10 @@ def carry_out(found: Setting, thresholds: Mapping[int, Under], series: Series) -
     return Outcome(found.plan, join(observed, found.plan.privacy), finding)
 
 
-class GroupedSums:
+class GroupedSums(OfSums):
     """The mechanism for sums of one measure by one table of groups."""
 
     names = (STRATEGY,)
-
-    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
-        """By name."""
-        return strategy == STRATEGY
-
-    def decides_along(self, workload: Workload) -> tuple[str, ...]:
-        """The number that is summed."""
-        return numbers_summed(workload)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Two steps."""
@@ -222,10 +214,6 @@ class GroupedSums:
         """It must be what this version would plan, and what is measured under every threshold that may be chosen is made now."""
         found = same_plan(_setting(plan.workload, plan.privacy), plan)
         return partial(carry_out, found, measurable(found))
-
-    def explain(self, plan: Plan) -> Explanation:
-        """Two steps."""
-        return explained(plan)
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
         """The threshold, and what was kept."""

@@ -76,15 +76,15 @@ def setting(workload: Workload, privacy: Privacy, steps: Sequence[tuple[str, Fra
     return Setting(plan, measure, attribute, edges)
 
 
-def numbers_summed(workload: Workload) -> tuple[str, ...]:
-    """The attributes that hold the numbers of the measures asked about.
+def number_of_sums(workload: Workload) -> str | None:
+    """The column of the one measure whose sums are asked for; None for counts, or several measures.
 
     >>> pay = Domain(sex=["F", "M"], pay=Integers(0, 9), measures={"wages": Measure("pay", 0, 9)})
-    >>> numbers_summed(queries(pay, sex="identity", sum="wages"))
-    ('pay',)
+    >>> number_of_sums(queries(pay, sex="identity", sum="wages")), number_of_sums(queries(pay, sex="identity"))
+    ('pay', None)
     """
-    columns = {workload.domain.measure(name).column for name in workload.measures if name is not None}
-    return tuple(name for name in workload.domain.names if name in columns)
+    measures = workload.measures
+    return workload.domain.measure(measures[0]).column if len(measures) == 1 and measures[0] is not None else None
 
 
 def _asked(workload: Workload) -> str:
@@ -173,6 +173,25 @@ def same_plan(found: Setting, plan: Plan) -> Setting:
     return replace(found, plan=plan)
 
 
-def explained(plan: Plan) -> Explanation:
-    """Its steps."""
-    return Explanation(mechanism=plan.details["mechanism"], steps=tuple(plan.details["steps"]))
+class OfSums:
+    """What mechanisms for sums of one measure have in common: they are asked for by name, and look at the number that is summed."""
+
+    names: tuple[str, ...]
+
+    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
+        """By name."""
+        return strategy in self.names
+
+    def decides_along(self, workload: Workload) -> tuple[str, ...]:
+        """The numbers that are summed.
+
+        >>> pay = Domain(sex=["F", "M"], pay=Integers(0, 9), measures={"wages": Measure("pay", 0, 9)})
+        >>> OfSums().decides_along(queries(pay, sex="identity", sum="wages"))
+        ('pay',)
+        """
+        columns = {workload.domain.measure(name).column for name in workload.measures if name is not None}
+        return tuple(name for name in workload.domain.names if name in columns)
+
+    def explain(self, plan: Plan) -> Explanation:
+        """Its steps."""
+        return Explanation(mechanism=plan.details["mechanism"], steps=tuple(plan.details["steps"]))

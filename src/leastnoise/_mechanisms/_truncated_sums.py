@@ -26,9 +26,9 @@ from leastnoise._measurements import Block, Factor, Limits, Measurements, Observ
 from leastnoise._mechanisms._bucketed_sums import BucketedSums, goes_along
 from leastnoise._mechanisms._findings import Looked, read_finding
 from leastnoise._mechanisms._grouped_sums import GroupedSums, goes_by_group
-from leastnoise._mechanisms._protocol import Explanation, Run
+from leastnoise._mechanisms._protocol import Run
 from leastnoise._mechanisms._search import Progress, Search
-from leastnoise._mechanisms._sums import TAIL_SHARE, Setting, after_the_tail, explained, numbers_summed, same_plan, setting, tail_counts
+from leastnoise._mechanisms._sums import TAIL_SHARE, OfSums, Setting, after_the_tail, same_plan, setting, tail_counts
 from leastnoise._plan import Plan
 from leastnoise._planner import (
     SURE,
@@ -200,18 +200,10 @@ def _every_cell(setting: Setting, limits: IntArray) -> Block:
     return Block(factors, Fraction(1), setting.measure, Limits(limits, setting.attribute))
 
 
-class TruncatedSums:
+class TruncatedSums(OfSums):
     """The mechanism for sums of one measure."""
 
     names = (STRATEGY,)
-
-    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
-        """By name."""
-        return strategy == STRATEGY
-
-    def decides_along(self, workload: Workload) -> tuple[str, ...]:
-        """The number that is summed."""
-        return numbers_summed(workload)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Without a threshold along the number alone, and in buckets under it for one table; else see `plan_truncated_sums`."""
@@ -225,10 +217,6 @@ class TruncatedSums:
         """See `setting_of` and `carry_out`."""
         found = setting_of(plan)
         return partial(carry_out, found, chooser(found))
-
-    def explain(self, plan: Plan) -> Explanation:
-        """Two steps."""
-        return explained(plan)
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
         """The threshold."""

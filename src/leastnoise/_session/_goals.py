@@ -26,13 +26,17 @@ class MeanGoal:
     C = ((S - low C) - (S - high C)) / (high - low) have at most so many times the largest error of S - m C as their coefficients add up to.
 
     Args:
-        asked: means with a target and a size.
+        asked: what means.
+        most: the largest error wanted of a mean, in the measure's amounts.
+        size: rows of the group that it is wanted for.
         places: of the counts and the sums in the workload.
         limits: largest errors of counts, in rows, and of sums, in units of the measure, beyond which the target cannot be kept.
         level: None if the target is of the standard error; else of the intervals.
     """
 
     asked: Statistic
+    most: float
+    size: float
     places: tuple[int, int]
     limits: tuple[float, float]
     level: float | None
@@ -42,27 +46,28 @@ class MeanGoal:
         """That of a statistic of a workload, with its target."""
         measure = workload.domain.measure(asked.of)
         low, high = measure.low_units, measure.high_units
-        most = float(target.most) / float(measure.unit) * float(asked.size or 0)
+        most, size = float(target.most), float(asked.size or 0)
+        whole = most / float(measure.unit) * size
         where = {product.question: place for place, product in enumerate(workload)}
         counts, sums = (where[product.question] for product in workload.tables_of(asked))
-        limits = 2 * most / (high - low), most * (abs(high) + abs(low)) / (high - low)
-        return cls(asked, (counts, sums), limits, level if target.kind == "margin" else None)
+        limits = 2 * whole / (high - low), whole * (abs(high) + abs(low)) / (high - low)
+        return cls(asked, most, size, (counts, sums), limits, level if target.kind == "margin" else None)
 
     def error(self, plan: Plan) -> float:
         """Standard error of a mean by the delta method, or half the width of its interval, at most; in the measure's amounts."""
         measured, tables = plan.measured(), plan.expected_error().tables
         counts, sums = (tables[place] for place in self.places)
-        amounts = float(plan.domain.measure(self.asked.of).unit) / float(self.asked.size or 0)
+        amounts = float(plan.domain.measure(self.asked.of).unit) / self.size
         if self.level is None:
             return mean_error(measured, self.asked.of, counts.rmse, sums.rmse) * amounts
         times, step = interval_multiplier(measured.noise, self.level), 0.5 / measured.grid
         half = times * mean_error(measured, self.asked.of, counts.largest_std, sums.largest_std)
         half += step * (1 + farthest(measured, self.asked.of))
-        return half * amounts / (1 - min(_CLEAR, ((times * counts.largest_std + step) / float(self.asked.size or 0)) ** 2))
+        return half * amounts / (1 - min(_CLEAR, ((times * counts.largest_std + step) / self.size) ** 2))
 
     def ratio(self, plan: Plan) -> float:
         """Squared error over squared limit: at most 1 where the target is kept."""
-        return (self.error(plan) / float(self.asked.target.most)) ** 2 if self.asked.target is not None else 0.0
+        return (self.error(plan) / self.most) ** 2
 
     def std(self, noise: Noise, place: int) -> float:
         """The standard error of a table beyond which the target cannot be kept."""

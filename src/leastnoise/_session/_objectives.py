@@ -112,11 +112,10 @@ def reached_by_means(plan: Plan, level: float) -> tuple[Reached | None, ...]:
     (0.141, True)
     """
     known = {goal.asked: goal for goal in mean_goals(plan.workload, level)}
-    found: list[Reached | None] = []
-    for one in plan.workload.statistics:
-        made = None if one.target is None else Reached(one.target.kind, float(one.target.most), known[one].error(plan))
-        found.append(made)
-    return tuple(found)
+    return tuple(
+        None if one.target is None else Reached(one.target.kind, known[one].most, known[one].error(plan))
+        for one in plan.workload.statistics
+    )
 
 
 @dataclass(frozen=True, slots=True)

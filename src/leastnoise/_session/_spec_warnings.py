@@ -8,6 +8,7 @@ from leastnoise._adapters import DatabaseTable, Joined
 from leastnoise._domain import Bins, Categories, Dates, Decimals, Edges, Integers, Kind
 from leastnoise._plan import Plan
 from leastnoise._session._asked import asked_about
+from leastnoise._session._goals import goals_of
 from leastnoise._session._spec import Spec
 from leastnoise._session._targets import stated
 from leastnoise._session._warnings import budget_warnings, error_warnings
@@ -74,8 +75,8 @@ def plan_warnings(what: Spec, made: Plan) -> tuple[str, ...]:
 
 def _without_target(what: Spec) -> Iterator[str]:
     """Where the budget is the least that keeps targets, tables that are part of none have what is left over."""
-    kept = {product.question for one in what.workload.statistics if one.target is not None for product in what.workload.tables_of(one)}
-    without = [product.name for product in what.workload if product.target is None and product.question not in kept]
+    goals = goals_of(what.workload, what.options.level)
+    without = [product.name for product, goal in zip(what.workload, goals, strict=True) if not goal.wanted]
     if without:
         more = f" and {len(without) - _NAMED} more" if len(without) > _NAMED else ""
         yield (

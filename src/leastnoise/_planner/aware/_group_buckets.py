@@ -14,6 +14,7 @@ import numpy as np
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import Coarse, Identity, Total
 from leastnoise._measurements import Factor
+from leastnoise._planner.aware._truncated_sums_plans import HEAVIEST
 from leastnoise._planner.aware._truncated_sums_threshold import TailLaw, ThresholdChoice, candidate_cells, choose_threshold, falling
 from leastnoise._planner.line._factors import gram_of
 from leastnoise._planner.line._gram import ScaledSum
@@ -22,7 +23,6 @@ _RATIO = 3.0
 _FALSE = 1e-4  # of all releases, in which some sum of nothing is taken for clear under Laplace noise
 _TAIL_INDEX = 0.5  # leaving out mends a threshold that is too high, and nothing one that is too low
 _UNEVEN = 1 / 3  # losses are added up as if k groups were k^(1/3) times as uneven as groups of one size
-_HEAVIEST = {1: 2**20, 2: 2**16}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,7 +85,7 @@ class GroupBuckets:
         Args:
             norm: 1 for Laplace, 2 for Gaussian noise.
         """
-        weights = np.maximum(1, np.rint(_HEAVIEST[norm] * (self.ends[0] / self.ends))).astype(np.int64)
+        weights = np.maximum(1, np.rint(HEAVIEST[norm] * (self.ends[0] / self.ends))).astype(np.int64)
         return Factor((self.attribute,), Coarse(Identity(len(self.ends)), self.starts, len(self.limits)), weights)
 
     def kept(self, sums: FloatArray, noise: FloatArray) -> KeptByGroup:

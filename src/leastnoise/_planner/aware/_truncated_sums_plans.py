@@ -26,6 +26,8 @@ _ROOM = 2**62 // MOST_ROWS
 _LEAST_BITS = 6
 _NOTHING = 1e-9  # of a row's coefficients
 _BESIDE = 1e-4  # of the budget
+HEAVIEST = {1: 2**20, 2: 2**16}
+"""Weights of rows by norm: sums of squared weights times squared coefficients must stay below 2^63."""
 
 
 def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
@@ -179,9 +181,7 @@ def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, In
     bits = min(12 if norm == 1 else 8, (_ROOM // int(limits.max())).bit_length() - 2)
     weights = np.abs(real).max(axis=1) / 2**bits
     whole = np.rint(real / weights[:, None]).astype(np.int64)
-    # Sums of squared weights times squared coefficients must stay below 2^63.
-    heaviest = 2**20 if norm == 1 else 2**16
-    return Dense(whole), np.maximum(1, np.rint(weights / weights.max() * heaviest)).astype(np.int64)
+    return Dense(whole), np.maximum(1, np.rint(weights / weights.max() * HEAVIEST[norm])).astype(np.int64)
 
 
 def _merged(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
