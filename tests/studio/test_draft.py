@@ -8,7 +8,7 @@ import leastnoise as ln
 from leastnoise._accuracy import interval_multiplier, statistic_errors
 from leastnoise._check import InputError
 from leastnoise._release import texts
-from leastnoise._session import answering, of_size, parse_spec, planned_spec
+from leastnoise._session import answering, of_size, parse_spec, planned_spec, reached_by_means
 from leastnoise._studio._draft import changed, drafted
 from leastnoise._studio._margins import margins, scaled
 from leastnoise._studio._plan_view import view
@@ -209,5 +209,10 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     with pytest.raises(InputError, match="Other targets, and sums, are of tables"):
         changed(draft, {"target": "margin", "most": "5"}, [5])
     strict = changed(sized, {"target": "margin", "most": str(mean / 2)}, [2])
-    row = view(Seen(1, strict, planned_spec(strict.spec)))["rows"][2]
+    made = planned_spec(strict.spec)
+    row = view(Seen(1, strict, made))["rows"][2]
+    (wide, *_) = reached_by_means(made, 0.95)
+    assert wide is not None
+    assert row["verdict"] == f"± {texts().error(wide.error)} at most, at that size"
+    assert wide.error > times * statistic_errors(made)[0].std_error
     assert (row["missed"], row["set"][2:4]) == (True, ["margin", str(mean / 2)])

@@ -115,8 +115,8 @@ def _promised(row: Row, setting: Setting, plan: Plan | None, level: float, said:
         return {"verdict": said.say("st_needs_size")}
     margin = interval_multiplier(plan.measured().noise, level) * found.std_error
     if asked.form.of_measure:
-        missed = target is not None and not target.kept
-        return {"verdict": said.say("st_margin_of_mean", margin=said.error(margin)), "missed": missed}
+        own = target.error if target is not None and target.kind == "margin" else margin
+        return {"verdict": said.say("st_margin_of_mean", margin=said.error(own)), "missed": target is not None and not target.kept}
     return {"verdict": said.say("st_margin_of_share", margin=said.percent(margin, 2))}
 
 
