@@ -55,11 +55,7 @@ class Solved(Answers):
 
 @singledispatch
 def largest_under(operator: Operator, found: Any) -> float:
-    """The largest of the variances of an operator's rows, or a bound above it.
-
-    >>> largest_under(AllRanges(4), IdentityBasis(4)), largest_under(Prefix(3), IdentityBasis(3))
-    (4.0, 3.0)
-    """
+    """The largest of the variances of an operator's rows, or a bound above it."""
     return float(found.variances(operator).max())
 
 
@@ -70,11 +66,7 @@ def _(operator: AllRanges, found: Any) -> float:  # noqa: ARG001 - every form kn
 
 @singledispatch
 def unlisted_under(operator: Operator, found: Any) -> float | None:  # noqa: ARG001 - operators that answer look at it
-    """The largest of the variances of an operator's rows, exactly, where the form knows it without listing them.
-
-    >>> unlisted_under(AllRanges(4), IdentityBasis(4)), unlisted_under(Prefix(3), IdentityBasis(3))
-    (4.0, None)
-    """
+    """The largest of the variances of an operator's rows, exactly, where the form knows it without listing them."""
     return None
 
 
@@ -85,11 +77,7 @@ def _(operator: AllRanges, found: Any) -> float | None:  # noqa: ARG001 - every 
 
 @singledispatch
 def total_under(operator: Operator, found: Any) -> float:
-    """The sum of the variances of an operator's rows under a form that solves.
-
-    >>> round(total_under(AllRanges(4), TreeInverse(Tree.full(4, 2), np.ones(7))), 4)
-    6.9524
-    """
+    """The sum of the variances of an operator's rows under a form that solves."""
     return float(found.summed(operator))
 
 

@@ -106,12 +106,7 @@ class IdentityBasis(Answers):
 
 @dataclass(frozen=True, slots=True)
 class DenseBasis(Answers):
-    """Any strategy that determines the total, by the inverse of its Gram matrix.
-
-    Args:
-        inverse: shape (size, size); the pseudo-inverse if not every cell is determined.
-        space: the row space, or None if it is everything.
-    """
+    """Any strategy that determines the total, by the inverse of its Gram matrix."""
 
     inverse: FloatArray
     space: RowSpace | None = None
@@ -173,10 +168,6 @@ class WoodburyBasis(Answers):
     """A multiple of every cell and a few dense rows T, by Woodbury's formula.
 
     G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T.
-
-    Args:
-        inverse_squares: D^-2, shape (size,).
-        lifted: C^(-1/2) Y, shape (p, size), so that G^-1 = D^-2 - lifted^T lifted.
     """
 
     inverse_squares: FloatArray
@@ -232,10 +223,7 @@ class WoodburyBasis(Answers):
 
 @singledispatch
 def structured(operator: Operator, factor: Factor) -> Basis | None:  # noqa: ARG001 - classes that answer look at them
-    """The basis of a factor whose operator has a structure to use; None where it follows from the matrix alone.
-
-    >>> structured(Dense([[1, 2]]), Factor(("a",), Dense([[1, 2]])))
-    """
+    """The basis of a factor whose operator has a structure to use; None where it follows from the matrix alone."""
     return None
 
 
@@ -281,17 +269,7 @@ def _(operator: Nested, factor: Factor) -> Basis | None:
 
 @lru_cache(maxsize=8)
 def basis(factor: Factor) -> Basis:
-    """The basis of a factor on one attribute.
-
-    Args:
-        factor: queries along one attribute with their row weights.
-
-    Raises:
-        InputError: the queries do not determine every cell, or there are more than 4096 cells and no structure to use.
-
-    >>> basis(Factor(("age",), Identity(4))).kappa
-    4.0
-    """
+    """The basis of a factor on one attribute."""
     operator = factor.operator
     found = structured(operator, factor)
     if found is not None:

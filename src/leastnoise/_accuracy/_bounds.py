@@ -42,14 +42,7 @@ _SHARES = [share / 50 for share in range(25, 51)]  # of a measure's values that 
 
 @lru_cache(maxsize=256)
 def nuclear_parts(operator: Operator) -> tuple[float, float]:
-    """Nuclear norms over sqrt(n): of the matrix, and of its part along the total.
-
-    Returns:
-        ||W||_* / sqrt(n) and |W 1| / n; beyond 2048 cells and without a closed form the first is replaced by the smaller Frobenius norm.
-
-    >>> [round(part, 4) for part in nuclear_parts(Identity(4))]
-    [2.0, 0.5]
-    """
+    """Nuclear norms over sqrt(n): of the matrix, and of its part along the total."""
     n = operator.size
     along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
     closed = singular_values(operator)
@@ -70,14 +63,7 @@ def _along(operator: Operator) -> float:
 
 @lru_cache(maxsize=256)
 def nuclear_across(operator: Operator) -> float:
-    """The nuclear norm over sqrt(n) of the part of a matrix across the total.
-
-    Returns:
-        ||W (I - J/n)||_* / sqrt(n); beyond 2048 cells a smaller quantity (by the triangle inequality, or the Frobenius norm).
-
-    >>> round(nuclear_across(Identity(4)), 4)
-    1.5
-    """
+    """The nuclear norm over sqrt(n) of the part of a matrix across the total."""
     return _across(operator)
 
 
@@ -98,17 +84,7 @@ def _(operator: Identity) -> float:
 
 
 def spread(privacy: Privacy, domain: Domain, names: Names) -> float:
-    """By what the rows of a unit change the residual space of some attributes, beside one row: k, or less where they must be apart.
-
-    Args:
-        privacy: with the unit.
-        domain: of the attributes.
-        names: the attributes.
-
-    >>> privacy = ln.Privacy(ZCDP(1), unit_column="id", max_rows=2, max_per_cell=ln.PerCell(1, "month"))
-    >>> [spread(privacy, Domain(month=Coded(3), sex=["F", "M"]), names) for names in ((), ("sex",), ("month",))]
-    [2.0, 2.0, 1.0]
-    """
+    """By what the rows of a unit change the residual space of some attributes, beside one row: k, or less where they must be apart."""
     k, bound = privacy.max_rows, privacy.max_per_cell
     if bound is None or not {*names} & {*bound.attributes}:
         return float(k)
@@ -121,15 +97,6 @@ def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = 
 
     Exact for marginals and for single products. A sum's data are counted in the largest value that one row can add, so that a row
     changes them by 1 as it does a count.
-
-    Args:
-        products: of one data vector.
-        worth: what the part of a residual space counts; no more for a space than for those of fewer attributes.
-        total: whether it counts too; else the bound is of the part that lies across the total.
-
-    >>> asked = marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1).products
-    >>> [round(nuclear_norm(asked, total=total), 4) for total in (True, False)]
-    [2.4142, 1.4142]
     """
 
     def norm_of(product: Product, part: Callable[[Operator], float]) -> float:
@@ -176,20 +143,8 @@ def _marginal_norms(products: Sequence[Product], worth: Callable[[Names], float]
 def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:
     """A total squared error that no unbiased plan with this noise can go below.
 
-    Args:
-        workload: what is asked.
-        privacy: budget, neighbours, unit.
-        noise: its kind.
-        unit_bound: a bound at sensitivity 1 and noise variance 1 that a planner has found for add_remove, such as a dual one; 0 if none.
-
-    Returns:
-        In squared counts, weights included, as ``Promise.total_squared_error``.
-
     Guarantees: valid for every strategy with integer queries and least squares, at any dimension, also for one that measures counts and
         sums together; loose for Laplace noise.
-
-    >>> round(lower_bound(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP("0.01")), Noise.DISCRETE_LAPLACE))
-    40000
     """
     bound = privacy.max_per_cell if noise is not Noise.DISCRETE_LAPLACE else None
     rows = privacy.max_rows if bound is None else bound.rows  # of a unit in one cell: the least noise of a query is for so many

@@ -23,14 +23,7 @@ from leastnoise._workload import Product
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenseStructure(Structure):
-    """Covariance as one matrix over the product of the measured attributes.
-
-    Args:
-        joint: the measurements over their joint cells.
-        inverse: covariance of the estimated cells, shape (cells, cells).
-        space: the row space of the measurements.
-        span: what the tables determine.
-    """
+    """Covariance as one matrix over the product of the measured attributes."""
 
     joint: Joint
     inverse: FloatArray

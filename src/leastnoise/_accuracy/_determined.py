@@ -34,11 +34,7 @@ class UnsupportedQuery(InputError):
 
 
 def undetermined(product: Product) -> UnsupportedQuery:
-    """The refusal of a question that was not measured, naming the table to ask for.
-
-    >>> print(undetermined(queries(Domain(sex=["F", "M"], age=["young", "old"]), sex="identity", age="prefix").products[0]))
-    The measurements do not determine sex x age:prefix. Ask for the table sex x age in the workload of a release.
-    """
+    """The refusal of a question that was not measured, naming the table to ask for."""
     table = " x ".join(product.attributes)
     wanted = f"the table {table}" if table else "the total"
     if product.measure is not None:
@@ -48,12 +44,7 @@ def undetermined(product: Product) -> UnsupportedQuery:
 
 @dataclass(frozen=True, eq=False)
 class _Axis:
-    """The spaces along one attribute.
-
-    Args:
-        spaces: of a chain its members, smallest first; of the other kind the total's span and A.
-        whole: of the other kind what holds every query that can be determined; None for a chain.
-    """
+    """The spaces along one attribute."""
 
     spaces: tuple[RowSpace, ...]
     whole: RowSpace | None
@@ -102,14 +93,7 @@ def _united(tables: Iterable[int]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """What the tables of one measure span.
-
-    Args:
-        sizes: cells of every attribute of the domain.
-        names: the attributes that are in some table.
-        blocks: the tables.
-        axes: of every one of these attributes; None if one has no basis as above.
-    """
+    """What the tables of one measure span."""
 
     sizes: Mapping[str, int]
     names: frozenset[str]
@@ -119,13 +103,7 @@ class Span:
 
     @staticmethod
     def of(domain: Domain, blocks: Sequence[Block]) -> "Span":
-        """From the tables of one measure.
-
-        >>> domain = Domain(a=["x", "y"], b=["x", "y"])
-        >>> apart = Span.of(domain, [Block((Factor((name,), Identity(2)),), 1) for name in domain.names])
-        >>> [apart.determines(marginals(domain, ways=ways).products[0]) for ways in (0, 1, 2)]
-        [True, True, False]
-        """
+        """From the tables of one measure."""
         sizes = {name: domain.kind(name).size for name in domain.names}
         often = Counter(chain.from_iterable(block.factors for block in blocks))
         names = frozenset(name for factor in often for name in factor.attributes)
@@ -239,19 +217,7 @@ def _multiples(operator: Operator) -> FloatArray:
 
 
 def split(product: Product, names: Collection[str]) -> tuple[Product, tuple[int, ...], FloatArray]:
-    """The part of a product on some attributes, and what multiple of the total its rows are along the others.
-
-    Args:
-        product: the queries.
-        names: the attributes to keep.
-
-    Returns:
-        The part, which is the product itself if it has no other attributes; the shape of its answers with an axis of length 1 for every
-        other attribute; and multiples: the product's answers are the part's in that shape, times these.
-
-    Raises:
-        UnsupportedQuery: along another attribute a row is no multiple of the total.
-    """
+    """The part of a product on some attributes, and what multiple of the total its rows are along the others."""
     kept = [name in names for name in product.attributes]
     if all(kept):
         return product, product.shape, np.ones((1,) * len(kept))
@@ -267,18 +233,7 @@ def split(product: Product, names: Collection[str]) -> tuple[Product, tuple[int,
 
 
 def require(span: Span | None, product: Product) -> bool:
-    """Refuse a product that the measurements do not determine.
-
-    Args:
-        span: what they span.
-        product: the queries.
-
-    Returns:
-        True if they are determined, False if the solver has to decide.
-
-    Raises:
-        UnsupportedQuery: they are not determined.
-    """
+    """Refuse a product that the measurements do not determine."""
     found = None if span is None else span.determines(product)
     if found is False:
         raise undetermined(product)

@@ -19,14 +19,7 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """What a table measured.
-
-    Args:
-        block: the table; of distances from both ends, as if it were of counts or of centred sums alone.
-        counts: its noisy answers in multiples of 1 / grid, shape (rows,).
-        grid: of the plan.
-        variance: of the noise of a row of weight 1.
-    """
+    """What a table measured."""
 
     block: Block
     counts: SignedArray | FloatArray
@@ -52,29 +45,13 @@ class Cells(Protocol):
 
 @singledispatch
 def marginals_of(cells: Cells, tables: Sequence[Names]) -> FloatArray:
-    """Marginals of estimated cells, stacked.
-
-    Args:
-        cells: the estimated cells.
-        tables: some of their attributes, in the order of the domain, all of one shape.
-
-    Returns:
-        Float array, its first axis the tables, the others their attributes.
-
-    >>> marginals_of(JointCells(("a", "b"), np.array([[1.0, 2.0], [3.0, 4.0]])), [("a",), ("b",)]).tolist()
-    [[3.0, 7.0], [4.0, 6.0]]
-    """
+    """Marginals of estimated cells, stacked."""
     return np.stack([cells.marginal(names) for names in tables])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointCells:
-    """Cells of one joint table.
-
-    Args:
-        names: its attributes.
-        cube: shape: their sizes.
-    """
+    """Cells of one joint table."""
 
     names: Names
     cube: FloatArray

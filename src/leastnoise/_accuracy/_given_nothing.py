@@ -9,13 +9,7 @@ from leastnoise._check.arrays import BoolArray, FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GivenNothing:
-    """Least squares estimates given that the unknowns that are not kept are 0.
-
-    Args:
-        kept: which unknowns are estimated, shape (m,).
-        covariance: of the estimates, 0 for what is not kept, shape (m, m).
-        carried: what an estimate falls short by for each unit in what is not kept, shape (m, m); the identity for that itself.
-    """
+    """Least squares estimates given that the unknowns that are not kept are 0."""
 
     kept: BoolArray
     covariance: FloatArray
@@ -27,14 +21,6 @@ class GivenNothing:
 
         With i for what is kept and o for the rest, the estimates are x_i - C_io C_oo^-1 x_o with the covariance C_ii - C_io C_oo^-1 C_oi:
         least squares on the same measurements without the columns of the rest.
-
-        Args:
-            covariance: shape (m, m), positive definite.
-            kept: shape (m,).
-
-        >>> found = GivenNothing.of(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([True, False]))
-        >>> found.estimates(np.array([5.0, 4.0])).tolist(), found.carried[0].tolist(), found.covariance[0].tolist()
-        ([3.0, 0.0], [0.0, 0.5], [1.5, 0.0])
         """
         size = np.sqrt(np.diag(covariance))
         scaled = covariance / size / size[:, None]

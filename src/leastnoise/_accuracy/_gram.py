@@ -14,20 +14,12 @@ _MOST_NUMBERS = 2**22
 
 
 def columns(weights: FloatArray, x: FloatArray) -> FloatArray:
-    """Weights as a column that multiplies the first axis of an array.
-
-    >>> columns(np.array([1.0, 2.0]), np.ones((2, 3))).shape
-    (2, 1)
-    """
+    """Weights as a column that multiplies the first axis of an array."""
     return weights.reshape(-1, *([1] * (x.ndim - 1)))
 
 
 def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
-    """F^T diag(w^2) F x along the first axis.
-
-    >>> apply_weighted_gram(Factor(("a",), Prefix(2), np.array([1, 2])), np.array([1.0, 0.0])).tolist()
-    [5.0, 4.0]
-    """
+    """F^T diag(w^2) F x along the first axis."""
     if factor.even:
         return np.asarray(apply_gram(factor.operator, x))
     moved = apply(factor.operator, x)
@@ -35,11 +27,7 @@ def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
 
 
 def weighted_gram(factor: Factor) -> FloatArray:
-    """F^T diag(w^2) F as a matrix, never with more than 2^22 numbers of F at a time.
-
-    >>> weighted_gram(Factor(("a",), AllRanges(2))).tolist()
-    [[2.0, 1.0], [1.0, 2.0]]
-    """
+    """F^T diag(w^2) F as a matrix, never with more than 2^22 numbers of F at a time."""
     n = factor.operator.size
     step = n if factor.even else max(1, _MOST_NUMBERS // factor.operator.rows)
     eye = np.eye(n)
@@ -48,15 +36,7 @@ def weighted_gram(factor: Factor) -> FloatArray:
 
 @singledispatch
 def applied_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    """A x some rows at a time, where they are many: which, and their answers.
-
-    Args:
-        operator: A, of shape (rows, size).
-        x: shape (size, columns).
-
-    >>> [answers.tolist() for _, answers in applied_in_parts(Prefix(2), np.eye(2))]
-    [[[1.0, 0.0], [1.0, 1.0]]]
-    """
+    """A x some rows at a time, where they are many: which, and their answers."""
     yield slice(0, operator.rows), apply(operator, x)
 
 

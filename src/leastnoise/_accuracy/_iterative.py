@@ -35,20 +35,12 @@ _SEED = 20240229
 
 
 def repetitions(cells: int) -> int:
-    """How many draws of the noise are simulated for a joint table.
-
-    >>> repetitions(5000), repetitions(2**24)
-    (256, 16)
-    """
+    """How many draws of the noise are simulated for a joint table."""
     return int(min(max(_DRAWN_NUMBERS // cells, _DRAWS[0]), _DRAWS[1]))
 
 
 def confidence_factor(draws: int) -> float:
-    """What a variance simulated with so many draws is multiplied with, to be too small with a probability of 1 in 1000.
-
-    >>> round(confidence_factor(256), 3), round(confidence_factor(16), 2)
-    (1.335, 4.06)
-    """
+    """What a variance simulated with so many draws is multiplied with, to be too small with a probability of 1 in 1000."""
     from scipy.special import gammaincinv
 
     return float(draws / (2 * gammaincinv(draws / 2, _DOUBT)))
@@ -56,12 +48,7 @@ def confidence_factor(draws: int) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IterativeStructure(Structure):
-    """Covariance of least squares by conjugate gradients, for blocks without a product form on more than 4096 joint cells.
-
-    Args:
-        joint: the measurements over their joint cells.
-        span: what they determine, or None to leave it to the solver.
-    """
+    """Covariance of least squares by conjugate gradients, for blocks without a product form on more than 4096 joint cells."""
 
     joint: Joint
     span: Span | None = None
@@ -113,11 +100,7 @@ class IterativeStructure(Structure):
         return self.joint.cells
 
     def covariance(self, one: Product, other: Product) -> FloatArray:
-        """Not known.
-
-        Raises:
-            UnsupportedQuery: always.
-        """
+        """Not known."""
         raise UnsupportedQuery(
             f"Covariances of {one.name} and {other.name} are not known where estimates need a linear solver. Choose a strategy with a "
             "product form."

@@ -33,11 +33,7 @@ _MOST_TURNED = 1024  # an axis of more cells keeps its own basis in the precondi
 
 
 def used(factor: Factor) -> bool:
-    """Whether a factor is more than a total.
-
-    >>> used(Factor(("age",), Total(4)))
-    False
-    """
+    """Whether a factor is more than a total."""
     return not (only_total(factor.operator) and factor.row_weights is None)
 
 
@@ -61,18 +57,7 @@ def _weighted_diagonal(factor: Factor) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joint:
-    """All blocks of one measure over the joint cells of the attributes they touch.
-
-    Args:
-        names: the attributes, in the order of the domain.
-        shape: their sizes.
-        blocks: pairs of a block and the noise variance of its rows of weight 1.
-
-    >>> domain = Domain(a=["x", "y"])
-    >>> joint = Joint.of(domain, [(Block((Factor(("a",), Identity(2)),), 1), 4.0), (Block((), 1), 1.0)])
-    >>> joint.gram(np.array([[1.0], [0.0]])).tolist()
-    [[1.25], [1.0]]
-    """
+    """All blocks of one measure over the joint cells of the attributes they touch."""
 
     names: Names
     shape: tuple[int, ...]
@@ -82,15 +67,7 @@ class Joint:
 
     @staticmethod
     def of(domain: Domain, blocks: Sequence[tuple[Block, float]]) -> "Joint":
-        """The joint table of some blocks.
-
-        Args:
-            domain: of the plan.
-            blocks: pairs of a block and the noise variance of its rows of weight 1, all of one measure.
-
-        Raises:
-            InputError: more than 2^24 joint cells.
-        """
+        """The joint table of some blocks."""
         touched = {name for block, _ in blocks for factor in filter(used, block.factors) for name in factor.attributes}
         names = tuple(name for name in domain.names if name in touched)
         shape = tuple(domain.kind(name).size for name in names)
@@ -173,19 +150,7 @@ class Joint:
         return cube.reshape(self.cells, -1)
 
     def solve(self, b: FloatArray, what: str, tolerance: float = TOLERANCE) -> FloatArray:
-        """Solve M x = b, and check that it is solved.
-
-        Args:
-            b: right-hand sides in the range of M, shape (cells, columns).
-            what: what the solution is for, for the message.
-            tolerance: of the residual relative to b, both in the norm of the preconditioner.
-
-        Returns:
-            x of shape (cells, columns); where M is singular, one of the solutions.
-
-        Raises:
-            UnsupportedQuery: the residual, computed anew from x, does not become small enough.
-        """
+        """Solve M x = b, and check that it is solved."""
         if not self._turns:
             self._turns.append(_Preconditioner.of(self))
         x, before, worst = np.zeros_like(b), math.inf, math.inf
@@ -239,13 +204,7 @@ class Joint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Preconditioner:
-    """An approximate inverse of M: turn every axis, divide, turn back.
-
-    Args:
-        shape: of the joint table.
-        turns: an orthogonal matrix an axis, or None for an axis that is left as it is.
-        inverse: one over the diagonal of M in that basis, shape (*shape, 1).
-    """
+    """An approximate inverse of M: turn every axis, divide, turn back."""
 
     shape: tuple[int, ...]
     turns: tuple[FloatArray | None, ...]

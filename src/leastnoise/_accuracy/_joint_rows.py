@@ -14,11 +14,7 @@ _NUMBERS = 2**24  # at a time
 
 
 def joint_rows(operators: Sequence[Operator]) -> FloatArray:
-    """The explicit Kronecker product of operators.
-
-    >>> joint_rows([Identity(2), Total(2)]).tolist()
-    [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]
-    """
+    """The explicit Kronecker product of operators."""
     numbers = math.prod(operator.rows * operator.size for operator in operators)
     require_memory(16 * numbers, "A matrix of these queries", "Ask for fewer queries, or choose another strategy.")
     rows = np.ones((1, 1))
@@ -28,11 +24,7 @@ def joint_rows(operators: Sequence[Operator]) -> FloatArray:
 
 
 def joint_rows_in_parts(operators: Sequence[Operator]) -> Iterator[tuple[slice, FloatArray]]:
-    """The same some rows at a time: which, and their entries.
-
-    >>> [rows.tolist() for _, rows in joint_rows_in_parts([Identity(2), Total(2)])]
-    [[[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]]
-    """
+    """The same some rows at a time: which, and their entries."""
     matrices = [dense(operator).astype(float) for operator in operators]
     shape = [len(matrix) for matrix in matrices]
     step = max(1, _NUMBERS // math.prod(matrix.shape[1] for matrix in matrices))
@@ -49,13 +41,6 @@ def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> Fl
 
     Attribute by attribute: what is left of the covariance after some of them is one matrix over the others' cells for each of the rows so
     far. Intervals are differences of its prefix sums.
-
-    Args:
-        covariance: C, shape (cells, cells).
-        operators: one an attribute.
-
-    >>> joint_variances(np.eye(4), [AllRanges(2), Total(2)]).tolist()
-    [2.0, 4.0, 2.0]
     """
     left = covariance[None]
     for operator in operators:

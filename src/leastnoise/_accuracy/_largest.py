@@ -30,16 +30,7 @@ _NUMBERS = 2**22  # at a time
 
 
 class Errors(NamedTuple):
-    """The variances of a table's answers in short.
-
-    Args:
-        total: their sum.
-        largest: the largest of them, or a bound above it.
-        exact: whether it is the largest itself.
-
-    >>> Errors(6.0, 2.0).exact
-    True
-    """
+    """The variances of a table's answers in short."""
 
     total: float
     largest: float
@@ -51,14 +42,7 @@ class Errors(NamedTuple):
 
 
 def largest_between(covariance: FloatArray) -> float:
-    """The largest variance of an interval, exactly, from the covariance of the cells.
-
-    Args:
-        covariance: shape (n, n).
-
-    >>> largest_between(np.array([[2.0, -1.5], [-1.5, 2.0]]))
-    2.0
-    """
+    """The largest variance of an interval, exactly, from the covariance of the cells."""
     sums: FloatArray = np.zeros((len(covariance) + 1,) * 2)
     np.cumsum(covariance, axis=0, out=sums[1:, 1:])
     np.cumsum(sums[1:, 1:], axis=1, out=sums[1:, 1:])
@@ -70,15 +54,7 @@ def largest_between(covariance: FloatArray) -> float:
 
 
 def largest_apart(diagonal: FloatArray, lifted: FloatArray) -> float:
-    """The same for a covariance ``diag(diagonal) - lifted^T lifted``, some rows at a time.
-
-    Args:
-        diagonal: shape (n,).
-        lifted: shape (p, n).
-
-    >>> largest_apart(np.array([2.0, 2.0]), np.array([[1.0, 1.0]]))
-    1.0
-    """
+    """The same for a covariance ``diag(diagonal) - lifted^T lifted``, some rows at a time."""
     cells = np.concatenate([[0.0], np.cumsum(diagonal)])
     points = np.concatenate([np.zeros((1, len(lifted))), np.cumsum(lifted.T, axis=0)])
     norms = (points**2).sum(axis=1)
@@ -96,15 +72,7 @@ def largest_apart(diagonal: FloatArray, lifted: FloatArray) -> float:
 
 
 def largest_on_tree(known: "TreeInverse") -> float:
-    """A bound on the largest variance of an interval, some per cent above it at most; exact where children have at most 16 cells.
-
-    Args:
-        known: the inverse of a hierarchy.
-
-    >>> inverse = TreeInverse(Tree.full(8, 2), np.ones(15))
-    >>> abs(largest_on_tree(inverse) - float(inverse.variances(AllRanges(8)).max())) < 1e-9
-    True
-    """
+    """A bound on the largest variance of an interval, some per cent above it at most; exact where children have at most 16 cells."""
     final = known.posterior
     best, width = float(final[-1].max()), 1
     # Suffixes and prefixes of the nodes of a level: shares and noise by cell, of one node where all are alike.

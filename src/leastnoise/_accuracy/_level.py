@@ -7,11 +7,7 @@ LEVEL = 0.95
 
 
 def checked_level(value: object) -> float:
-    """Read the level of intervals.
-
-    >>> checked_level(0.9)
-    0.9
-    """
+    """Read the level of intervals."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
         raise refuse("level", value, "a number above 0 and below 1, such as 0.95")
     return float(value)

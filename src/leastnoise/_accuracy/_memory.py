@@ -14,19 +14,7 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def available_memory() -> int | None:
-    """Bytes that may be used: what LEASTNOISE_MEMORY says, else the least of what the machine and its control groups have left.
-
-    Returns:
-        None where nothing of this is known.
-
-    Raises:
-        InputError: LEASTNOISE_MEMORY is no size.
-
-    >>> os.environ["LEASTNOISE_MEMORY"] = "1.5G"
-    >>> available_memory()
-    1610612736
-    >>> del os.environ["LEASTNOISE_MEMORY"]
-    """
+    """Bytes that may be used: what LEASTNOISE_MEMORY says, else the least of what the machine and its control groups have left."""
     wanted = os.environ.get(VARIABLE, "").strip()
     if wanted:
         found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)\s*([KMGT]?)i?B?", wanted, re.IGNORECASE)
@@ -38,20 +26,7 @@ def available_memory() -> int | None:
 
 
 def require_memory(needed: int, what: str, advice: str) -> None:
-    """Refuse what needs more memory than there is.
-
-    Args:
-        needed: bytes, about.
-        what: what needs them, as the subject of a sentence.
-        advice: what to do instead.
-
-    Raises:
-        InputError: less is available.
-
-    >>> require_memory(10**15, "A table of 10^14 cells", "Ask for fewer.")
-    Traceback (most recent call last):
-    leastnoise._check._errors.InputError: A table of 10^14 cells needs about 909.5 TiB of memory; ...
-    """
+    """Refuse what needs more memory than there is."""
     if needed <= _NEGLIGIBLE:
         return
     have = available_memory()
@@ -60,20 +35,12 @@ def require_memory(needed: int, what: str, advice: str) -> None:
 
 
 def limit_advice() -> str:
-    """The sentence that names the switch.
-
-    >>> limit_advice()
-    'LEASTNOISE_MEMORY, for example 8G, sets another limit.'
-    """
+    """The sentence that names the switch."""
     return f"{VARIABLE}, for example 8G, sets another limit."
 
 
 def in_bytes(size: int) -> str:
-    """A number of bytes for people.
-
-    >>> in_bytes(3 * 2**30), in_bytes(1)
-    ('3.0 GiB', '0.0 MiB')
-    """
+    """A number of bytes for people."""
     for unit, shift in (("TiB", 40), ("GiB", 30)):
         if size >= 1 << shift:
             return f"{size / (1 << shift):.1f} {unit}"
@@ -138,11 +105,7 @@ def _free_of_group(folder: str) -> int | None:
 
 @contextmanager
 def within_memory() -> Iterator[None]:
-    """Let an allocation beyond the memory that is available now fail at once; elsewhere than on Linux, do nothing.
-
-    >>> with within_memory():
-    ...     pass
-    """
+    """Let an allocation beyond the memory that is available now fail at once; elsewhere than on Linux, do nothing."""
     try:
         import resource
     except ImportError:  # Windows

@@ -28,14 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class NestedInverse(Solved):
-    """The inverse of G for a strategy on two levels, never formed.
-
-    Args:
-        inner: of the strategy within every block but the last.
-        last: of that within the last block.
-        heights: w_b, shape (blocks,).
-        sums: H, shape (blocks, blocks).
-    """
+    """The inverse of G for a strategy on two levels, never formed."""
 
     inner: "Basis"
     last: "Basis"

@@ -10,21 +10,7 @@ from leastnoise._accounting import Noise
 def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
     """Variance of one noise draw, in squared units of the query.
 
-    Args:
-        noise: its kind.
-        scale: b or sigma in units of the query, above 0.
-        grid: the noise is a multiple of 1/grid.
-
-    Returns:
-        2 q / (1 - q)^2 with q = exp(-1/b) for Laplace; the exact second moment of the discrete Gaussian (just below sigma^2); the exact
-        variance of the nearest integer to a Gaussian (just below sigma^2 + 1/12).
-
     Source: Ghosh, Roughgarden, Sundararajan 2009; Canonne, Kamath, Steinke 2020.
-
-    >>> round(noise_variance(Noise.DISCRETE_LAPLACE, 10.0), 4)
-    199.8334
-    >>> round(noise_variance(Noise.ROUNDED_GAUSSIAN, 10.0, grid=16), 4)
-    100.0003
     """
     fine = scale * grid
     if noise is Noise.DISCRETE_LAPLACE:
@@ -44,19 +30,7 @@ def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
 def interval_multiplier(noise: Noise, level: float) -> float:
     """Half width of an interval at ``level``, in standard errors of the answer.
 
-    Args:
-        noise: its kind.
-        level: above 0 and below 1, such as 0.95.
-
-    Returns:
-        The normal quantile for Gaussian noise. For Laplace noise the larger of the normal and the Laplace quantile: an answer is a
-        weighted sum of independent Laplace variables, and its quantile lies between the two at the usual levels, so the interval covers
-        at least ``level``.
-
     Edge cases: noise in whole steps takes few values where it is small; half a step must be added to the half width for it to cover.
-
-    >>> round(interval_multiplier(Noise.ROUNDED_GAUSSIAN, 0.95), 3), round(interval_multiplier(Noise.DISCRETE_LAPLACE, 0.95), 3)
-    (1.96, 2.118)
     """
     from statistics import NormalDist
 

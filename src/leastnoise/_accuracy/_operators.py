@@ -34,11 +34,7 @@ from leastnoise._linop import (
 
 @singledispatch
 def interval_ends(operator: Operator) -> tuple[IntArray, IntArray] | None:  # noqa: ARG001 - classes that answer look at it
-    """First and last cells if every row is an interval, else None.
-
-    >>> interval_ends(Prefix(2))
-    (array([0, 0]), array([0, 1]))
-    """
+    """First and last cells if every row is an interval, else None."""
     return None
 
 
@@ -82,11 +78,7 @@ def _(operator: Coarse) -> tuple[IntArray, IntArray] | None:
 
 @singledispatch
 def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:  # noqa: ARG001 - classes that answer look at it
-    """Rising and falling numbers with ``(A^T A)_ij = rising_i falling_j`` for i <= j; None of operators without that form.
-
-    >>> [part.tolist() for part in gram_generators(AllRanges(3))]
-    [[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]
-    """
+    """Rising and falling numbers with ``(A^T A)_ij = rising_i falling_j`` for i <= j; None of operators without that form."""
     return None
 
 
@@ -108,18 +100,7 @@ def _(operator: AllRanges) -> tuple[FloatArray, FloatArray]:
 
 @singledispatch
 def apply_gram(operator: Operator, x: Array) -> Array:
-    """Multiply by the Gram matrix: A^T A x along the first axis, in floating point.
-
-    Args:
-        operator: A, of shape (rows, size).
-        x: float array of shape (size, ...).
-
-    Returns:
-        Array of shape (size, ...).
-
-    >>> apply_gram(AllRanges(3), np.ones(3)).tolist()
-    [6.0, 8.0, 6.0]
-    """
+    """Multiply by the Gram matrix: A^T A x along the first axis, in floating point."""
     return apply_transpose(operator, apply(operator, x))
 
 
@@ -142,11 +123,7 @@ def _(operator: AllRanges, x: Array) -> Array:
 
 @singledispatch
 def quicker_by_gram(operator: Operator) -> bool:  # noqa: ARG001 - classes that answer look at it
-    """Whether its Gram matrix, once made, is quicker to multiply by than itself and its transpose.
-
-    >>> quicker_by_gram(Prefix(2)), quicker_by_gram(Dense([[1, 2]]))
-    (False, True)
-    """
+    """Whether its Gram matrix, once made, is quicker to multiply by than itself and its transpose."""
     return False
 
 
@@ -159,11 +136,7 @@ def _(operator: Operator) -> bool:  # noqa: ARG001
 
 @singledispatch
 def only_total(operator: Operator) -> bool:  # noqa: ARG001 - classes that answer look at it
-    """Whether the total is known to be its only query; taken for more, it costs time alone.
-
-    >>> only_total(Total(2)), only_total(Prefix(2))
-    (True, False)
-    """
+    """Whether the total is known to be its only query; taken for more, it costs time alone."""
     return False
 
 
@@ -174,11 +147,7 @@ def _(operator: Total) -> bool:  # noqa: ARG001
 
 @singledispatch
 def spanning(operator: Operator) -> Operator:
-    """An operator whose rows span the same space: one of few rows, where it is known.
-
-    >>> spanning(AllRanges(3)), spanning(Prefix(3))
-    (Identity(size=3), Prefix(size=3))
-    """
+    """An operator whose rows span the same space: one of few rows, where it is known."""
     return operator
 
 
@@ -188,11 +157,7 @@ def _(operator: AllRanges) -> Operator:
 
 
 def gram_diagonal(operator: Operator) -> FloatArray:
-    """The diagonal of A^T A: squared column norms, shape (size,). Its sum is the sum of the squares of all entries.
-
-    >>> gram_diagonal(AllRanges(3)).tolist()
-    [3.0, 4.0, 3.0]
-    """
+    """The diagonal of A^T A: squared column norms, shape (size,). Its sum is the sum of the squares of all entries."""
     generators = gram_generators(operator)
     if generators is not None:
         return generators[0] * generators[1]
@@ -200,30 +165,18 @@ def gram_diagonal(operator: Operator) -> FloatArray:
 
 
 def zero_one(operator: Operator) -> bool:
-    """Whether all entries are 0 or 1.
-
-    >>> zero_one(Prefix(4)), zero_one(Dense([[0, 2]]))
-    (True, False)
-    """
+    """Whether all entries are 0 or 1."""
     return non_negative(operator) and largest_entry(operator) <= 1
 
 
 def row_squares(operator: Operator) -> FloatArray:
-    """Squared norms of the rows, shape (rows,).
-
-    >>> row_squares(Prefix(2)).tolist(), row_squares(Dense([[3, -4]])).tolist()
-    ([1.0, 2.0], [25.0])
-    """
+    """Squared norms of the rows, shape (rows,)."""
     return np.asarray(apply(operator, np.ones(operator.size)) if zero_one(operator) else (dense(operator).astype(float) ** 2).sum(axis=1))
 
 
 @singledispatch
 def singular_values(operator: Operator) -> FloatArray | None:  # noqa: ARG001 - classes that answer look at it
-    """Singular values where a closed form is known, largest first, else None.
-
-    >>> singular_values(Prefix(2)).round(3)
-    array([1.618, 0.618])
-    """
+    """Singular values where a closed form is known, largest first, else None."""
     return None
 
 

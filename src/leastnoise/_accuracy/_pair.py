@@ -38,13 +38,7 @@ _NUMBERS = 2**24  # at a time
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairAxis:
-    """Two strategies along one attribute in their common basis of r vectors.
-
-    Args:
-        outward: V^+ = Z^(-1/2) Q, shape (size, r).
-        shares: a and b, each of shape (r,).
-        determined: the projector on what the two see, shape (size, size), or None if that is everything.
-    """
+    """Two strategies along one attribute in their common basis of r vectors."""
 
     outward: FloatArray
     shares: tuple[FloatArray, FloatArray]
@@ -77,12 +71,7 @@ class PairAxis:
 
 
 def pair_axis(size: int, factors: tuple[Factor | None, Factor | None]) -> PairAxis:
-    """The common basis of two strategies along an attribute; None is for summing over it.
-
-    >>> axis = pair_axis(2, (Factor(("a",), Identity(2)), None))
-    >>> [share.round(6).tolist() for share in axis.shares]
-    [[1.0, 0.333333], [0.0, 0.666667]]
-    """
+    """The common basis of two strategies along an attribute; None is for summing over it."""
     forms = [np.ones((size, size)) if factor is None else weighted_gram(factor) for factor in factors]
     # Forms of like size: which of the two a vector belongs to is then seen from its shares.
     sizes = [float(np.trace(form)) / size for form in forms]
@@ -100,13 +89,7 @@ def pair_axis(size: int, factors: tuple[Factor | None, Factor | None]) -> PairAx
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairStructure(Structure):
-    """Covariance of least squares from two tables.
-
-    Args:
-        axes: for every attribute that one of them measures, in the order of the domain.
-        information: lambda, shape: the axes' numbers of vectors.
-        span: what the tables determine, or None to leave it to their eigenvalues.
-    """
+    """Covariance of least squares from two tables."""
 
     axes: Mapping[str, PairAxis]
     information: FloatArray
@@ -194,12 +177,7 @@ class PairStructure(Structure):
         return PairCells(self, sum(left, start=gathered))
 
     def solve(self, gathered: FloatArray, names: Names) -> FloatArray:
-        """The estimated cells of a marginal, shape: the sizes of ``names``, from coordinates of A^T D^-1 z.
-
-        Args:
-            gathered: sum over the tables of prod_i (V_i^+)^T F_i^T diag(w_i^2) z / variance, shape as ``information``.
-            names: attributes in the order of the domain.
-        """
+        """The estimated cells of a marginal, shape: the sizes of ``names``, from coordinates of A^T D^-1 z."""
         cube = gathered * self.inverse()
         for name, axis in self.axes.items():
             moved = np.tensordot(cube, axis.outward if name in names else axis.outward.sum(axis=0)[None], axes=(0, 1))
@@ -207,12 +185,7 @@ class PairStructure(Structure):
         return cube
 
     def measured(self, block: Block, gathered: FloatArray) -> FloatArray:
-        """What a table would have answered without noise if the estimate were the truth, shape (rows,).
-
-        Args:
-            block: one of the two tables.
-            gathered: as in ``solve``.
-        """
+        """What a table would have answered without noise if the estimate were the truth, shape (rows,)."""
         factors = {factor.attributes[0]: factor for factor in block.factors}
         cube = gathered * self.inverse()
         for name, axis in self.axes.items():
@@ -221,12 +194,7 @@ class PairStructure(Structure):
         return np.asarray(cube, dtype=np.float64).reshape(-1)
 
     def gather(self, block: Block, values: FloatArray) -> FloatArray:
-        """What a table adds to the ``gathered`` of ``solve``, per unit of precision.
-
-        Args:
-            block: one of the two tables.
-            values: its noisy answers, shape (rows,).
-        """
+        """What a table adds to the ``gathered`` of ``solve``, per unit of precision."""
         factors = {factor.attributes[0]: factor for factor in block.factors}
         cube = values.reshape([factor.operator.rows for factor in block.factors])
         for name, axis in self.axes.items():
@@ -263,12 +231,7 @@ class PairStructure(Structure):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairCells:
-    """Estimated cells from two tables.
-
-    Args:
-        structure: the covariance.
-        gathered: as in its ``solve``.
-    """
+    """Estimated cells from two tables."""
 
     structure: PairStructure
     gathered: FloatArray
@@ -290,17 +253,7 @@ def _contracted(cube: FloatArray, weights: Sequence[FloatArray]) -> float:
 
 
 def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float]], span: Span | None = None) -> PairStructure:
-    """The structure of two tables.
-
-    Args:
-        sizes: cells of every attribute that one of them measures, in the order of the domain.
-        tables: each with its noise variance at weight 1.
-        span: what they determine, if that is known.
-
-    >>> cells, sums = (Block((Factor(("a",), operator),), 1) for operator in (Identity(3), Prefix(3)))
-    >>> pair_structure({"a": 3}, [(cells, 1.0), (sums, 1.0)]).information.shape
-    (3,)
-    """
+    """The structure of two tables."""
     along_each = [{factor.attributes[0]: factor for factor in block.factors} for block, _ in tables]
     axes = {name: pair_axis(size, (along_each[0].get(name), along_each[1].get(name))) for name, size in sizes.items()}
     first, second = (term / variance for term, (_, variance) in zip(pair_terms(axes), tables, strict=True))
@@ -308,11 +261,7 @@ def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float
 
 
 def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
-    """What each table adds to the information per unit of precision, two arrays of its shape.
-
-    >>> [term.round(6).tolist() for term in pair_terms({"a": pair_axis(2, (Factor(("a",), Identity(2)), None))})]
-    [[1.0, 0.333333], [0.0, 0.666667]]
-    """
+    """What each table adds to the information per unit of precision, two arrays of its shape."""
     first, second = (_outer([axis.shares[place] for axis in axes.values()]) for place in (0, 1))
     return first, second
 

@@ -25,14 +25,7 @@ _MANY = 16  # products from which arrays are quicker
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProductStructure(Structure):
-    """Covariance in product form, for the blocks of one measure.
-
-    Args:
-        bases: the basis of every attribute that is measured.
-        narrow: lambda(tau) from all tables of at most 10 attributes, listed.
-        wide: attributes, those of them measured across their totals, and precision of the other tables, whose subsets are too many to list.
-        span: what the tables determine.
-    """
+    """Covariance in product form, for the blocks of one measure."""
 
     bases: Mapping[str, Basis]
     narrow: Mapping[Names, float]

@@ -40,10 +40,6 @@ class ProductCells:
     """Components of the residual basis, computed when first asked for, of many tables that are alike at once.
 
     Of the components only those are kept that are small beside the tables: see ``marginals``.
-
-    Args:
-        structure: the covariance.
-        measured: what every block measured.
     """
 
     structure: "ProductStructure"

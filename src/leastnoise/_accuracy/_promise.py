@@ -16,36 +16,14 @@ from leastnoise._workload import Workload
 
 
 def structures(workload: Workload, plan: Measurements) -> dict[str | None, Known]:
-    """The covariance structure of every measure that a workload asks about.
-
-    Raises:
-        InputError: a measure is asked about and not measured, or least squares would need too large a matrix.
-
-    >>> domain = Domain(age=["a", "b"])
-    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 10),))
-    >>> list(structures(marginals(domain, ways=0), plan))
-    [None]
-    """
+    """The covariance structure of every measure that a workload asks about."""
     quantities = dict.fromkeys(quantity for measure in workload.measures for quantity in middles(plan, measure))
     known = {quantity: quantity_structure(plan, quantity) for quantity in quantities}
     return {measure: combined(plan, measure, known) for measure in workload.measures}
 
 
 def total_squared_error(workload: Workload, plan: Measurements) -> float:
-    """Sum over all queries of their importance times the variance of their answer.
-
-    Args:
-        workload: what is asked.
-        plan: how it is measured.
-
-    Raises:
-        InputError: the measurements do not determine a query.
-
-    >>> domain = Domain(age=["a", "b"])
-    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 10),))
-    >>> round(total_squared_error(marginals(domain, ways=0, weight=2), plan), 2)
-    799.33
-    """
+    """Sum over all queries of their importance times the variance of their answer."""
     known = structures(workload, plan)
     return math.fsum(product.importance * known[product.measure].total(product) for product in workload)
 
@@ -58,23 +36,7 @@ def promised(
     details: Mapping[str, Any] | None = None,
     iterate: bool = True,
 ) -> Plan:
-    """The plan of some measurements for a workload: with the expected error of its queries, and a lower bound of it.
-
-    Args:
-        workload: what is asked.
-        measurements: what is measured for it.
-        strategy: name of what chose them, for people.
-        details: public facts to keep with the plan; ``unit_bound`` is a lower bound at unit budget.
-        iterate: also where the error has no closed form and many linear systems must be solved for it, which may take minutes.
-
-    Raises:
-        InputError: the measurements do not determine a query, or the error has no closed form and ``iterate`` is False.
-
-    >>> domain = Domain(age=["a", "b"])
-    >>> total = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 10),))
-    >>> round(promised(marginals(domain, ways=0), total).expected_error().tables[0].rmse, 2)
-    14.14
-    """
+    """The plan of some measurements for a workload: with the expected error of its queries, and a lower bound of it."""
     known = structures(workload, measurements)
     for own in known.values():
         if own.solver_cells and not iterate:

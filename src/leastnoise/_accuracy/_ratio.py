@@ -25,25 +25,7 @@ def ratio_interval(
 ) -> tuple[FloatArray, FloatArray]:
     """Ends of the intervals of part / whole, for uncorrelated noise on both.
 
-    Args:
-        part: S, any shape.
-        whole: C, the same shape; the true one is taken to be at least 0.
-        part_variance: of the noise on S.
-        whole_variance: of the noise on C.
-        multiplier: half width of an interval in standard errors, for a combination of the two noises.
-        bounds: what the true quotient lies between.
-        steps: half a step of the noise on S and on C.
-
-    Returns:
-        Lower and upper ends, within the bounds.
-
-    Raises:
-        InputError: bounds that are not a lower and an upper one.
-
     Edge cases: where C is not clear of 0, an end is that of the bounds.
-
-    >>> [end.round(3).tolist() for end in ratio_interval(*map(np.array, ([50.0, 5.0], [10.0, 1.0], [1.0, 1.0], [1.0, 1.0])), 2.0, (0, 9))]
-    [[4.147, 0.0], [6.27, 9.0]]
     """
     low, high = bounds
     if not low <= high:

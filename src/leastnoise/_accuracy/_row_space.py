@@ -40,14 +40,7 @@ _AT_ONCE = 2**22
 
 @dataclass(frozen=True, eq=False)
 class RowSpace:
-    """The span of the rows of an operator over ``size`` cells.
-
-    Args:
-        size: number of cells.
-        dimension: of the space.
-        components: for a span of intervals the component of each of the size + 1 places; None for others.
-        unseen: for others an orthonormal basis of what no row sees, shape (size, size - dimension).
-    """
+    """The span of the rows of an operator over ``size`` cells."""
 
     size: int
     dimension: int
@@ -75,12 +68,7 @@ class RowSpace:
         return np.asarray(np.linalg.qr(self.unseen, mode="complete")[0][:, self.size - self.dimension :], dtype=np.float64)
 
     def holds(self, operator: Operator) -> bool:
-        """Whether every row of an operator lies in the space.
-
-        >>> halves = row_space(Ranges(4, [0, 2], [1, 3]))
-        >>> halves.holds(Total(4)), halves.holds(Identity(4))
-        (True, False)
-        """
+        """Whether every row of an operator lies in the space."""
         if self.everything:
             return True
         asked = known_span(operator)
@@ -90,11 +78,7 @@ class RowSpace:
         return all(self.holds_rows(rows[start : start + step]) for start in range(0, len(rows), step))
 
     def includes(self, other: "RowSpace") -> bool:
-        """Whether another space lies within this one.
-
-        >>> row_space(Identity(3)).includes(row_space(Contrasts(3))), row_space(Contrasts(3)).includes(row_space(Total(3)))
-        (True, False)
-        """
+        """Whether another space lies within this one."""
         if self.everything or other.dimension > self.dimension:
             return self.everything
         if other.components is None:
@@ -123,21 +107,13 @@ class RowSpace:
 
 
 def everything(size: int) -> RowSpace:
-    """The span of all cells.
-
-    >>> everything(3).holds(Prefix(3))
-    True
-    """
+    """The span of all cells."""
     return RowSpace(size, size, np.zeros(size + 1, dtype=np.int64))
 
 
 @singledispatch
 def known_span(operator: Operator) -> RowSpace | None:
-    """The span of an operator's rows where its class tells, and of intervals by their ends; None where it follows from the matrix alone.
-
-    >>> known_span(Haar(4)).everything, known_span(Ranges(4, [0], [3])).dimension, known_span(Dense([[1, 2]]))
-    (True, 1, None)
-    """
+    """The span of an operator's rows where its class tells, and of intervals by their ends; None where it follows from the matrix alone."""
     ends, n = interval_ends(operator), operator.size
     if ends is None:
         return None
@@ -172,11 +148,7 @@ def _(operator: Contrasts) -> RowSpace:
 
 @lru_cache(maxsize=64)
 def row_space(operator: Operator) -> RowSpace | None:
-    """The span of an operator's rows; None if finding it needs too large a matrix: over 4096 cells, where the class alone does not tell.
-
-    >>> row_space(Ranges(4, [0, 1], [1, 2])).dimension, row_space(Contrasts(4)).dimension, row_space(Haar(4)).everything
-    (2, 3, True)
-    """
+    """The span of an operator's rows; None if finding it needs too large a matrix: over 4096 cells, where the class alone does not tell."""
     known = known_span(operator)
     if known is not None:
         return known
@@ -199,11 +171,7 @@ class Triangle:
 
 @singledispatch
 def triangle(operator: Operator) -> Triangle | None:  # noqa: ARG001 - matrices answer
-    """The shape of a triangular matrix of queries, such as the Gaussian optimum's; None of any other.
-
-    >>> triangle(Dense(np.array([[2, 0], [5, 4]])))
-    Triangle(lower=True, pivot=0.5)
-    """
+    """The shape of a triangular matrix of queries, such as the Gaussian optimum's; None of any other."""
     return None
 
 
@@ -219,11 +187,7 @@ def _(operator: Dense) -> Triangle | None:
 
 
 def of_gram(gram: FloatArray) -> RowSpace:
-    """The row space of queries with a given Gram matrix, shape (size, size).
-
-    >>> of_gram(np.array([[1.0, 1.0], [1.0, 1.0]])).unseen.round(3).tolist()
-    [[-0.707], [0.707]]
-    """
+    """The row space of queries with a given Gram matrix, shape (size, size)."""
     n = len(gram)
     try:
         pivots = np.diag(np.linalg.cholesky(gram))
@@ -239,15 +203,7 @@ def of_gram(gram: FloatArray) -> RowSpace:
 
 
 def inverted(gram: FloatArray, space: RowSpace) -> FloatArray | None:
-    """The inverse of a Gram matrix within the row space of its queries; None where that is too badly conditioned.
-
-    Args:
-        gram: of weighted queries, shape (size, size).
-        space: their span.
-
-    >>> inverted(np.full((2, 2), 4.0), row_space(Total(2))).round(6).tolist()
-    [[0.0625, 0.0625], [0.0625, 0.0625]]
-    """
+    """The inverse of a Gram matrix within the row space of its queries; None where that is too badly conditioned."""
     seen = None if space.everything else space.basis
     try:
         lower = np.linalg.cholesky(gram if seen is None else seen.T @ gram @ seen)

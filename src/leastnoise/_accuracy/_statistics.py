@@ -14,16 +14,7 @@ ROUNDING = 2.0**-46
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticError:
-    """What a plan promises for a statistic.
-
-    Args:
-        statistic: what was asked for.
-        tables: names of the tables that it is made of.
-        rows: standard error of the counts that it is made of, in rows: the root mean square.
-        largest_rows: the largest of them.
-        std_error: of a mean in a group of ``statistic.size`` rows, at most, in the measure's amounts, by the delta method; or of a share
-            of that many rows; None where no size is known.
-    """
+    """What a plan promises for a statistic."""
 
     statistic: Statistic
     tables: tuple[str, ...]
@@ -38,17 +29,6 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
     The mean S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C the size and r the mean itself: at most
     the larger of its public bounds. Of quantiles and distribution functions, the counts up to a cell have a known error, and so has their
     share of a known number of rows.
-
-    Args:
-        plan: with an expected error.
-
-    Raises:
-        InputError: the error depends on the data.
-
-    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
-    >>> made = ln.plan(ln.mean_queries(domain, "pay", by=["sex"], size=1000), ln.PureDP(1))
-    >>> round(statistic_errors(made)[0].std_error, 3)
-    0.141
     """
     if not plan.workload.statistics:
         return ()
@@ -79,22 +59,7 @@ def _error(plan: Plan, asked: Statistic, tables: list[TableError]) -> float:
 
 
 def mean_error(measured: Measurements, measure: str, counts: float, sums: float) -> float:
-    """Standard error of S - r C, sum and count of a group, at the mean r within the measure's bounds where it is largest.
-
-    Args:
-        measured: what tells of both.
-        measure: that is summed.
-        counts: standard error of C, in rows.
-        sums: standard error of S, in units of the measure.
-
-    Returns:
-        In units of the measure; over the size of the group it is the error of the mean by the delta method.
-
-    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 4)})
-    >>> apart = ln.plan(ln.queries(domain, sum="pay"), ln.PureDP(1)).measured()
-    >>> round(mean_error(apart, "pay", 1.0, 3.0), 3)
-    5.0
-    """
+    """Standard error of S - r C, sum and count of a group, at the mean r within the measure's bounds where it is largest."""
     # (r - m)^2 c^2 beside the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0 where sums are not centred.
     apart = _middle(measured, measure)
     variance = sums**2 + (farthest(measured, measure) ** 2 - (1 - ROUNDING) * apart**2) * counts**2
@@ -102,13 +67,7 @@ def mean_error(measured: Measurements, measure: str, counts: float, sums: float)
 
 
 def farthest(measured: Measurements, measure: str) -> float:
-    """How far a mean can be from the middle of the bounds, where sums are centred, else from 0; in units of the measure.
-
-    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 4)})
-    >>> asked = (ln.queries(domain, sum="pay"), ln.mean_queries(domain, "pay"))
-    >>> [farthest(ln.plan(one, ln.PureDP(1)).measured(), "pay") for one in asked]
-    [4.0, 2.0]
-    """
+    """How far a mean can be from the middle of the bounds, where sums are centred, else from 0; in units of the measure."""
     bounds, apart = measured.domain.measure(measure), _middle(measured, measure)
     return max(abs(bounds.low_units - apart), abs(bounds.high_units - apart))
 

@@ -41,59 +41,18 @@ _FEW = 512  # cells whose inverse takes no time
 
 
 def structure(plan: Measurements, measure: str | None) -> Known:
-    """The covariance of least squares for the counts or the sums of one measure.
-
-    Args:
-        plan: the plan.
-        measure: whose sums; None for counts.
-
-    Raises:
-        InputError: the blocks have no product form and their joint domain has more than 2^24 cells, or nothing of the measure is measured.
-
-    >>> domain = Domain(age=["a", "b"])
-    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE,
-    ...             blocks=(Block((Factor(("age",), Identity(2)),), scale=1),))
-    >>> structure(plan, None).variances(marginals(domain, ways=1).products[0]).round(3)
-    array([1.841, 1.841])
-    """
+    """The covariance of least squares for the counts or the sums of one measure."""
     return combined(plan, measure, {quantity: quantity_structure(plan, quantity) for quantity in middles(plan, measure)})
 
 
 def combined(plan: Measurements, measure: str | None, known: Mapping[str | None, Structure]) -> Known:
-    """What `structure` says, from the structures of the quantities that the sums are made of.
-
-    Args:
-        plan: the plan.
-        measure: whose sums; None for counts.
-        known: of every quantity of ``middles``.
-
-    >>> domain = ln.Domain(a=ln.Coded(2), measures={"pay": ln.Measure("pay", 0, 4)})
-    >>> ends = Block((), Fraction(4), "pay", ends=True)
-    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(ends,))
-    >>> known = combined(plan, "pay", {quantity: quantity_structure(plan, quantity) for quantity in (None, "pay")})
-    >>> round(known.total(queries(domain, sum="pay").products[0]), 2)
-    31.83
-    """
+    """What `structure` says, from the structures of the quantities that the sums are made of."""
     parts = middles(plan, measure)
     return SumKnown(known[measure], known[None], parts[None]) if len(parts) > 1 else known[measure]
 
 
 def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
-    """The covariance of least squares, and its estimate, from the blocks that tell of one table of cells.
-
-    Args:
-        plan: the plan.
-        quantity: None for counts, else a measure, whose sums are centred where distances from both ends are measured.
-
-    Raises:
-        InputError: as `structure`.
-
-    >>> domain = ln.Domain(a=ln.Coded(2), measures={"pay": ln.Measure("pay", 0, 4)})
-    >>> ends = Block((), Fraction(4), "pay", ends=True)
-    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(ends,))
-    >>> round(quantity_structure(plan, None).total(queries(domain).products[0]), 2)
-    3.98
-    """
+    """The covariance of least squares, and its estimate, from the blocks that tell of one table of cells."""
     tables = [(one.block, one.variance) for one in told(plan, quantity)]
     if not tables:
         raise UnsupportedQuery(f"The plan measures nothing of {quantity or 'the counts'}.")

@@ -12,14 +12,7 @@ _MOST_BITS = 62
 
 
 class Terms(NamedTuple):
-    """Sets of one size, with a number for each of their subsets: weight times the product of what is inside and what is outside of it.
-
-    Args:
-        sets: attributes as numbers, ascending, shape (sets, size).
-        inside: of every attribute in the subset, same shape.
-        outside: of every other one, same shape.
-        weights: shape (sets,).
-    """
+    """Sets of one size, with a number for each of their subsets: weight times the product of what is inside and what is outside of it."""
 
     sets: IntArray
     inside: FloatArray
@@ -28,20 +21,7 @@ class Terms(NamedTuple):
 
 
 def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, FloatArray]]:
-    """For every subset of a set the sum of its numbers in all sets.
-
-    Args:
-        terms: of sets of any sizes.
-        count: of attributes.
-
-    Returns:
-        By size of the subsets, from 0 on: the subsets, shape (subsets, size), each once and in lexicographic order, and the sums.
-
-    >>> ones = np.ones((2, 2))
-    >>> found = subset_sums([Terms(np.array([[0, 1], [0, 2]]), ones, ones, np.array([1.0, 2.0]))], 3)
-    >>> [(sets.tolist(), sums.tolist()) for sets, sums in found]
-    [([[]], [3.0]), ([[0], [1], [2]], [3.0, 1.0, 2.0]), ([[0, 1], [0, 2]], [1.0, 2.0])]
-    """
+    """For every subset of a set the sum of its numbers in all sets."""
     parts: dict[int, list[tuple[IntArray, FloatArray]]] = {}
     for one in terms:
         chosen: list[tuple[tuple[int, ...], FloatArray]] = [((), one.weights)]

@@ -10,13 +10,7 @@ from leastnoise._workload import Product
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SumKnown(Known):
-    """Sums of v as those of v - m plus m times counts, whose errors are uncorrelated.
-
-    Args:
-        centred: of the centred sums.
-        counts: of the counts.
-        middle: m, in units of the measure.
-    """
+    """Sums of v as those of v - m plus m times counts, whose errors are uncorrelated."""
 
     centred: Known
     counts: Known

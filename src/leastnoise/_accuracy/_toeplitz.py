@@ -29,22 +29,14 @@ _NUMBERS = 2**22  # at a time
 
 
 def convolved(one: FloatArray, other: FloatArray, size: int) -> FloatArray:
-    """The first entries of the convolution of an array with another one, along the first axis.
-
-    >>> convolved(np.array([1.0, 2.0]), np.array([1.0, 1.0, 1.0]), 3).round(9).tolist()
-    [1.0, 3.0, 3.0]
-    """
+    """The first entries of the convolution of an array with another one, along the first axis."""
     length = 1 << max(1, len(one) + len(other) - 2).bit_length()
     turned = np.fft.rfft(one, length, axis=0).reshape(-1, *([1] * (other.ndim - 1)))
     return np.asarray(np.fft.irfft(turned * np.fft.rfft(other, length, axis=0), length, axis=0)[:size])
 
 
 def inverse_series(coefficients: FloatArray) -> FloatArray:
-    """The coefficients of one over a power series, as many as are given.
-
-    >>> inverse_series(np.array([1.0, 1.0, 1.0])).round(9).tolist()
-    [1.0, -1.0, 0.0]
-    """
+    """The coefficients of one over a power series, as many as are given."""
     size, found = len(coefficients), np.array([1 / coefficients[0]])
     while len(found) < size:
         most = min(size, 2 * len(found))
@@ -56,14 +48,7 @@ def inverse_series(coefficients: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ToeplitzInverse(Solved):
-    """The inverse of G = A^T A for a Toeplitz strategy, never formed.
-
-    Args:
-        strategy: over ``size`` cells.
-
-    >>> round(ToeplitzInverse(Toeplitz([0, 1], [2, 1], [1, 1])).kappa, 9)
-    0.3125
-    """
+    """The inverse of G = A^T A for a Toeplitz strategy, never formed."""
 
     strategy: Toeplitz
 
@@ -132,11 +117,7 @@ class ToeplitzInverse(Solved):
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
-        """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to.
-
-        Raises:
-            InputError: the scales change so often that it would take long.
-        """
+        """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to."""
         scales = self.strategy.scales.astype(float)
         changes = np.flatnonzero(np.diff(scales)) + 1
         if not (len(changes) + 1) * self.size <= _MOST_WORK:

@@ -29,14 +29,7 @@ _WHOLE = (1.0,)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Told:
-    """What a block tells of a quantity.
-
-    Args:
-        place: of the block in the plan.
-        block: the queries, as if they were of the quantity alone.
-        variance: of the noise of a row of weight 1.
-        shares: by which the block's answers are added up: of the only one, or of those on both ends.
-    """
+    """What a block tells of a quantity."""
 
     place: int
     block: Block
@@ -44,11 +37,7 @@ class Told:
     shares: tuple[float, ...] = _WHOLE
 
     def values(self, measured: Any) -> FloatArray:
-        """Answers about the quantity, shape (rows, ...).
-
-        Args:
-            measured: the block's answers, in the order of its rows along the first axis.
-        """
+        """Answers about the quantity, shape (rows, ...)."""
         if self.shares == _WHOLE:
             return np.asarray(measured)
         parts = zip(self.shares, np.split(np.asarray(measured, dtype=np.float64), len(self.shares)), strict=True)
@@ -56,42 +45,14 @@ class Told:
 
 
 def told(plan: Measurements, quantity: Quantity) -> list[Told]:
-    """What every block that tells something of a quantity tells of it, in the order of the plan.
-
-    Args:
-        plan: the plan.
-        quantity: None for counts, or a measure.
-
-    Raises:
-        InputError: sums of the measure are measured in more than one way.
-
-    >>> domain = ln.Domain(a=ln.Coded(2), measures={"pay": ln.Measure("pay", 0, 4)})
-    >>> ends = Block((), Fraction(4), "pay", ends=True)
-    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(ends,))
-    >>> [(one.values([12.0, 8.0]).tolist(), round(one.variance, 2)) for name in (None, "pay") for one in told(plan, name)]
-    [([5.0], 3.98), ([2.0], 15.92)]
-    """
+    """What every block that tells something of a quantity tells of it, in the order of the plan."""
     if quantity is None:
         return [_of(one, (1 / _apart(plan, one.block),) * 2) if one.block.ends else one for one in _blocks(plan, None)]
     return [_of(one, (0.5, -0.5)) if one.block.ends else one for one in _blocks(plan, quantity)]
 
 
 def sums_told(plan: Measurements, measure: Quantity) -> list[Told]:
-    """What every block tells of the counts or of the sums of a measure by itself: sums are not centred.
-
-    Args:
-        plan: the plan.
-        measure: None for counts.
-
-    Raises:
-        InputError: as `told`.
-
-    >>> domain = ln.Domain(a=ln.Coded(2), measures={"pay": ln.Measure("pay", 0, 4)})
-    >>> ends = Block((), Fraction(4), "pay", ends=True)
-    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(ends,))
-    >>> sums_told(plan, "pay")[0].values([12.0, 8.0]).tolist()
-    [12.0]
-    """
+    """What every block tells of the counts or of the sums of a measure by itself: sums are not centred."""
     if measure is None:
         return told(plan, None)
     bounds = plan.domain.measure(measure)
@@ -101,37 +62,19 @@ def sums_told(plan: Measurements, measure: Quantity) -> list[Told]:
 
 
 def middles(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
-    """Of which quantities the counts or the sums of a measure are made, and how often each counts.
-
-    >>> domain = ln.Domain(a=ln.Coded(2), measures={"pay": ln.Measure("pay", 0, 4)})
-    >>> ends = Block((), Fraction(4), "pay", ends=True)
-    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(ends,))
-    >>> middles(plan, "pay"), middles(plan, None)
-    ({'pay': 1.0, None: 2.0}, {None: 1.0})
-    """
+    """Of which quantities the counts or the sums of a measure are made, and how often each counts."""
     if measure is None or not any(block.ends and block.measure == measure for block in plan.blocks):
         return {measure: 1.0}
     return {measure: 1.0, None: middle(plan.domain.measure(measure))}
 
 
 def middle(measure: Measure) -> float:
-    """The middle of a measure's bounds, in units.
-
-    >>> middle(ln.Measure("pay", 0, 3))
-    1.5
-    """
+    """The middle of a measure's bounds, in units."""
     return (measure.low_units + measure.high_units) / 2
 
 
 def attributes_told(plan: Measurements, measure: Quantity) -> frozenset[str]:
-    """The attributes by which counts, or sums of a measure, are measured.
-
-    >>> block = Block((Factor(("age",), Identity(2)),), Fraction(1))
-    >>> domain = Domain(age=["a", "b"])
-    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
-    >>> attributes_told(plan, None)
-    frozenset({'age'})
-    """
+    """The attributes by which counts, or sums of a measure, are measured."""
     return frozenset(name for one in _blocks(plan, measure) for name in one.block.attributes)
 
 

@@ -28,18 +28,11 @@ class TreeInverse(Solved):
 
     What is asked for more than once (the planner, the promise and the error bars all need the variances of prefixes) is kept.
 
-    Args:
-        tree: the hierarchy, ``rows`` nodes over ``size`` cells; its last width is 1.
-        precision: one over the noise variance of every row, shape (rows,), above 0 for the cells.
-
     Attributes:
         ratios: children of a node of each level, from the root down.
         own: variance of the nodes of each level from their subtrees; where ``alike``, a view of one number.
         below: sum of their children's variances, the same way; not of the cells.
         alike: whether all nodes of each level have the same precision and the same number of cells.
-
-    >>> round(TreeInverse(Tree.full(4, 2), np.ones(7)).kappa, 4)
-    0.5714
     """
 
     tree: Tree
@@ -165,15 +158,7 @@ class TreeInverse(Solved):
         return answer
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Variance of the estimated sums over the cells low..high.
-
-        Args:
-            low: first cells, shape (m,).
-            high: last cells, shape (m,), not before ``low``.
-
-        Returns:
-            Array of shape (m,).
-        """
+        """Variance of the estimated sums over the cells low..high."""
         final = self.posterior
         answer = np.empty(len(low))
         # A range is, at every level, a prefix part of the node that holds its end and a suffix part of the one that holds its start:

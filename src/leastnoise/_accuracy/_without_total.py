@@ -17,11 +17,7 @@ from leastnoise._measurements import Factor
 
 
 def leaves_out_total(factor: Factor) -> bool:
-    """Whether a factor is of the kind that leaves out the total along its attribute: contrasts, or one row less than there are cells.
-
-    >>> leaves_out_total(Factor(("a",), Contrasts(3))), leaves_out_total(Factor(("a",), Dense([[1, -1]])))
-    (True, True)
-    """
+    """Whether a factor is of the kind that leaves out the total along its attribute: contrasts, or one row less than there are cells."""
     return _leaves_out_total(factor.operator)
 
 
@@ -46,10 +42,6 @@ def contrast_strength(factor: Factor) -> float | None:
     Such a factor knows of the differences between cells what c cells of that noise would: it goes together with whole cells measured
     elsewhere. Contrasts with noise in proportion to their norms have 1, the difference of two cells has 2, the non-constant signs of m
     bits on their 2^m cells have 2^m.
-
-    >>> contrast_strength(Factor(("a",), Contrasts(3))), contrast_strength(Factor(("a",), Dense([[1, -1]])))
-    (1.0, 2.0)
-    >>> contrast_strength(Factor(("a",), Dense([[2, -1]])))
     """
     return _strength(factor.operator, factor)
 
@@ -75,17 +67,7 @@ def _(operator: Dense, factor: Factor) -> float | None:
 
 @lru_cache(maxsize=8)
 def basis_without_total(factor: Factor) -> Basis:
-    """The basis of such a factor; of its kappa everything else is independent.
-
-    Args:
-        factor: queries along one attribute with their row weights.
-
-    Raises:
-        InputError: the rows are not independent, or what they do not see has no total.
-
-    >>> basis_without_total(Factor(("a",), Dense([[3, -1]]))).mean.round(6).tolist()
-    [0.25, 0.75]
-    """
+    """The basis of such a factor; of its kappa everything else is independent."""
     rows = dense(factor.operator).astype(float) * factor.scaling[:, None]
     unseen = np.linalg.svd(rows)[2][-1]
     total = float(unseen.sum())

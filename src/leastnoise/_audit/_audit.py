@@ -17,20 +17,7 @@ from leastnoise._plan import CategoryPlan, Plan
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit found.
-
-    Args:
-        claim: what the plan's cost says: epsilon, mu (Gaussian noise under epsilon and delta) or rho.
-        measure: which of them, in a word.
-        lower_bound: the same quantity, at least; 0 if nothing was certified.
-        epsilon: under epsilon and delta: the epsilon of a Gaussian mechanism with this mu; else None.
-        parts: what else was looked at: the query that tells most, and where its tables agree in some blocks the one that tells most of
-            these; where the plan looks at the data, each way that it may take and each of its steps; the guard.
-        confidence: that all bounds hold, together.
-        trials: of each of two tables.
-        units: in how many units the tables differ; bounds are for one.
-        held: False if a bound exceeds its claim: then the plan is not private as it says.
-    """
+    """What an audit found."""
 
     claim: float
     measure: str
@@ -46,23 +33,7 @@ class Audit:
 def audited(
     plan: Plan | CategoryPlan, guard: Measurements | None, *, trials: int | None, seconds: float, confidence: float, entropy: Entropy | None
 ) -> Audit:
-    """Bound from below what a plan and its guard lose.
-
-    Args:
-        plan: as it was made; of a release, or of a search for categories.
-        guard: what its guard measures; None without one.
-        trials: of each of two tables; None for as many as the seconds allow.
-        seconds: where no number of trials is given.
-        confidence: with which all bounds together hold, below 1.
-        entropy: for tests; by default the system's randomness.
-
-    Raises:
-        InputError: fewer than 200 trials, or another confidence.
-
-    >>> made = plan(marginals(Domain(sex=["F", "M"]), ways=1), PureDP(1))
-    >>> audited(made, None, trials=200, seconds=1, confidence=0.9, entropy=SeededEntropy(1)).held
-    True
-    """
+    """Bound from below what a plan and its guard lose."""
     if trials is not None:
         whole("trials", trials, LEAST_TRIALS)
     if not 0.5 <= confidence < 1:

@@ -26,14 +26,7 @@ Tails = Callable[[float, FloatArray], tuple[FloatArray, FloatArray]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much is drawn, and with what certainty.
-
-    Args:
-        trials: of each of two tables; None for as many as the seconds allow.
-        seconds: where no number of trials is given.
-        risk: that one probability is not what it is bounded by.
-        entropy: for tests; None for the system's randomness.
-    """
+    """How much is drawn, and with what certainty."""
 
     trials: int | None
     seconds: float
@@ -41,11 +34,7 @@ class Effort:
     entropy: Entropy | None
 
     def batches(self, most: int) -> Iterator[int]:
-        """How many trials to draw next, until there are enough.
-
-        Args:
-            most: at a time.
-        """
+        """How many trials to draw next, until there are enough."""
         end, done = time.monotonic() + self.seconds, 0
         wanted = math.inf if self.trials is None else self.trials
         while done < wanted and (self.trials is not None or done < LEAST_TRIALS or time.monotonic() < end):
@@ -56,15 +45,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One thing that was looked at.
-
-    Args:
-        name: what.
-        claim: what it loses at most, per unit: epsilon, mu or rho.
-        lower_bound: the same, at least; 0 if nothing was certified.
-        trials: of each of two tables.
-        units: in how many units the tables differ; both numbers are for one.
-    """
+    """One thing that was looked at."""
 
     name: str
     claim: float
@@ -79,14 +60,7 @@ class Part:
 
 
 def certified(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss) -> tuple[float, float]:
-    """At least how often the first is above a threshold, and at most how often the second is; each wrong with at most the given risk.
-
-    Args:
-        first: a statistic, which is large under the first table, of every draw.
-        second: the same of the second table.
-        risk: for each of the two.
-        loss_of: two such probabilities; the threshold that would certify most is chosen.
-    """
+    """At least how often the first is above a threshold, and at most how often the second is; each wrong with at most the given risk."""
     half = len(first) // 2
     chosen = _thresholds(first[:half], second[:half])
     low, high = (bound(_above(own[:half], chosen), half, risk) for bound, own in ((least, first), (most, second)))
@@ -95,14 +69,7 @@ def certified(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss)
 
 
 def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) -> float:
-    """The least factor by which a step is sharper than it should be, for an event to have its probabilities; at least 1/2.
-
-    Args:
-        first: a statistic of every draw from the first table.
-        second: the same of the second table.
-        risk: for each of the two probabilities.
-        tails: of a factor and thresholds, how often the statistic is at or above these for the two tables, by the law of the step.
-    """
+    """The least factor by which a step is sharper than it should be, for an event to have its probabilities; at least 1/2."""
     half = len(first) // 2
     chosen = _thresholds(first[:half], second[:half])
     low, high = (bound(_above(own[:half], chosen), half, risk) for bound, own in ((least, first), (most, second)))
@@ -141,22 +108,14 @@ def _held_out(first: FloatArray, second: FloatArray, risk: float, threshold: flo
 
 
 def least(hits: Any, trials: int, risk: float) -> FloatArray:
-    """The lower end of the interval of Clopper and Pearson.
-
-    >>> least(np.array([0, 10]), 10, 0.01).round(3).tolist()
-    [0.0, 0.631]
-    """
+    """The lower end of the interval of Clopper and Pearson."""
     from scipy.stats import beta
 
     return np.where(hits > 0, beta.ppf(risk, np.maximum(hits, 1), trials - np.maximum(hits, 1) + 1), 0.0)
 
 
 def most(hits: Any, trials: int, risk: float) -> FloatArray:
-    """The upper end.
-
-    >>> most(np.array([0, 10]), 10, 0.01).round(3).tolist()
-    [0.369, 1.0]
-    """
+    """The upper end."""
     from scipy.stats import beta
 
     return np.where(hits < trials, beta.isf(risk, np.minimum(hits, trials - 1) + 1, trials - np.minimum(hits, trials - 1)), 1.0)
@@ -206,11 +165,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def last(holds: Callable[[float], bool], end: float) -> float:
-    """The end of what holds from 0 on, from below.
-
-    >>> round(last(lambda number: number < 3, 100), 6)
-    3.0
-    """
+    """The end of what holds from 0 on, from below."""
     low, high = 0.0, min(1.0, end)
     if not holds(low):
         return 0.0

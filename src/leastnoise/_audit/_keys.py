@@ -24,10 +24,6 @@ def keys_alone(plan: CategoryPlan, effort: Effort) -> Part:
 
     Whoever does not have a key's text can name it by chance alone, so the event has no probability in the other table. As many units are
     taken as certify most.
-
-    Args:
-        plan: of the search.
-        effort: how often.
     """
     tail = tail_of(plan.rule.noise, float(plan.rule.scale))
     most, keys = plan.threshold + math.ceil(2 * float(plan.rule.scale)), plan.privacy.max_rows
@@ -42,12 +38,7 @@ def keys_alone(plan: CategoryPlan, effort: Effort) -> Part:
 
 
 def keys_shared(plan: CategoryPlan, effort: Effort) -> Part:
-    """Keys that many others have too: the numbers of all of them, which some units change.
-
-    Args:
-        plan: of the search.
-        effort: how often.
-    """
+    """Keys that many others have too: the numbers of all of them, which some units change."""
     privacy, scale = plan.privacy, float(plan.rule.scale)
     norm = 2 if plan.rule.noise is Noise.ROUNDED_GAUSSIAN else 1
     units = max(1, min(_MOST_UNITS, math.floor(4 * scale / privacy.distance ** (1 / norm))))
@@ -66,12 +57,7 @@ def keys_shared(plan: CategoryPlan, effort: Effort) -> Part:
 
 
 def key_at_threshold(plan: CategoryPlan, effort: Effort) -> Part:
-    """A key of a few more units than the threshold, and of a few less: whether it gets out, and its number, by the law of the noise.
-
-    Args:
-        plan: of the search.
-        effort: how often.
-    """
+    """A key of a few more units than the threshold, and of a few less: whether it gets out, and its number, by the law of the noise."""
     noise, scale, threshold = plan.rule.noise, float(plan.rule.scale), plan.threshold
     step = max(1, round(scale))
     held = threshold + step, max(1, threshold - step)

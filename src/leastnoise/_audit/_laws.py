@@ -45,12 +45,7 @@ class Law(Protocol):
 
 
 class _Path:
-    """Blocks of a tree around one cell, from all cells to it alone, and the subtrees beside them.
-
-    Args:
-        tree: of blocks.
-        place: of the cell, in the order of the tree.
-    """
+    """Blocks of a tree around one cell, from all cells to it alone, and the subtrees beside them."""
 
     def __init__(self, tree: BlockTree, place: int) -> None:
         self.tree, self.nodes = tree, list[tuple[int, int]]()
@@ -64,11 +59,7 @@ class _Path:
         self.place = place
 
     def siblings(self, bucket: float) -> FloatArray:
-        """For each block but the last the sum over partitions of what is empty beside its child on the path, in logarithms.
-
-        Args:
-            bucket: what each bucket costs, in natural logarithms.
-        """
+        """For each block but the last the sum over partitions of what is empty beside its child on the path, in logarithms."""
         below, found = np.full(len(self.tree.order), -bucket), list[float]()
         inside = dict(self.nodes[:-1])
         for level in range(len(self.tree.children) - 1, -1, -1):

@@ -33,16 +33,7 @@ _SMOOTH = 2**10  # discrete and rounded Gaussians of larger scales differ by les
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What measurements see of two tables that differ in some units.
-
-    Args:
-        held: what every unit of each table has; nothing for an empty table.
-        units: in how many units they differ.
-        places: the queries whose answers differ, among all that are measured.
-        centres: the answers of the second table there, in multiples of 1 / grid.
-        shifts: what the first answers more.
-        scales: of the noise.
-    """
+    """What measurements see of two tables that differ in some units."""
 
     held: tuple[Held, Held]
     units: int
@@ -64,11 +55,7 @@ class Pair:
 
 
 class Pairs:
-    """Pairs of tables for measurements.
-
-    Args:
-        measured: what is measured.
-    """
+    """Pairs of tables for measurements."""
 
     def __init__(self, measured: Measurements) -> None:
         self.measured = measured
@@ -222,14 +209,7 @@ def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
 
 
 def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> tuple[IntArray, IntArray]:
-    """What the two tables give in the queries in which they differ, less what the second would give without noise.
-
-    Args:
-        measured: what is measured.
-        pair: of the tables.
-        count: trials of each.
-        effort: with the randomness.
-    """
+    """What the two tables give in the queries in which they differ, less what the second would give without noise."""
     drawn = []
     for held in pair.held:
         every = np.concatenate(rehearse(measured, *columns_of(measured.domain, held, pair.units), count, effort.entropy))
@@ -251,12 +231,7 @@ def at_a_time(measured: Measurements, pair: Pair) -> int:
 
 
 def measured_parts(measured: Measurements, effort: Effort) -> tuple[Part, ...]:
-    """All queries together, the query that tells most, and the one that tells most of blocks in which that pair of tables has one answer.
-
-    Args:
-        measured: what is measured.
-        effort: how often.
-    """
+    """All queries together, the most telling query, and the most telling one of blocks whose tables share one answer."""
     pairs = Pairs(measured)
     pair, norm = pairs.worst(), measured.noise.norm
     first, second = _drawn(measured, pair, effort)
@@ -316,11 +291,7 @@ def _tails(noise: Noise, shift: float, scale: float) -> Tails:
 
 
 def tail_of(noise: Noise, scale: float) -> Callable[[FloatArray], FloatArray]:
-    """P(noise >= x) for whole numbers x.
-
-    >>> tail_of(Noise.ROUNDED_GAUSSIAN, 2.0)(np.array([0.5, 100.5])).round(3).tolist()
-    [0.5, 0.0]
-    """
+    """P(noise >= x) for whole numbers x."""
     from scipy.special import ndtr
 
     if noise is Noise.ROUNDED_GAUSSIAN or (noise is Noise.DISCRETE_GAUSSIAN and scale > _SMOOTH):

@@ -45,24 +45,14 @@ class _Recorder:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way that a mechanism may take.
-
-    Args:
-        name: of what it found, for people.
-        steps: choices and measurements, in order.
-    """
+    """A way that a mechanism may take."""
 
     name: str
     steps: tuple[Selection | Measurements, ...]
 
 
 def ways(plan: Plan, entropy: Entropy | None) -> list[Way]:
-    """The ways that a mechanism takes on stairs over the cells: of one step, of few, of many, and of as many as there are cells.
-
-    Args:
-        plan: of a mechanism that looks at the data.
-        entropy: for tests.
-    """
+    """The ways that a mechanism takes on stairs over the cells: of one step, of few, of many, and of as many as there are cells."""
     terms, run = terms_of(plan), mechanism_of(plan).ready(plan)
     sizes = [plan.domain.kind(name).size for name in terms.attributes]
     size = math.prod(sizes)
@@ -112,13 +102,7 @@ def _chosen(plan: Plan, selection: Selection, there: Held, units: int, count: in
 
 
 def choice_part(plan: Plan, selection: Selection, effort: Effort) -> Part:
-    """A choice by itself: whether it follows its law.
-
-    Args:
-        plan: that makes it.
-        selection: the choice.
-        effort: how often.
-    """
+    """A choice by itself: whether it follows its law."""
     row: Row = {**dict.fromkeys(plan.domain.names, 0), **{name: one.low_units for name, one in plan.domain.measures.items()}}
     law = _law(plan, selection, row)
     some, none = list[Any](), list[Any]()
@@ -131,13 +115,7 @@ def choice_part(plan: Plan, selection: Selection, effort: Effort) -> Part:
 
 
 def way_part(plan: Plan, way: Way, effort: Effort) -> Part:
-    """All steps of a way together, as a lower bound on the budget's own number.
-
-    Args:
-        plan: that may take it.
-        way: the steps.
-        effort: how often.
-    """
+    """All steps of a way together, as a lower bound on the budget's own number."""
     pairs = {place: Pairs(step) for place, step in enumerate(way.steps) if isinstance(step, Measurements)}
 
     def told(two: tuple[Row, Row | None]) -> float:

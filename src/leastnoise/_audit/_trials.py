@@ -21,26 +21,8 @@ def rehearse(
 ) -> tuple[SignedArray, ...]:
     """Measure made-up rows many times, independently, with the kernel's own noise and, by default, the system's randomness.
 
-    Args:
-        measurements: as for a series.
-        codes: of every attribute of the plan's domain the cells of the rows, in the clear: they are nobody's.
-        values: of every measure the amounts.
-        count: how often.
-        entropy: another source, for tests.
-
-    Returns:
-        For each block an array of shape (rows of the block, count), in multiples of 1 / grid.
-
-    Raises:
-        InputError: as a series, also where the measurements cost more than they declare.
-
     Guarantees: nothing is paid. The trials are an attribute more, along which every cell is measured by itself, so that each has its own
         noise of the block's scales. The series is one of added or removed rows, whatever the measurements': no row is in two trials.
-
-    >>> domain = Domain(sex=["F", "M"])
-    >>> measurements = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),))
-    >>> [drawn.shape for drawn in rehearse(measurements, {"sex": [0, 0, 1]}, {}, 100)]
-    [(1, 100)]
     """
     trial = "trial" + "'" * max(map(len, measurements.domain.names))  # longer than every attribute's name, so none of them
     kinds = {name: measurements.domain.kind(name) for name in measurements.domain.names}

@@ -9,14 +9,7 @@ if TYPE_CHECKING:
 
 
 def live(spec: Spec) -> "alt.TopLevelMixin":
-    """A specification as an Altair chart, which notebooks show and which can be changed and saved further.
-
-    Args:
-        spec: Vega-Lite.
-
-    >>> callable(live(dots(Dots(title="pay", groups="sex", rows=(("F", "", 3.0, 2.0, 4.0),)))).save)
-    True
-    """
+    """A specification as an Altair chart, which notebooks show and which can be changed and saved further."""
     import altair as alt
 
     kind = alt.FacetChart if "facet" in spec else alt.LayerChart

@@ -8,15 +8,7 @@ _LOCALES: dict[str, Any] = {"en": "en-US", "de": "de-DE"}
 
 
 def spoken(spec: Spec, language: str) -> Spec:
-    """A specification that writes numbers and dates as a language does, wherever it is drawn.
-
-    Args:
-        spec: Vega-Lite.
-        language: en or de.
-
-    >>> spoken({"mark": "bar"}, "de")["config"]["locale"]["number"]["decimal"]
-    ','
-    """
+    """A specification that writes numbers and dates as a language does, wherever it is drawn."""
     import vl_convert
 
     locale = _LOCALES[language]

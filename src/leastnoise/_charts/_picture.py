@@ -15,19 +15,7 @@ KINDS = ("names", "cells", "up_to", "times", "spans")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Axis:
-    """The keys along one attribute.
-
-    Args:
-        name: of the attribute.
-        labels: one a key.
-        kind: names; cells (neighbouring numbers, each from ``low`` to ``high``); up_to (numbers up to ``high``); times (dates in ISO form);
-            spans (ranges that may overlap).
-        low: lower ends, shape (keys,); NaN where there is none.
-        high: upper ends.
-        first: the least number of every key, for frames: as ``low``, but for whole numbers, which are drawn as wide as one.
-        last: the greatest.
-        moments: of times, where each begins, in ISO form; empty if the labels say so themselves.
-    """
+    """The keys along one attribute."""
 
     name: str
     labels: tuple[str, ...]
@@ -52,19 +40,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Picture:
-    """A table to be drawn.
-
-    Args:
-        name: what it asks.
-        axes: one an attribute.
-        answer: shape: the sizes of the axes.
-        low: lower ends of the intervals, same shape.
-        high: upper ends.
-        unit: of the answers, for the axis.
-        value: writes an answer with its margin, such as ``1,234 ± 56``.
-        number: writes an answer alone.
-        up_to: the words for an axis of numbers up to which is counted.
-    """
+    """A table to be drawn."""
 
     name: str
     axes: tuple[Axis, ...]
@@ -103,14 +79,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dots:
-    """Some values with intervals, such as means or quantiles by group.
-
-    Args:
-        title: of the axis of values.
-        groups: what the groups are, for their axis.
-        rows: group, series (such as a share; empty where there is one), value, low, high.
-        series: what the series are, for the legend.
-    """
+    """Some values with intervals, such as means or quantiles by group."""
 
     title: str
     groups: str
@@ -119,11 +88,7 @@ class Dots:
 
 
 def in_digits(value: float) -> str:
-    """A number with separators of thousands: six digits that count, and never fewer than those of a whole number or two decimals.
-
-    >>> in_digits(1_900_000.0), in_digits(1_234_567.891), in_digits(0.5), in_digits(2 / 3), in_digits(-0.0), in_digits(0.00001)
-    ('1,900,000', '1,234,567.89', '0.5', '0.666667', '0', '1e-05')
-    """
+    """A number with separators of thousands: six digits that count, and never fewer than those of a whole number or two decimals."""
     if value != value or 0 < abs(value) < 1e-4 or abs(value) >= 1e15:  # noqa: PLR0124 - NaN
         return f"{value:.6g}"
     text = f"{value:,.{max(2, 5 - math.floor(math.log10(abs(value)))) if value else 0}f}"
@@ -132,29 +97,12 @@ def in_digits(value: float) -> str:
 
 
 def short(value: float) -> float:
-    """Six digits that count: more cannot be seen.
-
-    >>> short(1234.56789), short(0.0)
-    (1234.57, 0.0)
-    """
+    """Six digits that count: more cannot be seen."""
     return float(f"{value:.6g}")
 
 
 def clear_of_the_rest(low: FloatArray, high: FloatArray, order: IntArray, most: int) -> int:
-    """How many of the first in an order are above all others for sure.
-
-    Args:
-        low: lower ends of intervals that all hold at once.
-        high: their upper ends.
-        order: places, the largest answer first; all of them.
-        most: the first of so many at most.
-
-    Returns:
-        The largest k for which the lower ends of the first k lie above the upper ends of all others, of which there are some; else 0.
-
-    >>> clear_of_the_rest(np.array([8.0, 7.0, 1.0]), np.array([9.0, 9.0, 3.0]), np.array([0, 1, 2]), 3)
-    2
-    """
+    """How many of the first in an order are above all others for sure."""
     lowest = np.minimum.accumulate(low[order])
     highest = np.maximum.accumulate(high[order][::-1])[::-1]
     clear = np.flatnonzero((lowest[:-1] > highest[1:])[:most])

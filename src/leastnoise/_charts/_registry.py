@@ -13,13 +13,7 @@ _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A way to draw a table.
-
-    Args:
-        name: of the chart.
-        suits: whether it can show a picture well.
-        draw: makes the Vega-Lite of one that it suits.
-    """
+    """A way to draw a table."""
 
     name: str
     suits: Callable[[Picture], bool]
@@ -38,56 +32,24 @@ CHARTS = (
 
 
 def chart_for(picture: Picture, most: float = math.inf) -> Chart | None:
-    """The first chart that suits; None for a single number.
-
-    Args:
-        picture: what is to be drawn.
-        most: cells that may be drawn; of a picture with more only the largest are.
-
-    >>> answer = np.array([5.0, 7.0])
-    >>> made = Picture(name="sex", axes=(Axis(name="sex", labels=("F", "M")),), answer=answer, low=answer - 1, high=answer + 1)
-    >>> chart_for(made).name
-    'bars'
-    """
+    """The first chart that suits; None for a single number."""
     fitting = CHARTS if picture.cells <= most else CHARTS[-1:]
     return next((chart for chart in fitting if chart.suits(picture)), None)
 
 
 def vega_lite(picture: Picture, most: float = math.inf) -> Spec | None:
-    """The chart of a picture as one Vega-Lite specification with its data inside; None for a single number.
-
-    Args:
-        picture: what is to be drawn.
-        most: cells that may be drawn.
-
-    >>> vega_lite(Picture(name="all", axes=(), answer=np.array(5.0), low=np.array(4.0), high=np.array(6.0)))
-    """
+    """The chart of a picture as one Vega-Lite specification with its data inside; None for a single number."""
     chart = chart_for(picture, most)
     return None if chart is None else _whole(chart.draw(picture))
 
 
 def dots(made: Dots) -> Spec:
-    """Dots with intervals, as a Vega-Lite specification.
-
-    Args:
-        made: the values.
-
-    >>> dots(Dots(title="pay", groups="sex", rows=(("F", "", 3.0, 2.0, 4.0),)))["data"]["values"]
-    [{'k0': 'F', 'group': '', 'value': 3.0, 'low': 2.0, 'high': 4.0}]
-    """
+    """Dots with intervals, as a Vega-Lite specification."""
     return _whole(_dots.draw(made))
 
 
 def errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
-    """Expected errors of tables, as a Vega-Lite specification.
-
-    Args:
-        rows: name, typical error and largest error of each.
-        title: of the axis.
-
-    >>> errors([("sex", 2.5, 3.0)], "rows")["data"]["values"]
-    [{'k0': 'sex', 'typical': 2.5, 'largest': 3.0}]
-    """
+    """Expected errors of tables, as a Vega-Lite specification."""
     return _whole(_errors.draw(rows, title))
 
 

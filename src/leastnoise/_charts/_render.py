@@ -22,28 +22,12 @@ _CLIP = re.compile(r'(id="|url\(#)((?:clip|gradient)_?\d+)')
 
 
 def drawing() -> bool:
-    """Whether pictures are made: not under LEASTNOISE_CHARTS=never.
-
-    >>> isinstance(drawing(), bool)
-    True
-    """
+    """Whether pictures are made: not under LEASTNOISE_CHARTS=never."""
     return os.environ.get("LEASTNOISE_CHARTS") != "never"
 
 
 def svg_of(specs: Sequence[Spec], texts: Sequence[tuple[str, str, str]], language: str = "en") -> list[str | None]:
-    """Every chart as one SVG element for a page.
-
-    Args:
-        specs: Vega-Lite, with data inside.
-        texts: for each an id that is unique on the page, a title and a description, for those who cannot see it.
-        language: whose decimal point is used: en or de.
-
-    Returns:
-        The elements, None for a chart that could not be drawn. LEASTNOISE_CHARTS=never in the environment draws none.
-
-    >>> svg_of([], [])
-    []
-    """
+    """Every chart as one SVG element for a page."""
     if not specs or not drawing():
         return [None] * len(specs)
     command = [sys.executable, "-P", "-m", "leastnoise._charts._engine"]

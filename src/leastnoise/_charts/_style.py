@@ -46,11 +46,7 @@ CONFIG: Spec = {
 
 
 def room(labels: Iterable[str], most: int) -> int:
-    """About how wide some texts are, in pixels.
-
-    >>> room(["North", "South West"], 150)
-    65
-    """
+    """About how wide some texts are, in pixels."""
     return min(most, round(6.5 * max((len(label) for label in labels), default=0)))
 
 

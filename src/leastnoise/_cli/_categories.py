@@ -50,17 +50,7 @@ def categories(spec: Path, source: Path | None, ledger: Path | None, dataset: st
 
 
 def found_first(what: "Spec", spec: Path, ledger: Path, seed: int | None = None) -> "Spec":
-    """Find what a spec does not know yet, and read it again.
-
-    Args:
-        what: the spec, with its source.
-        spec: its file.
-        ledger: pays, unless there is a seed.
-        seed: for a run that is not private, which writes nothing here.
-
-    Raises:
-        LeastNoiseError: as `leastnoise.find_categories`.
-    """
+    """Find what a spec does not know yet, and read it again."""
     from leastnoise._session import read_spec
 
     made = {one.attribute: _found(what, one, ledger, seed) for one in what.searches if one.found is None}
@@ -97,11 +87,7 @@ def _found(what: "Spec", one: "Searched", ledger: Path, seed: int | None) -> "Fo
 
 
 def search_facts(what: "Spec") -> Iterator[dict[str, Any]]:
-    """What the searches of a spec cost and find, as JSON objects with stable keys.
-
-    Args:
-        what: the spec.
-    """
+    """What the searches of a spec cost and find, as JSON objects with stable keys."""
     from leastnoise._accounting import Privacy
 
     for one in what.searches:
@@ -118,11 +104,7 @@ def search_facts(what: "Spec") -> Iterator[dict[str, Any]]:
 
 
 def show_searches(what: "Spec") -> None:
-    """Print what the searches of a spec cost and find.
-
-    Args:
-        what: the spec.
-    """
+    """Print what the searches of a spec cost and find."""
     from leastnoise._accounting import budget_from_json, whole_budget
 
     for fact in search_facts(what):

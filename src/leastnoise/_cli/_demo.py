@@ -151,19 +151,7 @@ def _new_folder(out: Path | None) -> Path:
 
 
 def survey(people: int = PEOPLE, seed: int = SEED) -> "dict[str, IntArray]":
-    """Generate a survey: the same people every time.
-
-    Args:
-        people: how many.
-        seed: of the generator.
-
-    Returns:
-        Codes of sex, region and education, and the numbers of age and income; int64 of shape (people,). Incomes are skewed: a twelfth of
-        the people have none, and a few have more than the top of the domain.
-
-    >>> sorted(survey(100))
-    ['age', 'education', 'income', 'person_id', 'region', 'sex']
-    """
+    """Generate a survey: the same people every time."""
     import numpy as np
 
     random = np.random.default_rng(seed)
@@ -189,12 +177,7 @@ def survey(people: int = PEOPLE, seed: int = SEED) -> "dict[str, IntArray]":
 
 
 def write_survey(people: "Mapping[str, IntArray]", path: Path) -> None:
-    """Write a survey as a Parquet file, with labels for codes.
-
-    Args:
-        people: as ``survey`` gives it.
-        path: the new file.
-    """
+    """Write a survey as a Parquet file, with labels for codes."""
     import duckdb
 
     labels = {"sex": SEXES, "region": REGIONS, "education": DEGREES}
@@ -205,15 +188,7 @@ def write_survey(people: "Mapping[str, IntArray]", path: Path) -> None:
 
 
 def truth(product: "Product", people: "Mapping[str, IntArray]") -> "IntArray":
-    """The true answers to one product of the workload; the demo may know them because its people are generated.
-
-    Args:
-        product: the queries.
-        people: as ``survey`` gives it.
-
-    Returns:
-        int64 of shape ``product.shape``.
-    """
+    """The true answers to one product of the workload; the demo may know them because its people are generated."""
     import numpy as np
 
     from leastnoise._linop import along, apply
@@ -234,12 +209,7 @@ def truth(product: "Product", people: "Mapping[str, IntArray]") -> "IntArray":
 
 
 def promised_and_realised(release: "Release", people: "Mapping[str, IntArray]") -> list[list[str]]:
-    """One row a table: what the plan promised and what came.
-
-    Args:
-        release: of the survey.
-        people: as ``survey`` gives it.
-    """
+    """One row a table: what the plan promised and what came."""
     import numpy as np
 
     rows: list[list[str]] = []

@@ -35,18 +35,7 @@ level = 0.95                  # of the intervals
 
 
 def described(found: "Description", described_in: Path, spec: Path, data: Path | None) -> str:
-    """Write the text of a spec.
-
-    Args:
-        found: the description.
-        described_in: its file.
-        spec: where the draft will be.
-        data: the table, which need not exist yet; None if it will be named later.
-
-    >>> made = Description(tool="mbi", attributes={"sex": {"size": 2}})
-    >>> described(made, Path("domain.json"), Path("people.toml"), None).split("[domain.")[1].splitlines()[:2]
-    ['sex]', 'size = 2']
-    """
+    """Write the text of a spec."""
     head = _HEAD.replace("{tool}", found.tool).replace("{file}", comment(described_in.name)).replace("{spec}", shown(spec))
     parts = [head, *(f"#\n# {comment(note)}\n" for note in found.notes)]
     parts.append('\n# [source]\n# path = "people.csv"\n' if data is None else f"\n[source]\npath = {text(relative(data, spec))}\n")

@@ -12,18 +12,7 @@ if TYPE_CHECKING:
 
 
 def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
-    """Settle earlier releases that were not finished, and write the state of each.
-
-    Args:
-        ledger: its file, which need not exist.
-        hint: also name those that can be finished.
-
-    Returns:
-        The identifications of all entries so far.
-
-    Raises:
-        LedgerError: the ledger cannot be used.
-    """
+    """Settle earlier releases that were not finished, and write the state of each."""
     from leastnoise._session import Ledger, settle
 
     if not ledger.exists():
@@ -49,9 +38,5 @@ def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
 
 
 def named(entry: "Entry") -> str:
-    """How an entry of the ledger is called in messages.
-
-    Args:
-        entry: of the ledger.
-    """
+    """How an entry of the ledger is called in messages."""
     return f"Release {entry.number} of {entry.reserved_on} ({entry.charge})"

@@ -21,10 +21,6 @@ def expected(made: "Plan", level: float = 0.95) -> list[dict[str, Any]]:
     data.
 
     A table with a target also has it, what the plan makes of it, and whether it is kept.
-
-    Args:
-        made: a plan.
-        level: of the intervals that margins are about.
     """
     from leastnoise._session import reached
 
@@ -52,10 +48,6 @@ def expected_statistics(made: "Plan", level: float = 0.95) -> list[dict[str, Any
     """What is promised for every statistic: its name, what was asked for, its tables, the error of its counts, and what follows at a size.
 
     Means with a target also have it, what the plan makes of it, and whether it is kept.
-
-    Args:
-        made: a plan.
-        level: of the intervals that margins are about.
     """
     from leastnoise._accuracy import statistic_errors
     from leastnoise._session import reached_by_means

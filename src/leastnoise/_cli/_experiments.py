@@ -14,14 +14,7 @@ _ROOT = Path(__file__).resolve().parents[3]
 
 
 def available(root: Path) -> dict[str, str]:
-    """The experiments of a checkout: what one types, and the module.
-
-    Args:
-        root: the checkout.
-
-    >>> available(Path("/nowhere-at-all"))
-    {}
-    """
+    """The experiments of a checkout: what one types, and the module."""
     files = sorted((root / "experiments").glob("*.py"))
     return {file.stem.replace("_", "-"): file.stem for file in files if "\ndef run(" in file.read_text(encoding="utf-8")}
 

@@ -33,12 +33,7 @@ _WAYS = {
 
 
 def explained(found: "Explanation", names: Sequence[str]) -> dict[str, Any]:
-    """What a plan's JSON object has besides, where its error depends on the data.
-
-    Args:
-        found: of the plan.
-        names: of its tables.
-    """
+    """What a plan's JSON object has besides, where its error depends on the data."""
     if not found.steps:
         return {}
     reference = None if found.reference is None else found.reference.facts()
@@ -48,15 +43,7 @@ def explained(found: "Explanation", names: Sequence[str]) -> dict[str, Any]:
 
 
 def show_steps(found: "Explanation", tables: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Print what will be done with which part of the budget, and the error of the best plan that does not look at the data.
-
-    Args:
-        found: of a plan.
-        tables: what is asked, with name and number of queries.
-
-    Returns:
-        What is known of that plan, for the list of facts.
-    """
+    """Print what will be done with which part of the budget, and the error of the best plan that does not look at the data."""
     show_table("What will be done", [("step", "left"), ("part of the budget", "left")], _told(found.steps))
     click.echo(
         "Which queries are measured is decided on the way, by noisy values that are paid for. So the error depends on the data,\n"

@@ -19,15 +19,7 @@ _MOST_BUDGETS = 8
 
 
 def with_epsilon(what: "Spec", epsilon: str) -> "Spec":
-    """A spec with another epsilon.
-
-    Args:
-        what: the spec, whose budget has an epsilon.
-        epsilon: exact, as a text.
-
-    Raises:
-        InputError: the spec has a rho, or the epsilon is none.
-    """
+    """A spec with another epsilon."""
     from leastnoise._accounting import ZCDP
     from leastnoise._session import of_size
 
@@ -38,18 +30,7 @@ def with_epsilon(what: "Spec", epsilon: str) -> "Spec":
 
 
 def other_budgets(made: "Plan", sizes: str) -> dict[str, "Plan"]:
-    """The same strategy under other budgets of the same kind.
-
-    Args:
-        made: a plan with its promise.
-        sizes: epsilons or rhos, exact, with commas between them.
-
-    Returns:
-        Plans by the text of their epsilon or rho.
-
-    Raises:
-        InputError: the errors depend on the data, or a size cannot be used.
-    """
+    """The same strategy under other budgets of the same kind."""
     from leastnoise._session import answering, of_size
 
     if made.promise is None:
@@ -61,18 +42,7 @@ def other_budgets(made: "Plan", sizes: str) -> dict[str, "Plan"]:
 
 
 def other_rows(what: "Spec", sizes: str) -> dict[str, "Plan"]:
-    """The best plans where other numbers of rows of a unit count, with a display of progress.
-
-    Args:
-        what: the spec, whose unit has a column.
-        sizes: whole numbers, with commas between them.
-
-    Returns:
-        Plans by the text of their number.
-
-    Raises:
-        InputError: every row is a unit, the errors depend on the data, or a number cannot be used.
-    """
+    """The best plans where other numbers of rows of a unit count, with a display of progress."""
     from leastnoise._session import planned_spec, spec_seconds, with_max_rows
 
     given = [size.strip() for size in sizes.split(",")]
@@ -90,12 +60,7 @@ def other_rows(what: "Spec", sizes: str) -> dict[str, "Plan"]:
 
 
 def table_prices(made: "Plan", what: "Spec") -> tuple["Price", ...]:
-    """What every table costs, with a display of progress.
-
-    Args:
-        made: a plan with its promise.
-        what: the spec that it was made for.
-    """
+    """What every table costs, with a display of progress."""
     from leastnoise._session import prices, spec_seconds
 
     if made.promise is None:

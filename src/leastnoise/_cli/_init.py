@@ -153,21 +153,7 @@ def _write(spec: Path, said: str) -> None:
 
 
 def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]], layout: Mapping[str, str] = _AS_USUAL) -> str:
-    """Write the text of a spec.
-
-    Args:
-        file: the data.
-        spec: where the draft will be.
-        found: name and type of every column, types as DuckDB writes them, or "unknown".
-        layout: what is said of CSV files.
-
-    Returns:
-        A TOML text with a blank wherever a public value is needed.
-
-    >>> print(draft(Path("people.csv"), Path("people.toml"), [("sex", "VARCHAR")]).split("[domain.")[1].split("#")[0])
-    sex]
-    categories = ["FILL IN"]
-    """
+    """Write the text of a spec."""
     every = list(found)
     unusable = _unusable([name for name, _ in every])
     listed = [(name, kind) for name, kind in every if name not in unusable]

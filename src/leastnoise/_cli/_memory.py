@@ -6,11 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def within_memory() -> Iterator[None]:
-    """As `leastnoise._accuracy.within_memory`.
-
-    >>> with within_memory():
-    ...     pass
-    """
+    """As `leastnoise._accuracy.within_memory`."""
     from leastnoise import _accuracy
 
     with _accuracy.within_memory():

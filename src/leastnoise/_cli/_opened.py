@@ -12,14 +12,7 @@ _BYTES_A_SECOND = 1.5e6  # of one core of 2026
 
 
 def opened(directory: Path) -> "Release":
-    """Read a release; large ones take seconds.
-
-    Args:
-        directory: the release.
-
-    Raises:
-        InputError: as `leastnoise.read_release`.
-    """
+    """Read a release; large ones take seconds."""
     from leastnoise._session import read_release
 
     files = [file for file in (directory / "measurements").glob("*.json") if file.is_file()]

@@ -31,43 +31,23 @@ def console() -> "Console":
 
 
 def data_name(what: "Spec") -> str:
-    """What a line of progress calls the data of a spec.
-
-    Args:
-        what: the spec.
-    """
+    """What a line of progress calls the data of a spec."""
     return what.source.name if isinstance(what.source, Path) else "the data"
 
 
 def number(value: float) -> str:
-    """Write a number for people: four digits that count.
-
-    >>> number(0.123456), number(12.5), number(1234567.8), number(2.5e12), number(float("inf"))
-    ('0.1235', '12.50', '1,234,568', '2.500e+12', 'inf')
-    """
+    """Write a number for people: four digits that count."""
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:#.4g}"
 
 
 def noise(mechanism: str) -> str:
-    """The kind of noise in words.
-
-    >>> noise("discrete_laplace")
-    'discrete Laplace'
-    """
+    """The kind of noise in words."""
     kind, name = mechanism.split("_")
     return f"{kind} {name.capitalize()}"
 
 
 def amount(value: Fraction, *, up: bool) -> str:
-    """Write a part of a budget for people: exactly where that is short, else six digits, rounded to the safe side.
-
-    Args:
-        value: at least 0.
-        up: upwards, for what is spent; downwards for what is left.
-
-    >>> amount(Fraction(1, 3), up=True), amount(1 - Fraction(1, 3**70), up=True), amount(Fraction(1, 3**70), up=False)
-    ('1/3', '1', '0')
-    """
+    """Write a part of a budget for people: exactly where that is short, else six digits, rounded to the safe side."""
     from leastnoise._accounting import readable
 
     text = readable(value)
@@ -79,48 +59,24 @@ def amount(value: Fraction, *, up: bool) -> str:
 
 
 def rounded_charge_text(budget: "Budget", charge: "Charge", *, up: bool) -> str:
-    """Write a charge for people, with the parts that the definition of a budget has.
-
-    Args:
-        budget: its definition decides on the parts.
-        charge: what is spent or left.
-        up: as in ``amount``.
-
-    >>> rounded_charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)), up=True)
-    'epsilon = 0.5 and delta = 0'
-    """
+    """Write a charge for people, with the parts that the definition of a budget has."""
     from leastnoise._accounting import parameters
 
     return " and ".join(f"{name} = {amount(getattr(charge, name), up=up)}" for name in parameters(budget))
 
 
 def whole(value: int) -> str:
-    """Write a whole number for people.
-
-    >>> whole(1234567)
-    '1,234,567'
-    """
+    """Write a whole number for people."""
     return f"{value:,}"
 
 
 def share(value: float | None) -> str:
-    """Write a ratio for people; None is no ratio.
-
-    >>> share(1.23456), share(4321.0), share(None)
-    ('1.235', '4,321', '-')
-    """
+    """Write a ratio for people; None is no ratio."""
     return "-" if value is None else f"{value:.3f}" if value < 1000 else number(value)
 
 
 def show_table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]], bold: int | None = None) -> None:
-    """Print a table and an empty line.
-
-    Args:
-        title: above it; may be empty.
-        columns: heading, and "left", "right" or "fold" of each; only the cells of the last kind may be broken into lines.
-        rows: texts.
-        bold: the place of the row to stress.
-    """
+    """Print a table and an empty line."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -137,11 +93,7 @@ def show_table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Se
 
 
 def show_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Print names and values, one a line.
-
-    Args:
-        facts: name and value; the values are aligned, and folded under themselves.
-    """
+    """Print names and values, one a line."""
     from rich.table import Table
     from rich.text import Text
 
@@ -168,25 +120,13 @@ def show_json(value: Mapping[str, Any]) -> None:
 
 
 def shown(path: Path) -> str:
-    """The shorter of a path's relative and absolute form.
-
-    >>> shown(Path.cwd() / "a" / "b")
-    'a/b'
-    """
+    """The shorter of a path's relative and absolute form."""
     whole_path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links, and show another name than was typed
     return str(whole_path.relative_to(Path.cwd())) if whole_path.is_relative_to(Path.cwd()) else str(whole_path)
 
 
 def check_new(path: Path, advice: str) -> None:
-    """Refuse a file that exists already.
-
-    Args:
-        path: where.
-        advice: what to do then.
-
-    Raises:
-        InputError: it exists already, or cannot be looked for.
-    """
+    """Refuse a file that exists already."""
     try:
         path.lstat()
     except OSError as error:
@@ -197,16 +137,7 @@ def check_new(path: Path, advice: str) -> None:
 
 
 def write_new(path: Path, text: str, advice: str) -> None:
-    """Write a text file that does not exist yet, whole or not at all.
-
-    Args:
-        path: where.
-        text: what.
-        advice: what to do if it exists.
-
-    Raises:
-        InputError: it exists already, or cannot be written.
-    """
+    """Write a text file that does not exist yet, whole or not at all."""
     check_new(path, advice)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -223,11 +154,7 @@ def write_new(path: Path, text: str, advice: str) -> None:
 
 
 def unique(names: list[str]) -> list[str]:
-    """Number the repetitions of a name.
-
-    >>> unique(["age", "sex", "age"])
-    ['age', 'sex', 'age (2)']
-    """
+    """Number the repetitions of a name."""
     seen: dict[str, int] = {}
     given = []
     for name in names:

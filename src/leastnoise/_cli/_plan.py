@@ -151,13 +151,7 @@ def _show_wanting(wanting: Sequence["Candidate"], seconds: float) -> None:
 
 
 def facts(made: "Plan", seconds: float, level: float) -> dict[str, Any]:
-    """What is promised, as a JSON object with stable keys; null for what depends on the data.
-
-    Args:
-        made: a plan.
-        seconds: how long it took to make.
-        level: of the intervals that margins are about.
-    """
+    """What is promised, as a JSON object with stable keys; null for what depends on the data."""
     from leastnoise._session import mechanism_of
 
     promise, tables, found = made.promise, expected(made, level), mechanism_of(made).explain(made)

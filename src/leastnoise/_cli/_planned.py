@@ -11,14 +11,7 @@ if TYPE_CHECKING:
 
 
 def planned_shown(what: "Spec") -> "tuple[Plan, float]":
-    """The plan that a spec asks for, and the seconds that it took.
-
-    Args:
-        what: the spec.
-
-    Raises:
-        InputError: as `leastnoise.plan`.
-    """
+    """The plan that a spec asks for, and the seconds that it took."""
     from leastnoise._session import planned_spec, spec_seconds
 
     with within_memory(), Progress("planning", about=spec_seconds(what)) as progress:

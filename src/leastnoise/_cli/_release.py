@@ -93,11 +93,7 @@ def warn(sentences: Iterable[str]) -> None:
 
 
 def warn_of_bias(what: "Spec") -> None:
-    """Say what answers without negative cells are not, wherever they are asked for.
-
-    Args:
-        what: the spec.
-    """
+    """Say what answers without negative cells are not, wherever they are asked for."""
     if what.options.nnls:
         click.echo(_NNLS, err=True)
     if what.options.local_non_negative:
@@ -107,19 +103,7 @@ def warn_of_bias(what: "Spec") -> None:
 def carry_out(
     what: "Spec", plan: "Plan", out: Path, *, ledger: Path, seed: int | None = None, known: frozenset[str] = frozenset()
 ) -> "Release":
-    """Make a release with progress.
-
-    Args:
-        what: the spec, with its source.
-        plan: made from it.
-        out: the directory to write.
-        ledger: pays, unless there is a seed.
-        seed: for a run that is not private.
-        known: the identifications of the ledger's earlier entries, from `settle_earlier`.
-
-    Raises:
-        LeastNoiseError: as `leastnoise.release`.
-    """
+    """Make a release with progress."""
     from leastnoise._release import finishing_seconds
     from leastnoise._session import Ledger, csv_blocks
     from leastnoise._session import release as released
@@ -144,15 +128,7 @@ def carry_out(
 
 
 def show_release(made: "Release", out: Path, ledger: Path | None, *, new: bool, notes: Sequence[str] = ()) -> None:
-    """Print where everything is, what was spent and what is left.
-
-    Args:
-        made: the release.
-        out: the directory that was written.
-        ledger: what paid; None for a run that is not private, and cost nothing.
-        new: whether the ledger was made by this release.
-        notes: what a reader of any answer has to know.
-    """
+    """Print where everything is, what was spent and what is left."""
     places = [
         ("answers", f"{shown(out / 'answers')}, listed in {shown(out / 'tables.csv')}"),
         ("manifest", shown(out / "manifest.json")),

@@ -102,18 +102,7 @@ def _statistic(release: "Release", made: "StatisticTable", most: int) -> None:
 
 
 def bar(low: float, answer: float, high: float, top: float, width: int = _WIDTH) -> str:
-    """A bar of block letters: full up to the lower end of the interval, shaded up to the answer, light up to the upper end.
-
-    Args:
-        low: lower end of the interval.
-        answer: what the bar shows; nothing below 0, or where it is left out.
-        high: upper end.
-        top: what a bar of full width stands for.
-        width: in letters.
-
-    >>> bar(1.0, 2.0, 3.0, 4.0, 8), bar(-3, -1, 1, 4, 8), bar(0.1, 0.5, 0.9, 4, 8)
-    ('██▒▒░░', '░░', '▒░')
-    """
+    """A bar of block letters: full up to the lower end of the interval, shaded up to the answer, light up to the upper end."""
     if math.isnan(answer):
         return ""
     sure, middle, end = (max(0, math.ceil(width * value / top - 0.5)) for value in (low, answer, high))

@@ -19,11 +19,7 @@ def listen() -> None:
 
 
 def interrupted() -> bool:
-    """Whether an interruption came; libraries may turn it into errors of their own.
-
-    >>> interrupted()
-    False
-    """
+    """Whether an interruption came; libraries may turn it into errors of their own."""
     return bool(_interrupted)
 
 
@@ -34,14 +30,7 @@ def _stop(number: int, frame: Any) -> None:  # noqa: ARG001 - the signature is P
 
 
 def what_was_paid(since: int) -> tuple[str, str]:
-    """Ask the ledgers about all payments of this run, at this moment.
-
-    Args:
-        since: payments of this process before this run.
-
-    Returns:
-        The worst state ("unknown", "resumable", "absent", "whole", "entered", "guard" or "nothing"), and what to say.
-    """
+    """Ask the ledgers about all payments of this run, at this moment."""
     if len(runs()) == since:
         return "nothing", "Nothing was spent."
     try:

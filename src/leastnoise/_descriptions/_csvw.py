@@ -16,21 +16,13 @@ _TEXTS = {"string", "normalizedString", "token", "anyURI", "language", "Name", "
 
 
 def is_csvw(value: Any) -> bool:
-    """Whether it has a table schema with columns.
-
-    >>> is_csvw({"tableSchema": {"columns": []}}), is_csvw({"sex": 2})
-    (True, False)
-    """
+    """Whether it has a table schema with columns."""
     schema = value.get("tableSchema") if isinstance(value, Mapping) else None
     return isinstance(schema, Mapping) and isinstance(schema.get("columns"), list)
 
 
 def from_csvw(value: Mapping[str, Any]) -> Description:
-    """The table of the metadata.
-
-    >>> from_csvw({"tableSchema": {"columns": [{"name": "sex", "datatype": "string", "keyValues": ["F", "M"]}]}}).attributes
-    {'sex': {'categories': ['F', 'M']}}
-    """
+    """The table of the metadata."""
     unit = value.get("privacyUnit")
     attributes: dict[str, Any] = {}
     measures: dict[str, Any] = {}

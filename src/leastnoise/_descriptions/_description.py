@@ -15,17 +15,7 @@ _BINS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """A described table.
-
-    Args:
-        tool: whose description it was.
-        attributes: a table ``[domain.NAME]`` a column.
-        measures: a table ``[measures.NAME]`` a column that could be summed.
-        left_out: columns that cannot be published, with the reason.
-        unit: the column that names a person, None for rows.
-        max_rows: the most rows of one person, or `BLANK`.
-        notes: what the description says and a spec does not.
-    """
+    """A described table."""
 
     tool: str
     attributes: Mapping[str, Mapping[str, Any]]
@@ -37,11 +27,7 @@ class Description:
 
 
 def whole_numbers(low: Any, high: Any) -> dict[str, Any]:
-    """The domain of whole numbers between bounds, or blanks.
-
-    >>> whole_numbers(17, "90"), whole_numbers(0, 500000)["bins"]
-    ({'integers': [17, 90], 'outside': 'clip'}, {'low': 0, 'high': 500000, 'count': 100})
-    """
+    """The domain of whole numbers between bounds, or blanks."""
     ends = _ends(low, high)
     if ends is None:
         return {"integers": [BLANK, BLANK]}
@@ -52,11 +38,7 @@ def whole_numbers(low: Any, high: Any) -> dict[str, Any]:
 
 
 def numbers(low: Any, high: Any) -> dict[str, Any]:
-    """The domain of numbers between bounds, or blanks; values outside go to the nearest bin, as the tools clamp them.
-
-    >>> numbers("0.5", 10)["bins"]
-    {'low': '0.5', 'high': 10, 'count': 100}
-    """
+    """The domain of numbers between bounds, or blanks; values outside go to the nearest bin, as the tools clamp them."""
     ends = _ends(low, high)
     if ends is None:
         return {"bins": {"low": BLANK, "high": BLANK, "count": _BINS}}
@@ -64,11 +46,7 @@ def numbers(low: Any, high: Any) -> dict[str, Any]:
 
 
 def clipped(low: Any, high: Any) -> dict[str, Any] | None:
-    """A measure between bounds, in the coarsest unit of which both are multiples; None where there are none.
-
-    >>> clipped(0, "99.5"), clipped(0, 10)
-    ({'clip': [0, '99.5'], 'unit': '0.5'}, {'clip': [0, 10]})
-    """
+    """A measure between bounds, in the coarsest unit of which both are multiples; None where there are none."""
     ends = _ends(low, high)
     if ends is None:
         return None

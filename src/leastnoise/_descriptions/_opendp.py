@@ -10,11 +10,7 @@ from leastnoise._descriptions._description import BLANK, Description, clipped, n
 
 
 def is_opendp(value: Any) -> bool:
-    """Whether it has columns of OpenDP.
-
-    >>> is_opendp({"__function__": "series_domain", "__kwargs__": {"name": "age"}}), is_opendp({"sex": 2})
-    (True, False)
-    """
+    """Whether it has columns of OpenDP."""
     return any(True for _ in _calls(value, "series_domain"))
 
 

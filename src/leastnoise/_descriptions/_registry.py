@@ -22,18 +22,7 @@ _KNOWN = "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, and a 
 
 
 def read_description(path: Path) -> Description:
-    """Read a description by what it holds, not by its name.
-
-    Args:
-        path: a JSON or YAML file.
-
-    Raises:
-        InputError: there is no such file, it is none of the known descriptions, or it cannot be understood.
-
-    >>> read_description(Path("/nowhere/domain.json"))
-    Traceback (most recent call last):
-    leastnoise._check._errors.InputError: The description '/nowhere/domain.json' cannot be read: no such file or directory. ...
-    """
+    """Read a description by what it holds, not by its name."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -11,20 +11,12 @@ _ROWS = {"max_ids", "max_rows", "row_privacy", "rows"}
 
 
 def is_smartnoise(value: Any) -> bool:
-    """Whether it has tables whose columns have types.
-
-    >>> is_smartnoise({"": {"PUMS": {"PUMS": {"sex": {"type": "string"}}}}}), is_smartnoise({"sex": 2})
-    (True, False)
-    """
+    """Whether it has tables whose columns have types."""
     return any(True for _ in _tables(value))
 
 
 def from_smartnoise(value: Mapping[str, Any]) -> Description:
-    """The one table of the metadata.
-
-    Raises:
-        InputError: it describes several tables.
-    """
+    """The one table of the metadata."""
     tables = list(_tables(value))
     if len(tables) != 1:
         listed = ", ".join(name for name, _ in tables)

@@ -13,14 +13,7 @@ from leastnoise._workload import Product
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sides:
-    """What true answers are not below, and what they are not above, whatever an estimate leaves out; all of the product's shape.
-
-    Args:
-        least: unbiased estimates of something that the true answers are not below.
-        least_std: their standard errors.
-        most: unbiased estimates of something that the true answers are not above.
-        most_std: their standard errors.
-    """
+    """What true answers are not below, and what they are not above, whatever an estimate leaves out; all of the product's shape."""
 
     least: FloatArray
     least_std: FloatArray
@@ -30,18 +23,7 @@ class Sides:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """Estimated answers to one product of queries, with their errors; all of the product's shape, in rows or units of its measure.
-
-    Args:
-        values: the answers.
-        noise_std: their standard errors from the noise; NaN where they are not known.
-        approximation_std: estimated size of the rest of the error, NaN where nothing tells; None of estimates that have no such part.
-        sides: what intervals have to reach besides; None where both parts of the error are all of it.
-        centre: unbiased answers with these ``noise_std``, whose intervals are given in the place of those about the values; None for none.
-
-    >>> Answer(np.array([7.0]), np.array([3.0]), np.array([4.0])).std.tolist()
-    [5.0]
-    """
+    """Estimated answers to one product of queries, with their errors; all of the product's shape, in rows or units of its measure."""
 
     values: FloatArray
     noise_std: FloatArray
@@ -55,19 +37,7 @@ class Answer:
         return self.noise_std if self.approximation_std is None else np.hypot(self.noise_std, np.nan_to_num(self.approximation_std))
 
     def reaches(self, times: float, once: float, half_step: float) -> tuple[FloatArray, FloatArray]:
-        """How far an interval reaches below the values, and above them.
-
-        Args:
-            times: its half width in standard errors.
-            once: the same of an interval with one end at the same level: a truth far from the values is missed on one side alone.
-            half_step: added to each.
-
-        >>> sides = Sides(np.array([7.0]), np.array([3.0]), np.array([20.0]), np.array([5.0]))
-        >>> [reach.tolist() for reach in Answer(np.array([7.0]), np.array([3.0]), sides=sides).reaches(2.0, 1.6, 0.5)]
-        [[6.5], [21.5]]
-        >>> [reach.tolist() for reach in Answer(np.array([7.0]), np.array([3.0]), centre=np.array([6.0])).reaches(2.0, 1.6, 0.5)]
-        [[7.5], [5.5]]
-        """
+        """How far an interval reaches below the values, and above them."""
         if self.centre is not None:
             plain, moved = times * self.noise_std + half_step, self.values - self.centre
             return np.maximum(plain + moved, 0.0), np.maximum(plain - moved, 0.0)
@@ -83,27 +53,10 @@ class Estimator(Protocol):
     """Whatever answers products of queries from what was measured."""
 
     def estimate(self, product: Product) -> Answer:
-        """Values and errors of one product.
-
-        Raises:
-            InputError: the measurements do not determine it.
-        """
+        """Values and errors of one product."""
 
 
 @singledispatch
 def estimates(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
-    """``estimate`` of several products, in their order: at once where that is quicker.
-
-    Args:
-        estimator: whatever answers.
-        products: of one domain.
-
-    Raises:
-        InputError: the measurements do not determine one.
-
-    >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
-    >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
-    >>> [found.values.shape for found in estimates(release.least_squares(), plan.workload.products)]
-    [(2,)]
-    """
+    """``estimate`` of several products, in their order: at once where that is quicker."""
     return map(estimator.estimate, products)

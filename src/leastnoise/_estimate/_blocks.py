@@ -15,11 +15,7 @@ from leastnoise._linop import Operator, apply_transpose, dense
 
 
 def laplace_variances(scales: FloatArray) -> FloatArray:
-    """Variances of discrete Laplace noise, in squared records; infinite for infinite scales.
-
-    >>> laplace_variances(np.array([2.0, np.inf])).round(4).tolist()
-    [7.8354, inf]
-    """
+    """Variances of discrete Laplace noise, in squared records; infinite for infinite scales."""
     with np.errstate(divide="ignore"):
         return np.asarray(1 / (2 * np.sinh(0.5 / scales) ** 2))
 
@@ -27,22 +23,8 @@ def laplace_variances(scales: FloatArray) -> FloatArray:
 def block_counts(starts: Sequence[IntArray], values: Sequence[IntArray | FloatArray], scales: Sequence[FloatArray]) -> FloatArray:
     """Least-squares counts of the finest blocks.
 
-    Args:
-        starts: for each layer, finest first, where its blocks begin; each later layer joins blocks of the one before.
-        values: noisy counts of the blocks of each layer.
-        scales: of their discrete Laplace noise, in records; infinite where nothing was measured, but not in the finest layer.
-
-    Returns:
-        Unbiased counts of the finest blocks, shape (k,).
-
-    Raises:
-        InputError: layers that do not nest, or a finest block that was not measured.
-
     Source:
         Hay et al., PVLDB 2010: one pass up, one down; with a variance for each block.
-
-    >>> block_counts([np.array([0, 1]), np.array([0])], [np.array([4, 0]), np.array([10])], [np.ones(2), np.ones(1)]).round(6).tolist()
-    [6.0, 2.0]
     """
     firsts, spreads, shares = _upward(starts, scales)
     estimate = [np.asarray(values[0], dtype=np.float64)]
@@ -58,20 +40,7 @@ def block_counts(starts: Sequence[IntArray], values: Sequence[IntArray | FloatAr
 
 
 def joined_blocks(starts: IntArray, values: FloatArray, scales: FloatArray, parts: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Blocks that were measured, those of one part together.
-
-    Args:
-        starts: where the blocks begin, shape (b,).
-        values: their noisy counts.
-        scales: of the noise.
-        parts: where parts begin: within a block, or where some block does.
-
-    Returns:
-        Starts of blocks that nest with the parts, their noisy counts, and scales of Laplace noise of the same variance.
-
-    >>> [one.tolist() for one in joined_blocks(np.array([0, 2, 4]), np.array([5.0, 1.0, 2.0]), np.ones(3), np.array([0, 1, 2]))[:2]]
-    [[0, 2], [5.0, 3.0]]
-    """
+    """Blocks that were measured, those of one part together."""
     first = np.flatnonzero(np.isin(starts, parts))
     if len(first) == len(starts):
         return starts, values, scales
@@ -83,20 +52,6 @@ def block_errors(starts: Sequence[IntArray], scales: Sequence[FloatArray], weigh
     """Standard errors of weighted sums of the finest blocks' least-squares counts, from the noise alone.
 
     They are right given the blocks. What a query misses because cells within a block are not alike is not in them.
-
-    Args:
-        starts: as for ``block_counts``.
-        scales: as for ``block_counts``.
-        weights: one row a query, (m, k): for a rectangle the share of each block that lies in it.
-
-    Returns:
-        In records, shape (m,).
-
-    Raises:
-        InputError: as ``block_counts``.
-
-    >>> float(block_errors([np.array([0, 1]), np.array([0])], [np.full(2, 2.0), np.full(1, 2.0)], np.ones((1, 2)))[0].round(4))
-    2.2855
     """
     firsts, spreads, shares = _upward(starts, scales)
     variances = laplace_variances(scales[0])
@@ -110,16 +65,7 @@ def block_errors(starts: Sequence[IntArray], scales: Sequence[FloatArray], weigh
 
 
 def told_by(operator: Operator, precision: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What noisy answers to queries tell of the cells: the inverse covariance, shape (n, n), and the weighted sum of answers, shape (n,).
-
-    Args:
-        operator: the queries.
-        precision: one over the variance of each answer's noise, shape (rows,).
-        values: the answers, shape (rows,).
-
-    >>> [part.tolist() for part in told_by(Total(2), np.array([4.0]), np.array([3.0]))]
-    [[[4.0, 4.0], [4.0, 4.0]], [12.0, 12.0]]
-    """
+    """The inverse covariance of the cells, shape (n, n), and the weighted sum of answers, shape (n,), from noisy queries."""
     return apply_transpose(operator, precision[:, None] * dense(operator)), apply_transpose(operator, precision * values)
 
 
@@ -134,22 +80,7 @@ def kept_shares(
     ``k + 2 sqrt(5 k)``, 5 the variance of squared Laplace noise. One heavy block would lose what many even ones gain.
     Of the total it is ``1 - 1 / q``: one that is not clear of its noise would be spread over all cells.
 
-    Args:
-        counts: of the finest blocks, shape (k,).
-        variances: of the noise in them, shape (k,).
-        total: variance of the noise in their sum.
-        starts: where they begin.
-        base: where the first blocks begin, which join finest blocks, each a block of some level. Where k is below 3 everything is kept.
-        levels: as for ``bounded_cells``.
-
-    Returns:
-        That of the total, then for each level but the last a factor for each of its blocks.
-
     Source: James and Stein 1961, the positive part.
-
-    >>> levels = [np.array([0]), np.array([0, 4]), np.array([0, 2, 4, 6]), np.arange(8)]
-    >>> kept_shares(np.full(8, 5.0), np.ones(8), 8.0, levels[3], levels[0], levels)
-    [array([0.995]), array([1.]), array([1., 1.]), array([0., 0., 0., 0.])]
     """
     size = len(levels[-1])
     areas = np.diff(starts, append=size)
@@ -176,24 +107,7 @@ def kept_shares(
 
 
 def bounded_cells(counts: FloatArray, starts: IntArray, levels: Sequence[IntArray], kept: Sequence[FloatArray] | None = None) -> FloatArray:
-    """Cells by uniform expansion, so that from the top down no block is below 0 or above the block it is part of.
-
-    Args:
-        counts: of the finest blocks, shape (k,).
-        starts: where they begin.
-        levels: where the blocks of each level of a tree begin, coarse to fine, first all cells, last each cell; a block has one or
-            two parts in the next level.
-        kept: how much of the total is kept, then of each block's deviation from evenness by levels; None for all.
-
-    Returns:
-        Counts of the cells, at least 0, in the order of the tree; biased.
-
-    Raises:
-        InputError: levels that are no such tree.
-
-    >>> bounded_cells(np.array([5.0, -1.0]), np.array([0, 2]), [np.array([0]), np.array([0, 2]), np.arange(4)]).tolist()
-    [2.0, 2.0, 0.0, 0.0]
-    """
+    """Cells by uniform expansion, so that from the top down no block is below 0 or above the block it is part of."""
     size = len(levels[-1])
     lengths = [np.diff(level, append=size) for level in levels]
     areas = np.diff(starts, append=size)

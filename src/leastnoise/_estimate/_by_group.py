@@ -19,15 +19,7 @@ from leastnoise._workload import Product, identity
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByGroup:
-    """Sums of the buckets that each group keeps.
-
-    Args:
-        names: the attributes of the groups, in the order of the domain.
-        sums: of all groups and buckets, the buckets along the last axis, in units of the measure.
-        noise: standard errors of these, shape (m,).
-        kept: how many buckets each group keeps, from below, shape of the groups.
-        missing: what each group's sum may be short of, in units, shape of the groups.
-    """
+    """Sums of the buckets that each group keeps."""
 
     names: tuple[str, ...]
     sums: FloatArray
@@ -37,17 +29,7 @@ class ByGroup:
 
     @staticmethod
     def of(observation: Observation, attribute: str, kept: Sequence[int] | IntArray, missing: Sequence[float] | FloatArray) -> "ByGroup":
-        """From the measurements, the last of which is that of the sums.
-
-        Args:
-            observation: of a release.
-            attribute: the number that has buckets.
-            kept: how many each group keeps, one number a group in row-major order.
-            missing: what each group may be short of, in units, in that order.
-
-        Raises:
-            ValueError, TypeError: another number of groups, more buckets than there are, or losses that are none.
-        """
+        """From the measurements, the last of which is that of the sums."""
         sums, noise = measured_by_group(observation, attribute)
         many = np.array(kept)
         if many.dtype.kind != "i" or many.ndim != 1 or not ((many >= 0) & (many <= len(noise))).all():
@@ -64,9 +46,6 @@ class ByGroup:
 
         An answer that keeps nothing is 0, with the noise of what was measured and was not worth it.
 
-        Raises:
-            InputError: other questions than the sums of these groups.
-
         Guarantees: its upper side is of the sum of all buckets, wherever the values lie.
         """
         if product.attributes != self.names or any(one != identity() for one in product.query_sets):
@@ -79,20 +58,7 @@ class ByGroup:
 
 
 def measured_by_group(observation: Observation, attribute: str) -> tuple[FloatArray, FloatArray]:
-    """The sums of groups and buckets, the buckets along the last axis, and the buckets' standard errors.
-
-    Args:
-        observation: its last block has the buckets of the attribute, and every cell of others.
-        attribute: the number.
-
-    >>> domain = Domain(sex=["F", "M"], pay=Integers(0, 3), measures={"wages": Measure("pay", 0, 3)})
-    >>> halves = Factor(("pay",), Coarse(Identity(2), [0, 2], 4), [2, 1])
-    >>> block = Block((Factor(("sex",), Identity(2)), halves), scale=60, measure="wages")
-    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
-    >>> sums, noise = measured_by_group(Observation(plan, (np.array([8, 2, 4, 0]),), "", private=False), "pay")
-    >>> sums.tolist(), noise.round().tolist()
-    ([[8.0, 2.0], [4.0, 0.0]], [42.0, 85.0])
-    """
+    """The sums of groups and buckets, the buckets along the last axis, and the buckets' standard errors."""
     made, values = observation.measurements, observation.values[-1]
     block = made.blocks[-1]
     place = [factor.attributes for factor in block.factors].index((attribute,))

@@ -93,24 +93,7 @@ class Cdf:
     labels: tuple[tuple[Label, ...], ...] = ()
 
     def quantiles(self, shares: Iterable[float]) -> tuple[Quantile, ...]:
-        """Quantiles with intervals that hold all at once, together with the band.
-
-        Args:
-            shares: each above 0 and at most 1.
-
-        Returns:
-            One for each, in the order given, group by group. The p-quantile is the least value with at least p of the rows at or below it;
-            only its cell is known, so an interval reaches from the lower end of one cell to the upper end of another. The estimate is
-            taken evenly within its cell.
-
-        Raises:
-            InputError: a share that is not above 0 and at most 1.
-
-        >>> made = Cdf(attribute="age", values=np.array([1.0, 2.0]), starts=np.array([0.0, 1.0]), share=np.array([0.4, 1.0]),
-        ...            low=np.array([0.3, 1.0]), high=np.array([0.5, 1.0]), count=np.array(10.0), level=0.95)
-        >>> made.quantiles([0.45])
-        (Quantile(share=0.45, value=1.0833333333333333, low=0.0, high=2.0, group=()),)
-        """
+        """Quantiles with intervals that hold all at once, together with the band."""
         wanted, found = [checked_share(share) for share in shares], []
         for place in np.ndindex(self.share.shape[:-1]):
             group = tuple(own[index] for own, index in zip(self.labels, place, strict=True))
@@ -228,17 +211,7 @@ def _union(estimate: Estimate, asked: UpTo, level: float) -> tuple[FloatArray, F
 
 
 def few_draws(estimate: Estimate, level: float) -> int:
-    """How many releases are simulated for a band of a release, which must not take long: as few as the level allows, or none.
-
-    Args:
-        estimate: whose plan is simulated.
-        level: of the band.
-
-    >>> plan = Measurements(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE,
-    ...             blocks=(Block((), Fraction(9)),))
-    >>> few_draws(Estimate(Observation(plan, (np.array([100]),), "", private=False)), 0.95)
-    199
-    """
+    """How many releases are simulated for a band of a release, which must not take long: as few as the level allows, or none."""
     measured = estimate.observation.measurements
     rows = sum(measured.blocks[one.place].rows for one in told(measured, None))
     draws = max(_FEWER, _fewest(level))
@@ -249,21 +222,6 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
     """Errors of the answers to a product in simulated releases, one array of shape ``product.shape`` a release.
 
     Least squares is linear: its errors are its answers to noise alone.
-
-    Args:
-        estimate: whose plan is simulated.
-        product: the queries.
-        draws: number of releases.
-        seed: of the noise, which protects nobody and is public.
-
-    Raises:
-        InputError: over 2^31 numbers would have to be drawn.
-
-    >>> plan = Measurements(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE,
-    ...             blocks=(Block((), Fraction(9)),))
-    >>> estimate = Estimate(Observation(plan, (np.array([100]),), "", private=False))
-    >>> [one.shape for one in simulated_noise(estimate, queries(plan.domain).products[0], 3, seed=1)]
-    [(), (), ()]
     """
     plan = estimate.observation.measurements
     places = estimate.places(product.measure)

@@ -25,11 +25,7 @@ from leastnoise._workload import Product
 
 @dataclass(frozen=True, slots=True)
 class Independent:
-    """Least squares on the measurements of a data-independent plan: no approximation.
-
-    Args:
-        estimator: of the observation.
-    """
+    """Least squares on the measurements of a data-independent plan: no approximation."""
 
     estimator: Estimate
 
@@ -40,14 +36,7 @@ class Independent:
 
 @dataclass(frozen=True, eq=False)
 class Expanded:
-    """Counts of buckets by least squares, spread evenly over their cells: the estimate of least norm.
-
-    Args:
-        buckets: the measured queries on buckets.
-        counts: least squares estimates of the buckets.
-        covariance: of ``counts``, shape (k, k).
-        hidden: what the choice of the buckets may have left inside them; None if nothing told.
-    """
+    """Counts of buckets by least squares, spread evenly over their cells: the estimate of least norm."""
 
     buckets: Coarse
     counts: FloatArray

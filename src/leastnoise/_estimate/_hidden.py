@@ -14,12 +14,7 @@ from leastnoise._check.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hidden:
-    """What is known of deviations inside buckets.
-
-    Args:
-        scale: records of deviation that make it e times less likely that a bucket is kept whole.
-        prior: price of a further bucket in units of ``scale``.
-    """
+    """What is known of deviations inside buckets."""
 
     scale: float
     prior: float
@@ -29,14 +24,6 @@ class Hidden:
 
         Either every cell deviates by what one more bucket costs, or one by what isolating it costs; no more than the bucket holds, as far
         as its noisy count tells.
-
-        Args:
-            cells: of each bucket, shape (k,).
-            counts: of each, estimated.
-            variances: of these.
-
-        >>> Hidden(scale=1.0, prior=1.0).squares(np.array([1, 2, 2]), np.array([50.0, 50.0, 0.0]), np.ones(3)).tolist()
-        [0.0, 4.0, 1.0]
         """
         alone = (np.ceil(np.log2(cells)) * self.prior + 1) ** 2
         seen = self.scale**2 * np.maximum(cells * self.prior**2, alone)
@@ -44,15 +31,5 @@ class Hidden:
 
 
 def choice_hides(epsilon: float, distance: int, cells: int, prior: float) -> Hidden:
-    """What a draw by the exponential mechanism with deviations from the mean hides.
-
-    Args:
-        epsilon: of the draw.
-        distance: how many records neighbours differ by.
-        cells: number of cells in all.
-        prior: price of a bucket, in natural logarithms.
-
-    >>> choice_hides(1.0, 1, 4, 1.386).scale
-    3.0
-    """
+    """What a draw by the exponential mechanism with deviations from the mean hides."""
     return Hidden(scale=2 * (2 - 2 / max(cells, 2)) * distance / epsilon, prior=prior)

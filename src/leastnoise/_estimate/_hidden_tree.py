@@ -17,28 +17,13 @@ _PSEUDO = 20  # observations a row that the prior transitions count for
 
 
 def ladder(spread: Sequence[FloatArray], known: Sequence[BoolArray], states: int) -> FloatArray:
-    """Variances of the states: 0, and rungs a factor 2 of standard deviation apart from a quarter of the least noise.
-
-    Args:
-        spread: standard deviations of the noise, blocks of 2 cells first.
-        known: which of them are of differences that were measured.
-        states: rungs.
-
-    >>> ladder([np.array([4.0, 1.0])], [np.array([True, False])], 3).tolist()
-    [0.0, 1.0, 4.0, 16.0]
-    """
+    """Variances of the states: 0, and rungs a factor 2 of standard deviation apart from a quarter of the least noise."""
     least = min((float(sd[seen].min()) for sd, seen in zip(spread, known, strict=True) if seen.any()), default=1.0)
     return np.concatenate([[0.0], (least / 4 * 2.0 ** np.arange(states)) ** 2])
 
 
 def log_likelihood(size: FloatArray, own: FloatArray, tail: float | None) -> FloatArray:
-    """Of a difference of this size, by the variance that it has in every state, noise included.
-
-    Args:
-        size: absolute values, with one axis more for the states.
-        own: variances, shape (blocks, states).
-        tail: scale of the exponential tails of the noise; None for normal noise.
-    """
+    """Of a difference of this size, by the variance that it has in every state, noise included."""
     log = -(size**2) / (2 * own)
     if tail is not None:
         log = np.where(size < own / tail, log, own / (2 * tail**2) - size / tail)
@@ -46,20 +31,12 @@ def log_likelihood(size: FloatArray, own: FloatArray, tail: float | None) -> Flo
 
 
 def relative(log: FloatArray) -> FloatArray:
-    """Likelihoods relative to that of the likeliest state.
-
-    >>> relative(np.log([[1.0, 4.0]])).round(2).tolist()
-    [[0.25, 1.0]]
-    """
+    """Likelihoods relative to that of the likeliest state."""
     return np.asarray(np.exp(log - log.max(axis=-1, keepdims=True)))
 
 
 def transitions(states: int) -> FloatArray:
-    """A prior that favours staying near, and an empty block's halves being empty; shape (states + 1, states + 1).
-
-    >>> bool(transitions(3)[0, 0] > 0.6), transitions(3).sum(axis=1).round(6).tolist()
-    (True, [1.0, 1.0, 1.0, 1.0])
-    """
+    """A prior that favours staying near, and an empty block's halves being empty; shape (states + 1, states + 1)."""
     rung = np.arange(states + 1)
     prior = 0.6 ** np.abs(rung[:, None] - rung)
     prior[0], prior[:, 0] = 0.15 * 0.8 ** (rung - 1.0), 0.15
@@ -68,19 +45,7 @@ def transitions(states: int) -> FloatArray:
 
 
 def posterior_states(likelihood: Sequence[FloatArray], known: Sequence[BoolArray], prior: FloatArray, rounds: int) -> list[FloatArray]:
-    """Probabilities of every block's states given all blocks.
-
-    Args:
-        likelihood: of the states, blocks of 2 cells first, shape (trials, blocks, states); at least one level, the last of one block.
-        known: which blocks were measured; the others teach nothing.
-        prior: transitions before anything was learned, from a block's state to its halves'.
-        rounds: of expectation-maximisation.
-
-    >>> stays = np.array([[0.9, 0.1], [0.1, 0.9]])
-    >>> found = posterior_states([np.ones((1, 2, 2)), np.array([[[1.0, 0.0]]])], [np.ones(2, bool), np.ones(1, bool)], stays, 1)
-    >>> found[0].round(2).tolist()
-    [[[0.9, 0.1], [0.9, 0.1]]]
-    """
+    """Probabilities of every block's states given all blocks."""
     trials, count = len(likelihood[0]), len(prior)
     matrix = np.repeat(prior[None], trials, axis=0)
     posterior: list[FloatArray] = []

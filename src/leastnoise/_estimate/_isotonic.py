@@ -13,22 +13,9 @@ from leastnoise._check.arrays import FloatArray
 def isotonic(answers: npt.ArrayLike, *, variances: npt.ArrayLike | None = None) -> FloatArray:
     """The nearest answers that do not fall.
 
-    Args:
-        answers: in the order in which the truth cannot fall, shape (m,).
-        variances: of the noise of each; None for alike. Answers are pulled in proportion to them.
-
-    Returns:
-        Shape (m,).
-
-    Raises:
-        InputError: not finite, shapes that do not fit, or a variance that is not above 0.
-
     Guarantees: post-processing. The squared distance from the truth, weighted by the variances, never grows.
 
     Edge cases: no answers give no answers.
-
-    >>> isotonic([1.0, 3.0, 2.0, 5.0]).tolist(), isotonic([1.0, 3.0, 2.0], variances=[1, 1, 3]).tolist()
-    ([1.0, 2.5, 2.5, 5.0], [1.0, 2.75, 2.75])
     """
     from scipy.optimize import isotonic_regression
 

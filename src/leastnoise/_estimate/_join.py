@@ -12,25 +12,7 @@ from leastnoise._measurements import Measurements, Observation
 
 
 def join(observations: Sequence[Observation], privacy: Privacy) -> Observation:
-    """Put the measurements of several steps side by side.
-
-    Args:
-        observations: of steps under one receipt, over one domain and with one kind of noise; at least one.
-        privacy: what all of them together satisfy.
-
-    Returns:
-        The observation of all their blocks, on the finest of their grids. It is post-processing.
-
-    Raises:
-        InputError: no observations, or such as do not belong together.
-
-    >>> privacy, blocks = Privacy(PureDP(1)), (Block((), 2),)
-    >>> plan = Measurements(domain=Domain(sex=["F", "M"]), privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
-    >>> steps = [Observation(one, (np.array([8]),), "", private=False) for one in (plan, replace(plan, grid=4))]
-    >>> both = join(steps, Privacy(PureDP(2)))
-    >>> both.measurements.grid, [value.tolist() for value in both.values]
-    (4, [[32], [8]])
-    """
+    """Put the measurements of several steps side by side."""
     if not observations:
         raise InputError("At least one observation must be given to be joined; got none.")
     first = observations[0]
@@ -50,20 +32,6 @@ def join(observations: Sequence[Observation], privacy: Privacy) -> Observation:
 
 
 def joined(steps: Sequence[Measurements], privacy: Privacy) -> Measurements:
-    """What `join` says was measured; for steps that are known, it tells before anything is paid whether they can be joined.
-
-    Args:
-        steps: at least one, over one domain and with one kind of noise.
-        privacy: what all of them together satisfy.
-
-    Raises:
-        InputError: public bounds are too large for the finest grid of all steps, though not for the own grid of each.
-
-    >>> privacy, blocks = Privacy(PureDP(1)), (Block((), 2),)
-    >>> plan = Measurements(domain=Domain(sex=["F", "M"]), privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
-    >>> both = joined([plan, replace(plan, grid=4)], Privacy(PureDP(2)))
-    >>> both.grid, len(both.blocks)
-    (4, 2)
-    """
+    """What `join` says was measured; for steps that are known, it tells before anything is paid whether they can be joined."""
     grid = max(step.grid for step in steps)  # grids are powers of two
     return replace(steps[0], privacy=privacy, blocks=tuple(block for step in steps for block in step.blocks), grid=grid)

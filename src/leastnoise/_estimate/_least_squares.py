@@ -20,9 +20,6 @@ Names = tuple[str, ...]
 class Estimate:
     """Least squares estimates of everything that an observation determines.
 
-    Args:
-        observation: what was measured.
-
     Guarantees: post-processing only. Unbiased; answers to overlapping queries agree; variances are those of ``accuracy``.
 
     Source: Cormode et al. (arXiv 1207.6096), generalised least squares.
@@ -62,32 +59,13 @@ class Estimate:
         return self._cells[quantity]
 
     def marginal(self, names: Names, measure: str | None = None) -> FloatArray:
-        """The estimated cells of a marginal.
-
-        Args:
-            names: attributes in the order of the domain.
-            measure: None for counts.
-
-        Returns:
-            Array whose shape is the attributes' sizes, in rows (or units of the measure).
-
-        Raises:
-            InputError: the measurements do not determine every cell.
-        """
+        """The estimated cells of a marginal."""
         cells = marginals(self.observation.measurements.domain, ways=len(names), of=names, sum=measure).products[0]
         self._structure(measure).require(cells)
         return self.cells(names, measure)
 
     def cells(self, names: Names, measure: str | None = None) -> FloatArray:
-        """Cells that explain the measurements: right for queries that these determine, and only for them.
-
-        Args:
-            names: attributes in the order of the domain.
-            measure: None for counts.
-
-        Returns:
-            As ``marginal``, without its refusal; never an answer by itself.
-        """
+        """Cells that explain the measurements: right for queries that these determine, and only for them."""
         parts = middles(self.observation.measurements, measure)
         if len(parts) == 1:
             return self._spread(names, measure)
@@ -103,19 +81,11 @@ class Estimate:
         return np.asarray(cube)
 
     def estimate(self, product: Product) -> Answer:
-        """The least squares answers to one product, with the errors that the plan promised.
-
-        Raises:
-            InputError: the measurements do not determine them.
-        """
+        """The least squares answers to one product, with the errors that the plan promised."""
         return Answer(self.values(product), np.sqrt(np.maximum(self._structure(product.measure).variances(product), 0.0)))
 
     def values(self, product: Product) -> FloatArray:
-        """The values of ``estimate`` alone, for whoever simulates; shape ``product.shape``.
-
-        Raises:
-            InputError: the measurements do not determine them.
-        """
+        """The values of ``estimate`` alone, for whoever simulates; shape ``product.shape``."""
         self._structure(product.measure).require(product)
         cube = self.cells(product.attributes, product.measure)
         for axis, operator in enumerate(product.operators):
@@ -123,11 +93,7 @@ class Estimate:
         return cube
 
     def answers(self, products: Sequence[Product]) -> list[Answer]:
-        """``estimate`` of several products: those that ask the same along their attributes at once.
-
-        Raises:
-            InputError: the measurements do not determine one.
-        """
+        """``estimate`` of several products: those that ask the same along their attributes at once."""
         variances: dict[int, FloatArray] = {}
         values: dict[int, FloatArray] = {}
         # An operator is looked at once an object, as very many products share few.
@@ -167,9 +133,6 @@ class Estimate:
         """``values`` as a matrix: a row for every answer, a column for every number of the blocks in ``places``, in their order.
 
         Times these numbers, in rows or units, it is the answers. It is kept for all estimates ``like`` this one.
-
-        Raises:
-            InputError: the measurements do not determine the answers.
         """
         if product not in self._linear:
             made = self.observation.measurements

@@ -23,14 +23,7 @@ _ROUNDING = 1e-9  # of what enters an answer once
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftOut:
-    """Least squares on the cells that are kept.
-
-    Args:
-        full: sums of the groups of cells that queries tell apart.
-        kept: the same, 0 without noise where they are left out.
-        given: which groups are kept, and what is carried to them from the others.
-        missing: estimated sum in each cell that is left out, in units, and what cells that are kept fall short by for it, shape (n,).
-    """
+    """Least squares on the cells that are kept."""
 
     full: Expanded
     kept: Expanded

@@ -38,16 +38,7 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocallyNonNegative:
-    """Non-negative tables that agree, and how near to the best they are.
-
-    Args:
-        parts: the residual components of all tables.
-        sizes: of the attributes.
-        rounds: rounds of the ascent.
-        shrunk: by which share all components but the total were shrunk in the end, between 0 and 1.
-        distance: half the squared distance from the unbiased estimate, in units of the components' variances.
-        gap: at most so much of that distance could be saved by more rounds, between 0 and 1.
-    """
+    """Non-negative tables that agree, and how near to the best they are."""
 
     parts: Mapping[Names, FloatArray]
     sizes: Mapping[str, int]
@@ -57,25 +48,14 @@ class LocallyNonNegative:
     gap: float
 
     def marginal(self, names: Names) -> FloatArray:
-        """The cells of a table, at least 0, shape: its sizes.
-
-        Args:
-            names: of an asked table or a part of one, in the order of the domain.
-
-        Raises:
-            InputError: it is inside no asked table.
-        """
+        """The cells of a table, at least 0, shape: its sizes."""
         if tuple(names) not in self.parts:
             raise refuse("a table", " x ".join(names), "one of the tables that were asked for, or a part of one")
         # What is left of rounding below 0 is far below any noise.
         return np.maximum(from_residual_parts(self.parts, tuple(names), [self.sizes[name] for name in names]), 0.0)
 
     def estimate(self, product: Product) -> Answer:
-        """The answers that a table's cells give to a product on its attributes; their errors are not known.
-
-        Raises:
-            InputError: its attributes are inside no asked table.
-        """
+        """The answers that a table's cells give to a product on its attributes; their errors are not known."""
         cube = self.marginal(product.attributes)
         for axis, operator in enumerate(product.operators):
             cube = along(apply, operator, cube, axis)
@@ -116,19 +96,6 @@ def locally_non_negative(
 ) -> LocallyNonNegative:
     """Non-negative tables that agree with each other, nearest to the unbiased estimate in the likelihood of its noise.
 
-    Args:
-        estimate: the unbiased estimate, which is not changed.
-        tables: attributes of each table, in the order of the domain.
-        measure: None for counts; else a measure whose values are all at least 0.
-        rounds: most rounds of the ascent; each costs about as much as reconstructing all tables twice.
-        tolerance: stop when the tables need shrinking by at most this share, and the gap is at most this share of the distance.
-
-    Returns:
-        The tables, with the number of rounds, the shrinking and the gap.
-
-    Raises:
-        InputError: no table, a measure that may be negative, or a table that the measurements do not determine.
-
     Guarantees: post-processing. Every cell of every asked table is at least 0, tables agree on shared attributes up to rounding, and the
         total is the estimate's (or 0). Not guaranteed: that a data set with non-negative cells exists which has all these tables; that a
         table or a sum of cells is nearer to the truth than the unbiased one; that the answers are unbiased: cells near 0 are raised on
@@ -138,12 +105,6 @@ def locally_non_negative(
         zeros.
 
     Source: GReM-LNN (arXiv 2410.01091).
-
-    >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"], age=["young", "old"]), ways=2), PureDP("0.1"))
-    >>> made = ln.release(plan, pd.DataFrame({"sex": ["F", "M"], "age": ["young", "old"]}), seed=3)
-    >>> found = locally_non_negative(Estimate(made.observation), [("sex", "age")])
-    >>> bool((found.marginal(("sex", "age")) >= 0).all()), found.gap <= 1e-3
-    (True, True)
     """
     asked = list(dict.fromkeys(tuple(names) for names in tables))
     whole("rounds", rounds, 0)

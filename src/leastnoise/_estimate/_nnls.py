@@ -47,16 +47,6 @@ _SEED = 20240301
 class NonNegativeCells:
     """Non-negative least squares cells of one measure.
 
-    Args:
-        plan: what was measured.
-        joint: the joint table.
-        keep: what was fixed: "total" or None.
-        levels: attributes whose marginals were fixed too.
-        cells: at least 0, shape ``joint.shape``, in rows (or units of the measure).
-        gap: bound on how far the objective is above its minimum; answers are within sqrt(2 gap) of their standard errors.
-        steps: gradient steps.
-        measure: the measure, None for counts.
-
     Guarantees: post-processing only. Biased: sums of small cells tend to be too large, and its errors depend on the data.
     """
 
@@ -78,14 +68,6 @@ class NonNegativeCells:
         ``approximation_std`` the size of the bias, ``std`` the root mean square error. The true errors depend on the true cells, which are
         not known: this is their value at the estimate (a parametric bootstrap), not a promise made before the data were seen. Its own
         Monte Carlo error is about 1 / sqrt(2 repetitions).
-
-        Args:
-            product: the queries.
-            repetitions: number of simulated releases, at least 2; they are made once for all products.
-            seed: of the simulated noise, which protects nobody and is public.
-
-        Raises:
-            InputError: the product is of another measure, or the measurements do not determine it.
         """
         whole("repetitions", repetitions, 2)
         if product.measure == self.measure:
@@ -101,11 +83,7 @@ class NonNegativeCells:
         return Answer(values, np.sqrt(np.maximum(square - bias**2, 0.0)), np.abs(bias))
 
     def values(self, product: Product) -> FloatArray:
-        """The answers alone, shape ``product.shape``, without the simulation that tells their errors.
-
-        Raises:
-            InputError: the product is of another measure, or of attributes that the joint table does not have.
-        """
+        """The answers alone, shape ``product.shape``, without the simulation that tells their errors."""
         return self._answered(product, self.cells)
 
     def _answered(self, product: Product, cells: FloatArray) -> FloatArray:
@@ -136,21 +114,7 @@ class NonNegativeCells:
 
 
 def weak_total(plan: Measurements, measure: str | None = None) -> float:
-    """How weakly a plan measures the total: its variance over the mean variance of a joint cell.
-
-    Args:
-        plan: the plan; public.
-        measure: None for counts.
-
-    Returns:
-        About 1 for a hierarchy with equal weights, the number of cells for cells alone; infinite if a cell is not determined.
-
-    >>> block = Block((Factor(("a",), Identity(3)),), scale=1)
-    >>> domain = Domain(a=["x", "y", "z"])
-    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
-    >>> round(weak_total(plan), 6)
-    3.0
-    """
+    """How weakly a plan measures the total: its variance over the mean variance of a joint cell."""
     known, joint = structure(plan, measure), _joint(plan, measure)
     cells, whole_table = (marginals(plan.domain, ways=len(names), of=names, sum=measure).products[0] for names in (joint.names, ()))
     try:
@@ -171,29 +135,9 @@ def nnls(
 ) -> NonNegativeCells:
     """Non-negative least squares cells from an observation, beside the unbiased estimate and never in its place.
 
-    Args:
-        observation: what was measured.
-        keep: "total" to fix the total to its unbiased estimate; None to fix nothing, which is refused for strategies that measure totals
-            weakly.
-        levels: sets of attributes whose marginals are fixed too, to their own non-negative estimates with that total; each must contain the
-            one before. Only with ``keep="total"``.
-        measure: None for counts.
-        gap: the duality gap to stop at; 1e-4 puts every answer within 0.015 standard errors of the exact minimiser's.
-        insist: raise an error if the gap is not reached in the allowed number of steps; else the result says the gap that was reached.
-
-    Raises:
-        InputError: fixed sums are asked for that are not determined; nothing fixed under a strategy that measures the total weakly; a
-            measure that may be negative; over 2^20 joint cells; or the gap was not reached.
-
     Guarantees: post-processing only.
 
     Source: Li et al., VLDB Journal 2015.
-
-    >>> block = Block((Factor(("a",), Identity(3)),), scale=1)
-    >>> domain = Domain(a=["x", "y", "z"])
-    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
-    >>> nnls(Observation(plan, (np.array([3, -1, 1]),), "", private=False)).cells.round(2) + 0.0
-    array([2.5, 0. , 0.5])
     """
     plan = observation.measurements
     if keep not in ("total", None):
@@ -354,14 +298,7 @@ def _simplices(joint: Joint, b: FloatArray, levels: tuple[Names, ...]) -> tuple[
 
 
 def _onto_simplices(x: FloatArray, weights: FloatArray, groups: IntArray, sums: FloatArray) -> FloatArray:
-    """The nearest y >= 0 whose sums over groups are given, distances weighted: y = max(0, x - shift / weight), by sorting.
-
-    Args:
-        x: shape (cells, columns).
-        weights: above 0, shape (cells, 1).
-        groups: the group of every cell, from 0, shape (cells,).
-        sums: at least 0, shape (groups, columns).
-    """
+    """The nearest y >= 0 whose sums over groups are given, distances weighted: y = max(0, x - shift / weight), by sorting."""
     y = np.empty_like(x)
     order = np.argsort(groups, kind="stable")
     ends = np.append(np.flatnonzero(np.diff(groups[order], prepend=-1)), len(order))

@@ -17,20 +17,7 @@ from leastnoise._workload import Product, identity, prefix
 
 
 def projection_method(product: Product) -> str:
-    """Which projection suits a table.
-
-    Args:
-        product: the table's queries.
-
-    Returns:
-        ``marginal``: cells at least 0 that keep the estimated total; ``prefix``: isotonic along the one attribute with prefix sums and at
-        least 0; ``clip``: negative answers become 0; ``none``: the true answers may be negative (a measure with a negative bound, or a
-        query with a negative coefficient).
-
-    >>> domain = Domain(sex=["F", "M"], age=["young", "old"])
-    >>> [projection_method(queries(domain, age=q).products[0]) for q in ("identity", "prefix", "all_ranges", {"matrix": [[1, -1]]})]
-    ['marginal', 'prefix', 'clip', 'none']
-    """
+    """Which projection suits a table."""
     if product.measure is not None and product.domain.measures[product.measure].low_units < 0:
         return "none"
     if product.is_marginal:
@@ -43,17 +30,7 @@ def projection_method(product: Product) -> str:
 def onto_simplex(cells: FloatArray, total: float) -> FloatArray:
     """The nearest non-negative cells with a given sum, in Euclidean distance.
 
-    Args:
-        cells: any shape, in rows (or units of a measure).
-        total: the sum wanted; at most 0 gives zeros.
-
-    Returns:
-        An array of the same shape.
-
     Edge cases: no cells give no cells.
-
-    >>> onto_simplex(np.array([3.0, -1.0, 1.0]), 3.0)
-    array([2.5, 0. , 0.5])
     """
     if not total > 0 or cells.size == 0:
         return np.zeros_like(cells, dtype=np.float64)
@@ -65,18 +42,7 @@ def onto_simplex(cells: FloatArray, total: float) -> FloatArray:
 
 
 def monotone(answers: FloatArray, axis: int) -> FloatArray:
-    """The nearest answers that are non-negative and do not fall along an axis, in Euclidean distance.
-
-    Args:
-        answers: any shape, in rows (or units of a measure).
-        axis: along which the prefix sums run.
-
-    Returns:
-        An array of the same shape. Isotonic regression followed by clipping at a bound is the exact projection on both.
-
-    >>> monotone(np.array([-2.0, 4.0, 2.0, 5.0]), 0)
-    array([0., 3., 3., 5.])
-    """
+    """The nearest answers that are non-negative and do not fall along an axis, in Euclidean distance."""
     from scipy.optimize import isotonic_regression
 
     lines = np.array(np.moveaxis(answers, axis, -1), dtype=np.float64)
@@ -87,19 +53,7 @@ def monotone(answers: FloatArray, axis: int) -> FloatArray:
 
 
 def non_negative(product: Product, answers: FloatArray) -> FloatArray | None:
-    """The non-negative version of one table.
-
-    Args:
-        product: the table's queries.
-        answers: the unbiased answers, shape ``product.shape``, in rows (or units of the measure).
-
-    Returns:
-        Biased answers of the same shape, projected as `projection_method` says, or None where it says ``none``. A marginal keeps the sum of
-        ``answers`` if that is positive. Tables projected one by one need not agree with each other.
-
-    >>> non_negative(marginals(Domain(sex=["F", "M"]), ways=1).products[0], np.array([5.0, -1.0]))
-    array([4., 0.])
-    """
+    """The non-negative version of one table."""
     return _PROJECTIONS[projection_method(product)](product, answers)
 
 
@@ -112,19 +66,7 @@ _PROJECTIONS: Mapping[str, Callable[[Product, FloatArray], FloatArray | None]] =
 
 
 def whole_numbers(product: Product, answers: FloatArray) -> IntArray:
-    """The table in whole numbers.
-
-    Args:
-        product: the table's queries.
-        answers: shape ``product.shape``, in rows (or units of the measure).
-
-    Returns:
-        int64 of the same shape. A marginal is rounded by largest remainders, so that its cells add up to the rounded sum of ``answers`` and
-        every cell moves by less than 1; other answers are rounded to nearest, which keeps prefix sums monotone.
-
-    >>> whole_numbers(marginals(Domain(size=["S", "M", "L"]), ways=1).products[0], np.array([1.4, 1.4, 1.3]))
-    array([2, 1, 1])
-    """
+    """The table in whole numbers."""
     if not product.is_marginal:
         return np.rint(answers).astype(np.int64)
     floors = np.floor(answers)

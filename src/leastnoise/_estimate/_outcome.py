@@ -76,13 +76,7 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What came of carrying a plan out.
-
-    Args:
-        plan: as it was before the data were seen.
-        observation: everything that was measured, side by side.
-        finding: what was chosen on the way.
-    """
+    """What came of carrying a plan out."""
 
     plan: Plan
     observation: Observation

@@ -26,20 +26,7 @@ _AT_ONCE = 2**22
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Rectangles that cover a table, with estimates of their counts.
-
-    Args:
-        attributes: the two attributes.
-        tops: first row of each of k blocks; the cells of the first attribute are the rows.
-        lefts: first column of each.
-        heights: rows of each.
-        widths: columns of each.
-        order: places of the cells, row by row, so that every block is a run.
-        starts: where the blocks begin in it.
-        shape: height and width of the table.
-        counts: of the blocks, by least squares.
-        kept: how much of the total and of deviations of the tree's blocks from evenness is kept, see `kept_shares`; None for all.
-    """
+    """Rectangles that cover a table, with estimates of their counts."""
 
     attributes: tuple[str, str]
     tops: IntArray
@@ -78,13 +65,7 @@ class Blocks:
         return cells.reshape(self.shape)
 
     def estimate(self, product: Product, noise: FloatArray, square: FloatArray | None) -> Answer:
-        """Uniform expansion, bounded.
-
-        Args:
-            product: the queries.
-            noise: standard errors of their answers before any bounds.
-            square: of the deviation that each block may have inside; None where nothing tells.
-        """
+        """Uniform expansion, bounded."""
         values = self._asked(product, self.cells)
         if square is None:
             return Answer(values, noise, np.full(product.shape, np.nan))
@@ -102,13 +83,7 @@ class Blocks:
         return Total(self.shape[self.attributes.index(name)])
 
     def by_queries(self, product: Product, found: Callable[..., FloatArray], *, squares: bool = False) -> FloatArray:
-        """A function of the queries' weights on the blocks, some queries at a time.
-
-        Args:
-            product: the queries.
-            found: from weights of shape (m, k), and the mean squares of the same shape if asked for, to shape (m,).
-            squares: whether it is given the mean squares too.
-        """
+        """A function of the queries' weights on the blocks, some queries at a time."""
         entries = [apply(one, np.eye(one.size)) for one in (self._operator(product, name) for name in self.attributes)]
         sums = [np.pad(one.cumsum(axis=1), ((0, 0), (1, 0))) for one in entries]
         more = [np.pad((one**2).cumsum(axis=1), ((0, 0), (1, 0))) for one in entries] if squares else []
@@ -137,14 +112,7 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The adaptive grid: parts, groups of parts and first blocks, all measured.
-
-    Args:
-        blocks: the parts.
-        layers: where the blocks of the three layers begin, finest first.
-        scales: of their Laplace noise, infinite where a group was not measured.
-        square: of the deviation inside each part, estimated.
-    """
+    """The adaptive grid: parts, groups of parts and first blocks, all measured."""
 
     blocks: Blocks
     layers: tuple[IntArray, IntArray, IntArray]
@@ -153,12 +121,7 @@ class Grid:
 
     @staticmethod
     def of(observation: Observation, *, shrunk: bool = False) -> "Grid":
-        """From the observation of both rounds.
-
-        Args:
-            observation: of both rounds.
-            shrunk: whether deviations within the first blocks are shrunk, which lessens errors of cells and not of wide queries.
-        """
+        """From the observation of both rounds."""
         first, second = (_factor(observation, place) for place in (0, 1))
         coarse, ranges = first.operator.operator, second.operator.operator
         if not (isinstance(coarse, Coarse) and isinstance(ranges, Ranges)):
@@ -229,13 +192,7 @@ def _differences(values: FloatArray, variance: FloatArray, parts: IntArray, base
 
 @dataclass(frozen=True, eq=False)
 class Rectangles:
-    """Counts of buckets by least squares on the measured queries, spread evenly over their cells.
-
-    Args:
-        blocks: the buckets.
-        covariance: of their counts, shape (k, k).
-        hidden: what their choice may have left inside them; None if nothing told.
-    """
+    """Counts of buckets by least squares on the measured queries, spread evenly over their cells."""
 
     blocks: Blocks
     covariance: FloatArray

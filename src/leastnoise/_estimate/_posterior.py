@@ -20,16 +20,7 @@ _MOST_EDGES = 2**12 + 1
 
 
 def level_values(observation: Observation, block: Block, values: IntArray) -> tuple[Levels, list[FloatArray], float | None]:
-    """The levels that a block measured, cells first: their shape, noisy counts of shape (1, blocks), and the scale of the cells' noise.
-
-    Args:
-        observation: that has the block.
-        block: of a tree along one attribute.
-        values: of its rows, in multiples of 1 / grid.
-
-    Returns:
-        The scale is None where the noise is normal.
-    """
+    """The levels that a block measured, cells first: their shape, noisy counts of shape (1, blocks), and the scale of the cells' noise."""
     (factor,), plan = block.factors, observation.measurements
     tree = factor.operator
     if not isinstance(tree, Tree):
@@ -46,22 +37,7 @@ def level_values(observation: Observation, block: Block, values: IntArray) -> tu
 def shrunk_levels(
     observation: Observation, block: Block, values: IntArray, *, sloped: bool = False
 ) -> tuple[Halving, FloatArray, float, Shrunk]:
-    """The total of measured levels, its variance, and the posterior of the differences.
-
-    Args:
-        observation: that has the block.
-        block: of a tree along one attribute.
-        values: of its rows.
-        sloped: whether differences may have the slope beside them for a mean.
-
-    >>> block = Block((Factor(("age",), Tree(4, (2, 1))),), 2)
-    >>> domain, privacy = Domain(age=Integers(1, 4)), Privacy(PureDP(1))
-    >>> plan = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
-    >>> values = np.array([50, 3, 26, 24, 1, 2])
-    >>> halving, total, variance, shrunk = shrunk_levels(Observation(plan, (values,), "", private=False), block, values)
-    >>> bool(50 < total[0] < 57), variance > 0, [part.shape for part in shrunk.means]
-    (True, True, [(1, 2), (1, 1)])
-    """
+    """The total of measured levels, its variance, and the posterior of the differences."""
     levels, measured, tail = level_values(observation, block, values)
     halving, cells = levels.halving, levels.estimate(measured)
     total, parts = halving.differences(cells)
@@ -71,16 +47,7 @@ def shrunk_levels(
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Levels of blocks, shrunk; and, if a second step measured buckets, the posterior given both.
-
-    Args:
-        halving: of the cells.
-        mean: of the total and all differences.
-        variance: of the first step's posterior, same shape; it decides how much the second step counts.
-        noise: the part of it that is noise.
-        error: squared errors of the first step, with the prior checked; nowhere below ``variance``.
-        second: rows of the second step as sums of total and differences, and their noise variances; None without a second step.
-    """
+    """Levels of blocks, shrunk; and, if a second step measured buckets, the posterior given both."""
 
     halving: Halving
     mean: FloatArray
@@ -91,12 +58,7 @@ class Posterior:
 
     @staticmethod
     def of(observation: Observation, *, sloped: bool = False) -> "Posterior":
-        """From the observation of one or two steps.
-
-        Args:
-            observation: levels of blocks, then buckets if there was a second step.
-            sloped: whether differences may have the slope beside them for a mean.
-        """
+        """From the observation of one or two steps."""
         blocks, values = observation.measurements.blocks, observation.values
         halving, total, variance, found = shrunk_levels(observation, blocks[0], values[0], sloped=sloped)
         first = Posterior(
@@ -226,11 +188,6 @@ class _Second:
 
     With R its rows, E its noise, V the fitted posterior of the first step and G = V R' (R V R' + E)^-1, errors e of the first step and f of
     the second leave ``(1 - G R) e + G f``, whatever the variances of e really are.
-
-    Args:
-        rows: sparse, shape (measured, padded).
-        inner: Cholesky factor of R V R' + E.
-        own: variances of its noise, the diagonal of E, shape (measured,).
     """
 
     rows: Any
@@ -246,13 +203,7 @@ class _Second:
         return gain, _dense(rows @ self.rows.multiply(first).T), spread
 
     def removed(self, rows: Any, variance: FloatArray, first: FloatArray) -> FloatArray:
-        """By how much the covariance of the errors of some sums lessens, shape (sums, sums).
-
-        Args:
-            rows: the sums, of total and differences.
-            variance: of the fitted posterior of the first step.
-            first: squared errors of the first step.
-        """
+        """By how much the covariance of the errors of some sums lessens, shape (sums, sums)."""
         gain, mixed, spread = self._parts(rows, variance, first)
         turned = mixed @ gain.T
         return np.asarray(turned + turned.T - gain @ (spread @ gain.T))

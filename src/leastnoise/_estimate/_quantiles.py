@@ -76,12 +76,7 @@ def quantiles(
 
 
 def _cells_of(tested: FloatArray, margin: FloatArray) -> tuple[np.ndarray, np.ndarray]:
-    """First and last cell that may have the quantile, along the last axis.
-
-    Args:
-        tested: estimates of what does not fall, and is at least 0 from the quantile's cell on.
-        margin: of each.
-    """
+    """First and last cell that may have the quantile, along the last axis."""
     cells = tested.shape[-1]
     may = tested + margin >= 0
     first = np.where(may.any(axis=-1), may.argmax(axis=-1), cells - 1)

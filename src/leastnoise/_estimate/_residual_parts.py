@@ -12,19 +12,7 @@ Names = tuple[str, ...]
 
 
 def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
-    """Split a table into its residual components: contrasts along some attributes, sums along the others.
-
-    Args:
-        cube: shape: one axis a name.
-        names: its attributes.
-
-    Returns:
-        For every tau within ``names`` an array of the shape of tau whose sums along each axis are 0. The table is `from_residual_parts` of
-        them.
-
-    >>> {tau: part.tolist() for tau, part in residual_parts(np.array([3.0, 1.0]), ("sex",)).items()}
-    {(): 4.0, ('sex',): [1.0, -1.0]}
-    """
+    """Split a table into its residual components: contrasts along some attributes, sums along the others."""
     parts: dict[Names, FloatArray] = {(): np.asarray(cube, dtype=np.float64)}
     for name in names:
         split: dict[Names, FloatArray] = {}
@@ -38,11 +26,7 @@ def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
 
 
 def from_residual_parts(parts: Mapping[Names, FloatArray], names: Names, shape: Sequence[int]) -> FloatArray:
-    """The table with given residual components, each spread evenly over the attributes it does not have.
-
-    >>> from_residual_parts({(): np.array(4.0), ("sex",): np.array([1.0, -1.0])}, ("sex",), (2,)).tolist()
-    [3.0, 1.0]
-    """
+    """The table with given residual components, each spread evenly over the attributes it does not have."""
     answer = np.zeros(tuple(shape))
     for tau in subsets(names):
         spread = math.prod(n for name, n in zip(names, shape, strict=True) if name not in tau)

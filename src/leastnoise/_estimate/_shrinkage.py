@@ -25,14 +25,7 @@ from leastnoise._estimate._hidden_tree import ROUNDS, STATES, ladder, log_likeli
 
 @dataclass(frozen=True)
 class Halving:
-    """All aligned blocks over n cells, padded to a power of two.
-
-    Args:
-        size: number of cells n, at least 1.
-
-    >>> Halving(5).padded, [left.tolist() for left in Halving(5).left]
-    (8, [[1, 1, 1, 0], [2, 1], [4]])
-    """
+    """All aligned blocks over n cells, padded to a power of two."""
 
     size: int
 
@@ -71,15 +64,7 @@ class Halving:
         return [np.where(a + b > 0, a / np.maximum(a + b, 1), 0.5) for a, b in zip(self.left, self.right, strict=True)]
 
     def differences(self, cells: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-        """The total and the differences of all blocks, of 2 cells first.
-
-        Args:
-            cells: shape (trials, n) or (trials, padded).
-
-        >>> total, parts = Halving(4).differences(np.array([[5.0, 1, 2, 2]]))
-        >>> total.tolist(), [part.tolist() for part in parts]
-        ([[10.0]], [[[4.0, 0.0]], [[2.0]]])
-        """
+        """The total and the differences of all blocks, of 2 cells first."""
         missing = self.padded - cells.shape[-1]
         rest = np.pad(cells, ((0, 0), (0, missing))) if missing else cells
         out = []
@@ -90,19 +75,7 @@ class Halving:
         return rest, out
 
     def together(self, total: FloatArray, parts: Sequence[FloatArray], *, bounded: bool = True) -> FloatArray:
-        """Cells from the total and the differences, from the top down.
-
-        Args:
-            total: shape (trials, 1).
-            parts: of blocks of 2 cells first.
-            bounded: no block is below 0 and none above the one it lies in.
-
-        Returns:
-            Shape (trials, n).
-
-        >>> Halving(4).together(np.array([[10.0]]), [np.array([[4.0, 0.0]]), np.array([[12.0]])]).tolist()
-        [[7.0, 3.0, 0.0, 0.0]]
-        """
+        """Cells from the total and the differences, from the top down."""
         cells = np.maximum(total, 0.0) if bounded else total
         for part, share in zip(reversed(parts), reversed(self.share), strict=True):
             left = cells * share + part / 2
@@ -112,26 +85,12 @@ class Halving:
         return cells[:, : self.size]
 
     def synthesised(self, vectors: FloatArray) -> FloatArray:
-        """Cells from vectors of the total and all differences, of blocks of 2 cells first; shapes (trials, padded) and (trials, n).
-
-        >>> Halving(4).synthesised(np.array([[10.0, 4, 0, 12]])).tolist()
-        [[7.5, 3.5, -0.5, -0.5]]
-        """
+        """Cells from vectors of the total and all differences, of blocks of 2 cells first; shapes (trials, padded) and (trials, n)."""
         ends = np.cumsum([1, *(len(one) for one in self.left)])
         return self.together(vectors[:, :1], np.split(vectors, ends, axis=1)[1:-1], bounded=False)
 
     def transposed(self, rows: FloatArray) -> FloatArray:
-        """Queries on cells as queries on the total and all differences: the transpose of ``synthesised``.
-
-        Args:
-            rows: shape (queries, n).
-
-        Returns:
-            Shape (queries, padded).
-
-        >>> Halving(4).transposed(np.array([[1.0, 0, 0, 0]])).tolist()
-        [[0.25, 0.5, 0.0, 0.25]]
-        """
+        """Queries on cells as queries on the total and all differences: the transpose of ``synthesised``."""
         rest, out = np.pad(rows, ((0, 0), (0, self.padded - rows.shape[1]))), []
         for share in self.share:
             pairs = rest.reshape(len(rest), -1, 2)
@@ -140,11 +99,7 @@ class Halving:
         return np.concatenate([rest, *out], axis=1)
 
     def variances(self, covariance: FloatArray) -> list[FloatArray]:
-        """Variances of all differences from the covariance of the cells, blocks of 2 cells first; 0 where a half is padding.
-
-        >>> [one.tolist() for one in Halving(4).variances(np.eye(4))]
-        [[2.0, 2.0], [4.0]]
-        """
+        """Variances of all differences from the covariance of the cells, blocks of 2 cells first; 0 where a half is padding."""
         missing = self.padded - len(covariance)
         rest, out = np.pad(covariance, ((0, missing), (0, missing))), []
         for share, left, right in zip(self.share, self.left, self.right, strict=True):
@@ -156,12 +111,7 @@ class Halving:
         return out
 
     def edge_weights(self, level: int, edges: IntArray) -> tuple[IntArray, FloatArray]:
-        """What a difference adds to the sum of the first t cells: the block in which t lies, and the coefficient.
-
-        Args:
-            level: 0 for blocks of two cells.
-            edges: values of t, from 0 to n.
-        """
+        """What a difference adds to the sum of the first t cells: the block in which t lies, and the coefficient."""
         width = 2 ** (level + 1)
         block = np.minimum(edges // width, len(self.left[level]) - 1)
         inside = edges - block * width
@@ -173,13 +123,7 @@ class Halving:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Blocks of equal widths, measured with one noise variance a level.
-
-    Args:
-        halving: of the cells.
-        widths: powers of two, the cells' 1 first, each a multiple of the one before.
-        variances: noise variance of a block of each level.
-    """
+    """Blocks of equal widths, measured with one noise variance a level."""
 
     halving: Halving
     widths: tuple[int, ...]
@@ -216,14 +160,7 @@ class Levels:
         return final
 
     def estimate(self, values: Sequence[FloatArray]) -> FloatArray:
-        """Least squares on the hierarchy.
-
-        Args:
-            values: noisy counts of the blocks of each level that are not all padding, cells first; shape (trials, blocks).
-
-        Returns:
-            Cells, shape (trials, padded).
-        """
+        """Least squares on the hierarchy."""
         spread, own = self._upward
         full = [self.halving.padded // width for width in self.widths]
         measured = [np.pad(one, ((0, 0), (0, count - one.shape[1]))) for one, count in zip(values, full, strict=True)]
@@ -244,9 +181,6 @@ class Levels:
 
         Within the children of one block, of variances s before the block's own estimate of variance F comes in, the final covariance is
         ``diag(s) - s s' / S + s s' F / S^2`` with S the sum of s; above the widest blocks it is ``diag(s)``.
-
-        >>> Levels(Halving(4), (1, 2), (1.0, 1.0)).noise()
-        (1.3333333333333333, [array([2., 2.]), array([1.33333333])])
         """
         spread, final = self._upward[0], self._final
         out: list[FloatArray] = []
@@ -268,14 +202,7 @@ class Levels:
 
 @dataclass(frozen=True, kw_only=True)
 class Shrunk:
-    """Posterior of the differences, for every trial.
-
-    Args:
-        means: of blocks of 2 cells first, shape (trials, blocks).
-        variances: of the posterior: noise and what was shrunk away.
-        noise: the part of ``variances`` that is noise, with the factors of shrinking held fixed.
-        errors: squared errors of the means with the fitted prior checked against the differences; nowhere below ``variances``.
-    """
+    """Posterior of the differences, for every trial."""
 
     means: list[FloatArray]
     variances: list[FloatArray]
@@ -295,20 +222,6 @@ def shrink(
     With a known state of variance v the posterior is that of two normals: with gain g = v / (v + s^2) the mean is g d, and its error
     g s^2 = (g s)^2 + (1 - g) g s^2: noise, and the square of what was shrunk away. Mixed over states, what is not noise grows by the spread
     between the states' means.
-
-    Args:
-        parts: noisy differences, blocks of 2 cells first, shape (trials, blocks).
-        noise: variance of the noise in each, shape (blocks,); 0 for differences that are known to be 0.
-        tail: scale of the cells' Laplace noise, None for normal noise.
-        rounds: of expectation-maximisation.
-        states: rungs of the ladder, a factor 2 apart from a quarter of the least noise.
-
-    Returns:
-        The posterior. Edge cases: without any blocks, nothing.
-
-    >>> found = shrink([np.array([[9.0, 0.1]]), np.array([[0.2]])], [np.ones(2), np.ones(1)], None)
-    >>> bool(found.means[0][0, 0] > 8), bool(abs(found.means[0][0, 1]) < 0.05)
-    (True, True)
     """
     if not parts:
         return Shrunk(means=[], variances=[], noise=[], errors=[])
@@ -341,17 +254,7 @@ def checked_errors(part: FloatArray, noise: FloatArray, mean: FloatArray, varian
     added, so that levels of few blocks, from which no prior can be learned, fall back on least squares. No error is above that of least
     squares with the square of what was shrunk away.
 
-    Args:
-        part: noisy differences of one level, shape (trials, blocks).
-        noise: variance of the noise in each, shape (blocks,); 0 for differences that are known.
-        mean: their posterior means, shape (trials, blocks).
-        variance: of the posterior, same shape.
-
     Source: Stein, Ann. Statist. 9 (1981), the unbiased estimate of risk, with the posterior variance for the derivative (Tweedie).
-
-    >>> level = np.array([[0.1, -0.2, 9.0, 0.0]]), np.ones(4), np.zeros((1, 4)), np.full((1, 4), 0.01)
-    >>> checked_errors(*level).round(1).tolist()
-    [[1.0, 1.0, 20.0, 1.0]]
     """
     known = noise > 0
     count = max(int(known.sum()), 1)
@@ -362,18 +265,7 @@ def checked_errors(part: FloatArray, noise: FloatArray, mean: FloatArray, varian
 
 
 def cheapest_blocks(squares: Sequence[FloatArray], costs: Sequence[FloatArray], noise: float, halving: Halving) -> IntArray:
-    """Starts of the cheapest pruning: a block is a bucket if what its inner differences cost the queries is less than the noise of splits.
-
-    Args:
-        squares: expected squares of the differences, blocks of 2 cells first, shape (blocks,).
-        costs: what the workload loses by an error of one in each difference, same shapes.
-        noise: variance of a difference that the second stage measures.
-        halving: of the cells.
-
-    >>> starts = cheapest_blocks([np.array([9.0, 0.0]), np.array([0.0])], [np.ones(2), np.ones(1)], 2.0, Halving(4))
-    >>> starts.tolist()
-    [0, 1, 2]
-    """
+    """Starts of the cheapest pruning: a block is one bucket if its inner differences cost the queries less than splitting."""
     bias, cost = np.zeros(halving.padded), np.zeros(halving.padded)
     split: list[BoolArray] = []
     for square, weight in zip(squares, costs, strict=True):

@@ -21,18 +21,7 @@ _CHANGES = 0.1  # how often halves of a block of one kind are of the other, befo
 
 
 def slopes(halving: Halving, cells: FloatArray) -> list[FloatArray]:
-    """What the blocks on both sides let expect of the difference of every block's halves; 0 for a block that has none, or holds padding.
-
-    Args:
-        halving: of the cells.
-        cells: shape (trials, n) or (trials, padded).
-
-    Returns:
-        Blocks of 2 cells first, shape (trials, blocks).
-
-    >>> [one.tolist() for one in slopes(Halving(8), np.arange(8.0)[None])]
-    [[[-1.0, -1.0, -1.0, -1.0]], [[-4.0, -4.0]], [[0.0]]]
-    """
+    """What the blocks on both sides let expect of the difference of every block's halves; 0 for a block that has none, or holds padding."""
     sums, found = np.pad(cells, ((0, 0), (0, halving.padded - cells.shape[1]))), []
     for left, right in zip(halving.left, halving.right, strict=True):
         sums = sums.reshape(len(sums), -1, 2).sum(axis=-1)
@@ -50,17 +39,6 @@ def shrink_to_slopes(halving: Halving, cells: FloatArray, noise: Sequence[FloatA
     States are those of `shrink`, each with both means; which mean a block has depends on its parent's, too. Of a level of K differences the
     squares of what the means lie from what was measured, in units of the noise, sum up to about K at most, give or take sqrt(2 K), if they
     are right. Where they sum up to more, all means of the level are moved back by the same part of the way.
-
-    Args:
-        halving: of the cells.
-        cells: least squares estimates, shape (trials, n) or (trials, padded).
-        noise: variance of the noise in each difference, shape (blocks,); 0 for differences that are known to be 0.
-        tail: scale of the cells' Laplace noise, None for normal noise.
-
-    >>> line, noise = np.arange(0.0, 160, 10)[None], [np.full(8, 200.0), np.full(4, 400.0), np.full(2, 400.0), np.ones(1)]
-    >>> found = shrink_to_slopes(Halving(16), line, noise, None)
-    >>> bool(abs(found.means[0] + 10).max() < 3)
-    True
     """
     _, parts = halving.differences(cells)
     if not parts:

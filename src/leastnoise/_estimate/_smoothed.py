@@ -33,23 +33,14 @@ _CLEAR = 10.0  # differences above so many of their standard errors have at leas
 
 @dataclass(frozen=True, eq=False)
 class Smoothed:
-    """The posterior of the cells of one attribute, with the intervals of least squares.
-
-    Args:
-        plain: least squares on the same measurements.
-        cells: posterior means, no block below 0 or above the one it lies in; shape (n,).
-    """
+    """The posterior of the cells of one attribute, with the intervals of least squares."""
 
     plain: Estimate
     cells: FloatArray
 
     @staticmethod
     def of(observation: Observation) -> "Smoothed":
-        """From the observation of one step along one attribute.
-
-        Raises:
-            ValueError: it is of several attributes, or of none.
-        """
+        """From the observation of one step along one attribute."""
         information, told = _information(observation)
         halving = Halving(len(told))
         unknown = _UNKNOWN * float(np.diag(information).max())

@@ -20,13 +20,7 @@ from leastnoise._workload import Product
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truncated:
-    """Least squares on truncated sums.
-
-    Args:
-        estimator: of the observation.
-        attribute: the number.
-        excess: estimated loss in each of its cells, in units, shape (n,).
-    """
+    """Least squares on truncated sums."""
 
     estimator: Estimate
     attribute: str

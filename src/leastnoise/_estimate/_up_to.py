@@ -21,23 +21,12 @@ class HasLeastSquares(Protocol):
     """An estimate or a release."""
 
     def least_squares(self) -> Estimate:
-        """For questions that were not in its workload.
-
-        Raises:
-            InputError: what was measured was chosen by its own noise, or cut at a threshold, so that no interval of a new answer is known.
-        """
+        """For questions that were not in its workload."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpTo:
-    """The counts up to every cell of a number, by group.
-
-    Args:
-        product: the queries.
-        attribute: the number.
-        by: the attributes whose cells are the groups, in the order of the domain.
-        cells: lower and upper end of every cell that is a number, exact.
-    """
+    """The counts up to every cell of a number, by group."""
 
     product: Product
     attribute: str
@@ -74,21 +63,7 @@ class UpTo:
 
 
 def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: Sequence[str]) -> UpTo:
-    """Counts up to every cell of a number.
-
-    Args:
-        domain: the domain.
-        attribute: the number.
-        where: labels of further attributes, one or a list each: only rows with them.
-        by: attributes whose cells are the groups.
-
-    Raises:
-        InputError: an attribute that is no number or not there, or one that is used twice.
-
-    >>> made = up_to(Domain(sex=["F", "M"], age=Integers(1, 4)), "age", {}, ["sex"])
-    >>> made.product.name, made.values.tolist()
-    ('sex x age:prefix', [1.0, 2.0, 3.0, 4.0])
-    """
+    """Counts up to every cell of a number."""
     cells = number_cells(domain, attribute)
     groups = attributes_of(domain, by, "the groups of a distribution function")
     sets: dict[str, Any] = {attribute: prefix()}
@@ -108,14 +83,7 @@ def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: Sequence
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """Counts up to every cell and behind it, with the variances of their errors; the cells last.
-
-    Args:
-        upto: counts up to the end of every cell.
-        variances: of them.
-        behind: counts behind it; 0 behind the last.
-        rest: their variances.
-    """
+    """Counts up to every cell and behind it, with the variances of their errors; the cells last."""
 
     upto: FloatArray
     variances: FloatArray
@@ -130,15 +98,7 @@ class Counts:
 
 
 def quantile_counts(estimate: Estimate, asked: UpTo) -> Counts:
-    """The counts that quantiles are tested by.
-
-    Args:
-        estimate: what was measured.
-        asked: the number and its groups.
-
-    Raises:
-        InputError: the measurements do not determine them.
-    """
+    """The counts that quantiles are tested by."""
     found = estimate.estimate(asked.product)
     upto, variances = asked.arranged(found.values), asked.arranged(found.noise_std) ** 2
     behind, rest = upto[..., -1:] - upto, np.zeros(upto.shape)
@@ -148,22 +108,14 @@ def quantile_counts(estimate: Estimate, asked: UpTo) -> Counts:
 
 
 def checked_share(share: object) -> float:
-    """Read the share of a quantile.
-
-    >>> checked_share(0.5)
-    0.5
-    """
+    """Read the share of a quantile."""
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
         raise refuse("a quantile", share, "a number above 0 and at most 1, such as 0.5 for the median")
     return float(share)
 
 
 def rising_share(upto: FloatArray, variances: FloatArray) -> FloatArray:
-    """The shares nearest to noisy counts that do not fall: (..., n) arrays; the last share is 1.
-
-    >>> rising_share(np.array([2.0, 1.0, 3.0]), np.ones(3)).tolist()
-    [0.5, 0.5, 1.0]
-    """
+    """The shares nearest to noisy counts that do not fall: (..., n) arrays; the last share is 1."""
     share = np.zeros(upto.shape)
     for place in np.ndindex(upto.shape[:-1]):
         rising = np.maximum(isotonic(upto[place], variances=variances[place]), 0.0)
@@ -175,19 +127,7 @@ def rising_share(upto: FloatArray, variances: FloatArray) -> FloatArray:
 def place_within(
     starts: FloatArray, values: FloatArray, shares: FloatArray, share: float, first: int, last: int
 ) -> tuple[float, float, float]:
-    """A quantile, taken evenly within its cell, and the interval from one cell to another.
-
-    Args:
-        starts: lower ends of the cells.
-        values: upper ends.
-        shares: that lie at or below each upper end.
-        share: of the quantile.
-        first: the cell that the interval begins in.
-        last: the one that it ends in.
-
-    >>> place_within(np.array([0.0, 1.0]), np.array([1.0, 2.0]), np.array([0.4, 1.0]), 0.7, 0, 1)
-    (1.5, 0.0, 2.0)
-    """
+    """A quantile, taken evenly within its cell, and the interval from one cell to another."""
     place = min(int(np.searchsorted(shares, share)), len(values) - 1)
     before = float(shares[place - 1]) if place else 0.0
     rise = float(shares[place]) - before

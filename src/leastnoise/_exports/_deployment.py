@@ -27,11 +27,7 @@ def _loss(privacy: Privacy) -> tuple[str, dict[str, float]]:
 
 
 def deployment(published: Published) -> str:
-    """The entry as YAML; losses are rounded upwards to doubles.
-
-    Args:
-        published: the release.
-    """
+    """The entry as YAML; losses are rounded upwards to doubles."""
     head = _HEAD
     if not published.release.private:
         head += f"# {published.manifest['warning']}\n"

@@ -11,13 +11,7 @@ FILL_IN = "FILL IN"
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A release with what was published about it.
-
-    Args:
-        release: read back from its directory.
-        manifest: its ``manifest.json``.
-        place: the directory, as the reader of an export will name it.
-    """
+    """A release with what was published about it."""
 
     release: Release
     manifest: Mapping[str, Any]
@@ -26,14 +20,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A form for other people or programs.
-
-    Args:
-        name: as it is asked for.
-        suffix: of its file.
-        what: it is, in a few words.
-        text: makes it; post-processing of what is public.
-    """
+    """A form for other people or programs."""
 
     name: str
     suffix: str

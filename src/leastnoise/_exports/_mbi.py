@@ -18,20 +18,7 @@ _SHARED = "mbi fits a distribution of rows, which needs measurements with noise 
 
 
 def linear_measurements(published: Published) -> str:
-    """The counts that were measured, as JSON.
-
-    Args:
-        published: the release; sums of measures are left out, because mbi estimates distributions of
-            rows; of both ends it takes the counts.
-
-    Returns:
-        ``format``, ``domain`` (mbi's own ``domain.json``: cells of every attribute), ``labels``, ``total`` (rows), and ``measurements``:
-        each with its ``clique``, ``noisy_measurement`` and ``stddev``, and, unless every cell was measured, ``matrices``: their Kronecker
-        product is the query, over the cells of the clique in row-major order. Rows are scaled so that one ``stddev`` holds for all of them.
-
-    Raises:
-        InputError: the noise of the measurements is not known on its own, no counts were measured, or a matrix is too large.
-    """
+    """The counts that were measured, as JSON."""
     release = published.release
     release.least_squares()  # refuses measurements that were chosen by their own noise
     measured, values = release.measurements, release.observation.values

@@ -42,22 +42,14 @@ def _cells(published: Published) -> list[Cell]:
 
 
 def quarto(published: Published) -> str:
-    """The notebook as a Quarto document.
-
-    Args:
-        published: the release.
-    """
+    """The notebook as a Quarto document."""
     parts = ['---\ntitle: "FILL IN"\nformat: html\njupyter: python3\n---']
     parts += [f"```{{python}}\n{cell.text}\n```" if cell.code else cell.text for cell in _cells(published)]
     return "\n\n".join(parts) + "\n"
 
 
 def notebook(published: Published) -> str:
-    """The notebook for Jupyter, nbformat 4.5.
-
-    Args:
-        published: the release.
-    """
+    """The notebook for Jupyter, nbformat 4.5."""
     cells = []
     for number, cell in enumerate([Cell(code=False, text="# FILL IN"), *_cells(published)], 1):
         common = {"id": f"cell-{number}", "metadata": {}, "source": cell.text.splitlines(keepends=True)}

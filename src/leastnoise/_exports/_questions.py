@@ -9,14 +9,7 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question of a review.
-
-    Args:
-        topic: the part of the evaluation that it belongs to.
-        text: the question.
-        answer: from the manifest; None where it says nothing about it.
-        people: what only people can answer; empty if the manifest is enough.
-    """
+    """One question of a review."""
 
     topic: str
     text: str

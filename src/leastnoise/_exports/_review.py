@@ -16,11 +16,7 @@ questions have such a mark.
 
 
 def review(published: Published) -> str:
-    """The questions with their answers, as Markdown.
-
-    Args:
-        published: the release.
-    """
+    """The questions with their answers, as Markdown."""
     return "\n".join(_lines(published)) + "\n"
 
 

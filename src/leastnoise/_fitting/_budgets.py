@@ -20,11 +20,7 @@ NOISES: dict[type[Budget], tuple[Noise, ...]] = {
 
 @singledispatch
 def allowed_mu_squared(budget: Budget) -> Fraction:
-    """The mu squared that Gaussian noise may have within a budget.
-
-    >>> allowed_mu_squared(ZCDP("1/2"))
-    Fraction(1, 1)
-    """
+    """The mu squared that Gaussian noise may have within a budget."""
     raise InternalError(f"Gaussian noise cannot meet a {type(budget).__name__} budget.")
 
 
@@ -40,11 +36,7 @@ def _(budget: ZCDP) -> Fraction:
 
 @singledispatch
 def allowed_epsilon(budget: Any) -> float:
-    """The epsilon that Laplace noise may have within a budget; under rho-zCDP epsilon^2 / 2 is rho.
-
-    >>> allowed_epsilon(PureDP("1/2")), allowed_epsilon(ZCDP("1/2"))
-    (0.5, 1.0)
-    """
+    """The epsilon that Laplace noise may have within a budget; under rho-zCDP epsilon^2 / 2 is rho."""
     return float(budget.epsilon)
 
 
@@ -55,11 +47,7 @@ def _(budget: ZCDP) -> float:
 
 @singledispatch
 def pure_share(budget: Any, part: Fraction) -> Fraction:
-    """The epsilon of a step of pure privacy that takes a part of a budget: of epsilon, or of rho, of which it takes epsilon^2 / 2.
-
-    >>> pure_share(ApproxDP(1, "1e-9"), Fraction(1, 4)), pure_share(ZCDP("1/2"), Fraction(1, 4))
-    (Fraction(1, 4), Fraction(1, 2))
-    """
+    """The epsilon of a step of pure privacy that takes a part of a budget: of epsilon, or of rho, of which it takes epsilon^2 / 2."""
     return Fraction(budget.epsilon * part)
 
 

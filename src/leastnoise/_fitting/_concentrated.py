@@ -15,23 +15,10 @@ _BITS = 34
 def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
     """Give an epsilon for which every rho-zCDP mechanism is (epsilon, delta)-private, rounded up.
 
-    Args:
-        rho: above 0.
-        delta: above 0 and below 1.
-
-    Returns:
-        At least 0, and by at most a relative 1e-9 above the least for which `zcdp_delta` proves it.
-
-    Raises:
-        InputError: an argument is not a finite number in its range.
-
     Guarantees:
         ``zcdp_delta(rho, result) <= delta`` was seen to be true.
 
     Source: as `zcdp_delta`; the search begins at ``rho + 2 sqrt(rho log(1/delta))`` (Bun and Steinke, TCC 2016).
-
-    >>> round(float(zcdp_epsilon("0.05", "0.0003857091637444122")), 8)
-    1.0
     """
     cost, limit = exact_positive("rho", rho), exact("delta", delta)
     if not 0 < limit < 1:

@@ -18,11 +18,7 @@ _LEAST_GAUSSIAN_SCALE = 2**7
 
 
 def round_up(value: Fraction, bits: int) -> Fraction:
-    """The least dyadic fraction of at most ``bits`` leading bits that is not below ``value``.
-
-    >>> round_up(Fraction(1, 3), 4), round_up(Fraction(5), 4)
-    (Fraction(11, 32), Fraction(5, 1))
-    """
+    """The least dyadic fraction of at most ``bits`` leading bits that is not below ``value``."""
     shift = bits - (value.numerator.bit_length() - value.denominator.bit_length())
     scaled = value * (Fraction(2) ** shift)
     whole = -(-scaled.numerator // scaled.denominator)
@@ -30,11 +26,7 @@ def round_up(value: Fraction, bits: int) -> Fraction:
 
 
 def root_up(value: Fraction) -> Fraction:
-    """A fraction not below the square root of ``value``, at most 2^-60 of it above.
-
-    >>> root_up(Fraction(9, 4))
-    Fraction(3, 2)
-    """
+    """A fraction not below the square root of ``value``, at most 2^-60 of it above."""
     shift = max(0, 62 + (value.denominator.bit_length() - value.numerator.bit_length() + 1) // 2)
     scaled = (value.numerator << (2 * shift)) // value.denominator
     root = math.isqrt(scaled)
@@ -59,26 +51,9 @@ def fit(
 ) -> Measurements:
     """Scale the noise of blocks of given relative weights so that they cost the budget and no more.
 
-    Args:
-        domain: the public domain.
-        privacy: the budget to be met.
-        noise: discrete Laplace for any budget, discrete Gaussian for ZCDP, rounded Gaussian for ZCDP or ApproxDP.
-        blocks: pairs of a block (its scale is ignored) and its relative weight, above 0: scales become proportional to 1 / weight.
-
-    Returns:
-        Measurements whose cost the budget covers; checked before it is returned.
-
-    Raises:
-        InputError: the noise does not fit the budget, or a public bound is too large.
-
     Guarantees: scales are only ever rounded up, by less than 2^-20 of their value (not at all where one scale serves all blocks and is a
     short
         fraction); the cost is recomputed from the final integers.
-
-    >>> domain = Domain(age=["a", "b", "c"])
-    >>> block = Block((Factor(("age",), Identity(3)),), Fraction(1))
-    >>> fit(domain, Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE, [(block, 1.0)]).blocks[0].scale
-    Fraction(3, 1)
     """
     fitting = NOISES[type(privacy.budget)]
     if noise not in fitting:
@@ -123,20 +98,7 @@ def _scaled(block: Block, scale: Fraction) -> Block:
 
 
 def rescaled(measurements: Measurements, privacy: Privacy) -> Measurements:
-    """The same queries, in the same proportions of noise, within another budget.
-
-    Args:
-        measurements: whose blocks are taken.
-        privacy: the other budget, of a kind that the noise fits.
-
-    Raises:
-        InputError: the queries' whole numbers, which were chosen for the first budget, leave no room for the noise of so small a one.
-
-    >>> block = Block((), Fraction(1))
-    >>> measured = fit(Domain(age=["a", "b"]), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(block, 1.0)])
-    >>> rescaled(measured, Privacy(PureDP("1/3"))).blocks[0].scale
-    Fraction(3, 1)
-    """
+    """The same queries, in the same proportions of noise, within another budget."""
     try:
         return fit(measurements.domain, privacy, measurements.noise, [(block, 1 / float(block.scale)) for block in measurements.blocks])
     except InputError:

@@ -11,24 +11,10 @@ from leastnoise._check import Exact, exact, refuse
 def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
     """Give the largest mu squared that an (epsilon, delta) budget covers, rounded down.
 
-    Args:
-        epsilon: at least 0.
-        delta: from 1e-1000 to below 1.
-
-    Returns:
-        A dyadic rational of 44 bits, below the true value by at most a relative 1e-12. Noise of variance ``sigma^2 = D^2 / mu^2`` is then
-        the least for an L2 sensitivity of D.
-
-    Raises:
-        InputError: an argument is not a finite number in its range.
-
     Guarantees:
         ``gaussian_is_private(epsilon, result, delta)`` was seen to be true.
 
     Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
-
-    >>> round(float(gaussian_mu_squared(1, "1e-5")) ** -0.5, 9)  # sigma for a sensitivity of 1
-    3.730631635
     """
     eps = exact("epsilon", epsilon)
     if not eps >= 0:
@@ -45,18 +31,7 @@ def _mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def largest(accepts: Callable[[Fraction], bool], bits: int = 44) -> Fraction:
-    """Find the largest dyadic number that a predicate accepts, which is true for small numbers and false for large ones.
-
-    Args:
-        accepts: the predicate, on numbers above zero.
-        bits: significant bits of the result, which is thus at most a relative ``2**(1 - bits)`` below the true boundary.
-
-    Returns:
-        A number for which the predicate was seen to be true; so a wrong predicate costs accuracy, never safety.
-
-    >>> largest(lambda x: x * x <= 2, bits=4)
-    Fraction(11, 8)
-    """
+    """Find the largest dyadic number that a predicate accepts, which is true for small numbers and false for large ones."""
     low = Fraction(1)
     if accepts(low):
         while accepts(2 * low):

@@ -20,18 +20,7 @@ _FARTHEST = 2**40
 def key_rule(privacy: Privacy) -> KeyRule:
     """Find the rule whose keys need the fewest units, of Laplace and of Gaussian noise.
 
-    Args:
-        privacy: an ApproxDP budget, with neighbours and unit.
-
-    Raises:
-        InputError: the budget has no delta, or is so small that the threshold would be above 2^40.
-
     Guarantees: `keys_are_private` was seen to be true of it.
-
-    >>> key_rule(Privacy(ApproxDP(1, "1e-9")))
-    KeyRule(noise=<Noise.DISCRETE_LAPLACE: 'discrete_laplace'>, scale=Fraction(1, 1), threshold=22)
-    >>> key_rule(Privacy(ApproxDP(1, "1e-9"), unit_column="id", max_rows=10)).threshold
-    113
     """
     budget = privacy.budget
     if not isinstance(budget, ApproxDP):
@@ -51,14 +40,7 @@ def key_rule(privacy: Privacy) -> KeyRule:
 
 
 def found_often(rule: KeyRule) -> int:
-    """How many units a key needs to be found in at least ``OFTEN`` of all searches.
-
-    Args:
-        rule: of the search.
-
-    >>> found_often(KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=22))
-    24
-    """
+    """How many units a key needs to be found in at least ``OFTEN`` of all searches."""
     scale = float(rule.scale)
     if rule.noise is Noise.ROUNDED_GAUSSIAN:
         return rule.threshold + math.ceil(NormalDist().inv_cdf(OFTEN) * scale - 0.5)

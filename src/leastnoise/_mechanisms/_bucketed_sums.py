@@ -33,18 +33,7 @@ _STEPS = (("number", Fraction(1)),)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucketed(Looked):
-    """Sums of the values between two bounds; those of other values were left out.
-
-    Args:
-        measure: that is summed.
-        attribute: with the same number.
-        first: first cell of the attribute that is kept.
-        stop: the cell behind the last one.
-        low: what no value left out below is above, in units; 0 if none is.
-        high: what no value kept is above, in units.
-        losses: first cell, the one behind the last, and the sum that may be missing between them, in units.
-        estimated_loss: in all, in units.
-    """
+    """Sums of the values between two bounds; those of other values were left out."""
 
     regime = "bucketed"
     further = False  # sums without some of the values are not those that are asked for
@@ -73,13 +62,7 @@ class Bucketed(Looked):
 
 
 def goes_along(workload: Workload) -> bool:
-    """Whether sums of one measure are asked for along its own number alone, which has few enough cells.
-
-    >>> domain = Domain(sex=["F", "M"], pay=Integers(0, 9), measures={"wages": Measure("pay", 0, 9)})
-    >>> along = queries(domain, pay="prefix", sum="wages")
-    >>> goes_along(along), goes_along(along + queries(domain, sex="identity", sum="wages"))
-    (True, False)
-    """
+    """Whether sums of one measure are asked for along its own number alone, which has few enough cells."""
     column = number_of_sums(workload)
     if column is None:
         return False
@@ -104,11 +87,7 @@ def _setting(workload: Workload, privacy: Privacy) -> Setting:
 
 
 def measured(found: Setting) -> tuple[SumBuckets, Measurements]:
-    """The buckets of the number, and what is measured, with all of the budget.
-
-    Raises:
-        InputError: the public bounds are too large for exact arithmetic.
-    """
+    """The buckets of the number, and what is measured, with all of the budget."""
     buckets = SumBuckets.of(found.plan.workload, found.attribute, found.edges)
     limits = Limits(buckets.limits, found.attribute)
     block = Block((buckets.factor(found.noise.norm),), Fraction(1), found.measure, limits)
@@ -116,14 +95,7 @@ def measured(found: Setting) -> tuple[SumBuckets, Measurements]:
 
 
 def carry_out(found: Setting, buckets: SumBuckets, measurements: Measurements, series: Series) -> Outcome:
-    """Measure, and see from the answers which buckets of the number to keep.
-
-    Args:
-        found: from a plan that was checked.
-        buckets: of the number.
-        measurements: what is measured.
-        series: paid, or simulated.
-    """
+    """Measure, and see from the answers which buckets of the number to keep."""
     observation = series.measure(measurements)
     groups = Expanded.of(observation, None)
     kept = buckets.choices(groups.covariance).kept(groups.counts)

@@ -31,18 +31,7 @@ _MANY_TABLES = 1024  # each planner that is tried on more takes seconds
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One strategy with one kind of noise, tried on a workload.
-
-    Args:
-        strategy: its name.
-        noise: of all its rows.
-        plan: the plan with its promise, or None if the strategy cannot be used.
-        reason: why it cannot be used; empty if it can.
-        seconds: wall time of planning.
-        more: about how many CPU seconds it would take, or need to find the best that it can, where it had less; else 0.
-        needless: whether a lower bound proved, before it was tried, that it can gain next to nothing: it is never chosen, and has a plan
-            only where all were to be tried.
-    """
+    """One strategy with one kind of noise, tried on a workload."""
 
     strategy: str
     noise: Noise
@@ -69,11 +58,7 @@ class Candidate:
 
 
 def noises(privacy: Privacy) -> tuple[Noise, ...]:
-    """The kinds of noise that can meet a budget, the usual one first.
-
-    >>> [kind.value for kind in noises(Privacy(PureDP(1)))]
-    ['discrete_laplace']
-    """
+    """The kinds of noise that can meet a budget, the usual one first."""
     found = NOISES[type(privacy.budget)]
     return found[:1] if found[0] is Noise.DISCRETE_GAUSSIAN else found
 
@@ -87,26 +72,7 @@ def candidates(
     *,
     every: bool = True,
 ) -> Iterator[Candidate]:
-    """Try strategies one by one.
-
-    Args:
-        workload: what is asked.
-        privacy: the budget to plan for.
-        strategy: "auto" for all, or one name.
-        seconds: about how many CPU seconds "auto" may take.
-        tell: called with the name of every strategy before it is tried.
-        every: also those that take more than next to nothing and can gain next to nothing, as a lower bound proves.
-
-    Yields:
-        One candidate a strategy and kind of noise, also those that cannot be used.
-
-    Raises:
-        InputError: an unknown strategy.
-
-    >>> tried = candidates(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)))
-    >>> [candidate.strategy for candidate in tried if candidate.plan]
-    ['identity', 'workload', 'marginals']
-    """
+    """Try strategies one by one."""
     if strategy != "auto" and strategy not in PLANNERS:
         raise refuse("strategy", strategy, "'auto' or one of " + ", ".join(f"'{name}'" for name in PLANNERS))
     tasks = [(PLANNERS[strategy], Task(workload, privacy, noise)) for noise in noises(privacy)] if strategy != "auto" else None
@@ -191,39 +157,14 @@ def _within(workload: Workload, privacy: Privacy, seconds: float) -> list[tuple[
 
 
 def reweighted(plan: Plan, workload: Workload) -> Plan:
-    """The measured tables of a plan with their best weights for another workload: no search, so it takes a small part of the time.
-
-    Args:
-        plan: with its measurements.
-        workload: what is asked; other weights or fewer tables than the plan's.
-
-    Raises:
-        InputError: the plan's measurements are no such tables, or do not contain what is asked.
-
-    >>> made = ln.plan(ln.marginals(ln.Domain(a=["x", "y"], b=["x", "y"]), upto=2), ln.PureDP(1))
-    >>> reweighted(made, made.workload).promise.total_squared_error <= made.promise.total_squared_error * (1 + 1e-6)
-    True
-    """
+    """The measured tables of a plan with their best weights for another workload: no search, so it takes a small part of the time."""
     measured = plan.measured()
     proposal = reweighted_strategy(plan.strategy, workload, measured.blocks, measured.noise.norm)
     return promised(workload, fit(workload.domain, plan.privacy, measured.noise, proposal.blocks), proposal.name)
 
 
 def searched_again(plan: Plan, workload: Workload, seconds: float = math.inf) -> Plan:
-    """What the strategy of a plan finds for another workload, with the same budget and kind of noise.
-
-    Args:
-        plan: with its measurements.
-        workload: what is asked.
-        seconds: about how many CPU seconds it may take; the strategy takes what it needs at least.
-
-    Raises:
-        InputError: the strategy cannot be used for this workload.
-
-    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
-    >>> searched_again(made, made.workload).promise == made.promise
-    True
-    """
+    """What the strategy of a plan finds for another workload, with the same budget and kind of noise."""
     planner = PLANNERS[plan.strategy]
     noise = plan.measured().noise
     given = max(seconds / _ways(workload), planner.least_seconds(workload, noise.norm))
@@ -234,11 +175,7 @@ def searched_again(plan: Plan, workload: Workload, seconds: float = math.inf) ->
 
 
 def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """About how many CPU seconds a search takes, by the estimates of its strategies; 0 for a mechanism that looks at the data.
-
-    >>> planning_seconds(queries(Domain(age=Integers(0, 1023)), age="prefix"), Privacy(PureDP(1)), Search(seconds=9)) <= 9
-    True
-    """
+    """About how many CPU seconds a search takes, by the estimates of its strategies; 0 for a mechanism that looks at the data."""
     if search.strategy == "auto":
         return _ways(workload) * sum(task.seconds for _, task in _within(workload, privacy, search.seconds))
     planner = PLANNERS.get(search.strategy)
@@ -253,27 +190,14 @@ def _ways(workload: Workload) -> int:
 
 
 def too_large(error: MemoryError) -> str:
-    """What ran out of memory, in a sentence.
-
-    >>> too_large(MemoryError("Unable to allocate 32.0 GiB for an array with shape (2, 2)"))
-    'it needs more memory than there is (unable to allocate 32.0 GiB at once); ask for fewer or smaller tables'
-    """
+    """What ran out of memory, in a sentence."""
     size = str(error).split(" for an array", 1)[0][:80]
     at_once = f" ({size[:1].lower()}{size[1:]} at once)" if size else ""
     return f"it needs more memory than there is{at_once}; ask for fewer or smaller tables"
 
 
 def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
-    """Candidates with the largest lower bound of all that have their noise: a dual bound that one of them computed holds for the others.
-
-    Args:
-        tried: candidates for one workload and budget.
-
-    >>> asked, privacy = queries(Domain(a=Integers(0, 15)), a="prefix"), Privacy(ZCDP(1))
-    >>> tried = [one for name in ("identity", "gaussian_optimum") for one in candidates(asked, privacy, name)]
-    >>> [len({one.plan.lower_bound() for one in found if one.plan}) for found in (tried, sharpened(tried))]
-    [2, 1]
-    """
+    """Candidates with the largest lower bound of all that have their noise: a dual bound that one of them computed holds for the others."""
     bounds: dict[Noise, float] = {}
     for one in tried:
         if one.plan is not None:
@@ -346,22 +270,7 @@ _UNCOLLECTED = _Uncollected()
 
 
 def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -> tuple[Plan, tuple[Candidate, ...]]:
-    """The plan of least expected total squared error.
-
-    Args:
-        workload: what is asked.
-        privacy: the budget to plan for.
-        search: which strategies are tried, and how long; None for the automatic choice.
-
-    Returns:
-        The plan and everything that was tried, with the largest lower bound that any of them came with.
-
-    Raises:
-        InputError: no strategy can be used; the message has every reason.
-
-    >>> choose(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)))[0].strategy
-    'identity'
-    """
+    """The plan of least expected total squared error."""
     _check_privacy(privacy)
     search = search or Search()
     for measure in filter(None, workload.measures):

@@ -100,12 +100,7 @@ class Levels(Looked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adaptive(Looked):
-    """Much structure: levels, then buckets that they suggested.
-
-    Args:
-        buckets: how many.
-        starts: where they begin, packed.
-    """
+    """Much structure: levels, then buckets that they suggested."""
 
     regime = "adaptive"
     further = False  # the second step's queries were chosen by the first one's noise
@@ -120,11 +115,7 @@ class Adaptive(Looked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buckets(Drawn):
-    """A private partition.
-
-    Args:
-        starts: where the buckets begin, packed.
-    """
+    """A private partition."""
 
     regime = "buckets"
 
@@ -137,13 +128,7 @@ class Buckets(Drawn):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is public about a data-aware release: read from its plan.
-
-    Args:
-        plan: the plan.
-        attribute: the one attribute.
-        noise: of what is measured after a look at the data.
-    """
+    """What is public about a data-aware release: read from its plan."""
 
     plan: Plan
     attribute: str
@@ -166,22 +151,7 @@ class Setting:
 
 
 def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None, reference: Plan | None = None) -> Plan:
-    """The public plan of a data-aware release: shares of the budget, and the best data-independent plan as reference and way out.
-
-    Args:
-        workload: counts on one attribute.
-        privacy: budget, neighbours and unit of everything together.
-        strategy: one of ``STRATEGIES``.
-        progress: called with the name of every data-independent strategy before it is tried.
-        reference: the best data-independent plan with its promise, where it is known.
-
-    Raises:
-        InputError: another workload, or an unknown name.
-
-    >>> made = plan_dawa(queries(Domain(age=Integers(0, 63)), age="prefix"), Privacy(PureDP(1)), "dawa")
-    >>> made.details["steps"][0]
-    {'step': 'test', 'epsilon': '3/100'}
-    """
+    """The public plan of a data-aware release: shares of the budget, and the best data-independent plan as reference and way out."""
     if strategy not in STRATEGIES:
         raise refuse("strategy", strategy, "one of " + ", ".join(f"'{name}'" for name in STRATEGIES))
     attribute = _the_attribute(workload, strategy)
@@ -222,11 +192,7 @@ def _choice(budget: Budget, strategy: str) -> Fraction:
 
 
 def setting_of(plan: Plan) -> Setting:
-    """Read and check a plan before anything is paid; it may come from a file that somebody wrote.
-
-    Raises:
-        InputError: its workload or details are not those of one of ``STRATEGIES``.
-    """
+    """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
     found = Setting(plan, _the_attribute(plan.workload, plan.strategy), noises(plan.privacy)[0])
     try:
         fallback(plan)
@@ -253,11 +219,7 @@ def _check_grid(setting: Setting) -> None:
 
 
 def plan_steps(budget: Budget, strategy: str) -> list[dict[str, Any]]:
-    """The steps of a strategy within a budget, as a plan's details have them.
-
-    >>> [step["step"] for step in plan_steps(PureDP(1), "dawa_tree")]
-    ['partition', 'buckets']
-    """
+    """The steps of a strategy within a budget, as a plan's details have them."""
     choice = _choice(budget, strategy)
     rest = budget.without(choice)
     levels = [
@@ -280,15 +242,7 @@ def plan_steps(budget: Budget, strategy: str) -> list[dict[str, Any]]:
 
 
 def carry_out(setting: Setting, series: Series) -> Outcome:
-    """Measure, with private choices on the way.
-
-    Args:
-        setting: from ``setting_of``.
-        series: paid, or simulated.
-
-    Returns:
-        All measurements side by side, and what was chosen.
-    """
+    """Measure, with private choices on the way."""
     observed, found = _BY_NAME[setting.plan.strategy](setting, series, setting.privacy.budget)
     return Outcome(setting.plan, join(observed, setting.privacy), found)
 
@@ -309,16 +263,7 @@ def _default(setting: Setting, series: Series, budget: Budget) -> Measured:
 
 
 def regime_of(per_cell: float, blur: float) -> str:
-    """The way to measure.
-
-    Args:
-        per_cell: the noisy least cost of a partition in units of the noise, per cell.
-        blur: scale of the noise in it. A border that is not well above it is not used: on few cells the test cannot tell. Levels are
-            taken where the structure shows beyond twice the noise: at the upper border they gain little and lose up to a fifth.
-
-    >>> [regime_of(share, 0.005) for share in (0.05, 0.5, 2.0)], regime_of(0.05, 0.1), regime_of(0.05, 0.9), regime_of(0.5, 0.1)
-    (['adaptive', 'shrunk', 'independent'], 'shrunk', 'independent', 'independent')
-    """
+    """The way to measure."""
     if per_cell + 2 * blur >= HARD or CLEAR * blur > HARD:
         return "independent"
     return "adaptive" if per_cell < EASY and CLEAR * blur <= EASY else "shrunk"

@@ -53,13 +53,7 @@ _PRIOR = 1.5 * 0.75  # of a quadtree's draw: three buckets more for two halvings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveGrid(Looked):
-    """Some structure: blocks, then parts and groups of parts as their noisy counts deserve.
-
-    Args:
-        blocks: of the first round.
-        buckets: parts of the second.
-        shrunk: whether deviations within the blocks of the first are shrunk; False in releases before decision 0053.
-    """
+    """Some structure: blocks, then parts and groups of parts as their noisy counts deserve."""
 
     regime = "blocks"
     further = False  # the second round's queries were chosen by the first one's noise
@@ -86,13 +80,7 @@ class Quadtree(Drawn):
 
 @dataclass(frozen=True, slots=True)
 class PlaneSetting:
-    """What is public about a release on two attributes: read from its plan.
-
-    Args:
-        plan: the plan.
-        attributes: the two, in the order of the domain.
-        epsilon: of everything.
-    """
+    """What is public about a release on two attributes: read from its plan."""
 
     plan: Plan
     attributes: tuple[str, str]
@@ -134,11 +122,7 @@ class PlaneSetting:
 
 
 def on_two(workload: Workload) -> bool:
-    """Whether all queries together are on exactly two attributes.
-
-    >>> on_two(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1)), on_two(marginals(Domain(a=["x", "y"]), ways=1))
-    (True, False)
-    """
+    """Whether all queries together are on exactly two attributes."""
     return len({name for product in workload for name in product.attributes}) == 2
 
 
@@ -149,22 +133,7 @@ def plan_plane(
     progress: Progress = None,
     reference: Plan | None = None,
 ) -> Plan:
-    """The public plan of a data-aware release on two attributes: shares of the budget, and the plan that does not look.
-
-    Args:
-        workload: counts on two attributes.
-        privacy: budget, neighbours and unit of everything together.
-        strategy: "dawa", or "dawa_tree".
-        progress: called with the name of every data-independent strategy before it is tried.
-        reference: the best data-independent plan with its promise, where it is known.
-
-    Raises:
-        InputError: another workload, a budget that is not pure, or sizes beyond the limits.
-
-    >>> made = plan_plane(queries(Domain(a=Integers(0, 7), b=Integers(0, 7)), a="prefix", b="prefix"), Privacy(PureDP(1)))
-    >>> made.details["steps"][0]
-    {'step': 'test', 'epsilon': '1/25'}
-    """
+    """The public plan of a data-aware release on two attributes: shares of the budget, and the plan that does not look."""
     names, epsilon = _checked(workload, privacy, strategy)
     if reference is None:
         reference = reference_plan(workload, privacy, progress)
@@ -210,11 +179,7 @@ def _checked(workload: Workload, privacy: Privacy, strategy: str) -> tuple[tuple
 
 
 def plane_steps(epsilon: Fraction, strategy: str) -> list[dict[str, Any]]:
-    """What is done, with exact shares, for people and programs.
-
-    >>> list(plane_steps(Fraction(1), "dawa")[1]), [step["step"] for step in plane_steps(Fraction(1), "dawa_tree")]
-    (['step', 'independent', 'blocks'], ['partition', 'buckets'])
-    """
+    """What is done, with exact shares, for people and programs."""
     choice = epsilon * _CHOICES[strategy]
     rest = epsilon - choice
 
@@ -234,11 +199,7 @@ def plane_steps(epsilon: Fraction, strategy: str) -> list[dict[str, Any]]:
 
 
 def plane_setting(plan: Plan) -> PlaneSetting:
-    """Read and check a plan before anything is paid; it may come from a file that somebody wrote.
-
-    Raises:
-        InputError: its workload or details are not those of a plan of ``plan_plane``.
-    """
+    """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
     names, epsilon = _checked(plan.workload, plan.privacy, plan.strategy)
     found = PlaneSetting(plan, names, epsilon)
     rescaled(fallback(plan), found.privacy(epsilon * (1 - _CHOICES[plan.strategy])))
@@ -254,15 +215,7 @@ def plane_setting(plan: Plan) -> PlaneSetting:
 
 
 def carry_out_plane(setting: PlaneSetting, series: Series) -> Outcome:
-    """Measure, with private choices on the way.
-
-    Args:
-        setting: from ``plane_setting``.
-        series: paid, or simulated.
-
-    Returns:
-        All measurements side by side, and what was chosen.
-    """
+    """Measure, with private choices on the way."""
     observed, found = _BY_NAME[setting.plan.strategy](setting, series)
     return Outcome(setting.plan, join(observed, setting.plan.privacy), found)
 

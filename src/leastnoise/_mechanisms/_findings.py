@@ -11,11 +11,7 @@ from leastnoise._measurements import Observation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    """What was found by looking at the data.
-
-    Args:
-        test: the noisy answer about the data's structure, in records, and in units of the noise; None if nothing was asked.
-    """
+    """What was found by looking at the data."""
 
     regime: ClassVar[str]
     linear: ClassVar[bool] = False
@@ -64,12 +60,7 @@ class Unused(Looked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn(Looked):
-    """Buckets that were drawn privately.
-
-    Args:
-        buckets: how many.
-        hidden: what their choice may have left inside them; None if nothing told.
-    """
+    """Buckets that were drawn privately."""
 
     buckets: int
     hidden: Hidden | None = None
@@ -80,18 +71,7 @@ class Drawn(Looked):
 
 
 def read_finding(kinds: tuple[type[Looked], ...], facts: Mapping[str, Any]) -> Finding:
-    """Read what `Looked.facts` gave; what else stands there, in files of earlier releases, is left.
-
-    Args:
-        kinds: the ways to measure of a mechanism.
-        facts: the JSON value.
-
-    Raises:
-        KeyError, TypeError, ValueError: it is something else.
-
-    >>> read_finding((Unused,), {"regime": "independent", "steps": []}).facts()
-    {'regime': 'independent'}
-    """
+    """Read what `Looked.facts` gave; what else stands there, in files of earlier releases, is left."""
     kind = {one.regime: one for one in kinds}[facts["regime"]]
     known = {one.name: facts[one.name] for one in fields(kind) if facts.get(one.name) is not None}
     if "hidden" in known:

@@ -38,16 +38,7 @@ _MOST_GROUPS = 2**14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouped(Looked):
-    """Values above a threshold were cut to it, and each group keeps some of the buckets under it.
-
-    Args:
-        measure: that is summed.
-        attribute: with the same number.
-        threshold: in units.
-        kept: how many buckets each group keeps, in row-major order.
-        missing: what each group's sum may be short of, in units, in that order.
-        estimated_loss: what the cut is estimated to have taken from all groups together, in units.
-    """
+    """Values above a threshold were cut to it, and each group keeps some of the buckets under it."""
 
     regime = "grouped"
     further = False  # sums without some of the values are not those that are asked for
@@ -67,11 +58,7 @@ class Grouped(Looked):
         return [("grouped", {"name": self.measure, "cut": Fraction(self.threshold * unit), "lost": lost})]
 
     def estimator(self, observation: Observation) -> Estimator:
-        """The sums of what each group keeps.
-
-        Raises:
-            ValueError: it is of other measurements.
-        """
+        """The sums of what each group keeps."""
         block = observation.measurements.blocks[-1]
         limited = None if block.limits is None else (block.limits.attribute, int(block.limits.values.max()))
         if (block.measure, limited) != (self.measure, (self.attribute, self.threshold)) or not 0 <= self.estimated_loss <= float_info.max:
@@ -80,12 +67,7 @@ class Grouped(Looked):
 
 
 def goes_by_group(workload: Workload) -> bool:
-    """Whether sums of one measure are asked for by one table of few enough groups, or in total, and not along its own number.
-
-    >>> domain = Domain(sex=["F", "M"], pay=Integers(0, 9), measures={"wages": Measure("pay", 0, 9)})
-    >>> goes_by_group(queries(domain, sex="identity", sum="wages")), goes_by_group(queries(domain, pay="prefix", sum="wages"))
-    (True, False)
-    """
+    """Whether sums of one measure are asked for by one table of few enough groups, or in total, and not along its own number."""
     column = number_of_sums(workload)
     if column is None:
         return False
@@ -106,13 +88,7 @@ def _setting(workload: Workload, privacy: Privacy) -> Setting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Under:
-    """What is measured under a threshold.
-
-    Args:
-        buckets: of the number.
-        measurements: their sums by group.
-        noise: standard errors of a group's sum of each bucket, in units, shape (m,).
-    """
+    """What is measured under a threshold."""
 
     buckets: GroupBuckets
     measurements: Measurements
@@ -120,11 +96,7 @@ class Under:
 
 
 def under(found: Setting, threshold: int) -> Under:
-    """The sums of buckets under a threshold, with the second part of the budget.
-
-    Raises:
-        InputError: their noise cannot be drawn exactly, or public bounds are too large.
-    """
+    """The sums of buckets under a threshold, with the second part of the budget."""
     domain, (product, *_) = found.plan.domain, found.plan.workload
     buckets = GroupBuckets.of(found.attribute, found.edges, threshold)
     along = {name: Factor((name,), Identity(domain.kind(name).size)) for name in product.attributes}
@@ -142,25 +114,14 @@ def _counted(tail: Measurements) -> float:
 
 
 def measurable(found: Setting) -> dict[int, Under]:
-    """What is measured under every threshold that may be chosen.
-
-    Raises:
-        InputError: some noise cannot be drawn exactly, or is next to none.
-    """
+    """What is measured under every threshold that may be chosen."""
     if (tail := tail_counts(found, candidate_cells(found.edges))) is not None:
         _counted(tail)  # refused now, and not when it has been paid for
     return {threshold: under(found, threshold) for threshold in found.edges[candidate_cells(found.edges)].tolist()}
 
 
 def chosen(found: Setting, thresholds: Mapping[int, Under], counts: FloatArray, counted: float) -> ThresholdChoice:
-    """The threshold that noisy counts tell to take.
-
-    Args:
-        found: the release.
-        thresholds: what is measured under each that may be chosen.
-        counts: of rows between one candidate and the next.
-        counted: their standard error.
-    """
+    """The threshold that noisy counts tell to take."""
 
     def noise(threshold: int) -> float:
         return float(np.sqrt((thresholds[threshold].noise ** 2).sum()))
@@ -169,13 +130,7 @@ def chosen(found: Setting, thresholds: Mapping[int, Under], counts: FloatArray, 
 
 
 def carry_out(found: Setting, thresholds: Mapping[int, Under], series: Series) -> Outcome:
-    """Choose the threshold, measure the sums under it, and see from them what each group keeps.
-
-    Args:
-        found: from a plan that was checked.
-        thresholds: what is measured under each that may be chosen.
-        series: paid, or simulated.
-    """
+    """Choose the threshold, measure the sums under it, and see from them what each group keeps."""
     tail = tail_counts(found, candidate_cells(found.edges))
     observed, counts, counted = [], np.zeros(0), 0.0
     if tail is not None:

@@ -20,15 +20,7 @@ Run: TypeAlias = Callable[[Series], Outcome]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """The best plan that does not look at the data, for comparison.
-
-    Args:
-        strategy: its name.
-        mechanism: its noise.
-        expected_total_squared_error: its promise.
-        lower_bound: of that.
-        rmse: of every table.
-    """
+    """The best plan that does not look at the data, for comparison."""
 
     strategy: str
     mechanism: str
@@ -61,14 +53,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What is known of a plan before the data are seen.
-
-    Args:
-        mechanism: the noise of what is measured.
-        promise: the expected error; None where it depends on the data.
-        steps: what is done with which part of the budget, as JSON values; empty where everything is measured at once.
-        reference: for comparison, where nothing is promised.
-    """
+    """What is known of a plan before the data are seen."""
 
     mechanism: str
     promise: Promise | None = None
@@ -77,11 +62,7 @@ class Explanation:
 
 
 def terms_of(plan: Plan) -> Terms:
-    """What the kernel is told of a plan: measurements that are known beforehand are its only step, and paid by their real cost.
-
-    >>> terms_of(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))).attributes
-    ('sex',)
-    """
+    """What the kernel is told of a plan: measurements that are known beforehand are its only step, and paid by their real cost."""
     attributes, measures = plan.used()
     return Terms(
         domain=plan.domain,
@@ -107,25 +88,13 @@ class Mechanism(Protocol):
         """The attributes that it looks at to decide, whether or not they are asked about: they are read too."""
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Make the public plan.
-
-        Raises:
-            InputError: the workload or the budget does not suit.
-        """
+        """Make the public plan."""
 
     def ready(self, plan: Plan) -> Run:
-        """Check a plan, perhaps from a file that somebody wrote, before anything is paid, and give what carries it out.
-
-        Raises:
-            InputError: it is not a plan of this mechanism.
-        """
+        """Check a plan, perhaps from a file that somebody wrote, before anything is paid, and give what carries it out."""
 
     def explain(self, plan: Plan) -> Explanation:
         """Tell what will be done."""
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """Read what `Finding.facts` gave, of any release of the program.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is something else.
-        """
+        """Read what `Finding.facts` gave, of any release of the program."""

@@ -16,13 +16,7 @@ from leastnoise._workload import Workload
 
 @lru_cache(maxsize=8)
 def reference_plan(workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None) -> Plan:
-    """The best data-independent plan that takes seconds, not minutes.
-
-    Args:
-        workload: what is asked.
-        privacy: the budget to plan for.
-        progress: called with the name of every strategy before it is tried.
-    """
+    """The best data-independent plan that takes seconds, not minutes."""
     names = [planner.name for planner in PLANNERS.values() if planner.reference(workload)]
     tried = [one for name in names for one in candidates(workload, privacy, name, tell=progress)]
     best = min(tried, key=lambda candidate: candidate.total)
@@ -37,11 +31,7 @@ def within(plan: Plan, privacy: Privacy) -> Plan:
 
 
 def fallback(plan: Plan) -> Measurements:
-    """The data-independent measurements within what the first choice leaves.
-
-    Raises:
-        InputError: the plan has none.
-    """
+    """The data-independent measurements within what the first choice leaves."""
     if plan.fallback is None:
         raise InputError("The data-aware plan does not say what it measures without structure. Make the plan again; nothing was spent.")
     return plan.fallback.measured()

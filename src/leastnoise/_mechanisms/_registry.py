@@ -23,22 +23,10 @@ BY_NAME = tuple(dict.fromkeys(name for mechanism in MECHANISMS for name in mecha
 
 
 def mechanism_for(strategy: str, workload: Workload) -> Mechanism:
-    """The mechanism that a strategy asks for.
-
-    Args:
-        strategy: its name, or "auto".
-        workload: what is asked.
-
-    >>> mechanism_for("auto", ln.marginals(ln.Domain(sex=["F", "M"]), ways=1)).names
-    ()
-    """
+    """The mechanism that a strategy asks for."""
     return next(mechanism for mechanism in MECHANISMS if mechanism.takes(strategy, workload))
 
 
 def mechanism_of(plan: Plan) -> Mechanism:
-    """The mechanism that made a plan, and carries it out.
-
-    >>> mechanism_of(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))).names
-    ()
-    """
+    """The mechanism that made a plan, and carries it out."""
     return mechanism_for(plan.strategy, plan.workload)

@@ -14,22 +14,7 @@ SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How a plan is looked for.
-
-    Args:
-        strategy: "auto" or one name.
-        seconds: about how many CPU seconds of one core "auto" may take; more may find less error. They are counted by estimates, so that
-            the same search finds the same plan everywhere.
-        tell: called with the name of every strategy before it is tried.
-        found: called with every plan as soon as it is found, long before the best is known.
-        every: whether "auto" also tries what takes long and can gain next to nothing, as a lower bound proves; the same plan is chosen.
-
-    Raises:
-        InputError: the seconds are no number above 0.
-
-    >>> Search(seconds=60).seconds
-    60.0
-    """
+    """How a plan is looked for."""
 
     strategy: str = "auto"
     seconds: float = SECONDS

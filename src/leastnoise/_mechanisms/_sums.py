@@ -26,14 +26,7 @@ TAIL_SHARE = Fraction(1, 10)
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is public about a release of truncated sums.
-
-    Args:
-        plan: the plan.
-        measure: its name.
-        attribute: the attribute with the same number, whose cells the limits belong to.
-        edges: the most that a record of each cell can add, in units, shape (n,).
-    """
+    """What is public about a release of truncated sums."""
 
     plan: Plan
     measure: str
@@ -47,17 +40,7 @@ class Setting:
 
 
 def setting(workload: Workload, privacy: Privacy, steps: Sequence[tuple[str, Fraction]], strategy: str) -> Setting:
-    """What is public about a release of sums, with its plan.
-
-    Args:
-        workload: sums of one measure.
-        privacy: budget, neighbours and unit of everything together.
-        steps: names, and parts of the budget.
-        strategy: the name, for the plan and for messages.
-
-    Raises:
-        InputError: counts are asked for too, or the number is no attribute of the domain.
-    """
+    """What is public about a release of sums, with its plan."""
     if len(workload.measures) != 1 or workload.measures[0] is None:
         raise InputError(
             f"{strategy} answers sums of one measure; this workload asks for {_asked(workload)}. "
@@ -77,12 +60,7 @@ def setting(workload: Workload, privacy: Privacy, steps: Sequence[tuple[str, Fra
 
 
 def number_of_sums(workload: Workload) -> str | None:
-    """The column of the one measure whose sums are asked for; None for counts, or several measures.
-
-    >>> pay = Domain(sex=["F", "M"], pay=Integers(0, 9), measures={"wages": Measure("pay", 0, 9)})
-    >>> number_of_sums(queries(pay, sex="identity", sum="wages")), number_of_sums(queries(pay, sex="identity"))
-    ('pay', None)
-    """
+    """The column of the one measure whose sums are asked for; None for counts, or several measures."""
     measures = workload.measures
     return workload.domain.measure(measures[0]).column if len(measures) == 1 and measures[0] is not None else None
 
@@ -143,15 +121,7 @@ def tail_counts(setting: Setting, places: IntArray) -> Measurements | None:
 
 
 def after_the_tail(setting: Setting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
-    """Measurements of the second step, with what the tail leaves of the budget.
-
-    Args:
-        setting: the release.
-        blocks: what is measured, with weights as `fit` has them.
-
-    Raises:
-        InputError: their noise cannot be drawn exactly, or public bounds are too large to keep them beside the counts of the tail.
-    """
+    """Measurements of the second step, with what the tail leaves of the budget."""
     made = fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, blocks)
     tail = tail_counts(setting, candidate_cells(setting.edges))
     joined([made] if tail is None else [tail, made], setting.plan.privacy)  # refused now, and not when both have been paid for
@@ -159,15 +129,7 @@ def after_the_tail(setting: Setting, blocks: Sequence[tuple[Block, float]]) -> M
 
 
 def same_plan(found: Setting, plan: Plan) -> Setting:
-    """The setting of a plan.
-
-    Args:
-        found: of the same workload and budget.
-        plan: perhaps from a file.
-
-    Raises:
-        InputError: the plan is another one.
-    """
+    """The setting of a plan."""
     if found.plan.digest() != plan.digest():
         raise InputError("The details of the plan are not those of this version. Make the plan again; nothing was spent.")
     return replace(found, plan=plan)
@@ -183,12 +145,7 @@ class OfSums:
         return strategy in self.names
 
     def decides_along(self, workload: Workload) -> tuple[str, ...]:
-        """The numbers that are summed.
-
-        >>> pay = Domain(sex=["F", "M"], pay=Integers(0, 9), measures={"wages": Measure("pay", 0, 9)})
-        >>> OfSums().decides_along(queries(pay, sex="identity", sum="wages"))
-        ('pay',)
-        """
+        """The numbers that are summed."""
         columns = {workload.domain.measure(name).column for name in workload.measures if name is not None}
         return tuple(name for name in workload.domain.names if name in columns)
 

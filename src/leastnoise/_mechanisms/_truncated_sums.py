@@ -48,15 +48,7 @@ _STEPS = (("tail", TAIL_SHARE), ("sums", 1 - TAIL_SHARE))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut(Looked):
-    """Values above a threshold were cut to it.
-
-    Args:
-        measure: that is summed.
-        attribute: with the same number.
-        threshold: in units.
-        losses: first cell, the one behind the last, and what the cut is estimated to have taken between them, in units.
-        estimated_loss: in all, in units.
-    """
+    """Values above a threshold were cut to it."""
 
     regime = "truncated"
     further = False  # sums of cut values are not those that are asked for
@@ -81,22 +73,7 @@ class Cut(Looked):
 
 
 def plan_truncated_sums(workload: Workload, privacy: Privacy, strategy: str = STRATEGY, progress: Progress = None) -> Plan:
-    """The public plan of a release of truncated sums.
-
-    Args:
-        workload: sums of one measure: total, prefix sums or ranges of the number, by any groups.
-        privacy: budget, neighbours and unit of everything together.
-        strategy: the name.
-        progress: called with the name once.
-
-    Raises:
-        InputError: counts are asked for too, or the number is no attribute of the domain, or queries without a known structure are asked
-            for along over 4096 of its cells.
-
-    >>> domain = Domain(pay=Bins(0, 1000, 10), measures={"wages": Measure("pay", 0, 1000)})
-    >>> plan_truncated_sums(queries(domain, pay="prefix", sum="wages"), Privacy(PureDP(1))).details["steps"][0]
-    {'step': 'tail', 'budget': {'epsilon': '1/10'}}
-    """
+    """The public plan of a release of truncated sums."""
     if strategy != STRATEGY:
         raise refuse("strategy", strategy, f"'{STRATEGY}'")
     found = setting(workload, privacy, _STEPS, STRATEGY)
@@ -107,11 +84,7 @@ def plan_truncated_sums(workload: Workload, privacy: Privacy, strategy: str = ST
 
 
 def setting_of(plan: Plan) -> Setting:
-    """Read and check a plan before anything is paid; it may come from a file that somebody wrote.
-
-    Raises:
-        InputError: it is not what this version would plan for its workload.
-    """
+    """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
     return same_plan(setting(plan.workload, plan.privacy, _STEPS, STRATEGY), plan)
 
 
@@ -119,16 +92,7 @@ Chooser = Callable[[np.ndarray], ThresholdChoice]
 
 
 def carry_out(setting: Setting, choose: Chooser, series: Series) -> Outcome:
-    """Choose the threshold, and measure the sums under it.
-
-    Args:
-        setting: from ``setting_of``.
-        choose: from ``chooser``.
-        series: paid, or simulated.
-
-    Returns:
-        Both measurements side by side; the finding names the threshold and what it is estimated to take.
-    """
+    """Choose the threshold, and measure the sums under it."""
     places = candidate_cells(setting.edges)
     tail = tail_counts(setting, places)
     observed, counts = [], np.zeros(0)
@@ -150,11 +114,7 @@ def carry_out(setting: Setting, choose: Chooser, series: Series) -> Outcome:
 
 
 def chooser(setting: Setting) -> Chooser:
-    """The threshold of least predicted error from noisy counts; all that is public of it is computed before anything is paid.
-
-    Raises:
-        InputError: there is a threshold whose sums could not be measured.
-    """
+    """The threshold of least predicted error from noisy counts; all that is public of it is computed before anything is paid."""
     places, edges = candidate_cells(setting.edges), setting.edges
     try:
         after_the_tail(setting, [(_every_cell(setting, edges), 1.0)])
@@ -179,10 +139,6 @@ def sums(setting: Setting, threshold: int) -> Measurements:
 
     The best for the weights of what is asked; the best for equal weights, as those far apart ask for noise out of all proportion; and every
     cell by itself.
-
-    Raises:
-        InputError: none of them can. `chooser` has seen that the last can or, where a table has too many cells for it, that the others can
-            at the public maximum.
     """
     workload, limits = setting.plan.workload, np.minimum(setting.edges, threshold)
     even = Workload(workload.domain, tuple(replace(product, weight=Fraction(1)) for product in workload))

@@ -26,9 +26,6 @@ class CategoryPlan:
         kind: what may be found.
         privacy: an ApproxDP budget that all of the search costs, neighbours and unit.
         rule: the noise on the number of units that have a category, its scale, and the threshold.
-
-    Raises:
-        InputError: parts of another class, or a rule that is not proved to satisfy the budget.
     """
 
     attribute: str
@@ -63,12 +60,7 @@ class CategoryPlan:
         return Domain({self.attribute: self.kind})
 
     def to_json(self) -> str:
-        """The plan as one JSON text, the same for equal plans.
-
-        >>> made = plan_categories("agent", Unknown(9), ApproxDP(1, "1e-9"))
-        >>> CategoryPlan.from_json(made.to_json()) == made
-        True
-        """
+        """The plan as one JSON text, the same for equal plans."""
         rule = {"noise": self.rule.noise.value, "scale": str(self.rule.scale), "threshold": self.rule.threshold}
         value = {"search": FORMAT, "privacy": self.privacy.to_json(), "rule": rule}
         return json.dumps({**value, "attribute": {"name": self.attribute, **kind_to_json(self.kind)}}, separators=(",", ":"))
@@ -79,20 +71,12 @@ class CategoryPlan:
 
     @staticmethod
     def from_json(text: str) -> "CategoryPlan":
-        """Read what ``to_json`` wrote.
-
-        Raises:
-            InputError: the text is no such plan, or of another format.
-        """
+        """Read what ``to_json`` wrote."""
         return read(lambda: _plan(read_json(text)), "search for categories", _ADVICE)
 
 
 def is_category_plan(text: str) -> bool:
-    """Whether the text of a plan is that of a search for categories.
-
-    >>> is_category_plan(plan_categories("agent", Unknown(9), ApproxDP(1, "1e-9")).to_json()), is_category_plan("{}")
-    (True, False)
-    """
+    """Whether the text of a plan is that of a search for categories."""
     return text.startswith('{"search":')
 
 

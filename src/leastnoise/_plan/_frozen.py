@@ -7,11 +7,7 @@ _PLAIN = {bool, int, float, str, type(None)}
 
 
 class FrozenDict(dict[str, Any]):
-    """A dictionary that refuses every change; equal to, and written to JSON as, an ordinary one.
-
-    >>> FrozenDict(a=1)["a"]
-    1
-    """
+    """A dictionary that refuses every change; equal to, and written to JSON as, an ordinary one."""
 
     __slots__ = ()
 
@@ -31,11 +27,7 @@ class FrozenDict(dict[str, Any]):
 
 
 def frozen(value: Any) -> Any:
-    """A copy of a JSON value that cannot be changed at any depth: frozen dictionaries, tuples for lists.
-
-    >>> frozen({"a": [1, {"b": 2}]})
-    {'a': (1, {'b': 2})}
-    """
+    """A copy of a JSON value that cannot be changed at any depth: frozen dictionaries, tuples for lists."""
     if isinstance(value, Mapping):
         return FrozenDict({key: frozen(entry) for key, entry in value.items()})
     if isinstance(value, (list, tuple)):

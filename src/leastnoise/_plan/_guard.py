@@ -9,11 +9,7 @@ from leastnoise._check import exact_positive, refuse
 
 
 def guard_share(value: Any) -> Fraction | None:
-    """Check the share of the budget that a guard costs.
-
-    >>> guard_share("1/100"), guard_share(None)
-    (Fraction(1, 100), None)
-    """
+    """Check the share of the budget that a guard costs."""
     if value is None:
         return None
     share = exact_positive("guard", value)
@@ -23,22 +19,14 @@ def guard_share(value: Any) -> Fraction | None:
 
 
 def without_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
-    """What is left to plan for when a guard takes its share; it takes nothing of delta, because its noise is pure.
-
-    >>> without_guard(Privacy(PureDP(1)), Fraction(1, 100)).budget
-    PureDP(epsilon='99/100')
-    """
+    """What is left to plan for when a guard takes its share; it takes nothing of delta, because its noise is pure."""
     if share is None:
         return privacy
     return privacy.within(_times(privacy.budget, 1 - share))
 
 
 def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
-    """The whole, of a plan and its guard; the other way round.
-
-    >>> with_guard(Privacy(PureDP("0.99")), Fraction(1, 100)).budget
-    PureDP(epsilon='1')
-    """
+    """The whole, of a plan and its guard; the other way round."""
     if share is None:
         return privacy
     return privacy.within(_times(privacy.budget, 1 / (1 - share)))

@@ -19,20 +19,7 @@ _Read = TypeVar("_Read")
 
 
 def read(reader: Callable[[], _Read], what: str, advice: str) -> _Read:
-    """Read what anybody may have written.
-
-    Args:
-        reader: raises what Python raises for values of another form.
-        what: is read.
-        advice: what to do where it cannot be.
-
-    Raises:
-        InputError: it cannot be read.
-
-    >>> read(lambda: {}["blocks"], "plan", "Make it again.")
-    Traceback (most recent call last):
-    leastnoise._check._errors.InputError: This is not a plan, or a damaged one. Make it again.
-    """
+    """Read what anybody may have written."""
     try:
         return reader()
     except InputError:
@@ -42,14 +29,7 @@ def read(reader: Callable[[], _Read], what: str, advice: str) -> _Read:
 
 
 def read_json(text: str) -> Any:
-    """Read JSON that anybody may have written.
-
-    Raises:
-        ValueError: no JSON, a NaN or an infinity, which is never written, a number of thousands of digits, or values nested too deeply.
-
-    >>> read_json('{"a": [1, 2]}')
-    {'a': [1, 2]}
-    """
+    """Read JSON that anybody may have written."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
@@ -61,19 +41,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = None) -> Measurements:
-    """Read what `Measurements.to_value` gave.
-
-    Args:
-        value: may have other keys too.
-        domain: of the measurements, where it has been read.
-
-    Raises:
-        KeyError, TypeError, ValueError: it is something else; see `read`.
-
-    >>> measured = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1)).measured()
-    >>> measurements_from_value(measured.to_value()).blocks[0].rows
-    2
-    """
+    """Read what `Measurements.to_value` gave."""
     domain = Domain.from_json(value["domain"]) if domain is None else domain
     factors = [_factor(domain, entry) for entry in value["factors"]]
     limits = [_limits(domain, entry) for entry in value.get("limits", ())]
@@ -108,16 +76,7 @@ def _limits(domain: Domain, entry: Mapping[str, Any]) -> Limits:
 
 
 def values_from_json(measurements: Measurements, entries: Iterable[Any]) -> tuple[SignedArray, ...]:
-    """The values of an observation, one packed array a block.
-
-    Raises:
-        InputError: another number of arrays.
-        KeyError, TypeError, ValueError: they are something else; see `read`.
-
-    >>> measured = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1)).measured()
-    >>> values_from_json(measured, [pack(np.array([3, 4]))])[0].tolist()
-    [3, 4]
-    """
+    """The values of an observation, one packed array a block."""
     packed = list(entries)
     if len(packed) != len(measurements.blocks):
         raise refuse("the values of an observation", f"{len(packed)} arrays", "one array a block of the plan")

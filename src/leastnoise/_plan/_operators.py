@@ -10,18 +10,7 @@ from leastnoise._linop import MOST_UNPACKED, Operator, operators, unpack
 
 
 def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Operator:
-    """Read what ``to_json`` of ``_linop`` wrote.
-
-    Args:
-        value: from a file that may have been written by anybody.
-        cells: how many cells the operator must be over, from the public domain; None for any number. Larger arrays are not unpacked.
-
-    Raises:
-        InputError: the value is of no known operator, or of one over other cells.
-
-    >>> operator_from_json({"kind": "prefix", "size": 4}, 4)
-    Prefix(size=4)
-    """
+    """Read what ``to_json`` of ``_linop`` wrote."""
     operator = _from_json(value, MOST_UNPACKED if cells is None else cells)
     if cells is not None and operator.size != cells:
         raise refuse("the size of an operator", operator.size, f"the {cells} cells of its attributes")

@@ -25,16 +25,7 @@ _Given = TypeVar("_Given")
 
 @dataclass(frozen=True, slots=True)
 class TableError:
-    """What a plan promises for one table of the workload.
-
-    Args:
-        name: the table.
-        queries: number of its queries.
-        weight: their weight.
-        rmse: square root of the mean variance, in rows (or units of the measure).
-        largest_std: the largest standard error among its queries, same unit.
-        largest_is_bound: whether that is a bound above the largest instead, because the queries are too many to compare.
-    """
+    """What a plan promises for one table of the workload."""
 
     name: str
     queries: int
@@ -46,13 +37,7 @@ class TableError:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """The expected error of a workload under a plan, computed before any data is seen.
-
-    Args:
-        total_squared_error: sum over all queries of weight squared times variance (a sum's error in units of its largest contribution).
-        lower_bound: no unbiased plan of this kind has a smaller total.
-        tables: one record a product of the workload.
-    """
+    """The expected error of a workload under a plan, computed before any data is seen."""
 
     total_squared_error: float
     lower_bound: float

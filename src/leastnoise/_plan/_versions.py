@@ -4,11 +4,7 @@ import numpy as np
 
 
 def versions() -> dict[str, str]:
-    """The versions of what makes a plan or a release.
-
-    >>> sorted(versions())
-    ['leastnoise', 'numpy', 'python']
-    """
+    """The versions of what makes a plan or a release."""
     import platform  # here, because planning is often done without
     from importlib.metadata import PackageNotFoundError, version
 

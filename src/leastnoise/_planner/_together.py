@@ -32,20 +32,7 @@ Weighted = Sequence[tuple[Block, float]]
 
 
 def together(planner: Planner, task: Task) -> Strategy:
-    """What a planner proposes where counts and sums are measured together.
-
-    Args:
-        planner: whose tables are measured.
-        task: what is asked.
-
-    Raises:
-        NotApplicable: no table is asked for as counts and as sums, or the planner cannot be used.
-
-    >>> domain = ln.Domain(a=ln.Coded(3), measures={"pay": ln.Measure("pay", 0, 100)})
-    >>> found = together(PLANNERS["identity"], Task(ln.mean_queries(domain, "pay", by=["a"]), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE))
-    >>> [(block.attributes, block.measure, block.ends) for block, _ in found.blocks]
-    [(('a',), 'pay', True)]
-    """
+    """What a planner proposes where counts and sums are measured together."""
     if not planner.automatic:
         raise NotApplicable("a strategy of a paper is measured as it is published")
     measures = task.workload.counted_sums

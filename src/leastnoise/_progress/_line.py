@@ -16,12 +16,7 @@ _ELSEWHERE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a line of progress is shown.
-
-    Args:
-        every: seconds after which it is shown again.
-        show: is given the line; "" at the end.
-    """
+    """Where a line of progress is shown."""
 
     every: float
     show: Callable[[str], None]
@@ -33,11 +28,6 @@ class Progress:
     On a terminal the line is redrawn and removed at the end. Elsewhere it is printed when it appears and every ten seconds.
     The number of rows may be private, so it is never shown, only the share that has been read. ``LEASTNOISE_PROGRESS`` in the environment
     is the number of seconds after which the line appears in the place of one, or ``never``.
-
-    Args:
-        doing: what is being done.
-        place: where the line is shown; None for the standard error stream.
-        about: about how many seconds all of it takes, where that is known.
     """
 
     def __init__(self, doing: str, place: Place | None = None, about: float = 0.0) -> None:
@@ -70,23 +60,13 @@ class Progress:
         self._text, self._share = text, 0.0
 
     def step(self, text: str, among: int) -> None:
-        """Tell which of a known number of steps is begun: the time that is left follows from those that are done.
-
-        Args:
-            text: what is being done.
-            among: how many steps there are.
-        """
+        """Tell which of a known number of steps is begun: the time that is left follows from those that are done."""
         self.say(text)
         self._share = self._steps / among
         self._steps += 1
 
     def begin(self, text: str, about: float) -> None:
-        """Begin something else, whose time is counted anew.
-
-        Args:
-            text: what is being done.
-            about: about how many seconds it takes; 0 if nobody knows.
-        """
+        """Begin something else, whose time is counted anew."""
         self.say(text)
         self._about, self._begun = about, self.seconds
 
@@ -95,16 +75,7 @@ class Progress:
         self.say(f"planning, trying {name}")
 
     def rows(self, doing: str, then: str, done: int, among: int | None, blocks: int = 0, about: float = 0.0) -> None:
-        """Tell how far the reading of rows is.
-
-        Args:
-            doing: what is being read.
-            then: what comes after the last row.
-            done: rows read.
-            among: their number, if it is known.
-            blocks: how often this is told in all, if that is known where their number is not.
-            about: about how many seconds it takes what comes after the last row.
-        """
+        """Tell how far the reading of rows is."""
         self._blocks += 1
         part, whole = (done, among) if among else (self._blocks, blocks)
         if whole and part >= whole:
@@ -147,16 +118,7 @@ def _write(text: str) -> None:
 
 
 def time_words(seconds: float, share: float, begun: float = 0.0) -> str:
-    """How long something has taken, and about how long the rest will.
-
-    Args:
-        seconds: since the start.
-        share: of the work that is done; 0 if nobody knows.
-        begun: seconds from the start to the beginning of that work.
-
-    >>> time_words(12.3, 0.25), time_words(12.3, 0.0), time_words(200, 0.5)
-    ('12 s, about 37 s more', '12 s', '200 s, about 3 min more')
-    """
+    """How long something has taken, and about how long the rest will."""
     if not 0.02 <= share < 1:
         return f"{seconds:.0f} s"
     rest = (seconds - begun) * (1 - share) / share

@@ -16,16 +16,7 @@ _R = TypeVar("_R")
 
 @contextmanager
 def planning_shown(given: _Names, about: Callable[[], float] | None = None) -> Iterator[_Names]:
-    """What a planner tells the names of strategies to: what a caller gave, or else a line below the cell, in a notebook.
-
-    Args:
-        given: by the caller.
-        about: estimates the seconds that planning takes; asked in a notebook alone.
-
-    >>> with planning_shown(None) as tell:  # no notebook
-    ...     tell is None
-    True
-    """
+    """What a planner tells the names of strategies to: what a caller gave, or else a line below the cell, in a notebook."""
     if given is not None or not _in_notebook():
         yield given
         return
@@ -34,16 +25,7 @@ def planning_shown(given: _Names, about: Callable[[], float] | None = None) -> I
 
 
 def rows_shown(then: str, expected: Callable[..., tuple[int, float]] | None = None) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Let a function that reads rows tell a notebook how far it is, where its caller gave no ``progress``.
-
-    Args:
-        then: what comes after the last row.
-        expected: how often progress is told (0 if nobody knows), and the seconds after the last row, from the function's arguments; asked
-            in a notebook alone.
-
-    >>> rows_shown("measuring")(lambda progress=None: progress is None)()  # no notebook
-    True
-    """
+    """Let a function that reads rows tell a notebook how far it is, where its caller gave no ``progress``."""
 
     def shown(reads: Callable[_P, _R]) -> Callable[_P, _R]:
         @wraps(reads)

@@ -39,37 +39,16 @@ class FoundCategories:
     receipt: Mapping[str, Any] = field(default_factory=dict)
 
     def kind(self) -> Categories:
-        """The attribute, to be used in a `Domain` like any other.
-
-        Raises:
-            InputError: no category was found.
-
-        >>> made = ln.find_categories(ln.plan_categories("agent", ln.Unknown(9), ln.ApproxDP(1, "1e-9")),
-        ...     pd.DataFrame({"agent": ["curl"] * 99 + ["wget"] * 66 + ["of one person"]}), seed=1)
-        >>> made.kind()
-        Categories(['curl', 'wget'])
-        """
+        """The attribute, to be used in a `Domain` like any other."""
         return self.plan.kind.found(self.texts)
 
     def named(self) -> dict[str, Any]:
-        """What a release that uses the categories says of their search: `Options.searches` is a list of such.
-
-        >>> plan = ln.plan_categories("agent", ln.Unknown(9), ln.ApproxDP(1, "1e-9"))
-        >>> ln.find_categories(plan, pd.DataFrame({"agent": ["curl"] * 99}), seed=1).named()["attribute"]
-        'agent'
-        """
+        """What a release that uses the categories says of their search: `Options.searches` is a list of such."""
         return {"attribute": self.plan.attribute, "plan": self.plan.digest(), **self.receipt}
 
 
 def words(plan: CategoryPlan) -> str:
-    """What a search promises, in a sentence or two.
-
-    Args:
-        plan: of the search.
-
-    >>> words(ln.plan_categories("agent", ln.Unknown(9), ln.ApproxDP(1, "1e-9")))[:70]
-    'A category of 24 units is found in 95 of 100 searches, one of 22 in ab'
-    """
+    """What a search promises, in a sentence or two."""
     return (
         f"A category of {plan.often:,} units is found in 95 of 100 searches, one of {plan.threshold:,} in about half of them, and one of a "
         f"single unit is seen with a chance of at most delta; the {plan.kind.most:,} of the largest noisy numbers are kept."
@@ -77,18 +56,7 @@ def words(plan: CategoryPlan) -> str:
 
 
 def write_categories(found: FoundCategories, place: Draft) -> None:
-    """Write the list and its manifest into a draft, which is then published.
-
-    Args:
-        found: from `leastnoise.find_categories`.
-        place: a draft; empty.
-
-    >>> plan = ln.plan_categories("agent", ln.Unknown(9), ln.ApproxDP(1, "1e-9"))
-    >>> with tempfile.TemporaryDirectory() as folder, draft(Path(folder, "agents")) as place:
-    ...     write_categories(FoundCategories(plan=plan, texts=("curl",), units=(99,), private=False), place)
-    ...     (place.path / "categories.csv").read_text(encoding="utf-8").splitlines()
-    ['category,units', 'curl,99']
-    """
+    """Write the list and its manifest into a draft, which is then published."""
     with (place.path / LIST).open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow([COLUMN, "units"])
@@ -108,30 +76,12 @@ def write_categories(found: FoundCategories, place: Draft) -> None:
 
 
 def found_there(directory: Path) -> bool:
-    """Whether a directory is of found categories, and not of a release.
-
-    Args:
-        directory: anything.
-
-    >>> found_there(Path("/nowhere-at-all/agents"))
-    False
-    """
+    """Whether a directory is of found categories, and not of a release."""
     return (directory / LIST).exists()
 
 
 def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
-    """Read what `write_categories` wrote.
-
-    Args:
-        directory: of the categories.
-
-    Raises:
-        InputError: none are there, or they were changed.
-
-    >>> read_categories("/nowhere-at-all/agents")
-    Traceback (most recent call last):
-    leastnoise._check._errors.InputError: There are no found categories in '/nowhere-at-all/agents', or they cannot be read. ...
-    """
+    """Read what `write_categories` wrote."""
     place = Path(directory)
     try:
         value: dict[str, Any] = read_json((place / "manifest.json").read_text(encoding="utf-8"))

@@ -14,18 +14,7 @@ _LONGEST_NAME = 60
 
 
 def to_frame(columns: Columns, library: str | None = None) -> Any:
-    """Columns as a data frame of the user's library.
-
-    Args:
-        columns: by name, all of one length.
-        library: pandas, polars or pyarrow; None for the first that is installed.
-
-    Raises:
-        InputError: another word, or a library that is not installed.
-
-    >>> to_frame({"n": np.array([1, 2])}, "polars").shape
-    (2, 1)
-    """
+    """Columns as a data frame of the user's library."""
     # PyArrow always is: the library needs it itself.
     name = one_of("library", library, LIBRARIES) if library else next(filter(importlib.util.find_spec, LIBRARIES))
     try:
@@ -41,16 +30,7 @@ def to_frame(columns: Columns, library: str | None = None) -> Any:
 
 
 def file_name(table_id: str, name: str, tables: int) -> str:
-    """A file name that says what is in the file, in the order of the tables, without an ending.
-
-    Args:
-        table_id: such as ``q7``.
-        name: of the table; what file systems might refuse is left out.
-        tables: how many there are.
-
-    >>> file_name("q7", "sex x region", 13), file_name("q2", "sum of pay by <b>", 2)
-    ('q07-sex-by-region', 'q2-sum-of-pay-by-b')
-    """
+    """A file name that says what is in the file, in the order of the tables, without an ending."""
     words = re.sub(r"[^a-z0-9_]+", "-", name.lower().replace(" x ", "-by-")).strip("-")[:_LONGEST_NAME].rstrip("-")
     number = table_id[0] + table_id[1:].rjust(len(str(tables)), "0")
     return f"{number}-{words}" if words else number

@@ -16,22 +16,7 @@ _NEW = 60  # seconds
 
 
 def check_target(directory: str | os.PathLike[str]) -> Path:
-    """Check, before anything is spent, that a release can be written to a directory.
-
-    Args:
-        directory: where to write; it must not exist, and the nearest directory above it that exists must be writable.
-
-    Returns:
-        The absolute path.
-
-    Raises:
-        InputError: it exists, it has no name, or the place cannot be written to.
-
-    >>> check_target("/")
-    Traceback (most recent call last):
-    ...
-    leastnoise._check._errors.InputError: The output directory must not exist yet; got '/', which does. ...
-    """
+    """Check, before anything is spent, that a release can be written to a directory."""
     target = Path(os.path.abspath(Path(directory).expanduser()))  # noqa: PTH100 - resolve() would follow a link
     try:
         target.lstat()
@@ -67,12 +52,7 @@ class Draft:
     target: Path
 
     def publish(self) -> None:
-        """Make everything durable, then give the directory its name, in one step.
-
-        Raises:
-            InputError: ``target`` came into being meanwhile.
-            OSError: the disk failed; the target may be there and whole if only the last step, the flush of its parent, did.
-        """
+        """Make everything durable, then give the directory its name, in one step."""
         _make_durable(self.path)
         _rename(self.path, self.target)
         _sync(self.target.parent)
@@ -82,20 +62,9 @@ class Draft:
 def draft(target: Path) -> Iterator[Draft]:
     """Take a directory to write into, beside its target.
 
-    Args:
-        target: from `check_target`.
-
     Guarantees: ``target`` does not exist, or is complete and on the disk. Only one process at a time has a draft of one target. What a
     process leaves that dies is taken by the next one for the same target, and removed by the next one for a target beside it; without
     `publish` nothing is left at the end of the block.
-
-    Raises:
-        InputError: no directory can be made there, another process is writing to ``target``, or it came into being meanwhile.
-
-    >>> with tempfile.TemporaryDirectory() as folder, draft(Path(folder, "out")) as place:
-    ...     place.publish()
-    ...     place.target.is_dir()
-    True
     """
     made: list[Path] = []
     try:
@@ -220,11 +189,7 @@ def _sync(path: Path) -> None:
 
 
 def list_files(directory: Path) -> list[dict[str, object]]:
-    """Path, size in bytes and SHA-256 of every file below a directory, sorted by path.
-
-    >>> list_files(Path(tempfile.mkdtemp()))
-    []
-    """
+    """Path, size in bytes and SHA-256 of every file below a directory, sorted by path."""
     return [
         {"path": path.relative_to(directory).as_posix(), "bytes": path.stat().st_size, "sha256": sha256(path)}
         for path in sorted(directory.rglob("*"))
@@ -233,10 +198,6 @@ def list_files(directory: Path) -> list[dict[str, object]]:
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file in hexadecimal.
-
-    >>> sha256(Path(os.devnull))[:8]
-    'e3b0c442'
-    """
+    """The SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -22,11 +22,7 @@ _HEAD = 4  # lines above the columns
 
 
 def check() -> None:
-    """Refuse where the library is missing.
-
-    Raises:
-        InputError: it is.
-    """
+    """Refuse where the library is missing."""
     try:
         import xlsxwriter  # noqa: F401 - whether it is there
     except ImportError:
@@ -34,21 +30,12 @@ def check() -> None:
 
 
 def sheet_name(table_id: str, name: str) -> str:
-    """The name of a table's sheet: unlike all others, and as the program wants it.
-
-    >>> sheet_name("q7", "sex x [region/land]")
-    'q7 sex x  region land'
-    """
+    """The name of a table's sheet: unlike all others, and as the program wants it."""
     return _FORBIDDEN.sub(" ", f"{table_id} {name}")[:_LONGEST].strip()
 
 
 class Workbook:
-    """The workbook of a release; a label is written as a text whatever it begins with, so that none becomes a formula.
-
-    Args:
-        release: the release.
-        directory: where; an existing directory.
-    """
+    """The workbook of a release; a label is written as a text whatever it begins with, so that none becomes a formula."""
 
     def __init__(self, release: "Release", directory: Path) -> None:
         import xlsxwriter

@@ -35,20 +35,7 @@ _ROUNDS = 2**27  # rounds times cells of the local projection
 
 
 def check_options(plan: Plan, options: Options) -> None:
-    """Refuse optional results that this plan cannot give, before anything is paid for it.
-
-    Args:
-        plan: with its questions.
-        options: of the release.
-
-    Raises:
-        InputError: a format that cannot hold the release, statistics or covariances that are not known, too many cells, no measure that
-            cannot be negative, or an unknown table.
-
-    >>> domain = Domain(sex=["F", "M"])
-    >>> total = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),))
-    >>> check_options(promised(marginals(domain, ways=0), total), Options(covariances=["total"]))
-    """
+    """Refuse optional results that this plan cannot give, before anything is paid for it."""
     check_formats(options.formats, written(plan.workload.products))
     _check_statistics(plan)
     if not options.beside:
@@ -81,12 +68,7 @@ def _check_statistics(plan: Plan) -> None:
 
 
 def check_linear(outcome: Outcome, *asked: str) -> None:
-    """Refuse what only linear estimates have.
-
-    Args:
-        outcome: of a release.
-        asked: what is asked for, for the message.
-    """
+    """Refuse what only linear estimates have."""
     if not outcome.finding.linear:
         raise _not_linear(outcome.plan, asked)
 
@@ -139,15 +121,7 @@ def _of_the_option(name: str) -> Iterator[None]:
 
 
 def table_place(products: Sequence[Product], key: str) -> int:
-    """The position of a table, by id or by a name that only one table has.
-
-    Raises:
-        InputError: no table is called so, or several.
-
-    >>> products = marginals(Domain(sex=["F", "M"]), upto=1).products
-    >>> table_place(products, "sex"), table_place(products, "q1")
-    (1, 0)
-    """
+    """The position of a table, by id or by a name that only one table has."""
     if key[:1] == "q" and key[1:].isdecimal() and key == f"q{int(key[1:])}" and 1 <= int(key[1:]) <= len(products):
         return int(key[1:]) - 1
     found = [place for place, product in enumerate(products) if product.name == key]

@@ -27,21 +27,7 @@ _ROW_GROUP = 2**18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableEntry:
-    """What the index says about a table.
-
-    Args:
-        query: its id.
-        name: what it asks.
-        files: where its answers are, below the release's directory; with formats as suffixes (``.sdmx.csv``), but for ``answers.xlsx``.
-        attributes: its attributes.
-        answers: how many.
-        measure: what is summed, None for counts.
-        unit: of what its numbers are multiples before noise; ``row`` for counts.
-        weight: how much its error counted in the plan.
-        rmse: square root of the mean variance, in rows or in the measure's own unit.
-        largest_std: the largest standard error, same unit.
-        promised_rmse: what the plan promised, same unit.
-    """
+    """What the index says about a table."""
 
     query: str
     name: str
@@ -68,13 +54,6 @@ def in_batches(release: Release) -> bool:
 def write_answers(release: Release, directory: Path) -> list[TableEntry]:
     """Write all answers and the index ``tables.csv``.
 
-    Args:
-        release: the release; its tables are computed one at a time.
-        directory: an existing directory.
-
-    Returns:
-        The index: one entry a table.
-
     Guarantees: memory for one table, or for one batch of about a million answers where tables share files.
     """
     (directory / "answers").mkdir()
@@ -95,12 +74,7 @@ def write_answers(release: Release, directory: Path) -> list[TableEntry]:
 
 
 def write_covariances(release: Release, directory: Path) -> None:
-    """Write the covariances of the tables that were asked for, one file a table and format, each pair of answers once.
-
-    Args:
-        release: the release.
-        directory: an existing directory.
-    """
+    """Write the covariances of the tables that were asked for, one file a table and format, each pair of answers once."""
     if not release.options.covariances:
         return
     (directory / "covariances").mkdir()

@@ -29,12 +29,7 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of answers.
-
-    Args:
-        check: refuses, before anything is paid, what is not installed.
-        open: begins to write a release to its directory.
-    """
+    """A format of answers."""
 
     check: Callable[[], None]
     open: Callable[["Release", Path], Writer]
@@ -44,17 +39,7 @@ WRITERS: Mapping[str, Format] = {"xlsx": Format(_excel.check, _excel.Workbook), 
 
 
 def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:
-    """Refuse formats that cannot hold a release, before anything is paid.
-
-    Args:
-        formats: names.
-        tables: that will be written.
-
-    Raises:
-        InputError: too many tables or answers, or a library that is not installed.
-
-    >>> check_formats(["csv"], ())
-    """
+    """Refuse formats that cannot hold a release, before anything is paid."""
     for name in formats:
         if name in WRITERS:
             WRITERS[name].check()

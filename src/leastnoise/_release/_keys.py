@@ -23,20 +23,7 @@ _PERIOD = re.compile(r"(\d{4})(?:-(?:Q([1-4])|W(\d\d)|(\d\d)(?:-(\d\d)(?: (\d\d)
 
 
 def picture(table: "Table", said: Texts) -> Picture:
-    """What a chart of a table is drawn of: all cells, or numbers and dates may be without the cell of other values.
-
-    Args:
-        table: with its answers.
-        said: the catalogue.
-
-    >>> sexes = Domain(sex=["F", "M"])
-    >>> cells = Block((Factor(("sex",), Identity(2)),), scale=1)
-    >>> cells = Measurements(domain=sexes, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(cells,))
-    >>> made = Outcome(promised(queries(sexes, sex="identity"), cells), Observation(cells, (np.array([3, 4]),), "", private=False))
-    >>> drawn = picture(build(made).tables[0], texts())
-    >>> drawn.name, drawn.unit, drawn.answer.tolist()
-    ('sex', 'rows', [3.0, 4.0])
-    """
+    """What a chart of a table is drawn of: all cells, or numbers and dates may be without the cell of other values."""
     product = table.product
     unit = said.say("unit_rows") if product.measure is None else product.measure
     whole = Picture(
@@ -81,34 +68,13 @@ def _regular(axis: Axis, queries: QuerySet, kind: Kind, said: Texts) -> Axis:
 
 
 def axes(product: Product, labels: Sequence[Sequence[str | int]]) -> tuple[Axis, ...]:
-    """One axis an attribute.
-
-    Args:
-        product: the queries.
-        labels: of each attribute.
-
-    >>> (product,) = queries(Domain(age=Integers(17, 20), month=["2024-01", "2024-02", "2024-03"]), age="prefix", month="identity")
-    >>> [axis.kind for axis in axes(product, product.labels)]
-    ['up_to', 'times']
-    """
+    """One axis an attribute."""
     pairs = zip(product.attributes, product.query_sets, labels, strict=True)
     return tuple(_axis(name, queries, product.domain.kind(name), own) for name, queries, own in pairs)
 
 
 def ends(queries: QuerySet, kind: Kind) -> tuple[FloatArray, FloatArray] | None:
-    """Where each query along a number begins and ends: ``low`` is in it, and so are numbers up to ``high``.
-
-    Args:
-        queries: along the attribute.
-        kind: the attribute's.
-
-    Returns:
-        Two arrays of shape (queries,), NaN for a cell of other values; None where labels are no ranges of numbers.
-
-    >>> low, high = ends(QuerySet("identity"), Bins(0, 1, 2))
-    >>> low.tolist(), high.tolist()
-    ([0.0, 0.5], [0.5, 1.0])
-    """
+    """Where each query along a number begins and ends: ``low`` is in it, and so are numbers up to ``high``."""
     edges = _edges(kind)
     if edges is None or not queries.form.intervals:
         return None
@@ -118,11 +84,7 @@ def ends(queries: QuerySet, kind: Kind) -> tuple[FloatArray, FloatArray] | None:
 
 
 def moment(label: str) -> str | None:
-    """The first day or hour of a period in ISO form; None for what is no period.
-
-    >>> [moment(label) for label in ("2024", "2024-Q3", "2024-11", "2025-W01", "2024-02-29", "2024-02-29 13:00", "Monday")]
-    ['2024-01-01', '2024-07-01', '2024-11-01', '2024-12-30', '2024-02-29', '2024-02-29T13:00', None]
-    """
+    """The first day or hour of a period in ISO form; None for what is no period."""
     found = _PERIOD.fullmatch(label)
     if found is None:
         return None

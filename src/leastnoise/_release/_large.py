@@ -10,41 +10,18 @@ MOST_WRITTEN = 10_000_000
 
 
 def written(products: Sequence[Product]) -> tuple[Product, ...]:
-    """What is written for some tables.
-
-    Args:
-        products: what was asked.
-
-    Returns:
-        As many tables, those of over ten million intervals replaced by their cells; then for each of these the prefix sums. An interval is
-        the difference of two prefix sums, a rectangle that of four.
-
-    >>> domain = Domain(x=Integers(1, 5000), y=Integers(1, 3))
-    >>> asked = queries(domain, x="all_ranges") + queries(domain, y="all_ranges")
-    >>> [product.name for product in written(asked.products)]
-    ['x', 'y:all_ranges', 'x:prefix']
-    """
+    """What is written for some tables."""
     cells = tuple(_instead(product, identity()) if is_large(product) else product for product in products)
     return cells + tuple(_instead(product, prefix()) for product in products if is_large(product))
 
 
 def is_large(product: Product) -> bool:
-    """Whether a table has too many answers to be written, and few enough cells.
-
-    >>> [is_large(queries(Domain(x=Integers(1, size)), x="all_ranges").products[0]) for size in (100, 5000)]
-    [False, True]
-    """
+    """Whether a table has too many answers to be written, and few enough cells."""
     return product.rows > MOST_WRITTEN >= _instead(product, identity()).rows
 
 
 def is_part(question: Product, asked: Product) -> bool:
-    """Whether every query of a table is one of another table.
-
-    >>> domain = Domain(x=Integers(1, 9))
-    >>> (few,), (all_,) = queries(domain, x=ranges([(2, 3)])), queries(domain, x="all_ranges")
-    >>> is_part(few, all_), is_part(all_, few)
-    (True, False)
-    """
+    """Whether every query of a table is one of another table."""
     pairs = zip(question.query_sets, asked.query_sets, strict=False)
     return (question.measure, question.attributes) == (asked.measure, asked.attributes) and all(
         own == other or (other == all_ranges() and own.form.intervals) for own, other in pairs

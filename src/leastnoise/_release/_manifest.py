@@ -35,15 +35,7 @@ _COLUMNS = {
 
 
 def measured_tables(measurements: Measurements) -> list[dict[str, Any]]:
-    """What was measured and with which noise, one record a block.
-
-    Args:
-        measurements: what was measured.
-
-    Returns:
-        Attributes, number of queries, exact scale, noise variance of a query of weight 1 (squared rows or units), the measure, and ``ends``
-        where the distances of its values from both ends are measured.
-    """
+    """What was measured and with which noise, one record a block."""
     return [
         {
             "attributes": list(block.attributes),
@@ -65,19 +57,7 @@ def manifest(
     *,
     written: datetime | None = None,
 ) -> dict[str, Any]:
-    """The manifest of a release as a JSON value.
-
-    Args:
-        release: the release.
-        entries: the index of its tables, as `write_answers` gives it.
-        files: path, size and SHA-256 of every other file.
-        written: when; None for now. Only the day is told.
-
-    Returns:
-        A dictionary with the keys format, private, written, versions, privacy, receipt, domain, workload, plan, measurements,
-        expected_error, intervals, post_processing, answers, options and files, and statistics and covariances where there are some;
-        ``warning`` first if the noise was not private.
-    """
+    """The manifest of a release as a JSON value."""
     plan = release.plan
     warning = {} if release.private else {"warning": words.ENGLISH.say("not_private")}
     return {

@@ -304,36 +304,13 @@ def _some(values: Any) -> QuerySet:
 
 
 def interval_of(measurements: Measurements, level: float) -> Interval:
-    """How wide intervals of a level are.
-
-    >>> domain, privacy = Domain(sex=["F", "M"]), Privacy(PureDP(1))
-    >>> interval_of(Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),)), 0.95).half_step
-    0.5
-    """
+    """How wide intervals of a level are."""
     two, one = (interval_multiplier(measurements.noise, each) for each in (level, max(2 * level - 1, 0.0)))
     return Interval(two, 0.5 / measurements.grid, one)
 
 
 def build(outcome: Outcome, options: Options | None = None, receipt: Mapping[str, Any] | None = None) -> Release:
-    """Make the release of an outcome; its tables are computed when they are taken or written.
-
-    Args:
-        outcome: the noisy integers with their plan, and what was chosen on the way.
-        options: the level, optional columns and covariances; None for those that nobody chose. `Release.with_nnls` adds its columns later,
-            and `Release.covariance` gives any others; that costs nothing.
-        receipt: further facts about the payment for the manifest, such as ``{"ledger": "people.ledger"}``; JSON values.
-
-    Raises:
-        InputError: ``nnls`` on over 2^20 joint cells, or what only linear estimates have of others.
-
-    >>> domain = Domain(sex=["F", "M"])
-    >>> block = Block((Factor(("sex",), Identity(2)),), scale=1)
-    >>> cells = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
-    >>> plan = promised(marginals(domain, ways=1), cells)
-    >>> release = build(Outcome(plan, Observation(cells, (np.array([5, 7]),), receipt="", private=False)))
-    >>> release.tables["sex"].answer.round(6), release.tables["q1"].high.round(2)
-    (array([5., 7.]), array([ 8.37, 10.37]))
-    """
+    """Make the release of an outcome; its tables are computed when they are taken or written."""
     workload = Workload(outcome.plan.domain, written(outcome.plan.workload.products))
     asked = Options() if options is None else options
     ids = tuple(dict.fromkeys(f"q{table_place(workload.products, key) + 1}" for key in asked.covariances))

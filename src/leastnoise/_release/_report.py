@@ -32,17 +32,7 @@ _OBJECTIVES = ("worst", "relative", "least")  # what a plan says that it was cho
 
 
 def report(release: Release, entries: Sequence[TableEntry], *, written: datetime | None = None) -> str:
-    """The report as one HTML text, in the language of the release.
-
-    Args:
-        release: the release.
-        entries: the index of its tables, as `write_answers` gives it.
-        written: when; None for now.
-
-    Returns:
-        A page that needs nothing else: style, pictures and the script that searches and sorts are inside, and its security policy forbids
-        any request. Without scripts it has the same texts and numbers. Every label is escaped.
-    """
+    """The report as one HTML text, in the language of the release."""
     said = texts(release.options.language)
     shown, statistics = views(release, entries, said), len(release.statistics)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")

@@ -27,16 +27,6 @@ if TYPE_CHECKING:
 class Rounded:
     """A table after rounding and suppression; arrays are flat, one entry an answer in row-major order.
 
-    Args:
-        table: as it was.
-        to: answers are multiples of this, in rows or in the measure's own unit; 0: as they are.
-        below: answers below this are left out; None: none are.
-        answer: rounded; NaN where it is left out.
-        margin: how far the interval reaches, to the farther side where they differ: that of the table and half of ``to``.
-        low: lower end; NaN where the answer is left out.
-        high: upper end; ``below`` and the table's own margin where the answer is left out; as the table has it where that left it out.
-        std_error: a bound: the standard error of the table, half of ``to`` and half of what the table was rounded to before.
-
     Guarantees: what is said of a cell (its interval, or that the true answer is at most ``high`` where it is left out) is right in at least
         the share of releases that the level of the table says, because it is wrong only where the table's own interval is.
     """
@@ -78,21 +68,7 @@ class Rounded:
 
 
 def rounded(table: "Table", to: Exact | None, below: Exact | None = None) -> Rounded:
-    """Round a table and leave out small answers.
-
-    Args:
-        table: of a release.
-        to: answers become multiples of it, in rows or in the measure's own unit; exact, above 0. None: they stay as they are.
-        below: answers below it (before they are rounded) are left out; exact, above 0. None: none are.
-
-    Raises:
-        InputError: a number that is not above 0.
-
-    >>> plan = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
-    >>> release = ln.release(plan, pd.DataFrame({"sex": ["F"] * 43 + ["M"] * 2}), seed=7)
-    >>> rounded(release.tables["sex"], 5, below=10).answer.tolist()
-    [45.0, nan]
-    """
+    """Round a table and leave out small answers."""
     step = Fraction(0) if to is None else exact_positive("what answers are rounded to", to)
     least = None if below is None else exact_positive("below which answers are left out", below)
     given, std = table.answer.reshape(-1), table.noise_std.reshape(-1)
@@ -114,20 +90,12 @@ def rounded(table: "Table", to: Exact | None, below: Exact | None = None) -> Rou
 
 
 def multiples(values: FloatArray, step: Fraction) -> FloatArray:
-    """The nearest multiples of a step; the values themselves where it is 0.
-
-    >>> multiples(np.array([-1.0, 7.6]), Fraction(5)).tolist()
-    [0.0, 10.0]
-    """
+    """The nearest multiples of a step; the values themselves where it is 0."""
     return np.rint(values / float(step)) * float(step) + 0.0 if step else values
 
 
 def published(table: "Table", options: Options) -> "Table":
     """A table as a release publishes it: rounded, and without small answers, where its options ask for that.
-
-    Args:
-        table: of a release.
-        options: its own.
 
     Guarantees: as `Rounded`; where an answer is left out, no other column of it tells more than that it is below.
     """
@@ -163,22 +131,14 @@ def exact_rule(options: Options) -> tuple[Fraction, Fraction | None]:
 
 
 def rounding_words(options: Options, said: Texts) -> str:
-    """How answers were rounded and which were left out, and what that does to the error bars.
-
-    >>> rounding_words(Options(round=5), texts())[:65]
-    'Answers are rounded to multiples of 5, and margins are 2.5 wider '
-    """
+    """How answers were rounded and which were left out, and what that does to the error bars."""
     step, least = exact_rule(options)
     parts = [said.say("rounded", to=said.plain(step), half=said.plain(step / 2))] if step else []
     return " ".join([*parts, *([] if least is None else [said.say("left_out", below=said.plain(least))])])
 
 
 def rule_facts(options: Options) -> dict[str, Any]:
-    """What a manifest says of rounding and of answers left out; nothing where there is none of it.
-
-    >>> rule_facts(Options(round=5))["rounding"]["standard_error_of_rounding"]
-    1.443
-    """
+    """What a manifest says of rounding and of answers left out; nothing where there is none of it."""
     step, least = exact_rule(options)
     if not step and least is None:
         return {}
@@ -196,20 +156,7 @@ def rule_facts(options: Options) -> dict[str, Any]:
 
 
 def write_rounded(release: "Release", directory: Path, to: Exact, below: Exact | None = None) -> None:
-    """Write every table, rounded, as CSV, and beside them what that does to error bars.
-
-    Args:
-        release: the release.
-        directory: an existing directory.
-        to: as for `rounded`.
-        below: as for `rounded`.
-
-    >>> plan = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_rounded(ln.release(plan, pd.DataFrame({"sex": ["F"] * 43}), seed=7), Path(folder), 5)
-    ...     sorted(os.listdir(folder))
-    ['README.md', 'q1-sex.csv']
-    """
+    """Write every table, rounded, as CSV, and beside them what that does to error bars."""
     dataset = release.receipt.get("dataset")
     lines = [f"# {dataset}: rounded tables" if dataset else "# Rounded tables", ""]
     if not release.private:

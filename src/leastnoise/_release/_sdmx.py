@@ -47,11 +47,7 @@ def check() -> None:
 
 
 def codes(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Ids as SDMX wants them (letters, digits, ``_`` and ``-``), each unlike the others and unlike those taken.
-
-    >>> codes(["sex", "Age group", "<= 30", "<30", "2024-Q1", "é"])
-    ['SEX', 'AGE_GROUP', 'LE_30', 'LT_30', '2024-Q1', 'X']
-    """
+    """Ids as SDMX wants them (letters, digits, ``_`` and ``-``), each unlike the others and unlike those taken."""
     found, used = [], set(taken)
     for name in names:
         plain = name.replace("<=", "LE ").replace(">=", "GE ").replace("<", "LT ").replace(">", "GT ").upper()
@@ -66,14 +62,7 @@ def codes(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A dimension of a data flow.
-
-    Args:
-        id: unlike the other components of the flow.
-        name: the attribute.
-        codes: one a label.
-        labels: as texts.
-    """
+    """A dimension of a data flow."""
 
     id: str
     name: str
@@ -83,15 +72,7 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A data flow: a table, or means, quantiles or a distribution function.
-
-    Args:
-        id: of the flow and of its structure.
-        name: what is asked.
-        dimensions: at least one, as the standard wants it.
-        values: ids of the components behind the dimensions.
-        unit: id and name.
-    """
+    """A data flow: a table, or means, quantiles or a distribution function."""
 
     id: str
     name: str
@@ -101,18 +82,7 @@ class Flow:
 
 
 def flow_of(query: str, name: str, axes: Mapping[str, Sequence[object]], numbers: Iterable[str], unit: str) -> Flow:
-    """The data flow of a table.
-
-    Args:
-        query: such as ``q1``.
-        name: what it asks.
-        axes: labels by attribute.
-        numbers: ids of its columns of numbers.
-        unit: of its answers; empty for rows.
-
-    >>> flow_of("q1", "total", {}, ["OBS_VALUE"], "").dimensions
-    (Dimension(id='ALL', name='all rows', codes=('_T',), labels=('total',)),)
-    """
+    """The data flow of a table."""
     taken = [*_HEAD, *_VALUES]
     ids = [f"D{code}" if code[0].isdigit() or code[0] == "-" else code for code in codes(axes, taken)]
     texts = [tuple(map(str, labels)) for labels in axes.values()]
@@ -126,13 +96,7 @@ def flow_of(query: str, name: str, axes: Mapping[str, Sequence[object]], numbers
 
 @dataclass(slots=True)
 class Messages:
-    """The messages of a release.
-
-    Args:
-        release: the release.
-        directory: where; an existing directory.
-        flows: those that were written.
-    """
+    """The messages of a release."""
 
     release: "Release"
     directory: Path

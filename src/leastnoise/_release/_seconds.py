@@ -11,20 +11,7 @@ _START, _PICTURE, _FILE, _ROW, _ANSWER, _NUMBER = 1.3, 0.08, 0.02, 7e-5, 3e-6, 3
 
 
 def finishing_seconds(plan: Plan, options: Options, *, written: bool = True) -> float:
-    """About how many CPU seconds measuring, estimating and writing take, for a plan whose measurements are known beforehand.
-
-    Args:
-        plan: what is measured.
-        options: of the release.
-        written: whether files are made of it.
-
-    Returns:
-        The seconds; 0, for nobody knows, for a plan that decides on the way what is measured.
-
-    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
-    >>> finishing_seconds(made, ln.Options(), written=False) < 1 < finishing_seconds(made, ln.Options()) < 2
-    True
-    """
+    """About how many CPU seconds measuring, estimating and writing take, for a plan whose measurements are known beforehand."""
     if plan.measurements is None:
         return 0.0
     seconds = _NUMBER * sum(block.rows for block in plan.measurements.blocks)

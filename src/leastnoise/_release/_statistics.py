@@ -28,19 +28,7 @@ MOST_DOTS = 200
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class StatisticTable:
-    """What was made of a statistic: one value with an interval for every group and, of quantiles and functions, every share or cell.
-
-    Args:
-        id: such as ``s1``: its place among the statistics of the workload.
-        statistic: what was asked for.
-        workload: of which.
-        keys: names of what the values are by: the attributes of the groups, then ``share`` or the number's own name.
-        labels: one tuple of labels a key.
-        values: shape: the numbers of labels.
-        low: lower ends of the intervals.
-        high: upper ends.
-        further: more numbers of the same shape, by column.
-    """
+    """What was made of a statistic: one value with an interval for every group and, of quantiles and functions, every share or cell."""
 
     id: str
     statistic: Statistic
@@ -153,11 +141,7 @@ class StatisticTable:
         )
 
     def plot(self) -> Any:
-        """It as an Altair chart, which notebooks show.
-
-        Raises:
-            InputError: it is a single number, or too many.
-        """
+        """It as an Altair chart, which notebooks show."""
         made = self.spec(texts())
         if made is None:
             raise InputError(f"The {self.name} is a single number, or too many: {self}. Nothing can be drawn.")
@@ -208,11 +192,7 @@ class Statistics(Taken[StatisticTable]):
         return self._found(key) is not None
 
     def place(self, key: str) -> int:
-        """The position of a statistic, by id or name.
-
-        Raises:
-            InputError: none is called so.
-        """
+        """The position of a statistic, by id or name."""
         found = self._found(key)
         if found is None:
             known = ", ".join(f"s{place + 1} ({one.name})" for place, one in enumerate(self._workload.statistics)) or "none"

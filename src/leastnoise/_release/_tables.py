@@ -40,13 +40,7 @@ _TOGETHER = 2**18  # answers that are estimated at once, where tables are taken 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """How wide intervals are to either side.
-
-    Args:
-        multiplier: in standard errors, to which ``half_step`` is added.
-        half_step: half of what the noise moves in, in rows or units: noise in whole steps has no quantiles in between.
-        one_sided: the multiplier of intervals with one end, at the same level.
-    """
+    """How wide intervals are to either side."""
 
     multiplier: float
     half_step: float
@@ -55,25 +49,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Table:
-    """The answers to one product of the workload, in rows or in the measure's own unit.
-
-    Args:
-        id: such as ``q1``: its place in the workload.
-        name: what it asks, such as ``sex x age``.
-        product: the queries.
-        labels: one tuple of labels an attribute.
-        answer: unbiased least squares, shape ``product.shape``; rounded, and NaN where it is left out, if the release publishes so.
-        noise_std: standard error of ``answer``, as the plan promised it; for a data-aware release given the outcome of its choices.
-        low: lower end of the interval.
-        high: upper end of the interval.
-        non_negative: biased, or None if it was not asked for or does not apply.
-        integer: biased, whole multiples of the unit, or None if it was not asked for.
-        nnls: biased, from non-negative least squares over all measurements, or None if it was not asked for or does not apply.
-        nnls_rmse: its root mean square errors in a simulation at the estimate, or None.
-        approximation_std: of a data-aware release: the rest of the error, estimated; NaN where nothing tells. Else None.
-        local: biased, from non-negative tables that agree with each other, or None if it was not asked for or does not apply.
-        rounded_to: what the release rounds answers to; 0 where it does not.
-    """
+    """The answers to one product of the workload, in rows or in the measure's own unit."""
 
     id: str
     name: str
@@ -160,19 +136,11 @@ class Table:
         return made | columns
 
     def rounded(self, to: Exact, below: Exact | None = None) -> Rounded:
-        """Rounded to multiples of ``to``, without answers below ``below``; its margins hold what that adds. It costs nothing.
-
-        Raises:
-            InputError: a number that is not above 0.
-        """
+        """Rounded to multiples of ``to``, without answers below ``below``; its margins hold what that adds. It costs nothing."""
         return rounded(self, to, below)
 
     def plot(self) -> Any:
-        """The table as an Altair chart, which notebooks show: bars, lines, steps or shades with intervals, or its largest cells.
-
-        Raises:
-            InputError: it is a single number.
-        """
+        """The table as an Altair chart, which notebooks show: bars, lines, steps or shades with intervals, or its largest cells."""
         spec = vega_lite(picture(self, texts()))
         if spec is None:
             raise InputError(f"The table {self.id} ({self.name}) is a single number, {self}; there is nothing to draw.")
@@ -231,11 +199,7 @@ class Tables(Taken[Table]):
         return len(self._products)
 
     def place(self, key: str) -> int:
-        """The position of a table, by id or by a name that only one table has.
-
-        Raises:
-            InputError: no table is called so, or several.
-        """
+        """The position of a table, by id or by a name that only one table has."""
         if key not in self._places:
             self._places[key] = table_place(self._products, key)
         return self._places[key]
@@ -310,25 +274,13 @@ class Names:
 
 
 def key_columns(attributes: Sequence[str], numbers: Sequence[str] = NUMBERS) -> list[str]:
-    """The key column of every attribute: its name, with a number behind it where it would repeat another column.
-
-    Args:
-        attributes: in their order.
-        numbers: the columns of numbers.
-
-    >>> key_columns(["sex", "Answer", "SEX"])
-    ['sex', 'Answer_2', 'SEX_2']
-    """
+    """The key column of every attribute: its name, with a number behind it where it would repeat another column."""
     names = Names({"query", *numbers})
     return [names.give(name) for name in attributes]
 
 
 def label_array(labels: Sequence[Label]) -> Array:
-    """Labels as an array, shape (len(labels),): int64 if all are whole numbers that fit, else text as objects.
-
-    >>> label_array([17, 18]).dtype.kind, label_array(["a", 1]).tolist()
-    ('i', ['a', '1'])
-    """
+    """Labels as an array, shape (len(labels),): int64 if all are whole numbers that fit, else text as objects."""
     if all(isinstance(label, int) and -(2**63) <= label < 2**63 for label in labels):
         return np.array(labels, dtype=np.int64)
     return np.array([str(label) for label in labels], dtype=object)
@@ -337,15 +289,7 @@ def label_array(labels: Sequence[Label]) -> Array:
 def in_unit(product: Product, values: FloatArray) -> FloatArray:
     """Counted multiples of a measure's unit as amounts: 12345 at the unit 0.01 is 123.45, correctly rounded.
 
-    Args:
-        product: whose measure it is; counts are not changed.
-        values: any shape, in multiples of the unit.
-
     Guarantees: the nearest double to the exact decimal, while products stay below 2^53: 12345 is divided by 100, not multiplied by 0.01.
-
-    >>> domain = Domain(sex=["F", "M"], measures={"pay": Measure("pay", 0, 100, unit="0.01")})
-    >>> in_unit(queries(domain, sum="pay").products[0], np.array(12345.0)).tolist()
-    123.45
     """
     if product.measure is None:
         return values

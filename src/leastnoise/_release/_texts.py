@@ -17,34 +17,17 @@ _LEFT_OUT = "\u2013"  # in the place of an answer that is not published
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts:
-    """The sentences of one language.
-
-    Args:
-        language: en or de.
-        sentences: by name, with places such as ``%(count)s``.
-    """
+    """The sentences of one language."""
 
     language: str
     sentences: Mapping[str, str]
 
     def say(self, key: str, **values: object) -> str:
-        """A sentence with its places filled.
-
-        Args:
-            key: its name.
-            values: texts, or numbers that are written in the language's way.
-
-        >>> texts("en").say("and", first="a, b", last="c"), texts("de").say("and", first="a, b", last="c")
-        ('a, b and c', 'a, b und c')
-        """
+        """A sentence with its places filled."""
         return self.sentences[key] % {name: self.plain(value) for name, value in values.items()}
 
     def some(self, key: str, count: int, **values: object) -> str:
-        """A sentence for one or for several: ``key_one`` or ``key_many`` with ``%(count)s``.
-
-        >>> texts("en").some("tables", 1), texts("de").some("tables", 1200)
-        ('one table', '1.200 Tabellen')
-        """
+        """A sentence for one or for several: ``key_one`` or ``key_many`` with ``%(count)s``."""
         return self.say(f"{key}_one" if count == 1 else f"{key}_many", count=count, **values)
 
     def plain(self, value: object) -> str:
@@ -56,11 +39,7 @@ class Texts:
         return self.local(f"{value:,.4g}") if isinstance(value, float) else str(value)
 
     def local(self, text: str) -> str:
-        """A number that is written the English way, in the language's way; of a power of ten, the digits that count.
-
-        >>> texts("de").local("1,234.5"), texts().local("1e-09")
-        ('1.234,5', '1e-9')
-        """
+        """A number that is written the English way, in the language's way; of a power of ten, the digits that count."""
         text = text.replace("e-0", "e-").replace("e+0", "e+")
         return text if self.language == "en" else text.translate(str.maketrans(",.", ".,"))
 
@@ -69,12 +48,7 @@ class Texts:
         return self.say("and", first=", ".join(names[:-1]), last=names[-1]) if len(names) > 1 else "".join(names)
 
     def number(self, value: float, spread: float = 1.0) -> str:
-        """A number with the digits that its margin leaves meaningful, and separators of thousands.
-
-        >>> english = texts("en")
-        >>> english.number(12345.678, 20), english.number(0.1234, 0.002), english.number(-0.2, 10)
-        ('12,346', '0.1234', '0')
-        """
+        """A number with the digits that its margin leaves meaningful, and separators of thousands."""
         if math.isnan(value):
             return _LEFT_OUT
         places = max(0, 1 - math.floor(math.log10(spread))) if 0 < spread < 1 else 0
@@ -82,12 +56,7 @@ class Texts:
         return self.local(text[1:] if text.startswith("-") and not text.strip("-0.,") else text)
 
     def error(self, value: float) -> str:
-        """A margin or standard error, in three digits.
-
-        >>> english = texts("en")
-        >>> english.error(12.34), english.error(0.0123), english.error(5_428_388)
-        ('12.3', '0.0123', '5.43M')
-        """
+        """A margin or standard error, in three digits."""
         if math.isnan(value):
             return _LEFT_OUT
         short = float(f"{value:.3g}")
@@ -98,19 +67,11 @@ class Texts:
         return self.local(f"{short:,.{max(0, 2 - math.floor(math.log10(short)))}f}")
 
     def percent(self, share: float, digits: int = 6) -> str:
-        r"""A share as a percentage.
-
-        >>> texts("en").percent(0.95), texts("de").percent(0.999).replace("\u00a0", " ")
-        ('95%', '99,9 %')
-        """
+        r"""A share as a percentage."""
         return self.local(f"{100 * share:.{digits}g}") + ("%" if self.language == "en" else "\u00a0%")
 
     def value(self, answer: float, margin: float) -> str:
-        """An answer with its margin, in short form from a hundred million on.
-
-        >>> texts("en").value(1234.5, 20.4), texts("en").value(2.5e9, 1.25e6)
-        ('1,234 ± 20', '2.5bn ± 1.25M')
-        """
+        """An answer with its margin, in short form from a hundred million on."""
         if math.isnan(answer):
             return _LEFT_OUT
         if abs(answer) >= 1e8:
@@ -119,11 +80,7 @@ class Texts:
 
 
 def compact(value: float) -> str:
-    """A large number in few letters.
-
-    >>> compact(1_500_000), compact(20_000), compact(0.25), compact(0)
-    ('1.5M', '20k', '0.25', '0')
-    """
+    """A large number in few letters."""
     for size, sign in ((1e12, "tn"), (1e9, "bn"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             return f"{value / (1e3 if sign == 'k' else size):g}{sign}"
@@ -131,27 +88,13 @@ def compact(value: float) -> str:
 
 
 def checked_language(value: object) -> str:
-    """Read the language of a report.
-
-    Raises:
-        InputError: it is none that the catalogue has.
-
-    >>> checked_language("de")
-    'de'
-    """
+    """Read the language of a report."""
     return one_of("language", value, LANGUAGES)
 
 
 @cache
 def texts(language: str = "en") -> Texts:
-    """The catalogue of a language.
-
-    Args:
-        language: one of `LANGUAGES`.
-
-    >>> texts("en").say("col_answer"), texts("de").say("col_answer")
-    ('Answer', 'Antwort')
-    """
+    """The catalogue of a language."""
     folder = Path(__file__).with_name("texts")
     found: dict[str, str] = {}
     for path in (folder / f"{language}.toml", *sorted(folder.glob(f"*.{language}.toml"))):

@@ -33,23 +33,7 @@ MOST_ELEMENTS = 30_000  # rows of HTML on one page; beyond them, tables that are
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A table on the page.
-
-    Args:
-        id: such as ``q1``.
-        name: what it asks.
-        meta: answers, unit and margin in words.
-        total: the answer of a table without attributes, else empty.
-        said: what to know of the chart.
-        keys: headings of the key columns.
-        numbers: headings of the columns of numbers.
-        rows: texts, keys first.
-        rows_said: whether they are all.
-        is_open: whether rows are shown at once.
-        file: name for a CSV file.
-        svg: the chart, empty without one.
-        width: of a column in characters, where rows are plain lines with tabs between their cells; 0 where they are elements.
-    """
+    """A table on the page."""
 
     id: str
     name: str
@@ -91,16 +75,7 @@ def _statistic_view(release: Release, made: StatisticTable, said: Texts) -> View
 
 
 def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[View]:
-    """Every table of the release, as far as a page can hold them: each has its place, the largest ones only their largest cells.
-
-    Args:
-        release: the release.
-        entries: the index of its tables.
-        said: the catalogue.
-
-    Returns:
-        The statistics first, in their order.
-    """
+    """Every table of the release, as far as a page can hold them: each has its place, the largest ones only their largest cells."""
     made: list[tuple[View, str, bool, Table | None]] = []
     names: list[tuple[str, str, str]] = []
     specs: list[dict[str, Any]] = []

@@ -88,69 +88,36 @@ _DEFINITIONS = {
 
 
 def definition(privacy: Privacy, said: Texts = ENGLISH) -> tuple[str, dict[str, str]]:
-    """Name and exact parameters of the definition of privacy.
-
-    >>> definition(Privacy(PureDP("1/3")))
-    ('pure differential privacy', {'epsilon': '1/3'})
-    """
+    """Name and exact parameters of the definition of privacy."""
     budget = privacy.budget
     return said.say(_DEFINITIONS[type(budget)].name), {name: str(number) for name, number in parameters(budget).items()}
 
 
 def budget_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
-    """The budget, short.
-
-    >>> budget_words(Privacy(ApproxDP(1, "1e-9")))
-    'epsilon = 1, delta = 1e-9'
-    """
+    """The budget, short."""
     return ", ".join(f"{name} = {said.plain(number)}" for name, number in parameters(privacy.budget).items())
 
 
 def change(privacy: Privacy, said: Texts = ENGLISH) -> str:
-    """What two neighbouring tables differ by, as a clause.
-
-    >>> change(Privacy(PureDP(1), unit_column="id", max_rows=3))
-    "all rows of one value of the column 'id' (of which at most 3 are used) are added or removed"
-    """
+    """What two neighbouring tables differ by, as a clause."""
     if privacy.unit_column is None:
         return said.say(f"change_row_{privacy.neighbours}")
     return said.some(f"change_unit_{privacy.neighbours}", privacy.max_rows, column=repr(privacy.unit_column))
 
 
 def promise(privacy: Privacy, said: Texts = ENGLISH) -> str:
-    """What the budget means, in one sentence.
-
-    >>> print(promise(Privacy(PureDP(1))))
-    Whatever else anybody knows, no result of this release becomes more than exp(epsilon) = 2.72 times as likely, or as unlikely, when
-    one row is added or removed.
-    """
+    """What the budget means, in one sentence."""
     own = _DEFINITIONS[type(privacy.budget)]
     return said.say(own.promise, change=change(privacy, said), **own.filled(privacy.budget, said))
 
 
 def bet(privacy: Privacy) -> float:
-    """The largest chance to tell two neighbouring tables apart by the results, if both are as likely beforehand.
-
-    Args:
-        privacy: the definition and its parameters.
-
-    Returns:
-        A probability from 1/2 to 1; an upper bound: (1 + the total variation distance of the results) / 2. Under zCDP the distance is
-        bounded by way of the Kullback-Leibler divergence, which is at most rho (inequalities of Pinsker and of Bretagnolle and Huber).
-
-    >>> round(bet(Privacy(PureDP(1))), 3), round(bet(Privacy(ApproxDP(1, "0.01"))), 3)
-    (0.731, 0.734)
-    """
+    """The largest chance to tell two neighbouring tables apart by the results, if both are as likely beforehand."""
     return _DEFINITIONS[type(privacy.budget)].bet(privacy.budget)
 
 
 def bet_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
-    """What the budget means for somebody who bets, in one sentence without formulas.
-
-    >>> print(bet_words(Privacy(PureDP(1))))
-    Suppose somebody knows everything about everyone else and bets, as on the toss of a coin, on whether one row is in the table or
-    not. Reading this whole release raises the chance of winning from 50 to at most 74 in 100.
-    """
+    """What the budget means for somebody who bets, in one sentence without formulas."""
     share = math.ceil(100 * bet(privacy) - 1e-9)
     unit = "row" if privacy.unit_column is None else "unit"
     difference = said.say(f"bet_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column))
@@ -160,11 +127,7 @@ def bet_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
 
 
 def cost_words(cost: Cost, said: Texts = ENGLISH) -> str:
-    """What the plan really spends, as computed from its integer queries.
-
-    >>> cost_words(PureCost("1/2"))
-    'epsilon = 0.5'
-    """
+    """What the plan really spends, as computed from its integer queries."""
     return _COST_WORDS[type(cost)](cost, said)
 
 
@@ -181,27 +144,12 @@ _COST_WORDS: Mapping[type[Cost], Callable[[Any, Texts], str]] = {
 
 
 def goodness(plan: Plan) -> float | None:
-    """How many times the least possible error the plan's error is: the root of the total of squared errors over its lower bound.
-
-    Args:
-        plan: with its promise.
-
-    Returns:
-        At least 1; None where no error or no bound is known. It is the measure of plans everywhere: in tables of the terminal, in
-        reports and in the documentation.
-
-    >>> round(goodness(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))), 3)
-    1.0
-    """
+    """How many times the least possible error the plan's error is: the root of the total of squared errors over its lower bound."""
     return None if plan.promise is None else plan.promise.times_least
 
 
 def domain_words(name: str, kind: Kind, said: Texts = ENGLISH) -> str:
-    """Which values of a column are counted where, and what happens to all others.
-
-    >>> print(domain_words("age", Integers(17, 90, outside="clip")))
-    age: whole numbers from 17 to 90; rows with other values go to the nearest cell; rows with a null are dropped.
-    """
+    """Which values of a column are counted where, and what happens to all others."""
     outside, null = said.say(f"fate_{kind.outside}"), said.say(f"fate_{kind.null}")
     return said.say("rule", name=name, cells=_cells(kind, said), outside=outside, null=null)
 
@@ -225,30 +173,18 @@ def _cells(kind: Kind, said: Texts) -> str:
 
 
 def measure_words(name: str, measure: Measure, said: Texts = ENGLISH) -> str:
-    """What is summed.
-
-    >>> print(measure_words("pay", Measure("income", 0, 100, unit="0.01")))
-    pay: the column 'income', clipped to 0 .. 100, rounded to multiples of 0.01; a null counts as 0, clipped.
-    """
+    """What is summed."""
     low, high, unit = (said.local(readable(value)) for value in (measure.low, measure.high, measure.unit))
     return said.say("measure", name=name, column=repr(measure.column), low=low, high=high, unit=unit)
 
 
 def dropped_words(domain: Domain, said: Texts = ENGLISH) -> str:
-    """Whether rows are missing from the release.
-
-    >>> dropped_words(Domain(zone=Categories(["a"], null="other", outside="other")))
-    'Every row of the table is counted.'
-    """
+    """Whether rows are missing from the release."""
     return said.say("dropped" if drops(domain) else "not_dropped")
 
 
 def drops(domain: Domain) -> bool:
-    """Whether some value or null makes a row disappear.
-
-    >>> drops(Domain(zone=Categories(["a"], null="other", outside="other")))
-    False
-    """
+    """Whether some value or null makes a row disappear."""
     return any("drop" in (domain.kind(name).outside, domain.kind(name).null) for name in domain.names)
 
 
@@ -266,12 +202,6 @@ def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:
 
     No more rows are used than were read: where noise has made it so, the count of those used is the best known of both. Where surely over a
     tenth of the rows are not used it says so, from the same counts.
-
-    >>> sexes = Domain(sex=["F", "M"])
-    >>> total = Measurements(domain=sexes, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), scale=1),))
-    >>> outcome = Outcome(promised(queries(sexes), total), Observation(total, (np.zeros(1, dtype=int),), "", private=False))
-    >>> guard_words(build(outcome, receipt={"guard_read": 4990, "guard_used": 5003, "guard_noise_std": 10}))
-    'Rows read: about 5,003 (± 30.5). Rows used: about 5,003 (± 21.7). Both are noisy counts that were paid for.'
     """
     if "guard_used" not in release.receipt:
         return None
@@ -324,13 +254,7 @@ def limits(release: Release, said: Texts = ENGLISH) -> list[str]:
 
 
 def large_words(release: Release, product: Product, said: Texts = ENGLISH) -> str:
-    """What is written of a table too large to write, and how to get the rest of it.
-
-    Args:
-        release: of the table.
-        product: the table.
-        said: the catalogue.
-    """
+    """What is written of a table too large to write, and how to get the rest of it."""
     asked = release.plan.workload.products
     large = [place for place, one in enumerate(asked) if is_large(one)]
     place = next(place for place in large if asked[place] is product or asked[place] == product)
@@ -339,13 +263,7 @@ def large_words(release: Release, product: Product, said: Texts = ENGLISH) -> st
 
 
 def cut_words(privacy: Privacy, said: Texts = ENGLISH) -> str | None:
-    """What a limit on the rows of a unit does to all answers; None if there is none.
-
-    >>> cut_words(Privacy(PureDP(1))) is None
-    True
-    >>> print(cut_words(Privacy(PureDP(1), unit_column="id", max_rows=3)))
-    Counts are of at most 3 rows of every value of 'id': intervals cover the noise, not rows beyond that, whose number is not published.
-    """
+    """What a limit on the rows of a unit does to all answers; None if there is none."""
     if privacy.unit_column is None:
         return None
     cut, bound = said.some("cut", privacy.max_rows, column=repr(privacy.unit_column)), privacy.max_per_cell
@@ -353,12 +271,7 @@ def cut_words(privacy: Privacy, said: Texts = ENGLISH) -> str | None:
 
 
 def joined_words(release: Release, said: Texts = ENGLISH) -> str | None:
-    """Whose rows a second table held, or that it was taken to be public; None if there was none.
-
-    Args:
-        release: whose receipt says so.
-        said: the catalogue.
-    """
+    """Whose rows a second table held, or that it was taken to be public; None if there was none."""
     found = release.receipt.get("joined")
     if not found:
         return None
@@ -366,28 +279,12 @@ def joined_words(release: Release, said: Texts = ENGLISH) -> str | None:
 
 
 def notices_of_all(release: Release, said: Texts = ENGLISH) -> list[str]:
-    """What a reader of any answer has to know, of one that is asked for later too: rows beyond a limit, and a second table.
-
-    >>> cells = Block((Factor(("x",), Identity(2)),), scale=3)
-    >>> domain, privacy = Domain(x=Coded(2)), Privacy(PureDP(1), unit_column="id", max_rows=3)
-    >>> cells = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(cells,))
-    >>> seen = Observation(cells, (np.zeros(2, dtype=int),), "", private=False)
-    >>> notices_of_all(build(Outcome(promised(queries(domain, x="identity"), cells), seen), Options(round=5)))[0][:40]
-    'Counts are of at most 3 rows of every va'
-    """
+    """What a reader of any answer has to know, of one that is asked for later too: rows beyond a limit, and a second table."""
     return [found for found in (cut_words(release.privacy, said), joined_words(release, said)) if found]
 
 
 def notices(release: Release, said: Texts = ENGLISH) -> list[str]:
-    """What a reader of what was written has to know first: how it was rounded, `notices_of_all`, and tables that are not written.
-
-    >>> domain = Domain(x=Integers(1, 5000))
-    >>> cells = Block((Factor(("x",), Identity(5000)),), scale=1)
-    >>> cells = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(cells,))
-    >>> plan = promised(queries(domain, x="all_ranges"), cells)
-    >>> notices(build(Outcome(plan, Observation(cells, (np.zeros(5000, dtype=int),), "", private=False))))[0][:74]
-    'x:all_ranges asks for 12,502,500 answers, too many to write (over 10,000,0'
-    """
+    """What a reader of what was written has to know first: how it was rounded, `notices_of_all`, and tables that are not written."""
     rule = [rounding_words(release.options, said)] if release.options.round or release.options.below else []
     return [*rule, *notices_of_all(release, said), *(large_words(release, product, said) for product in release.large)]
 

@@ -14,23 +14,7 @@ from leastnoise._release._report import report
 
 
 def fill_draft(release: Release, place: Draft) -> None:
-    """Write the files of a release into a draft, which is then published.
-
-    Args:
-        release: from `build`.
-        place: from `draft`; empty. It gets ``report.html``, ``manifest.json``, the index ``tables.csv``, ``answers/`` (one file a table and
-            format, or parts of many tables where there are over 200), ``measurements/`` (the noisy integers and their plan), and
-            ``covariances/`` for the tables that were asked for.
-
-    >>> domain = Domain(sex=["F", "M"])
-    >>> total = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),))
-    >>> plan = promised(marginals(domain, ways=0), total)
-    >>> release = build(Outcome(plan, Observation(total, (np.array([5]),), receipt="", private=False)), Options(formats=["csv"]))
-    >>> with tempfile.TemporaryDirectory() as folder, draft(Path(folder, "out")) as place:
-    ...     fill_draft(release, place)
-    ...     sorted(path.name for path in place.path.iterdir())
-    ['answers', 'manifest.json', 'measurements', 'report.html', 'tables.csv']
-    """
+    """Write the files of a release into a draft, which is then published."""
     _write_measurements(release, place.path / "measurements")
     entries = write_answers(release, place.path)
     write_covariances(release, place.path)

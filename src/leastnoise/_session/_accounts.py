@@ -35,15 +35,7 @@ class Account:
 
 
 def account(ledger: Path, run: str) -> Account:
-    """Read the state of a payment from its ledger; an entry that was published is sealed on the way.
-
-    Args:
-        ledger: its file.
-        run: of the payment, or the receipt of an entry that the data holder makes.
-
-    >>> account(Path("/nowhere/people.ledger"), "").state
-    'unknown'
-    """
+    """Read the state of a payment from its ledger; an entry that was published is sealed on the way."""
     try:
         book = Ledger.open(ledger)
         mine = next((entry for entry in book.entries() if run in {entry.run, entry.id}), None)
@@ -72,15 +64,7 @@ def account(ledger: Path, run: str) -> Account:
 
 @contextmanager
 def paying(book: Ledger, room: int) -> Iterator[str]:
-    """Give a run to pay under; an error inside leaves as PaidError if something was paid, and as it is otherwise.
-
-    Args:
-        book: the ledger.
-        room: bytes to keep free for the measurement.
-
-    Raises:
-        PaidError: something failed after payment; its cause is the first error.
-    """
+    """Give a run to pay under; an error inside leaves as PaidError if something was paid, and as it is otherwise."""
     run = ""
     try:
         with book.running(room) as run:
@@ -99,28 +83,12 @@ def paying(book: Ledger, room: int) -> Iterator[str]:
 
 
 def settle(ledger: Ledger) -> tuple[Entry, ...]:
-    """Settle the releases that were paid and not sealed, because their process was stopped.
-
-    Args:
-        ledger: the ledger.
-
-    Returns:
-        The entries that were settled: sealed if their directory is there and whole, absent if they cannot be finished. No budget comes
-        back, and what is resumable stays so.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     settle(Ledger.create(Path(folder, "people.ledger"), "people", Privacy(PureDP(1))))
-    ()
-    """
+    """Settle the releases that were paid and not sealed, because their process was stopped."""
     return ledger.reconcile(is_published)
 
 
 def warn_of_unfinished(book: Ledger) -> None:
-    """Warn of every release that was paid and stopped, and can be finished.
-
-    Args:
-        book: the ledger.
-    """
+    """Warn of every release that was paid and stopped, and can be finished."""
     for entry in book.entries():
         if entry.resumable and not book.is_running(entry):
             warnings.warn(
@@ -131,18 +99,7 @@ def warn_of_unfinished(book: Ledger) -> None:
 
 
 def is_published(entry: Entry) -> bool | None:
-    """Whether a release is in its place: a directory appears in one step, so a manifest with the entry's receipt means that it is whole.
-
-    Args:
-        entry: of the ledger.
-
-    Returns:
-        None if that cannot be told, because the file system does not let look.
-
-    >>> from types import SimpleNamespace
-    >>> is_published(SimpleNamespace(output="/nowhere/out", id="0f"))
-    False
-    """
+    """Whether a release is in its place: a directory appears in one step, so a manifest with the entry's receipt means that it is whole."""
     if entry.output in {GUARD, IN_MEMORY}:
         return False
     try:
@@ -162,11 +119,7 @@ def is_published(entry: Entry) -> bool | None:
 
 
 def receipt_in(release: Path) -> dict[str, object]:
-    """The receipt in a release's manifest; empty if that is no manifest.
-
-    Args:
-        release: its directory.
-    """
+    """The receipt in a release's manifest; empty if that is no manifest."""
     try:
         receipt = json.loads((release / "manifest.json").read_text(encoding="utf-8"))["receipt"]
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -8,17 +8,7 @@ from leastnoise._workload import Workload
 
 
 def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The attributes and measures that a release of a spec, a plan or a workload reads, in the order of the domain.
-
-    Args:
-        what: the spec, plan or workload; of a workload, which says no strategy, those that it asks about.
-
-    Raises:
-        InputError: something else.
-
-    >>> asked_about(ln.queries(ln.Domain(sex=["F", "M"], age=[1, 2]), age="identity"))
-    (('age',), ())
-    """
+    """The attributes and measures that a release of a spec, a plan or a workload reads, in the order of the domain."""
     if isinstance(what, Plan):
         return what.used()
     workload = what.workload if isinstance(what, Spec) else what

@@ -41,14 +41,7 @@ _BEHIND = 1.1  # a strategy whose errors are so much above those of the best may
 
 @dataclass(frozen=True, slots=True)
 class Balanced:
-    """The plan whose largest ratio is least of all that were tried.
-
-    Args:
-        plan: with the promise for the workload as it was asked.
-        ratio: its largest squared error over squared limit.
-        bound: no plan with this kind of noise has a smaller largest ratio; proven, and seldom reached.
-        weighted: the workload with the weights that the plan is best for.
-    """
+    """The plan whose largest ratio is least of all that were tried."""
 
     plan: Plan
     ratio: float
@@ -92,15 +85,6 @@ class _Tried:
 def balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search | None = None) -> Balanced:
     """The plan whose largest ratio of squared error to squared limit is least.
 
-    Args:
-        workload: what is asked; its own weights play no part.
-        privacy: the budget to plan for.
-        goals: of every table.
-        search: which strategies are tried, and how long; None for the automatic choice.
-
-    Raises:
-        InputError: no strategy can be used.
-
     Guarantees: weights are tried a number of times, not for a time, so that the same workload has the same plan on every machine.
     """
     search = search or Search()
@@ -110,17 +94,7 @@ def balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal], search
 
 
 def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """About how many CPU seconds `balanced` takes: a search in a part of the time, and the best strategies once more.
-
-    Args:
-        workload: what is asked.
-        privacy: the budget to plan for.
-        search: which strategies are tried, and how long.
-
-    >>> asked = queries(Domain(a=Integers(0, 255)), a="prefix").within(margin=40)
-    >>> balanced_seconds(asked, Privacy(PureDP(1)), Search()) > planning_seconds(asked, Privacy(PureDP(1)), Search(seconds=4))
-    True
-    """
+    """About how many CPU seconds `balanced` takes: a search in a part of the time, and the best strategies once more."""
     quick = _quick(search, workload, privacy)
     first = planning_seconds(workload, privacy, quick)
     if search.strategy != "auto":
@@ -133,18 +107,7 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 
 
 def nearly_balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search, near: Plan | None = None) -> float:
-    """About the least largest ratio beside a plan for more tables under the same weights, which are moved once, or not at all.
-
-    Args:
-        workload: what is asked, with the weights that a plan for it and other tables was made for.
-        privacy: the budget to plan for.
-        goals: of every table, as that plan reaches them.
-        search: which strategies are tried, and how long.
-        near: that plan, whose tables get weights for these goals where that can be, in place of a search for others; None for a search.
-
-    Raises:
-        InputError: no strategy can be used.
-    """
+    """About the least largest ratio beside a plan for more tables under the same weights, which are moved once, or not at all."""
     kept = tuple(goals)
     if near is None:
         return _compared(_first(workload, privacy, kept, search), 2, search)[0].ratio
@@ -155,18 +118,7 @@ def nearly_balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal],
 
 
 def rebalanced(found: Balanced, workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search) -> Balanced:
-    """The same under another budget of the same kind: the measurements found, with their scales for it and weights that fit it.
-
-    Args:
-        found: under another budget.
-        workload: what is asked.
-        privacy: the budget to plan for.
-        goals: of every table.
-        search: of the strategy, where its coefficients leave no room for the noise of this budget.
-
-    Raises:
-        InputError: the strategy cannot be used.
-    """
+    """The same under another budget of the same kind: the measurements found, with their scales for it and weights that fit it."""
     try:
         start = _Tried(answering(found.weighted, found.plan, privacy), found.weighted, tuple(goals))
     except InputError:
@@ -247,20 +199,7 @@ def _found(best: _Tried, workload: Workload, privacy: Privacy) -> Balanced:
 
 
 def answering(workload: Workload, plan: Plan, privacy: Privacy | None = None) -> Plan:
-    """A plan with the promise of its measurements for another workload.
-
-    Args:
-        workload: what is promised.
-        plan: whose measurements are taken.
-        privacy: another budget, of a kind that the plan's noise fits, for the same proportions of noise; None for the plan's own.
-
-    Raises:
-        InputError: as `rescaled`.
-
-    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
-    >>> answering(made.workload, made, ln.Privacy(ln.PureDP("1/2"))).cost()
-    PureCost(epsilon=Fraction(1, 2))
-    """
+    """A plan with the promise of its measurements for another workload."""
     measured = plan.measured() if privacy is None else rescaled(plan.measured(), privacy)
     return promised(workload, measured, plan.strategy, details=plan.details_for(workload))
 

@@ -16,24 +16,7 @@ from leastnoise._session._targets import SMALL, Least, smallest, stated
 
 
 def check_before(ledger: Path, source: Any, folder: Path, privacy: Privacy | Least, *, dataset: str | None = None, share: str = "") -> None:
-    """Refuse, before anything is planned, a release that could not be paid, whatever its plan is.
-
-    Args:
-        ledger: its file, which need not exist.
-        source: the data.
-        folder: in which the release will be.
-        privacy: what will be planned for; of the least budget, which is not known yet, a very small one is asked for.
-        dataset: the data set's name in the ledger; None for the source's own.
-        share: that pays.
-
-    Raises:
-        InputError, BudgetError, LedgerError: as ``leastnoise.release``. What is left is not asked of a ledger that has a release to finish,
-            which costs nothing.
-
-    >>> check_before(Path("/nowhere/people.ledger"), "people.csv", Path("/"), Privacy(ApproxDP(1, "1e-9")))
-    Traceback (most recent call last):
-    leastnoise._check._errors.LedgerError: A ledger cannot be made at /nowhere/people.ledger: ...
-    """
+    """Refuse, before anything is planned, a release that could not be paid, whatever its plan is."""
     book = open_ledger(ledger, share)
     check_ledger(ledger, book, source, dataset, [folder])
     if book is not None and not any(entry.resumable for entry in book.entries()):
@@ -42,21 +25,7 @@ def check_before(ledger: Path, source: Any, folder: Path, privacy: Privacy | Lea
 
 
 def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[Path]) -> Ledger | None:
-    """The ledger that pays, if it is there; refused if it must not pay for these data.
-
-    Args:
-        ledger: a path or a Ledger.
-        source: the data.
-        dataset: their name; None for the source's own.
-        folders: where releases may be, besides the ledger's folder.
-
-    Raises:
-        InputError, LedgerError: there must be one, or it must not pay for these data; nothing was spent.
-
-    >>> ledger_for(None, "people.csv", None, [])
-    Traceback (most recent call last):
-    leastnoise._check._errors.InputError: A release must have a ledger, ...
-    """
+    """The ledger that pays, if it is there; refused if it must not pay for these data."""
     if ledger is None:
         raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
     if isinstance(ledger, Ledger):
@@ -70,16 +39,7 @@ def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[P
 
 
 def paid_before(book: Ledger, digest: str, output: str) -> Entry | None:
-    """The same release or search, paid and stopped before it was published.
-
-    Args:
-        book: the ledger.
-        digest: of its plan.
-        output: the directory that it was paid for.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     paid_before(ln.Ledger.create(Path(folder, "people.ledger"), "people", ln.Privacy(ln.PureDP(1))), "0f", "out")
-    """
+    """The same release or search, paid and stopped before it was published."""
     for entry in book.entries():
         if entry.resumable and entry.output == output and entry.plan_digest == digest and not book.is_running(entry):
             return entry
@@ -87,20 +47,7 @@ def paid_before(book: Ledger, digest: str, output: str) -> Entry | None:
 
 
 def open_ledger(ledger: Path, share: str = "") -> Ledger | None:
-    """The ledger, if there is one.
-
-    Args:
-        ledger: its file.
-        share: that pays.
-
-    Raises:
-        LedgerError: it cannot be used, it is to pay for a share and is not there, or it cannot be made there.
-        InputError: it has no such share.
-
-    >>> open_ledger(Path("/nowhere/people.ledger"))
-    Traceback (most recent call last):
-    leastnoise._check._errors.LedgerError: A ledger cannot be made at /nowhere/people.ledger: ...
-    """
+    """The ledger, if there is one."""
     if os.path.lexists(ledger) or share:
         return Ledger.open(ledger, share=share)
     folder = ledger.parent
@@ -113,18 +60,7 @@ def open_ledger(ledger: Path, share: str = "") -> Ledger | None:
 
 
 def check_ledger(ledger: Path, book: Ledger | None, source: Any, dataset: str | None, folders: list[Path]) -> None:
-    """Refuse a ledger that is of other data, an older copy, or a second one.
-
-    Args:
-        ledger: its file.
-        book: the ledger; None if there is none yet.
-        source: the data.
-        dataset: their name; None for the source's own.
-        folders: where releases may be, besides the ledger's folder.
-
-    Raises:
-        InputError, LedgerError: it must not pay for these data; nothing was spent.
-    """
+    """Refuse a ledger that is of other data, an older copy, or a second one."""
     check_known(ledger, book, folders)
     name = dataset or _adapters.dataset_name(source)
     if book is None:
@@ -139,19 +75,7 @@ def check_ledger(ledger: Path, book: Ledger | None, source: Any, dataset: str | 
 
 
 def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
-    """Refuse categories that were found in another data set, whose ledger paid for them.
-
-    Args:
-        searches: of a release's options.
-        dataset: the name that the paying ledger has for the data.
-
-    Raises:
-        InputError: a search was of another data set; nothing was spent.
-
-    >>> check_searched([{"attribute": "agent", "dataset": "visits"}], "shops")
-    Traceback (most recent call last):
-    leastnoise._check._errors.InputError: The categories of 'agent' were found in the data set 'visits'; got a release of 'shops'. ...
-    """
+    """Refuse categories that were found in another data set, whose ledger paid for them."""
     for one in searches:
         if one["dataset"] != dataset:
             raise InputError(
@@ -175,19 +99,7 @@ def _least(privacy: Privacy, book: Ledger) -> Cost:
 
 
 def given_or_kept(data: Any, place: Any, joined: Mapping[str, Any]) -> Any:
-    """The data that were given now, or else where they were.
-
-    Args:
-        data: given now, or None.
-        place: where they were.
-        joined: what was said of a second table when the release was paid.
-
-    Raises:
-        InputError: something else is said of it now.
-
-    >>> given_or_kept(None, "visits.csv", {})
-    'visits.csv'
-    """
+    """The data that were given now, or else where they were."""
     found = _adapters.located(place, data)
     said, kept = _adapters.join_facts(found), dict(joined)
     if said and kept and "" in {said["table"], kept["table"]}:  # a frame has no name
@@ -201,19 +113,7 @@ def given_or_kept(data: Any, place: Any, joined: Mapping[str, Any]) -> Any:
 
 
 def read_plan(path: Path, what: Spec) -> Plan:
-    """Read a plan that was made from a spec.
-
-    Args:
-        path: the file that `leastnoise plan --out` wrote.
-        what: the spec.
-
-    Raises:
-        InputError: there is no such file, it holds no plan, or one that does not answer this spec.
-
-    >>> read_plan(Path("/nowhere/plan.json"), None)
-    Traceback (most recent call last):
-    leastnoise._check._errors.InputError: There is no plan at /nowhere/plan.json. Make it with `leastnoise plan SPEC --out plan.json`.
-    """
+    """Read a plan that was made from a spec."""
     advice = "Make it with `leastnoise plan SPEC --out plan.json`."
     try:
         text = path.read_text(encoding="utf-8")

@@ -113,19 +113,7 @@ def find_categories(
 
 
 def finish_search(book: Ledger, entry: Entry, source: Any = None, *, out: Any = None, progress: RowProgress = None) -> FoundCategories:
-    """Finish one search that was paid.
-
-    Args:
-        book: the ledger.
-        entry: resumable.
-        source: the data, if they are not where they were; used only if nothing was drawn.
-        out: a directory to write; None for the one it was paid for.
-        progress: as for `find_categories`.
-
-    Raises:
-        InputError: the directory exists or cannot be made, or the data are needed and not there.
-        PaidError: something failed; the message says whether the search can still be finished.
-    """
+    """Finish one search that was paid."""
     pending = book.pending(entry)
     plan = CategoryPlan.from_json(pending.plan)
     kept, joined = _kept(pending.options)

@@ -14,20 +14,7 @@ _MOST_DIGITS = 10
 
 
 def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | None) -> PerCell:
-    """The bound on a unit's rows in a cell; of the attributes that every table has, if none are named, so that all tables gain by it.
-
-    Args:
-        workload: what is asked.
-        rows: at most so many rows of a unit count in one cell.
-        attributes: whose values together are a cell; None for those that every table has.
-
-    Raises:
-        InputError: none are named, and the tables have none in common.
-
-    >>> domain = Domain(month=Coded(12), store=Coded(9), size=Coded(3))
-    >>> per_cell(queries(domain, month="identity", store="identity") + queries(domain, month="identity", size="identity"), 1, None)
-    PerCell(rows=1, attributes=('month',))
-    """
+    """The bound on a unit's rows in a cell; of the attributes that every table has, if none are named, so that all tables gain by it."""
     if attributes is not None:
         return PerCell(rows, attributes)
     shared = set.intersection(*({*product.attributes} for product in workload))
@@ -40,15 +27,7 @@ def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | No
 
 
 def check_cell(workload: Workload, privacy: Privacy | Least) -> None:
-    """Refuse a bound on the rows in a cell from which no table can gain, or of more rows than the cells can hold.
-
-    Args:
-        workload: what is asked.
-        privacy: with or without such a bound.
-
-    Raises:
-        InputError: an attribute that the domain does not have, no table that has all of them, or too many rows.
-    """
+    """Refuse a bound on the rows in a cell from which no table can gain, or of more rows than the cells can hold."""
     bound = privacy.max_per_cell
     if bound is None:
         return
@@ -62,18 +41,7 @@ def check_cell(workload: Workload, privacy: Privacy | Least) -> None:
 
 
 def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
-    """The same where another number of rows of a unit count; no more of them in a cell than in all.
-
-    Args:
-        privacy: whose unit has a column.
-        size: the number, as a text.
-
-    Raises:
-        InputError: every row is a unit, or it is no whole number of at least 1.
-
-    >>> with_max_rows(ln.Privacy(ln.ZCDP(1), unit_column="id"), "3").max_rows
-    3
-    """
+    """The same where another number of rows of a unit count; no more of them in a cell than in all."""
     if privacy.unit_column is None:
         raise InputError("--max-rows is for units of several rows; got a spec in which every row is a unit. Name the unit's column in it.")
     if not size.isascii() or not size.isdigit() or len(size) > _MOST_DIGITS:
@@ -84,9 +52,5 @@ def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
 
 
 def protected(privacy: Privacy) -> Privacy:
-    """What a ledger holds of a promise: budget, neighbours and unit, for releases that bound the rows in any cells, or in none.
-
-    >>> protected(ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=3, max_per_cell=ln.PerCell(1, "month"))).max_per_cell is None
-    True
-    """
+    """What a ledger holds of a promise: budget, neighbours and unit, for releases that bound the rows in any cells, or in none."""
     return Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, privacy.max_rows)

@@ -34,25 +34,7 @@ def domain_from_spec(
     files: PublicFiles = _NO_FILES,
     reading: Mapping[str, Any] | None = None,
 ) -> Domain:
-    """Read the tables ``[domain.*]`` and ``[measures.*]`` of a spec file.
-
-    Args:
-        attributes: from attribute to table; a table has exactly one of ``categories``, ``integers``, ``decimals``, ``bins``, ``edges``,
-            ``dates``, ``unknown`` and ``size``, and optionally what `kind_from_spec` names.
-        measures: from name to table with ``clip = [low, high]`` and optionally ``column`` (else the name itself), ``unit`` and how it is
-            read.
-        files: the public files that lists and maps may come from.
-        reading: how values are read where an attribute does not say otherwise.
-
-    Returns:
-        The domain.
-
-    Raises:
-        InputError: a key that is missing or unknown, or a value that `Domain` refuses; the message names the table.
-
-    >>> domain_from_spec({"sex": {"categories": ["F", "M"]}, "age": {"integers": [17, 90], "outside": "clip"}})
-    Domain(sex=Categories(['F', 'M']), age=Integers(17, 90, outside='clip'))
-    """
+    """Read the tables ``[domain.*]`` and ``[measures.*]`` of a spec file."""
     for what, tables in (("[domain]", attributes), ("[measures]", measures or {})):
         if not isinstance(tables, Mapping):
             raise refuse(what, tables, "a table of tables")
@@ -61,24 +43,7 @@ def domain_from_spec(
 
 
 def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, reading: Mapping[str, Any] | None = None) -> Kind:
-    """Read one table ``[domain.NAME]``.
-
-    Args:
-        name: the attribute.
-        table: the table: a kind, and optionally ``outside``, ``null``, ``levels``, ``column`` and how values are read; ``spellings``
-            beside ``categories``, ``rounding`` beside ``integers``, ``closed`` beside ``edges``.
-        files: as for `domain_from_spec`.
-        reading: as for `domain_from_spec`.
-
-    Returns:
-        The kind.
-
-    Raises:
-        InputError: a key that is missing or unknown, or a value that the kind refuses.
-
-    >>> kind_from_spec("income", {"bins": {"low": 0, "high": "0.5", "count": 5}, "null": "other"})
-    Bins(0, '0.5', 5, null='other')
-    """
+    """Read one table ``[domain.NAME]``."""
     attribute_name("the name of an attribute", name)
     where = f"[domain.{name}]"
     beside = {"spellings": "categories", "rounding": "integers", "closed": "edges"}
@@ -181,22 +146,7 @@ def _levels(value: object, files: PublicFiles) -> dict[str, Mapping[Any, Any]]:
 
 
 def measure_from_spec(name: str, table: object, reading: Mapping[str, Any] | None = None) -> Measure:
-    """Read one table ``[measures.NAME]``.
-
-    Args:
-        name: the measure.
-        table: ``clip = [low, high]``, and optionally ``column`` (else the name itself), ``unit`` (else 1) and how it is read.
-        reading: how values are read where the measure does not say otherwise.
-
-    Returns:
-        The measure.
-
-    Raises:
-        InputError: a key that is missing or unknown, or a value that `Measure` refuses.
-
-    >>> measure_from_spec("pay", {"column": "income", "clip": [0, 200000], "unit": "0.01"})
-    Measure('income', 0, 200000, unit='0.01')
-    """
+    """Read one table ``[measures.NAME]``."""
     attribute_name("the name of a measure", name)
     where = f"[measures.{name}]"
     found: dict[str, Any] = known_keys(where, table, ["column", "clip", "unit", *READING])

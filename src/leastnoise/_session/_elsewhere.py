@@ -14,24 +14,7 @@ from leastnoise._stopped import note_run
 
 
 def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
-    """Enter what a release, or a search for categories, cost into a ledger that does not know it.
-
-    Args:
-        ledger: of the same data.
-        release: its directory.
-        note: for people.
-
-    Returns:
-        The entry, with the charge that this ledger adds up for the release's plan, and the day on which it was written.
-
-    Raises:
-        InputError: no release is there, it was paid by no ledger, or its unit or definition cannot be added up here.
-        LedgerError: the release is in this ledger already, or the file cannot be used.
-
-    >>> enter_release(None, "/nowhere-at-all/release")
-    Traceback (most recent call last):
-    leastnoise._check._errors.InputError: There is no release in ...
-    """
+    """Enter what a release, or a search for categories, cost into a ledger that does not know it."""
     place = Path(release).absolute()
     if found_there(place):
         found = read_categories(place)

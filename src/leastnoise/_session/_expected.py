@@ -17,26 +17,12 @@ _BYTES_A_SECOND = 2e7
 
 
 def csv_blocks(source: Any) -> int:
-    """How often progress is told while CSV files are read: after every block of theirs; 0, for nobody knows, for another source.
-
-    Args:
-        source: the data; they are not read.
-
-    >>> csv_blocks("/nowhere/people.parquet")
-    0
-    """
+    """How often progress is told while CSV files are read: after every block of theirs; 0, for nobody knows, for another source."""
     return sum(ceil(size / _BLOCK) for size in csv_sizes(source))
 
 
 def csv_sizes(source: Any) -> list[int]:
-    """The sizes in bytes of the CSV files that a source is, of two joined tables those of the first; none where it is something else.
-
-    Args:
-        source: the data; they are not read.
-
-    >>> csv_sizes("/nowhere/people.csv")
-    []
-    """
+    """The sizes in bytes of the CSV files that a source is, of two joined tables those of the first; none where it is something else."""
     place = _adapters.location(source)
     place = place["joined"][0] if isinstance(place, dict) and "joined" in place else place
     if place is None:
@@ -47,28 +33,12 @@ def csv_sizes(source: Any) -> list[int]:
 
 
 def reading_seconds(source: Any) -> float:
-    """About how many CPU seconds reading CSV files takes; 0, for nobody knows, for another source.
-
-    Args:
-        source: the data; they are not read.
-
-    >>> reading_seconds({"age": [1]})
-    0.0
-    """
+    """About how many CPU seconds reading CSV files takes; 0, for nobody knows, for another source."""
     return sum(csv_sizes(source)) / _BYTES_A_SECOND
 
 
 def resuming_seconds(book: Ledger, number: int) -> float:
-    """About how many CPU seconds it takes to finish a release that was measured; 0 where nobody knows.
-
-    Args:
-        book: the ledger.
-        number: of the release.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     resuming_seconds(ln.Ledger.create(Path(folder, "people.ledger"), "people", ln.Privacy(ln.PureDP(1))), 1)
-    0.0
-    """
+    """About how many CPU seconds it takes to finish a release that was measured; 0 where nobody knows."""
     try:
         found = [book.pending(entry).plan for entry in book.entries() if entry.number == number and entry.resumable]
         return sum((finishing_seconds(Plan.from_json(plan), Options()) for plan in found if not is_category_plan(plan)), 0.0)

@@ -29,14 +29,7 @@ RowProgress = Callable[[int, int | None], None] | None
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the ledger keeps of a release, beside its plan, until it is published: so another process can finish it.
-
-    Args:
-        options: of the release.
-        place: of the data, as plain JSON values; None if they are in no file.
-        guard: what was found by the guard, if there is one.
-        joined: what a release says of a second table, if there is one.
-    """
+    """What the ledger keeps of a release, beside its plan, until it is published: so another process can finish it."""
 
     options: Options
     place: Any = None
@@ -50,22 +43,14 @@ class Asked:
         return build(outcome, self.options, {**(receipt or {}), **guard, **joined})
 
     def to_json(self) -> str:
-        """The text that the ledger keeps.
-
-        >>> Asked.from_json(Asked(ln.Options(level=0.9), "a.csv").to_json()).place
-        'a.csv'
-        """
+        """The text that the ledger keeps."""
         own = versions()["leastnoise"]
         beside = {"source": self.place, "guard": dict(self.guard), "joined": dict(self.joined)}
         return json.dumps({"version": own, "options": self.options.to_json(), **beside})
 
     @classmethod
     def from_json(cls, text: str) -> "Asked":
-        """Read what `to_json` wrote.
-
-        Raises:
-            LedgerError: the text is something else.
-        """
+        """Read what `to_json` wrote."""
         try:
             value = json.loads(text)
             return cls(Options(**value["options"]), value["source"], dict(value["guard"]), dict(value.get("joined", {})))
@@ -90,14 +75,7 @@ class Finished:
 
 
 def read_table(plan: Plan, source: Any, progress: RowProgress = None, *, usage: bool = False) -> "Table":
-    """Encode the rows that a plan is about.
-
-    Args:
-        plan: the plan.
-        source: the data.
-        progress: called with the rows read so far and their number if it is known.
-        usage: also count rows used and not, for a guard.
-    """
+    """Encode the rows that a plan is about."""
     attributes, measures = plan.used()
     return _adapters.read(
         source,
@@ -128,15 +106,7 @@ def room_for(plan: Plan) -> int:
 
 
 def publish(outcome: Outcome, book: Ledger, asked: Asked, place: Draft | None, series: Series) -> Release:
-    """Answer, write and seal.
-
-    Args:
-        outcome: what was measured; on the disk by now.
-        book: the ledger.
-        asked: how.
-        place: a draft; None to write nothing.
-        series: that was paid.
-    """
+    """Answer, write and seal."""
     receipt = series.receipt
     if receipt is None:
         raise InternalError("A paid series has no receipt; please report this.")
@@ -159,21 +129,7 @@ def publish(outcome: Outcome, book: Ledger, asked: Asked, place: Draft | None, s
 def finish_one(
     book: Ledger, entry: Entry, source: Any = None, *, options: Options | None = None, out: Any = None, progress: RowProgress = None
 ) -> Finished:
-    """Finish one release that was paid.
-
-    Args:
-        book: the ledger.
-        entry: resumable.
-        source: the data, if they are not where they were; used only for steps that were not drawn.
-        options: other ones than those it was paid with; of the guard they change nothing.
-        out: a directory to write; None for the one it was paid for.
-        progress: as for `read_table`.
-
-    Raises:
-        InputError: the directory exists or cannot be made, or the data are needed and not there.
-        LedgerError: what the ledger holds of it is damaged, or of another version, which is named.
-        PaidError: something failed; the message says whether the release can still be finished.
-    """
+    """Finish one release that was paid."""
     pending = book.pending(entry)
     with _of_its_version(book, entry, pending.options):
         kept, plan = Asked.from_json(pending.options), Plan.from_json(pending.plan)
@@ -266,12 +222,7 @@ def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: A
 def finish_all(
     ledger: Any, source: Any = None, *, number: int | None = None, out: Any = None, progress: RowProgress = None
 ) -> list[Finished]:
-    """As `resume`, with the entries.
-
-    >>> finish_all("/nowhere/people.ledger")
-    Traceback (most recent call last):
-    leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/people.ledger. ...
-    """
+    """As `resume`, with the entries."""
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     settle(book)
     if out is not None and number is None:

@@ -24,14 +24,6 @@ class MeanGoal:
     It limits both tables that the means follow from: with bounds low and high of the measure, the error of a mean m has the variance of
     S - m C over the size n. That is linear between the bounds, so both S = (high (S - low C) - low (S - high C)) / (high - low) and
     C = ((S - low C) - (S - high C)) / (high - low) have at most so many times the largest error of S - m C as their coefficients add up to.
-
-    Args:
-        asked: what means.
-        most: the largest error wanted of a mean, in the measure's amounts.
-        size: rows of the group that it is wanted for.
-        places: of the counts and the sums in the workload.
-        limits: largest errors of counts, in rows, and of sums, in units of the measure, beyond which the target cannot be kept.
-        level: None if the target is of the standard error; else of the intervals.
     """
 
     asked: Statistic
@@ -76,14 +68,7 @@ class MeanGoal:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What the error of a table is compared with.
-
-    Args:
-        most: the largest error wanted, in rows or in units of the measure; infinite where none is wanted.
-        level: None if the error is the root mean square of the standard errors; else it is the half width, at this level, of the widest
-            interval.
-        means: the targets of means that are made of the table.
-    """
+    """What the error of a table is compared with."""
 
     most: float
     level: float | None = None
@@ -113,18 +98,7 @@ def _std(most: float, level: float | None, noise: Noise) -> float:
 
 
 def goals_of(workload: Workload, level: float) -> tuple[Goal, ...]:
-    """The targets of a workload as goals of its tables.
-
-    Args:
-        workload: with a target for one table, or for means, at least.
-        level: of the intervals whose half widths are limited.
-
-    Raises:
-        InputError: nothing has a target, or a margin is below one row.
-
-    >>> goals_of(marginals(Domain(sex=["F", "M"]), ways=1).within(margin=50), 0.9)
-    (Goal(most=50.0, level=0.9, means=()),)
-    """
+    """The targets of a workload as goals of its tables."""
     if not workload.has_targets:
         raise InputError("No table has a target. Give one table at least a margin, a relative error with a size, or an rmse.")
     means = mean_goals(workload, level)
@@ -132,12 +106,7 @@ def goals_of(workload: Workload, level: float) -> tuple[Goal, ...]:
 
 
 def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
-    """The targets of means as goals, in the order of the statistics.
-
-    >>> domain = Domain(sex=["F", "M"], measures={"pay": Measure("pay", 0, 100)})
-    >>> [one.limits for one in mean_goals(mean_queries(domain, "pay", by=["sex"], size=1000, rmse=1), 0.95)]
-    [(20.0, 1000.0)]
-    """
+    """The targets of means as goals, in the order of the statistics."""
     return tuple(MeanGoal.of(one, one.target, workload, level) for one in workload.statistics if one.target is not None)
 
 

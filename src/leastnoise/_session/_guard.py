@@ -58,10 +58,6 @@ class Guarded:
 def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
     """What a guard measures: rows used and rows not, by themselves.
 
-    Args:
-        privacy: of the plan, which is the rest.
-        share: of the whole.
-
     Guarantees: all rows of a unit may be in one of the two cells; a bound on its rows in cells of the plan's domain says nothing of these.
     """
     budget, part = privacy.budget, share / (1 - share)
@@ -72,15 +68,7 @@ def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
 
 
 def most_by_chance(noise: Noise, scale: float) -> int:
-    """The least q with P(M - N > q) <= ``WRONG``; see above.
-
-    Args:
-        noise: discrete Laplace or discrete Gaussian.
-        scale: of it, in rows.
-
-    >>> most_by_chance(Noise.DISCRETE_LAPLACE, 100.0), most_by_chance(Noise.DISCRETE_GAUSSIAN, 100.0)
-    (857, 552)
-    """
+    """The least q with P(M - N > q) <= ``WRONG``; see above."""
     if noise is Noise.DISCRETE_GAUSSIAN:
         return math.floor(2 * scale * math.sqrt(-math.log(WRONG))) + 1
     low, high = 0, math.ceil(20 * scale) + 20
@@ -97,18 +85,7 @@ def laplace_tail(least: int, scale: float) -> float:
 
 
 def guarded(book: Ledger, table: Any, privacy: Privacy, share: Fraction) -> Guarded:
-    """Pay for the guard, count, and stop if too few rows are used.
-
-    Args:
-        book: the ledger.
-        table: of the release, read with its usage.
-        privacy: of the plan, which is the rest.
-        share: of the whole.
-
-    Raises:
-        GuardError: with confidence fewer than half of the rows are used; only the guard was paid.
-        BudgetError, LedgerError: as `Series.paid`.
-    """
+    """Pay for the guard, count, and stop if too few rows are used."""
     measured = guard_measurements(privacy, share)
     with paying(book, _ROOM) as run:
         series = Series.paid(_terms(measured), table.usage, book, output=GUARD, description="guard: rows read and used", run=run)
@@ -121,27 +98,13 @@ def guarded(book: Ledger, table: Any, privacy: Privacy, share: Fraction) -> Guar
 
 
 def rehearsed(series: Series, privacy: Privacy, share: Fraction) -> Guarded:
-    """The guard of a run that is not private.
-
-    Args:
-        series: of `guard_terms`, simulated.
-        privacy: as for `guarded`.
-        share: as for `guarded`.
-
-    Raises:
-        GuardError: as `guarded`.
-    """
+    """The guard of a run that is not private."""
     measured = series.terms.only or guard_measurements(privacy, share)  # the one step that the series carries out
     return judged(measured, share, _values(series, measured), "nothing", 0)
 
 
 def guard_terms(privacy: Privacy, share: Fraction) -> Terms:
-    """What a guard may do, and costs.
-
-    Args:
-        privacy: of the plan, which is the rest.
-        share: of the whole.
-    """
+    """What a guard may do, and costs."""
     return _terms(guard_measurements(privacy, share))
 
 
@@ -155,18 +118,7 @@ def _values(series: Series, measured: Measurements) -> tuple[int, int]:
 
 
 def judged(measured: Measurements, share: Fraction, values: tuple[int, int], charge: str, number: int) -> Guarded:
-    """Say what was found, or stop.
-
-    Args:
-        measured: `guard_measurements`.
-        share: of the whole budget.
-        values: noisy rows used, and not.
-        charge: what was paid.
-        number: of the ledger's entry.
-
-    Raises:
-        GuardError: see above.
-    """
+    """Say what was found, or stop."""
     scale = float(measured.blocks[0].scale)
     std = scale if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2) * scale
     used, unused = values

@@ -26,11 +26,7 @@ _Found = TypeVar("_Found")
 
 
 def folder() -> Path | None:
-    """Where plans are kept: the user's folder for what can be made again, or LEASTNOISE_CACHE; None where that is "off".
-
-    >>> folder() is None  # as it is for all tests
-    True
-    """
+    """Where plans are kept: the user's folder for what can be made again, or LEASTNOISE_CACHE; None where that is "off"."""
     said = os.environ.get("LEASTNOISE_CACHE", "")
     if said == "off":
         return None
@@ -40,17 +36,7 @@ def folder() -> Path | None:
 
 
 def place_of(workload: Workload, privacy: Privacy, search: Search, *further: object) -> Path | None:
-    """The file of what is asked for; None if nothing is to be kept: that is said, or there are very many tables.
-
-    Args:
-        workload: what is asked.
-        privacy: the budget to plan for.
-        search: which strategies are tried, and how long.
-        further: what else the plan follows from.
-
-    >>> place_of(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)), Search()) is None
-    True
-    """
+    """The file of what is asked for; None if nothing is to be kept: that is said, or there are very many tables."""
     where = folder()
     if where is None or len(workload.products) > _MOST_TABLES:
         return None
@@ -60,14 +46,7 @@ def place_of(workload: Workload, privacy: Privacy, search: Search, *further: obj
 
 
 def kept_plan(place: Path | None, workload: Workload, privacy: Privacy, make: Callable[[], Plan]) -> Plan:
-    """The plan of an entry, or else one that is made and kept.
-
-    Args:
-        place: of the entry; None to keep nothing.
-        workload: what it must answer.
-        privacy: what it must be made for.
-        make: makes it.
-    """
+    """The plan of an entry, or else one that is made and kept."""
     found = _read(place, lambda text: _checked(text, workload, privacy))
     if found is None:
         found = make()
@@ -76,21 +55,13 @@ def kept_plan(place: Path | None, workload: Workload, privacy: Privacy, make: Ca
 
 
 def best_tried(workload: Workload, privacy: Privacy, search: Search) -> Plan:
-    """The plan of least expected error of all that the automatic choice tries; they are kept together.
-
-    >>> best_tried(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)), Search()).strategy
-    'identity'
-    """
+    """The plan of least expected error of all that the automatic choice tries; they are kept together."""
     found = _read(place_of(workload, privacy, search), lambda text: _checked(json.loads(text)[0]["plan"], workload, privacy))
     return found or _tried(workload, privacy, search)[0]
 
 
 def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Candidate, ...]:
-    """All that the automatic choice can try, what it would choose first.
-
-    >>> len(all_tried(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)), Search())) > 10
-    True
-    """
+    """All that the automatic choice can try, what it would choose first."""
 
     def read(text: str) -> tuple[Candidate, ...]:
         return tuple(_candidate(entry, workload, privacy) for entry in json.loads(text))

@@ -14,15 +14,7 @@ _A_WRITTEN_ANSWER = 1000  # with its labels, in both formats
 
 
 def release_memory(plan: Plan, *, written: bool) -> int:
-    """About how many bytes a release takes beside the program itself and its rows.
-
-    Args:
-        plan: of the release.
-        written: whether its answers are written to files.
-
-    >>> release_memory(plan(marginals(Domain(a=Coded(1000)), ways=1), PureDP(1)), written=True)
-    1080000
-    """
+    """About how many bytes a release takes beside the program itself and its rows."""
     asked, measurements = plan.workload.products, plan.measurements
     answers = max(product.rows for product in as_written(asked))
     if measurements is None:
@@ -34,17 +26,7 @@ def release_memory(plan: Plan, *, written: bool) -> int:
 
 
 def check_memory(plan: Plan, *, written: bool) -> None:
-    """Refuse a release that would need more memory than there is.
-
-    Args:
-        plan: of the release.
-        written: whether its answers are written to files.
-
-    Raises:
-        InputError: with the size it needs.
-
-    >>> check_memory(plan(marginals(Domain(a=Coded(1000)), ways=1), PureDP(1)), written=True)
-    """
+    """Refuse a release that would need more memory than there is."""
     require_memory(
         release_memory(plan, written=written),
         "This release",

@@ -19,20 +19,7 @@ _NEARLY_ALL = 0.9
 
 
 def worst(workload: Workload, privacy: Privacy, search: Search, level: float = LEVEL) -> Plan:
-    """The plan whose largest ratio of error to limit is least.
-
-    Args:
-        workload: what is asked. The limit of a table is its target, if one of the tables has a target; else its error if it alone were
-            planned for the whole budget.
-        privacy: the budget to plan for.
-        search: which strategies are tried, and how long.
-        level: of the intervals that margins are about.
-
-    >>> asked = marginals(Domain(a=["x", "y"], b=[str(i) for i in range(50)]), upto=2)
-    >>> usual, fair = (plan(asked, PureDP(1), objective=objective) for objective in ("total", "worst"))
-    >>> usual.expected_error().tables[0].rmse > 1.5 * fair.expected_error().tables[0].rmse
-    True
-    """
+    """The plan whose largest ratio of error to limit is least."""
     if workload.has_targets:
         goals = goals_of(workload, level)
     else:
@@ -42,12 +29,7 @@ def worst(workload: Workload, privacy: Privacy, search: Search, level: float = L
 
 
 def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """About how many CPU seconds `worst` takes.
-
-    >>> asked = marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1)
-    >>> worst_seconds(asked, Privacy(PureDP(1)), Search()) > worst_seconds(asked.within(rmse=1), Privacy(PureDP(1)), Search())
-    True
-    """
+    """About how many CPU seconds `worst` takes."""
     found = balanced_seconds(workload, privacy, search)
     if not workload.has_targets:
         found += sum(planning_seconds(own, privacy, search) for own in _alone(workload).values())
@@ -61,13 +43,7 @@ def _alone(workload: Workload) -> dict[tuple[object, ...], Workload]:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What a plan makes of the target of a table, or of means.
-
-    Args:
-        kind: "margin" or "rmse".
-        most: the target, in rows or in the amounts of the measure.
-        error: what the plan promises, in the same.
-    """
+    """What a plan makes of the target of a table, or of means."""
 
     kind: str
     most: float
@@ -80,15 +56,7 @@ class Reached:
 
 
 def reached(plan: Plan, level: float) -> tuple[Reached | None, ...]:
-    """What a plan makes of the targets of its tables; None for a table without one.
-
-    Args:
-        plan: with its promise.
-        level: of the intervals that margins are about.
-
-    >>> reached(plan(marginals(Domain(sex=["F", "M"]), ways=1).within(margin=30), PureDP(1)), 0.95)[0].kept
-    True
-    """
+    """What a plan makes of the targets of its tables; None for a table without one."""
     found: list[Reached | None] = []
     for place, product in enumerate(plan.workload):
         if product.target is None:
@@ -100,17 +68,7 @@ def reached(plan: Plan, level: float) -> tuple[Reached | None, ...]:
 
 
 def reached_by_means(plan: Plan, level: float) -> tuple[Reached | None, ...]:
-    """What a plan makes of the targets of the means that its workload asks for, in a group of their size; None for a statistic without one.
-
-    Args:
-        plan: with its promise.
-        level: of the intervals that margins are about.
-
-    >>> domain = Domain(sex=["F", "M"], measures={"pay": Measure("pay", 0, 100)})
-    >>> (found,) = reached_by_means(plan(mean_queries(domain, "pay", by=["sex"], size=1000, rmse="0.2"), PureDP(1)), 0.95)
-    >>> round(found.error, 3), found.kept
-    (0.141, True)
-    """
+    """What a plan reaches of each target of a mean, in a group of the target's size; None for a statistic without one."""
     known = {goal.asked: goal for goal in mean_goals(plan.workload, level)}
     return tuple(
         None if one.target is None else Reached(one.target.kind, known[one].most, known[one].error(plan))
@@ -120,13 +78,7 @@ def reached_by_means(plan: Plan, level: float) -> tuple[Reached | None, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a table costs.
-
-    Args:
-        table: its name.
-        alone: the part of the budget that it would need for its error if nothing else were asked.
-        saved: the part of the budget that all other tables would not need for theirs if it were left out.
-    """
+    """What a table costs."""
 
     table: str
     alone: float
@@ -137,22 +89,7 @@ MOST_PRICED = 24
 
 
 def prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
-    """What every table of a plan costs, as parts of its budget.
-
-    Args:
-        plan: with its promise, for at most 24 tables.
-        search: which strategies are tried, and how long; its ``tell`` is called with the name of every table. None for the automatic
-            choice.
-
-    Returns:
-        Parts of epsilon, or of rho, by scaling errors: near enough for a decision, not exact for small noise.
-
-    Raises:
-        InputError: too many tables, or one.
-
-    >>> [round(price.alone, 2) for price in prices(plan(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1), PureDP(1)))]
-    [0.71, 0.71]
-    """
+    """What every table of a plan costs, as parts of its budget."""
     products = plan.workload.products
     if not 2 <= len(products) <= MOST_PRICED:
         raise refuse("the number of tables to be priced", len(products), f"from 2 to {MOST_PRICED}")
@@ -170,21 +107,7 @@ Known: TypeAlias = dict[object, float]
 
 
 def price(plan: Plan, places: Sequence[int], search: Search | None = None, known: Known | None = None) -> Price:
-    """What some tables of a plan cost together, as `prices` says it.
-
-    Args:
-        plan: with its promise, for at least one table more.
-        places: of the tables in the workload.
-        search: how strategies are searched; None for "auto".
-        known: of prices of the same plan found before, and added to.
-
-    Raises:
-        InputError: no table is left when they are left out.
-
-    >>> made = plan(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1), PureDP(1))
-    >>> price(made, (1,)).table, round(price(made, (1,)).saved, 2)
-    ('b', 0.29)
-    """
+    """What some tables of a plan cost together, as `prices` says it."""
     count, apart, known = len(plan.workload.products), set(places), {} if known is None else known
     if count <= len(apart):
         raise InputError("Tables have a price where there are others beside them; keep at least one more.")
@@ -211,21 +134,7 @@ def _ratio(plan: Plan, kept: Sequence[int], search: Search, known: Known) -> flo
 
 
 def relative(workload: Workload, privacy: Privacy, search: Search, _level: float = LEVEL) -> Plan:
-    """The plan of the least total squared error relative to the public sizes of the tables.
-
-    Args:
-        workload: what is asked; every table has a size.
-        privacy: the budget to plan for.
-        search: which strategies are tried, and how long.
-
-    Raises:
-        InputError: a table has no size.
-
-    >>> asked = marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1)
-    >>> relative(asked, Privacy(PureDP(1)), Search())
-    Traceback (most recent call last):
-    leastnoise._check._errors.InputError: The objective 'relative' needs a public size for every table; none is given for 'a, b'.
-    """
+    """The plan of the least total squared error relative to the public sizes of the tables."""
     without = [product.name for product in workload if product.size is None]
     if without:
         raise InputError(f"The objective 'relative' needs a public size for every table; none is given for {quoted(', '.join(without))}.")

@@ -67,11 +67,7 @@ def plan(
 
 
 def expected_seconds(workload: Workload, privacy: Privacy | Least, search: Search, objective: str = "total") -> float:
-    """About how many CPU seconds planning takes; 0 for a mechanism that looks at the data.
-
-    >>> expected_seconds(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)), Search("identity")) < 1
-    True
-    """
+    """About how many CPU seconds planning takes; 0 for a mechanism that looks at the data."""
     one = smallest(privacy)
     if stated(privacy) is None:
         return balanced_seconds(workload, one, search)
@@ -101,21 +97,7 @@ def planned(
     objective: str = "total",
     level: float = LEVEL,
 ) -> Plan:
-    """The plan of the mechanism that a strategy asks for: that of least expected error, or by name.
-
-    Args:
-        workload: what is asked.
-        privacy: the budget to plan for, or what is to be least.
-        search: which strategies are tried, and how long.
-        objective: "total", "worst" or "relative".
-        level: of the intervals that margins are about, for "worst".
-
-    Raises:
-        InputError: no such strategy, or it cannot be used, or not for this objective.
-
-    >>> planned(queries(Domain(age=Integers(0, 15)), age="prefix"), Privacy(PureDP(1)), Search("dawa")).measurements is None
-    True
-    """
+    """The plan of the mechanism that a strategy asks for: that of least expected error, or by name."""
     one_of("objective", objective, ("total", *OBJECTIVES))
     check_cell(workload, privacy)
     strategy = search.strategy
@@ -143,11 +125,7 @@ def _made(workload: Workload, privacy: Privacy, search: Search, objective: str, 
 
 
 def looks(strategy: str) -> bool:
-    """Whether a strategy looks at the data.
-
-    >>> looks("auto"), looks("dawa")
-    (False, True)
-    """
+    """Whether a strategy looks at the data."""
     if strategy == "auto":
         return False
     from leastnoise._mechanisms import BY_NAME  # with all that carries such plans out

@@ -12,39 +12,19 @@ _LAYOUT = ("delimiter", "encoding")
 
 
 class PublicFiles:
-    """Reads CSV files beside a spec.
-
-    Args:
-        folder: what their paths are relative to.
-        private: the data, which are none of them.
-    """
+    """Reads CSV files beside a spec."""
 
     def __init__(self, folder: Path, private: Sequence[object] = ()) -> None:
         self._folder = folder
         self._private = [place.resolve() for place in private if isinstance(place, Path)]
 
     def categories(self, value: Mapping[str, Any]) -> tuple[str, ...]:
-        """The values of a column, each once, in the order of the file.
-
-        Args:
-            value: ``{ file, column }``, and optionally ``delimiter`` and ``encoding``.
-
-        Raises:
-            InputError: a key or file that is missing, or the file is that of the data.
-        """
+        """The values of a column, each once, in the order of the file."""
         table = known_keys("categories", value, ["file", "column", *_LAYOUT])
         return tuple(dict.fromkeys(key for (key,) in self._columns("categories", table, "column")))
 
     def groups(self, name: str, value: Mapping[str, Any]) -> dict[str, str]:
-        """The map that two columns are.
-
-        Args:
-            name: of the level.
-            value: ``{ file, key, value }``, and optionally ``delimiter`` and ``encoding``.
-
-        Raises:
-            InputError: as `categories`, or a key with two groups.
-        """
+        """The map that two columns are."""
         what = f"levels.{name}"
         found: dict[str, str] = {}
         for key, group in self._columns(what, known_keys(what, value, ["file", "key", "value", *_LAYOUT]), "key", "value"):

@@ -72,19 +72,7 @@ def _earlier_options(value: Mapping[str, Any]) -> Options:
 
 
 def outcome_from_json(plan: str, observation: str) -> Outcome:
-    """Read the two texts that a release keeps of its measurements.
-
-    Args:
-        plan: ``measurements/plan.json``.
-        observation: ``measurements/observation.json``.
-
-    Raises:
-        InputError: the observation belongs to another plan, or either is damaged.
-
-    >>> outcome_from_json(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1)).to_json(), "{}")
-    Traceback (most recent call last):
-    leastnoise._check._errors.InputError: ...
-    """
+    """Read the two texts that a release keeps of its measurements."""
     made = Plan.from_json(plan)
     return read(lambda: _outcome(made, read_json(observation)), "observation", "Use an intact copy of the release.")
 

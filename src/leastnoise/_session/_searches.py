@@ -37,26 +37,12 @@ class Searched:
     found: FoundCategories | None = None
 
     def plan(self, whole: Privacy) -> CategoryPlan:
-        """How it will be found.
-
-        Args:
-            whole: what the spec says of the budget and of whom it protects.
-        """
+        """How it will be found."""
         return plan_categories(self.attribute, self.kind, whole.share(self.share))
 
 
 def searches_of(domain: Domain, tables: Any, folder: Path, known: Mapping[str, FoundCategories]) -> tuple[Searched, ...]:
-    """The searches of a spec, with what was found before.
-
-    Args:
-        domain: of the spec.
-        tables: ``[domain.*]``.
-        folder: what relative paths are relative to.
-        known: what was found by attribute, whether it was written or not.
-
-    Raises:
-        InputError: a share or place that cannot be used, a directory that holds something else, or shares that leave nothing.
-    """
+    """The searches of a spec, with what was found before."""
     made = []
     for name in domain.names:
         kind = domain.kind(name)
@@ -82,12 +68,7 @@ def _published(place: Path) -> FoundCategories:
 
 
 def with_found(domain: Domain, searches: Sequence[Searched]) -> Domain:
-    """The domain with the categories that are known by now.
-
-    Args:
-        domain: of the spec.
-        searches: its searches.
-    """
+    """The domain with the categories that are known by now."""
     if not any(one.found for one in searches):
         return domain
     found = {one.attribute: one.found.kind() for one in searches if one.found is not None}
@@ -95,39 +76,18 @@ def with_found(domain: Domain, searches: Sequence[Searched]) -> Domain:
 
 
 def named(searches: Sequence[Searched]) -> tuple[dict[str, Any], ...]:
-    """What a release says of the searches that were paid.
-
-    Args:
-        searches: of a spec.
-    """
+    """What a release says of the searches that were paid."""
     return tuple(one.found.named() for one in searches if one.found is not None and one.found.private)
 
 
 def search_plans(searches: Sequence[Searched], privacy: Privacy | Least) -> dict[str, CategoryPlan]:
-    """How each search of a spec finds, or found, what it is for.
-
-    Args:
-        searches: of a spec.
-        privacy: of the spec, which `check_searches` did not refuse.
-
-    >>> one = Searched(attribute="agent", kind=ln.Unknown(9), share=Fraction(1, 10), place=pathlib.Path("agents"))
-    >>> search_plans([one], ln.Privacy(ln.ApproxDP(1, "1e-6")))["agent"].threshold
-    156
-    """
+    """How each search of a spec finds, or found, what it is for."""
     said = stated(privacy)
     return {one.attribute: one.plan(said) for one in searches if said is not None}
 
 
 def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> None:
-    """Refuse a budget that cannot pay for searches, and what other searches found.
-
-    Args:
-        searches: of a spec.
-        privacy: of the spec.
-
-    Raises:
-        InputError: the budget has no delta or is not known yet, or a directory holds what another search found.
-    """
+    """Refuse a budget that cannot pay for searches, and what other searches found."""
     for one in searches:
         said = stated(privacy)
         if said is None or not isinstance(said.budget, ApproxDP):

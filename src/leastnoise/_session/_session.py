@@ -27,32 +27,12 @@ from leastnoise._threads import one_thread
 
 
 def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> Plan:
-    r"""The plan that a spec asks for.
-
-    Args:
-        what: the spec.
-        progress: called with the name of every strategy before it is tried.
-
-    Raises:
-        InputError: as ``planned``.
-
-    >>> text = "[privacy]\nepsilon = 1\n[domain.a]\nsize = 2\n[[workload]]\nmarginals = { ways = 1 }"
-    >>> planned_spec(parse_spec(text, pathlib.Path("."))).strategy
-    'identity'
-    """
+    r"""The plan that a spec asks for."""
     return planned(what.workload, what.planned_privacy, what.search(progress), what.objective, what.options.level)
 
 
 def spec_seconds(what: Spec) -> float:
-    r"""About how many CPU seconds the plan that a spec asks for takes.
-
-    Args:
-        what: the spec.
-
-    >>> text = "[privacy]\nepsilon = 1\n[domain.a]\nsize = 2\n[[workload]]\nmarginals = { ways = 1 }"
-    >>> 0 < spec_seconds(parse_spec(text, pathlib.Path("."))) < 20
-    True
-    """
+    r"""About how many CPU seconds the plan that a spec asks for takes."""
     return expected_seconds(what.workload, what.planned_privacy, what.search(), what.objective)
 
 
@@ -176,22 +156,7 @@ def _expected(plan: Any, source: Any, *, options: Any = None, out: Any = None, *
 
 
 def check_affordable(book: Ledger, plan: Plan, share: Fraction | None = None) -> None:
-    """Refuse early what the ledger would refuse to pay, before the data are read.
-
-    Args:
-        book: the ledger.
-        plan: what would be paid for.
-        share: of the whole, for a guard.
-
-    Raises:
-        InputError, BudgetError, LedgerError: as ``Ledger.reserve``.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     book = Ledger.create(Path(folder, "people.ledger"), "people", Privacy(PureDP("1/2")))
-    ...     check_affordable(book, plan(marginals(Domain(sex=["F", "M"]), ways=1), PureDP(1)))
-    Traceback (most recent call last):
-    leastnoise._check._errors.BudgetError: The release asks for epsilon = 1, but of epsilon = 0.5 ...
-    """
+    """Refuse early what the ledger would refuse to pay, before the data are read."""
     if share is None:
         book.check(plan.cost(), plan.privacy)
     else:

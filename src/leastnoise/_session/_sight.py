@@ -12,16 +12,7 @@ from leastnoise._session._accounts import receipt_in
 
 
 def unknown_releases(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
-    """Look for releases that were paid from this ledger, and that it does not know: then it is an older copy, or a new one of that name.
-
-    Args:
-        ledger: its file.
-        book: the ledger; None if there is none yet.
-        folders: where to look, besides the ledger's own and those of its releases.
-
-    >>> unknown_releases(Path("/nowhere/people.ledger"), None)
-    ()
-    """
+    """Look for releases that were paid from this ledger, and that it does not know: then it is an older copy, or a new one of that name."""
     entries = book.entries() if book is not None else ()
     known = {entry.id for entry in entries}
     places = {ledger.parent, *folders} | {Path(entry.output).parent for entry in entries if entry.output.startswith("/")}
@@ -41,16 +32,7 @@ def _paid_releases(places: Iterable[Path]) -> Iterator[tuple[Path, dict[str, obj
 
 
 def check_known(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ()) -> None:
-    """Refuse to pay from a ledger that does not know of releases that were paid from it.
-
-    Args:
-        ledger: its file.
-        book: the ledger; None if there is none yet.
-        folders: as for `unknown_releases`.
-
-    Raises:
-        LedgerError: there is one; nothing was spent.
-    """
+    """Refuse to pay from a ledger that does not know of releases that were paid from it."""
     found = unknown_releases(ledger, book, folders)
     if not found:
         return
@@ -68,16 +50,7 @@ def check_known(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ())
 
 
 def other_ledgers(ledger: Path, dataset: str, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
-    """Look for other ledgers that know a data set, and for releases that they paid where they are not in sight themselves.
-
-    Args:
-        ledger: the one that would pay.
-        dataset: its name.
-        folders: where to look, besides the ledger's own.
-
-    >>> other_ledgers(Path("/nowhere/people.ledger"), "people")
-    ()
-    """
+    """Look for other ledgers that know a data set, and for releases that they paid where they are not in sight themselves."""
     found = []
     places = sorted({Path(os.path.abspath(place)) for place in (ledger.parent, *folders)})  # noqa: PTH100 - links stay links
     for place in places:
@@ -96,16 +69,7 @@ def _datasets(receipt: Mapping[str, Any]) -> set[Any]:
 
 
 def check_only(ledger: Path, dataset: str | None, folders: Iterable[Path] = ()) -> None:
-    """Refuse to open a second ledger for data that another one knows.
-
-    Args:
-        ledger: which is not there yet.
-        dataset: name of the data set; None for data without one, of which nothing is known.
-        folders: as for `other_ledgers`.
-
-    Raises:
-        LedgerError: another one knows them; nothing was spent.
-    """
+    """Refuse to open a second ledger for data that another one knows."""
     found = other_ledgers(ledger, dataset, folders) if dataset else ()
     if found:
         knows = f"the release in {found[0]} was paid for" if found[0].is_dir() else f"the ledger {found[0]} knows"

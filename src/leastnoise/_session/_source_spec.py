@@ -16,51 +16,19 @@ _WHERE = "[source.join]"
 
 
 def text_of(name: str, value: object) -> str:
-    """A text that is not empty.
-
-    Args:
-        name: of what it is, for messages.
-        value: from the spec.
-
-    Raises:
-        InputError: it is none.
-
-    >>> text_of("[ledger] dataset", "people")
-    'people'
-    """
+    """A text that is not empty."""
     if not isinstance(value, str) or not value:
         raise refuse(name, value, "a text that is not empty")
     return value
 
 
 def file_of(folder: Path, value: object, name: str) -> Path | None:
-    """The file that a spec names; None if it names none.
-
-    Args:
-        folder: what it is relative to.
-        value: from the spec.
-        name: for messages.
-
-    >>> file_of(Path("data"), "people.csv", "[source] path").as_posix()
-    'data/people.csv'
-    """
+    """The file that a spec names; None if it names none."""
     return None if value is None else folder / text_of(name, value)
 
 
 def place_of(folder: Path, said: Mapping[str, Any], where: str) -> tuple[Path | None, DatabaseTable | None]:
-    """The files or the table of a database that are named; neither if nothing is.
-
-    Args:
-        folder: what paths are relative to.
-        said: the part of the spec.
-        where: that part, for messages.
-
-    Raises:
-        InputError: both are named, or a table without a connection.
-
-    >>> place_of(Path("data"), {"path": "people.csv"}, "[source]")[0].as_posix()
-    'data/people.csv'
-    """
+    """The files or the table of a database that are named; neither if nothing is."""
     data = file_of(folder, said.get("path"), f"{where} path")
     given = [key for key in ("table", "connection") if key in said]
     if given and (given != ["table", "connection"] or "path" in said):
@@ -71,18 +39,7 @@ def place_of(folder: Path, said: Mapping[str, Any], where: str) -> tuple[Path | 
 
 
 def layout_of(said: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """What is said of CSV files, checked.
-
-    Args:
-        said: the part of the spec.
-        where: that part, for messages.
-
-    Raises:
-        InputError: it cannot be used.
-
-    >>> layout_of({"delimiter": ";", "path": "people.csv"}, "[source]")
-    {'delimiter': ';'}
-    """
+    """What is said of CSV files, checked."""
     layout = {key: said[key] for key in LAYOUT if key in said}
     with _in(where):
         CSV("data.csv", **layout)
@@ -90,19 +47,7 @@ def layout_of(said: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def joined_with(folder: Path, first: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of a second table, checked, as the arguments of `Joined`; empty if there is none.
-
-    Args:
-        folder: what paths are relative to.
-        first: the part [source] of the spec.
-
-    Raises:
-        InputError: it cannot be used.
-
-    >>> join = {"path": "patients.csv", "on": "patient_id"}
-    >>> joined_with(Path("data"), {"path": "visits.csv", "join": join})["second"].as_posix()
-    'data/patients.csv'
-    """
+    """What is said of a second table, checked, as the arguments of `Joined`; empty if there is none."""
     if "join" not in first:
         return {}
     said = known_keys(_WHERE, first["join"], [*PLACE, *LAYOUT, *_JOIN])
@@ -120,27 +65,13 @@ def joined_with(folder: Path, first: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def path_of(data: object) -> Path | None:
-    """The path of files, or None.
-
-    >>> path_of(ln.CSV("people.csv", ";"))
-    PosixPath('people.csv')
-    """
+    """The path of files, or None."""
     data = data.path if isinstance(data, CSV) else data
     return Path(data) if isinstance(data, (str, Path)) else None
 
 
 def check_join(join: Mapping[str, Any], unit_column: str | None) -> None:
-    """Refuse, before any data are there, a unit that rows of the second table need not belong to.
-
-    Args:
-        join: the arguments of `Joined`; nothing is checked if there are none.
-        unit_column: the column whose values are the privacy units; None: each row is a unit.
-
-    Raises:
-        InputError: as `Joined.check_unit`.
-
-    >>> check_join({"second": "patients.csv", "on": "patient_id"}, "patient_id")
-    """
+    """Refuse, before any data are there, a unit that rows of the second table need not belong to."""
     if join:
         with _in(_WHERE):
             Joined(None, **join).check_unit(unit_column)

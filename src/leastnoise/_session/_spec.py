@@ -37,25 +37,7 @@ _OUTPUT = tuple(one.name for one in fields(Options) if one.name not in {"guard",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """A spec file, read and checked.
-
-    Args:
-        source: the path of the data, or a table of a database, or None; ``plan`` needs none.
-        layout: what was said of how CSV files are laid out, as the arguments of `CSV`.
-        join: what was said of a second table, as the arguments of `Joined`; empty if there is none.
-        privacy: budget, neighbours and unit; or the least budget that keeps every target, with them.
-        workload: what is asked, over the domain.
-        rows: the number of rows where it is public, or None; for warnings alone.
-        strategy: "auto" or the name of a strategy.
-        seconds: about how many CPU seconds of one core planning may take.
-        objective: what is to be least: "total", "worst" or "relative".
-        ledger: the ledger's file, or None for the one beside the files of the source.
-        dataset: the data set's name in the ledger, or None for the source's file name.
-        share: whose share of the ledger's budget pays; "" if it is not shared out.
-        options: what the release does beside its plan.
-        parts: the tables that each part of the workload asks for, in their order.
-        searches: the attributes whose categories are found privately, each with its share of the budget.
-    """
+    """A spec file, read and checked."""
 
     source: Path | DatabaseTable | None
     layout: Mapping[str, Any] = field(default_factory=dict)
@@ -123,18 +105,7 @@ def read_spec(path: str | Path, found: Mapping[str, FoundCategories] = _NOTHING)
 
 
 def read_spec_text(place: Path) -> str:
-    """What stands in a spec file, with its ends of lines.
-
-    Args:
-        place: the file.
-
-    Raises:
-        InputError: it is missing, or no text.
-
-    >>> read_spec_text(Path("/nowhere.toml"))
-    Traceback (most recent call last):
-    leastnoise._check._errors.InputError: There is no spec file at /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
-    """
+    """What stands in a spec file, with its ends of lines."""
     try:
         with place.open(encoding="utf-8", newline="") as opened:
             return opened.read()
@@ -145,49 +116,14 @@ def read_spec_text(place: Path) -> str:
 
 
 def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
-    """Read the text of a spec.
-
-    Args:
-        text: TOML.
-        folder: what relative paths are relative to.
-        name: for messages.
-
-    Raises:
-        InputError: as ``read_spec``.
-
-    >>> spec = parse_spec('''
-    ... [privacy]
-    ... epsilon = "1/2"
-    ... [domain.sex]
-    ... categories = ["F", "M"]
-    ... [[workload]]
-    ... marginals = { ways = 1 }
-    ... ''', Path("."))
-    >>> spec.privacy.budget, spec.workload.rows
-    (PureDP(epsilon='1/2'), 2)
-    """
+    """Read the text of a spec."""
     return spec_from_table(read_toml(text, name), folder, name)
 
 
 def spec_from_table(
     table: Mapping[str, Any], folder: Path, name: str = "the spec", categories: Mapping[str, FoundCategories] = _NOTHING
 ) -> Spec:
-    """Read a spec that is no text any more.
-
-    Args:
-        table: what the TOML says.
-        folder: what relative paths are relative to.
-        name: for messages.
-        categories: by attribute, those that a search found and did not write.
-
-    Raises:
-        InputError: as ``read_spec``.
-
-    >>> part = {"marginals": {"ways": 1}}
-    >>> table = {"privacy": {"rho": "1/2"}, "domain": {"sex": {"categories": ["F", "M"]}}, "workload": [part]}
-    >>> [[product.name for product in part] for part in spec_from_table(table, pathlib.Path(".")).parts]
-    [['sex']]
-    """
+    """Read a spec that is no text any more."""
     _refuse_blanks(name, table)
     found = known_keys(name, table, ["source", "privacy", "domain", "measures", "workload", "plan", "output", "ledger"])
     for key in ("privacy", "domain", "workload"):
@@ -232,18 +168,7 @@ def spec_from_table(
 
 
 def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
-    r"""Read TOML that anybody may have written.
-
-    Args:
-        text: TOML.
-        name: for messages.
-
-    Raises:
-        InputError: it is none, or holds numbers or nesting that no spec has.
-
-    >>> read_toml("[privacy]\nepsilon = 1")
-    {'privacy': {'epsilon': 1}}
-    """
+    r"""Read TOML that anybody may have written."""
     advice = f"A spec has numbers of at most {MOST_DIGITS} digits, and tables and lists at most {_MOST_NESTED} deep."
     try:
         table = tomllib.loads(text)

@@ -18,26 +18,7 @@ _SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", 
 
 
 def spec_warnings(what: Spec) -> tuple[str, ...]:
-    """One sentence for each part of a spec that is likely wrong.
-
-    Args:
-        what: the spec.
-
-    >>> spec = parse_spec('''
-    ... [privacy]
-    ... epsilon = 1
-    ... [domain.sex]
-    ... categories = ["F", "f"]
-    ... [domain.age]
-    ... integers = [17, 90]
-    ... [[workload]]
-    ... queries = { sex = "identity" }
-    ... ''', pathlib.Path("."))
-    >>> for sentence in spec_warnings(spec):
-    ...     print(sentence)
-    [domain.sex] has 'F' and 'f', which differ by case or blanks alone; if they mean the same, keep one and say ignore_case or trim = true.
-    [domain.age] is asked about by no query: it is not read. Ask for it, or leave it out.
-    """
+    """One sentence for each part of a spec that is likely wrong."""
     attributes, measures = asked_about(what)
     found = [sentence for name in attributes for sentence in _of_kind(name, what.domain.kind(name), what)]
     for name in measures:
@@ -56,17 +37,7 @@ def spec_warnings(what: Spec) -> tuple[str, ...]:
 
 
 def plan_warnings(what: Spec, made: Plan) -> tuple[str, ...]:
-    r"""One sentence for each mistake that only the plan of a spec shows: large errors, and a large budget where it was to be found.
-
-    Args:
-        what: the spec.
-        made: its plan.
-
-    >>> text = "[privacy]\nepsilon = 1\n[domain.a]\nsize = 2\n[[workload]]\nmarginals = { ways = 1 }"
-    >>> spec = parse_spec(text, pathlib.Path("."))
-    >>> plan_warnings(spec, planned_spec(spec))
-    ()
-    """
+    r"""One sentence for each mistake that only the plan of a spec shows: large errors, and a large budget where it was to be found."""
     found = (*budget_warnings(made.privacy, what.rows), *_without_target(what)) if stated(what.privacy) is None else ()
     laplace = made.measurements is None or made.measurements.noise is Noise.DISCRETE_LAPLACE
     idle = (_IDLE,) if made.privacy.max_per_cell is not None and laplace else ()

@@ -63,33 +63,17 @@ class Least:
 
 
 def stated(privacy: Privacy | Least) -> Privacy | None:
-    """The budget with neighbours and unit; None where it is still to be found.
-
-    >>> stated(ln.Least("rho")) is None
-    True
-    """
+    """The budget with neighbours and unit; None where it is still to be found."""
     return None if isinstance(privacy, Least) else privacy
 
 
 def smallest(privacy: Privacy | Least) -> Privacy:
-    """The budget with neighbours and unit; a very small one in place of one that is still to be found.
-
-    >>> smallest(ln.Least("rho")).budget
-    ZCDP(rho='1/1048576')
-    """
+    """The budget with neighbours and unit; a very small one in place of one that is still to be found."""
     return privacy.privacy(SMALL) if isinstance(privacy, Least) else privacy
 
 
 def of_size(privacy: Privacy | Least, size: Exact) -> Privacy:
-    """The same kind of budget, unit and neighbours with another epsilon or rho.
-
-    Args:
-        privacy: a budget, or what is to be least.
-        size: exact, above 0.
-
-    >>> of_size(Privacy(ApproxDP(1, "1e-9")), "1/2").budget
-    ApproxDP(epsilon='1/2', delta='1/1000000000')
-    """
+    """The same kind of budget, unit and neighbours with another epsilon or rho."""
     like = smallest(privacy)
     _, *delta = parameters(like.budget).values()
     return like.within(type(like.budget)(size, *delta))
@@ -97,13 +81,7 @@ def of_size(privacy: Privacy | Least, size: Exact) -> Privacy:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The least budget that keeps every target, among the plans that were tried.
-
-    Args:
-        plan: made for this budget; ``plan.privacy.budget`` is it.
-        size: its epsilon or rho.
-        bound: no plan with this kind of noise keeps the targets with less; proven, and seldom reached.
-    """
+    """The least budget that keeps every target, among the plans that were tried."""
 
     plan: Plan
     size: Fraction
@@ -113,22 +91,7 @@ class Found:
 def least(workload: Workload, privacy: Least, search: Search | None = None) -> Found:
     """The least budget under which every table keeps its target, and the plan for it.
 
-    Args:
-        workload: with targets; its own weights play no part.
-        privacy: what is to be least.
-        search: which strategies are tried, and how long; None for the automatic choice.
-
-    Returns:
-        A budget of four decimal digits.
-
-    Raises:
-        InputError: nothing has a target, or no budget up to 2^20 keeps all of them.
-
     Edge cases: a margin below one row is refused, because half a step of the noise belongs to every interval.
-
-    >>> asked = marginals(Domain(sex=["F", "M"]), ways=1).within(rmse=10)
-    >>> least(asked, ln.Least()).size
-    Fraction(707, 5000)
     """
     goals, search = goals_of(workload, privacy.level), search or Search()
     size = _begin(workload, privacy, goals)

@@ -13,17 +13,7 @@ MOST_DELTA = Fraction(1, 10**5)
 
 
 def budget_warnings(privacy: Privacy, rows: int | None = None) -> tuple[str, ...]:
-    """One sentence for each part of a budget that protects hardly anybody.
-
-    Args:
-        privacy: the budget.
-        rows: the public number of rows, if there is one.
-
-    >>> for sentence in budget_warnings(Privacy(ApproxDP(50, "0.01")), rows=1000):
-    ...     print(sentence)
-    epsilon = 50 makes what is published up to 5.2e+21 times as likely with a person as without; above 20 hardly anybody is protected.
-    delta = 0.01 is above 1 / 1000, one over the number of rows: publishing somebody's row in the clear would satisfy it.
-    """
+    """One sentence for each part of a budget that protects hardly anybody."""
     budget = privacy.budget
     found = []
     epsilon = getattr(budget, "epsilon", None)
@@ -48,16 +38,7 @@ def budget_warnings(privacy: Privacy, rows: int | None = None) -> tuple[str, ...
 
 
 def error_warnings(plan: Plan, rows: int | None = None) -> tuple[str, ...]:
-    """One sentence if answers are expected to be wrong by more than every count can be.
-
-    Args:
-        plan: with its promise; one that looks at the data promises no error.
-        rows: the public number of rows, if there is one; else the most that can be read.
-
-    >>> made = plan(marginals(Domain(sex=["F", "M"]), ways=1), PureDP("0.001"))
-    >>> error_warnings(made), error_warnings(made, rows=1000)[0][:60]
-    ((), 'In 1 table the expected error of an answer is above the 1000')
-    """
+    """One sentence if answers are expected to be wrong by more than every count can be."""
     if plan.promise is None:
         return ()
     most = MOST_ROWS if rows is None else rows

@@ -10,19 +10,7 @@ _SPENT = re.compile(r"(; nothing was spent|[ ]?Nothing was spent\.)")
 
 
 def cause(error: BaseException) -> tuple[str, bool]:
-    """Say what an error was.
-
-    Args:
-        error: any; the text of foreign ones may quote a value of a row, and is never used.
-
-    Returns:
-        A sentence without what was spent, and whether the error is a fault of this package.
-
-    >>> cause(OSError(28, "No space left on device", "/data/out"))
-    ('The file system refused /data/out: no space left on device.', False)
-    >>> cause(ZeroDivisionError("secret"))[0]
-    'A fault of the program, not of yours (ZeroDivisionError); please report this line and the version.'
-    """
+    """Say what an error was."""
     if isinstance(error, LeastNoiseError) and not isinstance(error, InternalError):
         return _SPENT.sub("", str(error)), False
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException":

@@ -12,11 +12,7 @@ _COMMAND = ("-P", "-m", "leastnoise._studio._worker")
 
 
 class Background:
-    """Runs one request at a time; a new one ends the one before, and nothing more is heard of that.
-
-    Args:
-        told: called with the number of the request and with what came of it, from a thread of its own; at last with None.
-    """
+    """Runs one request at a time; a new one ends the one before, and nothing more is heard of that."""
 
     def __init__(self, told: Callable[[int, Mapping[str, Any] | None], None]) -> None:
         self._told = told
@@ -25,13 +21,7 @@ class Background:
         self._lock = threading.Lock()
 
     def start(self, number: int, request: Callable[[], Mapping[str, Any]], after: float = 0.0) -> None:
-        """Begin, and end what runs.
-
-        Args:
-            number: of the request.
-            request: makes what the worker is asked, when it begins.
-            after: seconds to wait first, for somebody who is still moving a slider.
-        """
+        """Begin, and end what runs."""
         self.stop()
         with self._lock:
             self._waiting = threading.Timer(after, self._run, (number, request))

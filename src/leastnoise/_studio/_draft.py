@@ -18,15 +18,7 @@ Question = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a person can change of one row.
-
-    Args:
-        on: whether it is asked at all.
-        weight: exact, as a text.
-        target: "margin", "relative", "rmse", or "" for none.
-        most: the target's number; "" without one.
-        size_of: how large an answer is expected to be; "" where nobody knows.
-    """
+    """What a person can change of one row."""
 
     on: bool = True
     weight: str = "1"
@@ -37,14 +29,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is switched on and off as one: a table, or the tables of a part of the workload that can only be asked together.
-
-    Args:
-        part: which part of the workload it comes from.
-        entry: the part that asks for it alone, without what a `Setting` says.
-        products: its tables.
-        statistic: the means, quantiles or distribution function that they are asked for; None for tables alone.
-    """
+    """What is switched on and off as one: a table, or the tables of a part of the workload that can only be asked together."""
 
     part: int
     entry: Mapping[str, Any]
@@ -70,19 +55,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Draft:
-    """A spec that is being worked on.
-
-    Args:
-        text: of the spec as it was opened.
-        folder: what relative paths in it are relative to.
-        rows: what can be asked.
-        settings: one a row.
-        of: "epsilon" or "rho".
-        size: of the budget, exact, as a text; or "least".
-        delta: "" where the budget has none.
-        objective: what is to be least.
-        level: of the intervals.
-    """
+    """A spec that is being worked on."""
 
     text: str
     folder: Path
@@ -96,30 +69,12 @@ class Draft:
 
     @cached_property
     def spec(self) -> Spec:
-        """The spec that it stands for.
-
-        Raises:
-            InputError: it cannot be used.
-        """
+        """The spec that it stands for."""
         return spec_from_table(wanted(self)[0], self.folder)
 
 
 def drafted(text: str, folder: Path, name: str = "the spec") -> Draft:
-    r"""A draft without changes.
-
-    Args:
-        text: of a spec.
-        folder: what relative paths in it are relative to.
-        name: for messages.
-
-    Raises:
-        InputError: it is no spec.
-
-    >>> text = '[privacy]\nrho = "1/2"\n[domain]\na.size = 2\nb.size = 3\n[[workload]]\nmarginals = { upto = 1 }\nweight = 2.0'
-    >>> draft = drafted(text, pathlib.Path("."))
-    >>> [row.name for row in draft.rows], draft.settings[0].weight, draft.of
-    (['total', 'a', 'b'], '2.0', 'rho')
-    """
+    r"""A draft without changes."""
     table = read_toml(text, name)
     spec = spec_from_table(table, folder, name)
     rows, settings = [], []
@@ -164,21 +119,7 @@ def _setting(entry: Mapping[str, Any]) -> Setting:
 
 
 def changed(draft: Draft, changes: Mapping[str, object], rows: Sequence[int] = ()) -> Draft:
-    r"""A draft with something changed.
-
-    Args:
-        draft: before.
-        changes: a text for "size", "delta", "objective" and the fields of `Setting`; a number for "level"; true or false for "on".
-        rows: which rows the fields of `Setting` are about.
-
-    Raises:
-        InputError: the spec could not be used then; the message says why.
-
-    >>> text = '[privacy]\nepsilon = 1\n[domain]\na.size = 2\nb.size = 3\n[[workload]]\nmarginals = { ways = 1 }'
-    >>> half = changed(drafted(text, pathlib.Path(".")), {"size": "1/2"})
-    >>> half.spec.privacy.budget
-    PureDP(epsilon='1/2')
-    """
+    r"""A draft with something changed."""
     for what in changes:
         one_of("what is changed", what, (*_WHOLE, *_OF_A_ROW))
     found = replace(draft, **{what: _WHOLE[what](value) for what, value in changes.items() if what in _WHOLE})
@@ -226,19 +167,7 @@ _OF_A_ROW: Mapping[str, Callable[[object], Any]] = {
 
 
 def wanted(draft: Draft) -> tuple[dict[str, Any], list[int | None]]:
-    r"""What the spec says now, as TOML is read; and for each part of its workload which one it was, None for one that is new.
-
-    Args:
-        draft: of a spec.
-
-    Raises:
-        InputError: nothing is asked any more.
-
-    >>> text = '[privacy]\nepsilon = 1\n[domain]\na.size = 2\nb.size = 3\n[[workload]]\nmarginals = { ways = 1 }'
-    >>> less = changed(drafted(text, pathlib.Path(".")), {"on": False}, [0])
-    >>> wanted(less)[0]["workload"]
-    [{'queries': {'b': 'identity'}}]
-    """
+    r"""What the spec says now, as TOML is read; and for each part of its workload which one it was, None for one that is new."""
     table = deepcopy(read_toml(draft.text))
     before = table["privacy"]
     _put(before, draft.of, draft.size)

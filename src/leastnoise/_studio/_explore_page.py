@@ -16,14 +16,7 @@ _MOST_LISTED = 200  # values of a statistic
 
 
 def exploring_page(place: Path) -> Page:
-    """The page for one release.
-
-    Args:
-        place: its directory.
-
-    Raises:
-        InputError: no release is there.
-    """
+    """The page for one release."""
     exploring = Exploring(read_release(place))
     release = exploring.release
     said = texts(release.options.language)

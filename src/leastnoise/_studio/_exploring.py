@@ -19,15 +19,7 @@ KINDS = ("identity", "prefix")
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """The sum of some cells of a table.
-
-    Args:
-        cells: how many.
-        answer: in rows or in the measure's own unit.
-        noise_std: its standard error.
-        low: lower end of its interval.
-        high: upper end.
-    """
+    """The sum of some cells of a table."""
 
     cells: int
     answer: float
@@ -37,11 +29,7 @@ class Sum:
 
 
 class Exploring:
-    """Answers from one release; what was asked last is kept.
-
-    Args:
-        release: the release.
-    """
+    """Answers from one release; what was asked last is kept."""
 
     def __init__(self, release: Release) -> None:
         self.release = release
@@ -70,16 +58,7 @@ class Exploring:
         return covariances(structure(self.release.measurements, measure), product)
 
     def sum(self, asked: tuple[tuple[str, str], ...], measure: str | None, cells: Sequence[int]) -> Sum:
-        """The sum of some cells of a table, with its exact error.
-
-        Args:
-            asked: attribute and kind of queries, of every attribute of the table.
-            measure: what is summed; None for rows.
-            cells: places of cells in row-major order, each once.
-
-        Raises:
-            InputError: no such table or cell, or its error is not known.
-        """
+        """The sum of some cells of a table, with its exact error."""
         table = self.table(asked, measure)
         chosen = [whole("a cell", cell, 0, table.cells - 1) for cell in dict.fromkeys(cells)]
         if not chosen:
@@ -94,15 +73,7 @@ class Exploring:
 
 
 def question(asked: Mapping[str, object], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """What a page asks for, in the order of the domain.
-
-    Args:
-        asked: kind of queries by attribute; "" where an attribute is added up.
-        names: of the domain.
-
-    >>> question({"age": "prefix", "sex": ""}, ("sex", "age"))
-    (('age', 'prefix'),)
-    """
+    """What a page asks for, in the order of the domain."""
     for name in asked:
         one_of("an attribute", name, tuple(names))
     return tuple((name, str(asked[name])) for name in names if asked.get(name))

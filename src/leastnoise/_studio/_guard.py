@@ -30,13 +30,7 @@ _HEADERS = {
 
 
 class Guard:
-    """Stands before an application.
-
-    Args:
-        app: answers those who are let through.
-        port: at which the server listens.
-        token: for one visit.
-    """
+    """Stands before an application."""
 
     def __init__(self, app: ASGIApp, port: int, token: str) -> None:
         self.app = app

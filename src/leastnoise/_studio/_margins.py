@@ -18,15 +18,7 @@ _SAME = 1e-6  # relative: scales are rounded to 24 bits, and margins are shown i
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """What is promised for one table, in rows or in the amounts of its measure.
-
-    Args:
-        typical: half width of an interval, the root mean square over the table.
-        largest: of the widest interval.
-        is_bound: whether that is a bound above the widest instead.
-        share: the typical one as a share of the public size; None without a size.
-        target: what is made of the target; None without one.
-    """
+    """What is promised for one table, in rows or in the amounts of its measure."""
 
     typical: float
     largest: float
@@ -40,20 +32,6 @@ def scaled(plan: Plan, spec: Spec) -> Plan | None:
 
     Exact for these measurements: their noise is fitted to the budget anew, as a plan's is. Where that multiplies all their variances by one
     number, it multiplies those of least squares too; else the error is computed anew.
-
-    Args:
-        plan: made for another budget, or for other tables, weights or targets.
-        spec: with a budget; with the least one the plan's own is kept.
-
-    Returns:
-        None if none of the tables can be answered, or not within this kind of budget.
-
-    >>> text = '[privacy]\nepsilon = 1\n[domain]\na.size = 2\n[[workload]]\nmarginals = { ways = 1 }'
-    >>> draft = drafted(text, pathlib.Path("."))
-    >>> made = ln.plan(draft.spec.workload, draft.spec.privacy)
-    >>> half = scaled(made, changed(draft, {"size": "1/2"}).spec)
-    >>> half.measurements == ln.plan(draft.spec.workload, ln.PureDP("1/2")).measurements
-    True
     """
     if plan.measurements is None or plan.promise is None or plan.domain != spec.domain:
         return None
@@ -93,16 +71,7 @@ def _multiplied(plan: Plan, asked: Workload, measured: Measurements, by: float, 
 
 
 def margins(plan: Plan, level: float) -> Mapping[Question, Margin]:
-    """What a plan promises for each of its tables, by what they ask; nothing where the error depends on the data.
-
-    Args:
-        plan: of a draft.
-        level: of the intervals.
-
-    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
-    >>> [round(margin.typical, 1) for margin in margins(made, 0.95).values()]
-    [3.4]
-    """
+    """What a plan promises for each of its tables, by what they ask; nothing where the error depends on the data."""
     if plan.promise is None:
         return {}
     measured = plan.measured()

@@ -21,13 +21,7 @@ _MOST_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One mode of the studio.
-
-    Args:
-        routes: what is answered.
-        begin: called when it is served.
-        close: called at the end.
-    """
+    """One mode of the studio."""
 
     routes: Sequence[BaseRoute]
     begin: Callable[[], None] = lambda: None

@@ -16,14 +16,7 @@ _LEVELS = (0.8, 0.9, 0.95, 0.99, 0.999)
 
 
 def planning_page(place: Path) -> Page:
-    """The page for one spec.
-
-    Args:
-        place: its file.
-
-    Raises:
-        InputError: it is no spec, or cannot be read.
-    """
+    """The page for one spec."""
     planning = Planning(place, read_spec_text(place))
     said = texts(planning.seen.draft.spec.options.language)
 

@@ -15,14 +15,7 @@ from leastnoise._workload import Statistic
 
 
 def view(seen: Seen) -> dict[str, Any]:
-    """The page as a JSON object.
-
-    Args:
-        seen: what there is to be seen.
-
-    Returns:
-        Texts in the language of the spec; settings as a person would type them.
-    """
+    """The page as a JSON object."""
     draft, said = seen.draft, texts(seen.draft.spec.options.language)
     now = {} if seen.plan is None else margins(seen.plan, draft.level)
     before = None if seen.kept is None else margins(seen.kept.plan, seen.kept.draft.level)

@@ -28,19 +28,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a page shows at one moment.
-
-    Args:
-        number: of the last request to the background; higher is later.
-        draft: what is asked.
-        plan: what is known of it: where ``ready``, its plan; else the measurements of an earlier one, at this budget. None before that.
-        ready: whether ``plan`` was made for this very draft.
-        doing: "", "planning" or "pricing".
-        trying: the strategy that is tried now.
-        error: why it cannot be planned; "" if it can.
-        prices: of rows, under the plan that is ready.
-        kept: the plan to compare with.
-    """
+    """What a page shows at one moment."""
 
     number: int
     draft: Draft
@@ -54,15 +42,7 @@ class Seen:
 
 
 class Planning:
-    """What one person does with one spec, from several threads.
-
-    Args:
-        place: the spec's file.
-        text: what stands in it.
-
-    Raises:
-        InputError: it is no spec.
-    """
+    """What one person does with one spec, from several threads."""
 
     def __init__(self, place: Path, text: str) -> None:
         self.place = place
@@ -104,11 +84,7 @@ class Planning:
         return plan is not None and len(plan.workload.products) == len(self._seen.draft.spec.workload.products)
 
     def price(self, rows: Sequence[int]) -> Seen:
-        """Find what rows cost, one after the other.
-
-        Raises:
-            InputError: there is no plan that is ready, or it promises no error.
-        """
+        """Find what rows cost, one after the other."""
         with self._lock:
             seen = self._seen
             if seen.plan is None or not seen.ready or seen.plan.promise is None:
@@ -131,11 +107,7 @@ class Planning:
             return self._seen
 
     def swap(self) -> Seen:
-        """Go back to the draft of the plan that is kept, and keep the one that was here.
-
-        Raises:
-            InputError: none is kept.
-        """
+        """Go back to the draft of the plan that is kept, and keep the one that was here."""
         with self._lock:
             kept, seen = self._seen.kept, self._seen
             if kept is None:

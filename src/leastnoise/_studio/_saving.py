@@ -10,24 +10,7 @@ from leastnoise._check import InputError
 
 
 def save(opened: Path, before: str, name: str, text: str) -> Path:
-    """Write the text of a spec; whole or not at all.
-
-    Args:
-        opened: the spec that was opened.
-        before: what stands in it, as far as is known.
-        name: of a file in its folder: its own, or that of no file.
-        text: of the spec.
-
-    Returns:
-        The file.
-
-    Raises:
-        InputError: the name is none, another file has it, or the spec was changed by somebody else meanwhile.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save(pathlib.Path(folder, "a.toml"), "", "b.toml", "[privacy]").name
-    'b.toml'
-    """
+    """Write the text of a spec; whole or not at all."""
     if not name.endswith(".toml") or name != Path(name).name or name.startswith(".") or not name.isprintable() or "\\" in name:
         raise InputError(f"A spec must have the name of a file in {opened.parent}, such as people.toml; got {name!r}.")
     place = opened.parent / name

@@ -16,13 +16,7 @@ from leastnoise._studio._plan_page import planning_page
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A studio that listens; `run` serves until it is stopped.
-
-    Args:
-        address: with the token, for one visit.
-        run: serves; returns when the process is interrupted, or when ``stop`` was called.
-        stop: from another thread.
-    """
+    """A studio that listens; `run` serves until it is stopped."""
 
     address: str
     run: Callable[[], None]
@@ -32,22 +26,7 @@ class Opened:
 def opened(place: Path) -> Opened:
     r"""Listen on a free port of 127.0.0.1.
 
-    Args:
-        place: a spec's file, to plan; or the directory of a finished release, to explore.
-
-    Raises:
-        InputError: it is neither.
-
     Guarantees: reads the spec and the public files that it names, or the release; never the data.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     spec = pathlib.Path(folder, "a.toml")
-    ...     _ = spec.write_text("[privacy]\nepsilon = 1\n[domain]\na.size = 2\n[[workload]]\nmarginals = { ways = 1 }")
-    ...     found = opened(spec)
-    ...     found.stop()
-    ...     found.run()
-    >>> found.address[:17]
-    'http://127.0.0.1:'
     """
     page = exploring_page(place) if place.is_dir() else planning_page(place)
     token = token_urlsafe(32)

@@ -9,15 +9,7 @@ from leastnoise._studio._draft import Draft, wanted
 
 
 def spec_text(draft: Draft) -> str:
-    r"""The spec as a text, with the comments that it had.
-
-    Args:
-        draft: of a spec.
-
-    >>> text = '[privacy]\nepsilon = 1  # a year\n[domain]\na.size = 2\n[[workload]]\nmarginals = { ways = 1 }'
-    >>> print(spec_text(changed(drafted(text, pathlib.Path(".")), {"size": "1/2"})).splitlines()[1])
-    epsilon = "1/2"  # a year
-    """
+    r"""The spec as a text, with the comments that it had."""
     import tomlkit
 
     table, origins = wanted(draft)

@@ -23,20 +23,7 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 
 def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
-    r"""Plan a spec; tell of every step, and of the plan.
-
-    Args:
-        text: of the spec.
-        folder: what relative paths in it are relative to.
-        tell: called with objects that JSON can hold.
-        first: also tell of the first plan that is found.
-
-    >>> text = '[privacy]\nepsilon = 1\n[domain]\na.size = 2\n[[workload]]\nmarginals = { ways = 1 }'
-    >>> told = []
-    >>> made(text, pathlib.Path("."), told.append, first=True)
-    >>> [next(iter(one)) for one in told[:3]], list(told[-1])
-    (['trying', 'trying', 'first'], ['plan'])
-    """
+    r"""Plan a spec; tell of every step, and of the plan."""
     spec = parse_spec(text, folder)
     wanted = first and stated(spec.planned_privacy) is not None
 
@@ -54,21 +41,7 @@ def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
 
 @one_thread()
 def done(asked: Mapping[str, Any], tell: Tell) -> None:
-    r"""Plan a spec, or find what some of its rows cost.
-
-    Args:
-        asked: what the studio wrote.
-        tell: called with objects that JSON can hold.
-
-    Raises:
-        InputError: it cannot be planned.
-
-    >>> told = []
-    >>> text = '[privacy]\nepsilon = 1\n[domain]\na.size = 2\n[[workload]]\nmarginals = { ways = 1 }'
-    >>> done({"text": text, "folder": ".", "first": False}, told.append)
-    >>> list(told[-1])
-    ['plan']
-    """
+    r"""Plan a spec, or find what some of its rows cost."""
     if "price" not in asked:
         made(asked["text"], Path(asked["folder"]), tell, first=asked["first"])
         return

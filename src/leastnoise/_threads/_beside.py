@@ -10,11 +10,7 @@ _MOST = 4
 
 
 def cores() -> int:
-    """How many cores this process may use.
-
-    >>> cores() >= 1
-    True
-    """
+    """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -23,13 +19,6 @@ class Beside:
 
     At the end of the block all are done. The first error is raised to the caller, by `do` or at the end; what was not begun then is left
     out.
-
-    >>> done = []
-    >>> with Beside() as beside:
-    ...     for number in range(3):
-    ...         beside.do(done.append, number)
-    >>> sorted(done)
-    [0, 1, 2]
     """
 
     def __init__(self) -> None:

@@ -23,10 +23,6 @@ def one_thread() -> Iterator[None]:
     """Compute with one thread of linear algebra, and leave as many as there were.
 
     It is for the public functions that compute, also as a decorator. The limit is the process's, as the libraries' threads are.
-
-    >>> with one_thread():
-    ...     np.eye(2) @ np.ones(2)
-    array([1., 1.])
     """
     if any(name in os.environ for name in SAID_BY):
         yield

@@ -15,17 +15,7 @@ Arguments = tuple[tuple[Any, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """One kind of query sets.
-
-    Args:
-        operator: the queries of given arguments over the cells of an attribute, whose name is for messages.
-        labels: one for each of these queries, as a release prints them.
-        argument: what one of the arguments is; empty where there are none.
-        named: whether tables are called by its argument.
-        intervals: whether every query counts an interval of cells.
-        structured: whether the strategies along one attribute know its Gram matrix without making it.
-        axis: what charts show along a number: its cells, counts up to each of them, or spans.
-    """
+    """One kind of query sets."""
 
     operator: Callable[[str, Kind, Arguments], Operator]
     labels: Callable[[str, Kind, Arguments], tuple[Label, ...]]

@@ -14,14 +14,7 @@ from leastnoise._workload._query_sets import QuerySet
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """What is asked along one attribute.
-
-    Args:
-        name: of the attribute.
-        place: of the attribute in the domain.
-        query_set: what is asked.
-        operator: the same over its cells.
-    """
+    """What is asked along one attribute."""
 
     name: str
     place: int
@@ -31,28 +24,14 @@ class Along:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Numbered:
-    """Products by their number of attributes.
-
-    Args:
-        along: what is asked along any attribute, each once.
-        widths: of the products of one number of attributes their places, shape (products,), and what they ask along each of their
-            attributes as places in ``along``, shape (products, attributes).
-    """
+    """Products by their number of attributes."""
 
     along: tuple[Along, ...]
     widths: tuple[tuple[IntArray, IntArray], ...]
 
 
 def numbered(products: Sequence[Product]) -> Numbered:
-    """Number what products ask: their query sets are looked at once an object, not once a product.
-
-    Args:
-        products: of one domain.
-
-    >>> found = numbered(marginals(Domain(a=["x", "y"], b=["x", "y"]), upto=1).products)
-    >>> [one.name for one in found.along], [(places.tolist(), rows.tolist()) for places, rows in found.widths]
-    (['a', 'b'], [([0], [[]]), ([1, 2], [[0], [1]])])
-    """
+    """Number what products ask: their query sets are looked at once an object, not once a product."""
     domain = products[0].domain
     places = {name: place for place, name in enumerate(domain.names)}
     sets = list(chain.from_iterable(product.query_sets for product in products))
@@ -73,17 +52,7 @@ def numbered(products: Sequence[Product]) -> Numbered:
 
 
 def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
-    """Rows of several widths, that stand one after the other in one array, a width at a time.
-
-    Args:
-        widths: of every row, shape (rows,).
-
-    Yields:
-        A width, from the least on; the places of its rows; where their entries stand in the array, shape (rows of it, width).
-
-    >>> [(width, rows.tolist(), at.tolist()) for width, rows, at in by_width(np.array([2, 1, 2]))]
-    [(1, [1], [[2]]), (2, [0, 2], [[0, 1], [3, 4]])]
-    """
+    """Rows of several widths, that stand one after the other in one array, a width at a time."""
     begins = np.cumsum(widths) - widths
     for width in np.unique(widths).tolist():
         rows = np.flatnonzero(widths == width)

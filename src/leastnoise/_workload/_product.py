@@ -12,17 +12,7 @@ from leastnoise._workload._target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """One table of queries: the product of query sets on some attributes; along all others the sum is taken.
-
-    Args:
-        domain: the domain.
-        attributes: names in the order of the domain, none with the query set ``total``.
-        query_sets: one an attribute.
-        weight: how much the error of these queries counts; errors are multiplied by it.
-        measure: name of the measure to sum, or None to count rows.
-        target: how exact the answers must be, or None.
-        size: a public number, how large an answer is expected to be, or None.
-    """
+    """One table of queries: the product of query sets on some attributes; along all others the sum is taken."""
 
     domain: Domain
     attributes: tuple[str, ...]
@@ -42,15 +32,7 @@ class Product:
         return self._operators[0]
 
     def knowing(self, operators: tuple[Operator, ...]) -> "Product":
-        """Itself, with its operators, which many products may share.
-
-        Args:
-            operators: what its query sets give along its attributes.
-
-        >>> asked = Product(domain=Domain(sex=["F", "M"]), attributes=("sex",), query_sets=(ln.identity(),))
-        >>> asked.knowing((Identity(2),)).rows
-        2
-        """
+        """Itself, with its operators, which many products may share."""
         self._operators.append(operators)
         return self
 
@@ -95,11 +77,7 @@ class Product:
 
     @property
     def name(self) -> str:
-        """A short name that is unique within a workload but for repetitions.
-
-        >>> queries(Domain(sex=["F", "M"], age=["young", "old"]), age="prefix").products[0].name
-        'age:prefix'
-        """
+        """A short name that is unique within a workload but for repetitions."""
         cells = identity()
         parts = [name if q is cells or q == cells else f"{name}:{q.word}" for name, q in zip(self.attributes, self.query_sets, strict=True)]
         table = " x ".join(parts) or "total"

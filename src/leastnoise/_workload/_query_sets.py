@@ -15,16 +15,7 @@ from leastnoise._workload._forms import FORMS, Form
 
 @dataclass(frozen=True, slots=True)
 class QuerySet:
-    """What is asked along one attribute.
-
-    Args:
-        kind: identity, total, prefix, all_ranges, ranges, predicates, matrix or level.
-        arguments: for ranges pairs of bounds; for predicates lists of labels; for matrix rows of whole numbers; for level its name alone;
-            else empty.
-
-    >>> QuerySet("prefix").operator("age", Integers(17, 20))
-    Prefix(size=4)
-    """
+    """What is asked along one attribute."""
 
     kind: str
     arguments: tuple[tuple[Any, ...], ...] = ()
@@ -47,34 +38,15 @@ class QuerySet:
         return str(self.arguments[0][0]) if self.form.named else self.kind
 
     def operator(self, attribute: str, kind: Kind) -> Operator:
-        """The queries as an operator over the cells of an attribute.
-
-        Args:
-            attribute: the attribute's name, for messages.
-            kind: its kind.
-
-        Raises:
-            InputError: a range, label or row does not fit the attribute.
-
-        >>> ranges([(18, 19)]).operator("age", Integers(17, 20)).high
-        array([2])
-        """
+        """The queries as an operator over the cells of an attribute."""
         return self.form.operator(attribute, kind, self.arguments)
 
     def labels(self, attribute: str, kind: Kind) -> tuple[Label, ...]:
-        """One label for every row of the operator, as a release prints them.
-
-        >>> QuerySet("prefix").labels("age", Integers(17, 19))
-        ('<= 17', '<= 18', '<= 19')
-        """
+        """One label for every row of the operator, as a release prints them."""
         return self.form.labels(attribute, kind, self.arguments)
 
     def to_json(self) -> dict[str, object]:
-        """A JSON value.
-
-        >>> ranges([(0, 1)]).to_json()
-        {'kind': 'ranges', 'arguments': [[0, 1]]}
-        """
+        """A JSON value."""
         return {"kind": self.kind, "arguments": [list(argument) for argument in self.arguments]}
 
 
@@ -175,18 +147,7 @@ _READ: Mapping[str, Callable[[Any], QuerySet]] = {"ranges": ranges, "predicates"
 
 
 def query_set(attribute: str, value: object) -> QuerySet:
-    """Read a query set as a spec writes it: a word, or a table with one key and its arguments.
-
-    Args:
-        attribute: the attribute's name, for messages.
-        value: such as ``"prefix"`` or ``{"ranges": [[0, 9], [10, 19]]}``; a QuerySet is passed through.
-
-    Raises:
-        InputError: anything else.
-
-    >>> query_set("age", "prefix").kind, query_set("age", {"ranges": [[0, 9]]}).arguments
-    ('prefix', ((0, 9),))
-    """
+    """Read a query set as a spec writes it: a word, or a table with one key and its arguments."""
     if isinstance(value, QuerySet):
         return value
     plain = [word for word, form in FORMS.items() if not form.argument]

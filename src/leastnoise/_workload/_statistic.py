@@ -16,15 +16,7 @@ Cell = tuple[Fraction | int, Fraction | int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticForm:
-    """One kind of statistics.
-
-    Args:
-        noun: what one is called.
-        column: of its values.
-        of_measure: whether it is of a measure, and follows from sums and counts; else of a number, from counts up to every cell.
-        at_shares: whether shares are asked for.
-        along: whether it has a value for every cell of the number.
-    """
+    """One kind of statistics."""
 
     noun: str
     column: str
@@ -42,22 +34,7 @@ FORMS: Mapping[str, StatisticForm] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic:
-    """Means of a measure, or quantiles or the distribution function of a number, of every group.
-
-    Args:
-        kind: "means", "quantiles" or "cdf".
-        of: a measure for means, else an attribute of numbers.
-        by: the attributes whose cells are the groups, in the order of the domain.
-        at: the shares of quantiles, exact; else empty.
-        size: a public number, how many rows a group is expected to have, or None; for what is said beforehand.
-        target: how exact a mean in a group of that size must be, in the measure's amounts; None for no target.
-
-    Raises:
-        InputError: something that is not of this kind.
-
-    >>> Statistic(kind="quantiles", of="pay", by=("store",), at=(Fraction(1, 2),)).name
-    'quantiles of pay by store'
-    """
+    """Means of a measure, or quantiles or the distribution function of a number, of every group."""
 
     kind: str
     of: str
@@ -89,26 +66,14 @@ class Statistic:
         return f"{self.form.noun} of {self.of}" + (f" by {' x '.join(self.by)}" if self.by else "")
 
     def questions(self, domain: Domain) -> tuple[tuple[object, ...], ...]:
-        """The tables that it follows from, as `Product.question` says what a product asks.
-
-        Args:
-            domain: of the workload.
-
-        >>> asked = mean_queries(Domain(sex=["F", "M"], measures={"pay": Measure("pay", 0, 9)}), "pay", by=["sex"])
-        >>> asked.statistics[0].questions(asked.domain) == tuple(product.question for product in asked)
-        True
-        """
+        """The tables that it follows from, as `Product.question` says what a product asks."""
         if self.form.of_measure:
             groups = (self.by, (identity(),) * len(self.by))
             return (None, *groups), (self.of, *groups)
         return ((None, *_crossed(domain, self.by, self.of)),)
 
     def to_json(self) -> dict[str, object]:
-        """A JSON value.
-
-        >>> Statistic(kind="cdf", of="age").to_json()
-        {'cdf': {'of': 'age', 'by': []}}
-        """
+        """A JSON value."""
         at = {"at": [str(share) for share in self.at]} if self.at else {}
         size = {} if self.size is None else {"size": str(self.size)}
         wanted = {} if self.target is None else self.target.to_json()
@@ -129,24 +94,7 @@ def statistic(
     size: Exact | None,
     wanted: Target | None = None,
 ) -> Statistic:
-    """Check what is asked for against the domain.
-
-    Args:
-        domain: the domain.
-        kind: "means", "quantiles" or "cdf".
-        of: a measure for means, else an attribute of numbers.
-        at: the shares of quantiles; None of others.
-        by: attributes whose cells are the groups.
-        size: a public number of rows, or None.
-        wanted: of means, how exact they must be in a group of that size; or None.
-
-    Raises:
-        InputError: no such measure or attribute, no numbers, shares that are none, groups of the number itself, or a target of others than
-            means or without a size.
-
-    >>> statistic(Domain(age=Integers(1, 4)), "quantiles", "age", ["0.5"], [], None).at
-    (Fraction(1, 2),)
-    """
+    """Check what is asked for against the domain."""
     of_measure = FORMS[kind].of_measure
     if of_measure:
         if not isinstance(of, str) or of not in domain.measures:
@@ -168,11 +116,7 @@ def statistic(
 
 
 def statistic_from_json(domain: Domain, value: Mapping[str, Any]) -> Statistic:
-    """Read what `Statistic.to_json` wrote.
-
-    >>> statistic_from_json(Domain(age=Integers(1, 4)), {"cdf": {"of": "age", "by": []}}).kind
-    'cdf'
-    """
+    """Read what `Statistic.to_json` wrote."""
     ((kind, asked),) = value.items()
     one_of("the kind of a statistic", kind, tuple(FORMS))
     wanted = target(margin=asked.get("margin"), rmse=asked.get("rmse"))
@@ -180,19 +124,7 @@ def statistic_from_json(domain: Domain, value: Mapping[str, Any]) -> Statistic:
 
 
 def attributes_of(domain: Domain, names: Sequence[str], what: str) -> tuple[str, ...]:
-    """Attributes in the order of the domain.
-
-    Args:
-        domain: the domain.
-        names: of attributes.
-        what: they are, for messages.
-
-    Raises:
-        InputError: one is not there, or there twice.
-
-    >>> attributes_of(Domain(sex=["F"], age=[1]), ["age", "sex"], "by")
-    ('sex', 'age')
-    """
+    """Attributes in the order of the domain."""
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise refuse(what, names, "a list of attributes, such as [" + repr(domain.names[0]) + "]")
     found = tuple(name for name in domain.names if name in names)
@@ -203,14 +135,7 @@ def attributes_of(domain: Domain, names: Sequence[str], what: str) -> tuple[str,
 
 
 def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
-    """Lower and upper end of every cell that is a number, exact; as a range of the attribute has them.
-
-    Raises:
-        InputError: the attribute has no numbers.
-
-    >>> number_cells(Domain(x=Bins(0, 1, 2)), "x")
-    ((Fraction(0, 1), Fraction(1, 2)), (Fraction(1, 2), Fraction(1, 1)))
-    """
+    """Lower and upper end of every cell that is a number, exact; as a range of the attribute has them."""
     kind = domain.kind(attribute) if isinstance(attribute, str) else None
     if isinstance(kind, (Bins, Edges)):
         return tuple(zip(kind.edges[:-1], kind.edges[1:], strict=True))

@@ -11,16 +11,7 @@ Kind = Literal["margin", "rmse"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The largest error that a table may have.
-
-    Args:
-        kind: "margin" for the half width of every answer's interval at the release's level, "rmse" for the root mean square of the
-            standard errors of the table's answers.
-        most: in rows, or in the amounts of the measure that is summed; above 0.
-
-    >>> Target("rmse", 20)
-    Target(kind='rmse', most=Fraction(20, 1))
-    """
+    """The largest error that a table may have."""
 
     kind: Kind
     most: Fraction
@@ -30,34 +21,14 @@ class Target:
         object.__setattr__(self, "most", exact_positive(self.kind, self.most))
 
     def to_json(self) -> dict[str, str]:
-        """A JSON value.
-
-        >>> Target("margin", "1/2").to_json()
-        {'margin': '1/2'}
-        """
+        """A JSON value."""
         return {self.kind: str(self.most)}
 
 
 def target(
     *, margin: Exact | None = None, relative: Exact | None = None, size: Exact | None = None, rmse: Exact | None = None
 ) -> Target | None:
-    """The target of a table, said in one of three ways.
-
-    Args:
-        margin: half width of every answer's interval at the release's level.
-        relative: the same as a share of ``size``.
-        size: a public number: how large an answer is expected to be; alone it is no target.
-        rmse: root mean square of the standard errors of the table's answers.
-
-    Returns:
-        None if nothing is given.
-
-    Raises:
-        InputError: more than one of them, or relative without a size.
-
-    >>> target(relative="0.05", size=10_000)
-    Target(kind='margin', most=Fraction(500, 1))
-    """
+    """The target of a table, said in one of three ways."""
     said: dict[str, Any] = {"margin": margin, "relative": relative, "rmse": rmse}
     given = [name for name, value in said.items() if value is not None]
     if relative is not None and size is None:

@@ -205,17 +205,7 @@ class Workload:
 
 
 def together(parts: Sequence[Workload]) -> Workload:
-    """All that several workloads ask, as ``+`` says it.
-
-    Args:
-        parts: at least one, over one domain.
-
-    Raises:
-        InputError: a table has two targets or two sizes.
-
-    >>> together([marginals(Domain(sex=["F", "M"]), ways=ways) for ways in (0, 1, 1)]).products[1].weight
-    Fraction(2, 1)
-    """
+    """All that several workloads ask, as ``+`` says it."""
     known: dict[tuple[object, ...], Product] = {}
     for product in (product for part in parts for product in part.products):
         before = known.get(product.question)
@@ -232,17 +222,7 @@ def _together(one: Product, other: Product) -> Product:
 
 
 def from_json(domain: Domain, value: Iterable[Mapping[str, Any]], statistics: Iterable[Mapping[str, Any]] = ()) -> Workload:
-    """Read what ``Workload.to_json`` wrote.
-
-    Args:
-        domain: the domain.
-        value: the tables.
-        statistics: what ``Statistic.to_json`` wrote.
-
-    >>> domain = Domain(sex=["F", "M"])
-    >>> from_json(domain, marginals(domain, ways=1).to_json()) == marginals(domain, ways=1)
-    True
-    """
+    """Read what ``Workload.to_json`` wrote."""
     products = []
     for entry in value:
         sets = {name: QuerySet(q["kind"], tuple(tuple(row) for row in q["arguments"])) for name, q in entry["queries"].items()}

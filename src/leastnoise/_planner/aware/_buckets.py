@@ -40,16 +40,7 @@ Weighted = Sequence[tuple[float, Operator]]
 
 
 def bucket_gram(asked: Weighted, starts: IntArray, size: int) -> DenseGram:
-    """Gram matrix of a workload on buckets that are expanded evenly; exact.
-
-    Args:
-        asked: the queries with the weights of their squared errors.
-        starts: first cell of every bucket, at most 4096.
-        size: number of cells n.
-
-    >>> bucket_gram([(1.0, Prefix(3))], np.array([0, 2]), 3).array.tolist()
-    [[2.25, 1.0], [1.0, 1.0]]
-    """
+    """Gram matrix of a workload on buckets that are expanded evenly; exact."""
     lengths = np.diff(starts, append=size)
     gram = np.zeros((len(starts), len(starts)))
     for weight, operator in asked:
@@ -99,21 +90,7 @@ def _(operator: Ranges, starts: IntArray, lengths: IntArray) -> Iterable[FloatAr
 
 
 def difference_costs(asked: Weighted, left: Sequence[IntArray], right: Sequence[IntArray], size: int) -> list[FloatArray]:
-    """What a workload loses by an error of one in the difference of each aligned block's halves: the squares of its answers' errors.
-
-    Args:
-        asked: the queries with the weights of their squared errors.
-        left: cells in the left halves of all blocks, of two cells first.
-        right: the same for the right halves.
-        size: number of cells n.
-
-    Returns:
-        One array a width, shape (blocks,).
-
-    >>> costs = difference_costs([(1.0, Prefix(4))], [np.array([1, 1]), np.array([2])], [np.array([1, 1]), np.array([2])], 4)
-    >>> [cost.tolist() for cost in costs]
-    [[0.25, 0.25], [0.375]]
-    """
+    """What a workload loses by an error of one in the difference of each aligned block's halves: the squares of its answers' errors."""
     out = [np.zeros(len(cells)) for cells in left]
     for weight, operator in asked:
         for level, (before, behind) in enumerate(zip(left, right, strict=True)):
@@ -187,21 +164,7 @@ def _edge(edges: IntArray, level: int, left: IntArray, right: IntArray) -> tuple
 
 
 def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, norm: int) -> Factor:
-    """The best strategy on buckets, by expected error: GreedyH, trees of optimised levels or nodes, p-Identity, or the Gaussian optimum.
-
-    Args:
-        name: the attribute.
-        asked: the queries with the weights of their squared errors.
-        starts: first cell of every bucket, at most 4096; public.
-        size: number of cells.
-        norm: 1 for Laplace, 2 for Gaussian noise.
-
-    Returns:
-        Integer queries over the cells, whose columns are equal within a bucket.
-
-    >>> on_buckets("age", [(1.0, Prefix(6))], np.array([0, 2, 5]), 6, 1).operator.rows >= 3
-    True
-    """
+    """The best strategy on buckets, by expected error: GreedyH, trees of optimised levels or nodes, p-Identity, or the Gaussian optimum."""
     gram = bucket_gram(asked, starts, size)
     inner = _fitted(name, gram, norm)
     return Factor((name,), Coarse(inner.operator, starts, size), inner.row_weights)
@@ -210,19 +173,7 @@ def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, norm: in
 def rectangle_gram(
     asked: Sequence[tuple[float, tuple[Operator, Operator]]], tops: IntArray, lefts: IntArray, heights: IntArray, widths: IntArray
 ) -> DenseGram:
-    """Gram matrix of products of queries on a table whose rectangles are expanded evenly; exact.
-
-    Args:
-        asked: the queries along rows and columns, with the weights of their squared errors.
-        tops: first row of every rectangle, at most 4096 of them.
-        lefts: first column of each.
-        heights: rows of each.
-        widths: columns of each.
-
-    >>> one, two = np.array([1, 1]), np.array([0, 1])
-    >>> rectangle_gram([(1.0, (Prefix(2), Total(3)))], two, 0 * one, one, 3 * one).array.tolist()
-    [[2.0, 1.0], [1.0, 1.0]]
-    """
+    """Gram matrix of products of queries on a table whose rectangles are expanded evenly; exact."""
     gram = np.zeros((len(tops), len(tops)))
     for weight, (rows, columns) in asked:
         gram += weight * _between_runs(rows, tops, heights) * _between_runs(columns, lefts, widths)
@@ -246,25 +197,7 @@ def on_rectangles(
     widths: IntArray,
     order: IntArray,
 ) -> Factor:
-    """The best strategy on rectangles under Laplace noise, by expected error: p-Identity where they are few, else trees in their order.
-
-    Args:
-        names: the two attributes; the cells of the first are the rows.
-        asked: as for ``rectangle_gram``.
-        tops: as for ``rectangle_gram``; the rectangles are in the order of their first cells in ``order``.
-        lefts: as for ``rectangle_gram``.
-        heights: as for ``rectangle_gram``.
-        widths: as for ``rectangle_gram``.
-        order: places of all cells, row by row, so that each rectangle is a run that begins with its first cell.
-
-    Returns:
-        Integer queries over the cells, whose columns are equal within a rectangle.
-
-    >>> one = np.array([1, 1])
-    >>> asked = [(1.0, (Prefix(2), Total(3)))]
-    >>> on_rectangles(("a", "b"), asked, np.array([0, 1]), 0 * one, one, 3 * one, np.arange(6)).operator.size
-    6
-    """
+    """The best strategy on rectangles under Laplace noise, by expected error: p-Identity where they are few, else trees in their order."""
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     width = sum(int(widths[one]) for one in np.flatnonzero(tops == 0))
@@ -306,15 +239,7 @@ def _fitted(name: str, gram: Gram, norm: int) -> Factor:
 
 
 def total_cost(asked: Weighted, size: int) -> float:
-    """What a workload loses by an error of one in the total that is spread evenly: the squares of its answers' errors.
-
-    Args:
-        asked: the queries with the weights of their squared errors.
-        size: number of cells n.
-
-    >>> total_cost([(1.0, Prefix(2))], 2)
-    1.25
-    """
+    """What a workload loses by an error of one in the total that is spread evenly: the squares of its answers' errors."""
     return sum(weight * float(apply_gram(operator, np.ones(size)).sum()) for weight, operator in asked) / size**2
 
 
@@ -325,19 +250,6 @@ def first_levels(costs: Sequence[float], total: float, norm: int, *, lift: float
     Between them and the cells lie levels of about equal steps, of at most 16 blocks to one. The weights are those of least error without
     shrinking, for the given costs of errors, multiplied by ``lift`` a level: shrinking takes away noise where blocks are narrow, so that
     wide ones deserve more of the budget.
-
-    Args:
-        costs: what the workload loses by errors of one in all differences of a width; blocks of two cells first, at least one.
-        total: what it loses by an error of one in the total.
-        norm: 1 for Laplace, 2 for Gaussian noise.
-        lift: see above; its power 3/4 under Gaussian noise.
-
-    Returns:
-        Widths, the cells' 1 first, at most an eighth of all; weights of sensitivity 1.
-
-    >>> widths, weights = first_levels([1.0] * 12, 1.0, 1)
-    >>> widths, weights.round(2).tolist()
-    ((1, 8, 64, 512), [0.17, 0.2, 0.26, 0.38])
     """
     from scipy.optimize import minimize
 

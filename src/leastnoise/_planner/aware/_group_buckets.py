@@ -58,17 +58,7 @@ class GroupBuckets:
 
     @staticmethod
     def of(attribute: str, edges: IntArray, threshold: int) -> "GroupBuckets":
-        """Under a threshold.
-
-        Args:
-            attribute: the number.
-            edges: the most that a row of each of its cells adds, in units, not falling, at least 1.
-            threshold: the upper edge of one of `candidate_cells`.
-
-        >>> found = GroupBuckets.of("pay", np.arange(1, 41), 28)
-        >>> found.starts.tolist(), found.ends.tolist(), int(found.limits.max())
-        ([0, 1, 3, 9], [1, 3, 9, 28], 28)
-        """
+        """Under a threshold."""
         places = candidate_cells(edges)
         places = places[edges[places] <= threshold]
         last = places[candidate_cells(edges[places], _RATIO)]
@@ -80,11 +70,7 @@ class GroupBuckets:
         )
 
     def factor(self, norm: int) -> Factor:
-        """The sum of every bucket, with noise as large as its end.
-
-        Args:
-            norm: 1 for Laplace, 2 for Gaussian noise.
-        """
+        """The sum of every bucket, with noise as large as its end."""
         weights = np.maximum(1, np.rint(HEAVIEST[norm] * (self.ends[0] / self.ends))).astype(np.int64)
         return Factor((self.attribute,), Coarse(Identity(len(self.ends)), self.starts, len(self.limits)), weights)
 
@@ -93,10 +79,6 @@ class GroupBuckets:
 
         Groups are taken to have the same profile, the sums of all groups, and shares of it that follow from their own sums, pulled to the
         middle as far as these differ by noise alone. A sum that is clear by itself is taken as it is.
-
-        Args:
-            sums: of all groups and buckets, shape (k, m).
-            noise: their standard errors, shape (m,).
 
         Guarantees: a function of noisy and public numbers; it costs nothing.
         """
@@ -137,19 +119,6 @@ def choose_group_threshold(
 
     Groups of one size share what is cut evenly, and groups of very different sizes have more of its square: it is added up as if they had
     k^(1/3) times as much, which is in between, as sizes are not known yet.
-
-    Args:
-        edges: the most that a row of each cell adds, in units, shape (n,).
-        counts: noisy counts of rows between one candidate and the next.
-        groups: k.
-        noise: standard error of a group's sum under a threshold.
-        sure: counts above it are no noise.
-
-    >>> edges = 100 * np.arange(1, 9)
-    >>> for counts in ([0.0] * 7, [90.0, 80.0, 70.0, 60.0, 50.0, 40.0, 30.0]):
-    ...     choose_group_threshold(edges, np.array(counts), 1, lambda threshold: 3.0 * threshold, sure=99.0).threshold
-    100
-    800
     """
     gram = gram_of(Total(len(edges)))
     lost = ScaledSum(((groups ** (_UNEVEN - 2), gram),))

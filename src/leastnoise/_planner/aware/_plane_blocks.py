@@ -29,22 +29,8 @@ _LIGHT, _LIGHT_NARROW = 0.5, 2.0  # parts: blocks that deserve no more together 
 def plane_regime(cost: Exact, epsilon: Exact, cells: int, *, narrow: bool = False) -> tuple[str, int]:
     """What the default does with the least cost, from noisy and public numbers alone.
 
-    Args:
-        cost: noisy least cost, in records, by ``least_block_cost`` with the penalty 1 / epsilon and split "halves".
-        epsilon: of the whole release.
-        cells: height times width.
-        narrow: whether no query is of many cells (`single_cells`): then first blocks are smaller.
-
-    Returns:
-        ``("fixed", 0)``: a plan without a look at the data; ``("blocks", b)``: the adaptive grid with b blocks.
-
     Edge cases:
         On fewer than 50 cells always the plan without a look: the test cannot tell.
-
-    >>> plane_regime(4000, "0.1", 16384), plane_regime(100_000, "0.1", 16384), plane_regime(-5, 1, 8)
-    (('blocks', 32), ('fixed', 0), ('fixed', 0))
-    >>> plane_regime(4000, "0.1", 16384, narrow=True)
-    ('blocks', 128)
     """
     buckets = float(Fraction(cost) * exact_positive("epsilon", epsilon))
     unclear = _CLEAR / float(TEST_SHARE)
@@ -55,14 +41,7 @@ def plane_regime(cost: Exact, epsilon: Exact, cells: int, *, narrow: bool = Fals
 
 
 def single_cells(asked: Sequence[tuple[float, tuple[Operator, Operator]]]) -> bool:
-    """Whether every query holds few cells: up to 4; public.
-
-    Args:
-        asked: what a squared error counts, and the queries along both attributes.
-
-    >>> single_cells([(1.0, (Identity(9), Identity(5)))]), single_cells([(1.0, (Identity(9), Total(5)))])
-    (True, False)
-    """
+    """Whether every query holds few cells: up to 4; public."""
     return all(math.prod(_most_cells(one) for one in both) <= _NARROW for _, both in asked)
 
 
@@ -75,27 +54,13 @@ def records_a_part(buckets: float, records: float) -> float:
 
     Where no cell stands out of the noise a partition costs nearly as much as there are records, and parts may be large. Where records lie
     in few heavy cells the cost is a small part of them, and parts have to be small.
-
-    Args:
-        buckets: noisy least cost of a partition, in units of 1 / epsilon.
-        records: noisy count of all, in the same units.
-
-    Returns:
-        11 times their ratio to the power 3/2, from 2 to 11; neither is taken below four times the noise of the test.
-
-    >>> [round(records_a_part(cost, 5000.0), 2) for cost in (-9.0, 1600.0, 2500.0, 5000.0)], records_a_part(3.0, -8.0)
-    ([2.0, 2.0, 3.89, 11.0], 11.0)
     """
     least = 4 / float(TEST_SHARE)
     return min(max(_COARSEST * (max(buckets, least) / max(records, least)) ** 1.5, _FINEST), _COARSEST)
 
 
 def first_level(tree: BlockTree, blocks: int) -> int:
-    """The first level of a tree with so many blocks, or its last; public.
-
-    >>> first_level(block_tree(4, 4, "halves"), 3)
-    2
-    """
+    """The first level of a tree with so many blocks, or its last; public."""
     return next((level for level, starts in enumerate(tree.starts) if len(starts) >= blocks), len(tree.starts) - 1)
 
 
@@ -105,22 +70,6 @@ def divided(
     """What the second round measures: each block of a level is halved until its parts deserve no more, and light blocks are joined.
 
     A block of the tree that deserves at most half a part in all, or two where no query is of many cells, is one part.
-
-    Args:
-        tree: of halved blocks.
-        base: the level.
-        counts: noisy counts of its blocks; public.
-        rate: parts a record: the epsilon of the second round over what a part should hold of its noise.
-        deep: so many halvings are many; the groups are made by half as many.
-        narrow: whether no query is of many cells (`single_cells`).
-
-    Returns:
-        Starts of parts and groups, and for each of them 1 if its block has many halvings, else 0: only such groups are measured.
-
-    >>> divided(block_tree(1, 4, "halves"), 1, np.array([90, 0]), Fraction(1, 2))[0][0].tolist()
-    [0, 1, 2]
-    >>> divided(block_tree(1, 4, "halves"), 1, np.array([3, -2]), Fraction(1, 2))[0][0].tolist()
-    [0]
     """
     own, starts = np.asarray(counts * float(rate), dtype=np.float64), tree.starts[base]
     first = _joined(tree, base, own, _LIGHT_NARROW if narrow else _LIGHT)

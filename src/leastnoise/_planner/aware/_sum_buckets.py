@@ -38,14 +38,7 @@ def weighted_by_ends(gram: FloatArray, weights: FloatArray) -> FloatArray:
 
     Those that cover the cells j <= k and end with cell e >= k are M_je - M_j(e+1).
 
-    Args:
-        gram: M of the intervals, shape (n, n).
-        weights: of the square of an interval that ends with a cell, shape (n,).
-
     Edge cases: other queries than intervals keep their own weights.
-
-    >>> weighted_by_ends(np.array([[2.0, 1.0], [1.0, 1.0]]), np.array([4.0, 1.0])).tolist()
-    [[5.0, 1.0], [1.0, 1.0]]
     """
     ending = np.triu(gram - np.pad(gram, ((0, 0), (0, 1)))[:, 1:])
     if ending.min() < 0:
@@ -71,14 +64,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stop:
-    """Least squares on the buckets up to one of them.
-
-    Args:
-        totals: what gives the sums of these buckets from those of all groups, shape (kept, m).
-        noise: standard errors of these, shape (kept,).
-        variance: of all queries together.
-        lost: squared error of all queries for sums that are left out, as a form in the sums of all buckets, shape (k, k).
-    """
+    """Least squares on the buckets up to one of them."""
 
     totals: FloatArray
     noise: FloatArray
@@ -125,18 +111,7 @@ class SumBuckets:
 
     @staticmethod
     def of(workload: Workload, attribute: str, edges: IntArray) -> "SumBuckets":
-        """For sums along one number.
-
-        Args:
-            workload: sums of one measure, along the number alone.
-            attribute: the number.
-            edges: the most that a record of each of its cells adds, in units, not falling, at least 1.
-
-        >>> domain = Domain(pay=Integers(1, 16), measures={"wages": Measure("pay", 0, 16)})
-        >>> found = SumBuckets.of(queries(domain, pay="prefix", sum="wages"), "pay", np.arange(1, 17))
-        >>> found.ends.tolist()
-        [2, 4, 6, 10, 16]
-        """
+        """For sums along one number."""
         matrix = asked_along(workload, attribute)[0]
         asked = matrix.dense()
         told = np.flatnonzero((asked[1:] != asked[:-1]).any(axis=1)) + 1
@@ -164,33 +139,20 @@ class SumBuckets:
         return np.append(0, self.ends[:-1])
 
     def factor(self, norm: int) -> Factor:
-        """The best queries, with one sensitivity.
-
-        Args:
-            norm: 1 for Laplace, 2 for Gaussian noise.
-        """
+        """The best queries, with one sensitivity."""
         limits = self.limits[self.stops - 1]
         asked = weighted_by_ends(self.gram.array, (limits[-1] / limits) ** 2.0)
         dense, weights = whole_rows(_rows_of(asked.tobytes(), limits.tobytes(), norm), limits, norm)
         return Factor((self.attribute,), Coarse(dense, self.starts, len(self.limits)), weights)
 
     def choices(self, covariance: FloatArray) -> "Choices":
-        """Where to stop, for noise that is known.
-
-        Args:
-            covariance: of unbiased estimates of the sums of all groups, shape (m, m).
-        """
+        """Where to stop, for noise that is known."""
         return Choices(self, tuple(_Stop.of(self, covariance, last) for last in range(len(self.ends))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choices:
-    """Where sums by buckets may stop.
-
-    Args:
-        buckets: of the number.
-        stops: one for each bucket that may be the last one.
-    """
+    """Where sums by buckets may stop."""
 
     buckets: SumBuckets
     stops: tuple[_Stop, ...]
@@ -200,14 +162,6 @@ class Choices:
 
         Buckets are dropped from above, one after the other, and what is left is estimated anew without them: an estimate of what may be
         missing is then not blurred by cells that hold nothing.
-
-        Args:
-            sums: unbiased estimates of the sums of all groups, shape (m,).
-
-        Returns:
-            One run of buckets, with the one that stands out most. Below it the first that stands out by two standard errors begins the run.
-            Above it a sum is taken for what its noise leaves of its square, and where it is below four standard errors to fall at least
-            like those of a Pareto tail of index 1, whose buckets of one ratio have one sum.
 
         Guarantees: a function of noisy and public numbers; it costs nothing.
         """

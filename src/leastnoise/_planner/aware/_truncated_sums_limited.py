@@ -40,20 +40,7 @@ class LimitedTree:
 
 
 def fit_limited_tree(gram: Gram, limits: IntArray, power: int) -> LimitedTree:
-    """The best of many chains of widths with one weight a coarse level.
-
-    Args:
-        gram: Gram matrix M of the queries on the sums by cell, n cells.
-        limits: T_j, at least 1, shape (n,).
-        power: 1 for Laplace, 2 for Gaussian noise.
-
-    Raises:
-        InputError: limits of another shape, or below 1.
-
-    >>> made = fit_limited_tree(PrefixGram(64), np.minimum(np.arange(1, 65) * 10, 200), 1)
-    >>> len(made.widths) > 1, bool((np.minimum(np.arange(1, 65) * 10, 200) * made.scales[0] < 1).all())
-    (True, True)
-    """
+    """The best of many chains of widths with one weight a coarse level."""
     amounts = np.asarray(limits, dtype=np.float64)
     if amounts.shape != (gram.size,) or not (amounts >= 1).all():
         raise refuse("the limits of a tree", f"an array of shape {amounts.shape}", f"{gram.size} numbers of at least 1")

@@ -31,23 +31,7 @@ HEAVIEST = {1: 2**20, 2: 2**16}
 
 
 def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
-    """The Gram matrices of all queries along one attribute: for noise, and for losses.
-
-    Args:
-        workload: what is asked.
-        attribute: the number; products that do not name it ask for its total.
-
-    Returns:
-        The sum over the products of M times the number of groups that they are asked for, because every group has noise; and that of M
-        over this number, because groups that share a loss evenly have that much less of its square.
-
-    Raises:
-        NotApplicable: queries without a known structure along over 4096 cells.
-
-    >>> noise, loss = asked_along(queries(Domain(sex=["F", "M"], age=Integers(0, 1)), sex="identity", age="prefix"), "age")
-    >>> noise.dense().tolist(), loss.dense().tolist()
-    ([[4.0, 2.0], [2.0, 2.0]], [[1.0, 0.5], [0.5, 0.5]])
-    """
+    """The Gram matrices of all queries along one attribute: for noise, and for losses."""
     kind = workload.domain.kind(attribute)
     noise: list[tuple[float, Gram]] = []
     loss: list[tuple[float, Gram]] = []
@@ -64,17 +48,6 @@ def noise_along(workload: Workload, attribute: str, norm: int) -> Callable[[IntA
     """About the unit RMSE of the best strategy along a number, as a function of the limits of its cells.
 
     Cells that no query tells apart are planned as one, and so they are here: 10 sums over 1000 cells have the noise of 10 cells.
-
-    Args:
-        workload: sums of one measure.
-        attribute: the number.
-        norm: 1 for Laplace, 2 for Gaussian noise.
-
-    >>> domain = Domain(pay=Integers(1, 8), measures={"wages": Measure("pay", 0, 8)})
-    >>> halves = queries(domain, pay={"ranges": [[1, 4], [5, 8]]}, sum="wages")
-    >>> noise = noise_along(halves, "pay", 1)
-    >>> round(noise(np.full(8, 6)) / noise(np.full(8, 3)), 6)
-    2.0
     """
     small, group = _merged(workload, attribute)
     return lambda limits: quick_noise(small, _largest(limits, group, small.size), norm)
@@ -85,23 +58,6 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
 
     Along the number a hierarchy made for the limits or, up to 1024 cells (512 under Gaussian noise), the optimum on the weighted workload,
     whichever has the least error.
-
-    Args:
-        workload: sums of one measure, which is never negative.
-        attribute: the number.
-        limits: T_j, at least 1, shape (n,).
-        norm: 1 for Laplace, 2 for Gaussian noise.
-
-    Returns:
-        The strategy, with its limits: the tables that are asked for and the joint one, with the best weights.
-
-    Raises:
-        NotApplicable: a table with over 2^28 cells.
-
-    >>> domain = Domain(pay=Integers(1, 64), measures={"wages": Measure("pay", 0, 64)})
-    >>> found = limited_strategy(queries(domain, pay="prefix", sum="wages"), "pay", np.arange(1, 65), 1)
-    >>> found.blocks[0][0].rows > 64, found.blocks[0][0].limits.attribute
-    (True, 'pay')
     """
     small, group = _merged(workload, attribute)
     merged = _largest(limits, group, small.size)
@@ -155,9 +111,6 @@ def best_rows(gram: Gram, limits: IntArray, norm: int, effort: float = 0.3) -> F
 
     Queries of lower rank, which are best under Gaussian noise where few are asked for, have a ten-thousandth of the budget on every cell
     besides: rounded to whole coefficients they would not tell what is asked any more.
-
-    >>> best_rows(DenseGram(np.eye(1), 1), np.array([4]), 1).tolist()
-    [[0.25]]
     """
     if gram.size == 1:
         return 1 / limits[None, :]
@@ -173,10 +126,6 @@ def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, In
     """Rows in whole coefficients, and their weights.
 
     Every row has bits of its own, as many as 2^32 rows of the largest limit leave, and its scale as a weight.
-
-    >>> rows, weights = whole_rows(np.array([[0.5, 0.25]]), np.array([2, 4]), 1)
-    >>> rows.matrix.tolist(), weights.tolist()
-    ([[4096, 2048]], [1048576])
     """
     bits = min(12 if norm == 1 else 8, (_ROOM // int(limits.max())).bit_length() - 2)
     weights = np.abs(real).max(axis=1) / 2**bits

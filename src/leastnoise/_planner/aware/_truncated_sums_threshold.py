@@ -29,15 +29,7 @@ LEAST = 1000  # the least candidate is at most this many times below the public 
 
 
 def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
-    """The Gram matrix T M T of the queries on z, in the short form of M where it has one.
-
-    Args:
-        gram: M = W^T W.
-        limits: T_j, shape (n,).
-
-    >>> weighted_gram(GeneratedGram(np.ones(2), np.array([2.0, 1.0]), 2), np.array([3, 5])).dense().tolist()
-    [[18.0, 15.0], [15.0, 25.0]]
-    """
+    """The Gram matrix T M T of the queries on z, in the short form of M where it has one."""
     weights = np.asarray(limits, dtype=np.float64)
     pairs = gram.generators()
     if pairs is not None and len(pairs) == 1:
@@ -47,20 +39,7 @@ def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
 
 
 def candidate_cells(edges: IntArray, ratio: float = RATIO) -> IntArray:
-    """The cells whose upper edges are worth trying as thresholds: steps of about a fifth, up to the public maximum.
-
-    Args:
-        edges: upper edges of the cells, in units, not falling and above 0.
-        ratio: of one step to the next.
-
-    Returns:
-        Places of cells, increasing, the last one the last cell; of cells with one upper edge the last.
-
-    >>> candidate_cells(100 * np.arange(1, 41)).tolist()
-    [0, 1, 2, 3, 4, 5, 7, 8, 10, 12, 15, 18, 22, 27, 32, 39]
-    >>> candidate_cells(np.array([1, 1, 2, 2, 2])).tolist()
-    [1, 4]
-    """
+    """The cells whose upper edges are worth trying as thresholds: steps of about a fifth, up to the public maximum."""
     high = float(edges[-1])
     least = max(float(edges[0]), high / LEAST)
     steps = math.floor(math.log(high / least) / math.log(ratio)) if high > least else 0
@@ -73,12 +52,7 @@ def candidate_cells(edges: IntArray, ratio: float = RATIO) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class TailLaw:
-    """What noisy counts of a tail are held to.
-
-    Args:
-        sure: what cannot be noise: larger counts are at least what they are.
-        index: of the heaviest Pareto tail that smaller ones may show.
-    """
+    """What noisy counts of a tail are held to."""
 
     sure: float = math.inf
     index: float = 1.0  # where means end: every doubling of a threshold then cuts away as much of the sum as the one before
@@ -87,22 +61,8 @@ class TailLaw:
 def falling_counts(counts: FloatArray, edges: FloatArray | IntArray, law: TailLaw = TailLaw()) -> FloatArray:
     """Noisy counts of consecutive intervals made at least 0 and of a density that falls as tails do.
 
-    Args:
-        counts: shape (k,), all with the same noise.
-        edges: ends of the intervals, increasing and above 0, shape (k + 1,).
-        law: how they fall.
-
-    Returns:
-        Shape (k,): the nearest counts whose density does not rise and, from where about half of the records are above, falls at least as
-        fast as t^-(1 + index). Of index 1: every lighter one has a mean, and every heavier one has none, so that its sums are
-        whatever the public maximum makes them. Without that, noise in the empty part below a generous public maximum would be taken for a
-        few records of enormous value.
-
     Edge cases: below the mode of the data the density does rise, and the counts there are spread out; a threshold there cuts most records
         anyway.
-
-    >>> falling_counts(np.array([10.0, 4.0, 6.0, -3.0]), np.arange(1, 6)).round(2).tolist()
-    [10.0, 5.6, 2.8, 0.0]
     """
     ends = np.asarray(edges, dtype=np.float64)
     noisy = np.asarray(counts, dtype=np.float64)
@@ -114,16 +74,7 @@ def falling_counts(counts: FloatArray, edges: FloatArray | IntArray, law: TailLa
 
 
 def falling(amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 1.0) -> FloatArray:
-    """The nearest amounts of at least 0 whose quotients by the spans do not rise.
-
-    Args:
-        amounts: noisy ones, shape (k,).
-        spans: above 0, shape (k,).
-        noise: standard error of each amount, above 0.
-
-    >>> falling(np.array([10.0, 4.0, 6.0, -3.0]), np.ones(4)).tolist()
-    [10.0, 5.0, 5.0, 0.0]
-    """
+    """The nearest amounts of at least 0 whose quotients by the spans do not rise."""
     from scipy.optimize import isotonic_regression
 
     if not len(amounts):
@@ -155,15 +106,7 @@ class ThresholdChoice:
 def quick_noise(gram: Gram, limits: IntArray, norm: int) -> float:
     """About the unit RMSE of the best strategy for W T, in milliseconds: right to a few percent in its dependence on the threshold.
 
-    Args:
-        gram: M = W^T W, of cells that some query tells apart.
-        limits: T_j.
-        norm: 1 for Laplace noise, 2 for Gaussian noise.
-
     Source: what p-Identity and the Gaussian optimum reach for prefix sums, beside GreedyH and the singular value bound.
-
-    >>> quick_noise(PrefixGram(100), np.full(100, 10), 1) > quick_noise(PrefixGram(100), np.full(100, 9), 1)
-    True
     """
     if norm == 2:
         factor = -(-gram.size // _MOST_SPECTRUM)
@@ -187,27 +130,7 @@ def choose_threshold(
 ) -> ThresholdChoice:
     """The candidate with the least predicted squared error.
 
-    Args:
-        gram: M = W^T W on the cells of the number.
-        edges: upper edges of the cells, in units, shape (n,).
-        cells: places of the candidates, from `candidate_cells`, shape (k,).
-        tail: noisy counts of records between one candidate and the next, shape (k - 1,).
-        unit_noise: unit RMSE of the strategy that would be taken for limits T_j, such as `quick_noise`.
-        noise: standard deviation of the noise on a query of sensitivity 1 with what is left of the budget.
-        lost: the Gram matrix that squares of losses are added up with; None for M. It differs where sums are asked for by groups, which
-            share the loss and each have noise of their own.
-        law: what the counts are held to for the choice.
-
-    Raises:
-        InputError: a number of counts that does not fit the candidates.
-
     Guarantees: a function of noisy and public numbers; it costs nothing.
-
-    >>> edges = 100 * np.arange(1, 9)
-    >>> for counts in ([0.0] * 7, [90.0, 80.0, 70.0, 60.0, 50.0, 40.0, 30.0]):
-    ...     choose_threshold(PrefixGram(8), edges, np.arange(8), np.array(counts), lambda limits: float(limits.max()), 3.0).threshold
-    100
-    700
     """
     missed = gram if lost is None else lost
     places = np.asarray(cells)

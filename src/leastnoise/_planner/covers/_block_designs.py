@@ -68,24 +68,14 @@ def _planes(size: int, points: IntArray, dimension: int) -> Blocks:
 
 @cache
 def projective_plane(size: int) -> tuple[int, Blocks]:
-    """Return q^2 + q + 1 points and as many lines of q + 1 points; two points share one line.
-
-    >>> points, lines = projective_plane(2)
-    >>> points, len(lines), {len(line) for line in lines}
-    (7, 7, {3})
-    """
+    """Return q^2 + q + 1 points and as many lines of q + 1 points; two points share one line."""
     points = _points(size, 2)
     return len(points), _planes(size, points, 2)
 
 
 @cache
 def affine_plane(size: int) -> tuple[int, Blocks]:
-    """Return q^2 points and q^2 + q lines of q points; two points share one line.
-
-    >>> points, lines = affine_plane(3)
-    >>> points, len(lines), {len(line) for line in lines}
-    (9, 12, {3})
-    """
+    """Return q^2 points and q^2 + q lines of q points; two points share one line."""
     points = _points(size, 2)
     points = points[points[:, 0] != 0]
     return len(points), _planes(size, points, 2)
@@ -96,10 +86,6 @@ def inversive_plane(size: int) -> tuple[int, Blocks]:
     """Return q^2 + 1 points and q^3 + q circles of q + 1 points; three points share one circle.
 
     The points are the elliptic quadric x0 x1 + f(x2, x3) = 0 with f irreducible, the circles its plane sections.
-
-    >>> points, circles = inversive_plane(3)
-    >>> points, len(circles), {len(circle) for circle in circles}
-    (10, 30, {4})
     """
     add, multiply = _field(size)
     space = _points(size, 3)
@@ -114,12 +100,7 @@ def inversive_plane(size: int) -> tuple[int, Blocks]:
 
 @cache
 def parallel_planes(dimension: int) -> tuple[int, Blocks]:
-    """Return the 2^m bit strings and all quadruples that add up to zero; three points share one quadruple.
-
-    >>> points, planes = parallel_planes(3)
-    >>> points, len(planes)
-    (8, 14)
-    """
+    """Return the 2^m bit strings and all quadruples that add up to zero; three points share one quadruple."""
     count = 1 << dimension
     return count, tuple((a, b, c, a ^ b ^ c) for a, b, c in itertools.combinations(range(count), 3) if a ^ b ^ c > c)
 
@@ -129,9 +110,6 @@ def zero_sum_blocks(count: int, size: int) -> IntArray:
 
     All but a few of the sets with one point less lie in exactly one block (those whose missing point is among them lie in none): close to
     a Steiner system for every number of points.
-
-    >>> zero_sum_blocks(7, 3).tolist()
-    [[0, 1, 6], [0, 2, 5], [0, 3, 4], [1, 2, 4], [3, 5, 6]]
     """
     smaller = np.array(list(itertools.combinations(range(count), size - 1)), dtype=np.int64).reshape(-1, size - 1)
     last = -smaller.sum(axis=1) % count
@@ -140,11 +118,7 @@ def zero_sum_blocks(count: int, size: int) -> IntArray:
 
 
 def designs(strength: int, attributes: int) -> Iterator[tuple[str, int, Blocks]]:
-    """List covering designs for a number of attributes: name, points, blocks; every `strength` points lie together in a block.
-
-    >>> [(name, points) for name, points, _ in designs(1, 4)]
-    [('1 of 1 groups', 1), ('1 of 2 groups', 2), ('1 of 3 groups', 3), ('1 of 4 groups', 4)]
-    """
+    """List covering designs for a number of attributes: name, points, blocks; every `strength` points lie together in a block."""
     for groups in range(strength, min(attributes, strength + 8) + 1):
         yield f"{strength} of {groups} groups", groups, tuple(itertools.combinations(range(groups), strength))
     most = 2.5 * attributes + 2

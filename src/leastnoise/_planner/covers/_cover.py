@@ -10,18 +10,7 @@ from leastnoise._planner.covers._designs import design_seconds, designed_strateg
 def covering(task: Task) -> Strategy:
     """Search for the tables to measure, and their best weights.
 
-    Args:
-        task: what is asked.
-
-    Raises:
-        NotApplicable: only one table is asked for, or a table has more than 2^28 cells.
-
     Guarantees: the same workload gives the same tables.
-
-    >>> domain = Domain({f"a{place}": Coded(2) for place in range(4)})
-    >>> found = covering(Task(marginals(domain, ways=1), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE))
-    >>> sorted(len(block.attributes) for block, _ in found.blocks)
-    [2, 2]
     """
     workload = task.workload
     if all(len(sets) == 1 for sets in workload.tables.values()):

@@ -67,27 +67,7 @@ class Design:
 def covering_design(
     closure: Closure, coefficient: FloatArray, targets: Sequence[AttributeSet], *, seed: int = 0, effort: float = 3.0
 ) -> Design:
-    """Search for the marginals and weights with the least total squared error under a pure budget.
-
-    Args:
-        closure: a closure that holds every target.
-        coefficient: c_tau at least 0, shape (closure.count,).
-        targets: the asked attribute sets (their tables are among the candidates).
-        seed: of the search; the same seed gives the same design.
-        effort: work of the local search, about seconds of one core, on few attributes less; 0 takes the best start without local search.
-
-    Returns:
-        The best design found; never worse than the best weights inside the closure.
-
-    Raises:
-        InputError: no coefficient is above 0, or the effort is not a finite number of at least 0.
-
-    >>> targets = [(i,) for i in range(4)]
-    >>> closure = downward_closure((2,) * 4, targets)
-    >>> design = covering_design(closure, coefficients(closure, dict.fromkeys(targets, 1.0)), targets, effort=0.1)
-    >>> [len(table) for table in design.tables], design.theta.round(3).tolist(), round(design.error, 6)
-    ([2, 2], [0.5, 0.5], 48.0)
-    """
+    """Search for the marginals and weights with the least total squared error under a pure budget."""
     if not (math.isfinite(effort) and effort >= 0):
         raise refuse("effort", effort, "a finite number of at least 0")
     coefficient = np.asarray(coefficient, dtype=np.float64)
@@ -173,13 +153,7 @@ def _scored_starts(
 
 
 class _Proposal(NamedTuple):
-    """Tables to start from.
-
-    Args:
-        origin: where they come from.
-        tables: between them they contain all that is asked.
-        bound: no weights of them have a smaller error.
-    """
+    """Tables to start from."""
 
     origin: str
     tables: list[AttributeSet]

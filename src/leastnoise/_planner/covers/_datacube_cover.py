@@ -43,23 +43,6 @@ def greedy_cover(
 
     For each number of cells that may be added up, marginals are taken greedily, the one that answers most of what is left first, until all
     is answered; the threshold with the least variance wins. Within (ln m + 1)^2 of the best choice for m asked marginals.
-
-    Args:
-        shape: values per attribute.
-        targets: the asked marginals.
-        norm: 1 for pure budgets, 2 for Gaussian ones.
-        candidates: what may be measured; by default all marginals of the asked attributes where that can be searched, else the asked ones,
-            their pairwise unions and the table of all asked attributes.
-
-    Returns:
-        The cover.
-
-    Raises:
-        InputError: nothing is asked, a set is malformed, or the candidates do not contain every asked marginal.
-
-    >>> cover = greedy_cover((2,) * 10, [(i,) for i in range(10)])
-    >>> len(cover.tables), 2 * cover.largest
-    (5, 100.0)
     """
     shape, asked, options = _problem(shape, targets, candidates)
     power = 2 if whole("norm", norm, 1, 2) == 1 else 1
@@ -89,16 +72,6 @@ def cover_errors(shape: Sequence[int], targets: Mapping[AttributeSet, float], co
     """Return for each measured marginal what one unit of its noise variance adds to the total squared error.
 
     With equal budgets (strategy C) the total is s^2 (pure) or s (Gaussian) times their sum; `grouped_budgets` gives those of C+.
-
-    Args:
-        shape: values per attribute.
-        targets: asked marginal -> weight squared of each of its cells, in the order given to `greedy_cover`.
-        cover: the cover of these targets.
-
-    >>> targets = {(0,): 1.0, (1,): 1.0, (2,): 1.0}
-    >>> cover = greedy_cover((2, 2, 2), list(targets), candidates=[(0, 1), (2,)])
-    >>> cover.tables, cover_errors((2, 2, 2), targets, cover).tolist()
-    (((0, 1), (2,)), [8.0, 2.0])
     """
     if not len(targets) == len(cover.source):
         raise refuse("targets", f"{len(targets)} marginals", f"the {len(cover.source)} marginals that the cover was made for")

@@ -25,11 +25,7 @@ _WHOLE = 7  # attributes; below, each less leaves a quarter of the work
 
 
 def design_seconds(workload: Workload) -> float:
-    """Estimated CPU seconds of the search for tables under Laplace noise; docs/strategies.md has them beside measured ones.
-
-    >>> [round(design_seconds(marginals(Domain({f"a{place}": Coded(4) for place in range(count)}), ways=2)), 2) for count in (2, 5, 12)]
-    [0.1, 0.32, 3.6]
-    """
+    """Estimated CPU seconds of the search for tables under Laplace noise; docs/strategies.md has them beside measured ones."""
     found = 0.0
     for names in workload.used.values():
         found += 0.1 + 3.5 * 4.0 ** min(0, len(names) - _WHOLE) if len(names) > 1 else 0.0
@@ -39,19 +35,7 @@ def design_seconds(workload: Workload) -> float:
 def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]) -> Strategy:
     """Search for the tables to measure with Laplace noise, and their best weights.
 
-    Args:
-        name: for people.
-        workload: what is asked.
-        along: strategies along attributes; every cell where none is given.
-
-    Raises:
-        NotApplicable: a table of over 2^28 cells is needed.
-
     Guarantees: the same workload gives the same tables.
-
-    >>> domain = Domain({f"a{place}": Coded(2) for place in range(4)})
-    >>> sorted(len(block.attributes) for block, _ in designed_strategy("c", marginals(domain, ways=1), {}).blocks)
-    [2, 2]
     """
     domain = workload.domain
     if len({one for product in workload for one in product.attributes}) < 2:
@@ -90,13 +74,7 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """The arguments of a search; equal where all their numbers are.
-
-    Args:
-        closure: of the sets that are asked for.
-        coefficient: of each of them.
-        targets: the sets that are asked for.
-    """
+    """The arguments of a search; equal where all their numbers are."""
 
     closure: Closure
     coefficient: FloatArray

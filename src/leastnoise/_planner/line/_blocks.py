@@ -106,11 +106,7 @@ def _(gram: ScaledSum) -> tuple[float, Generators | None]:
 
 
 def _asked(gram: Gram, width: int, blocks: int) -> _Asked:
-    """The blocks of a workload.
-
-    Raises:
-        NotApplicable: it is made of more than cells, prefix sums, all ranges and totals.
-    """
+    """The blocks of a workload."""
     own, generators = _split(gram)
     if generators is None:
         raise NotApplicable(_MADE_FOR)
@@ -142,17 +138,7 @@ def _times(coefficients: FloatArray, v: FloatArray) -> FloatArray:
 
 
 def blocks_objective(asked: _Asked, support: Support, values: FloatArray, above: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-    """The error of a strategy on two levels, and its gradients.
-
-    Args:
-        asked: the workload.
-        support: where the rows within a block may differ from zero.
-        values: their coefficients there, relative to the cells', at least 0.
-        above: e and then U, shape (1 + p, blocks), at least 0.
-
-    Returns:
-        f, df/dvalues and df/dabove.
-    """
+    """The error of a strategy on two levels, and its gradients."""
     width = support.size
     theta = support.spread(values, np.zeros((len(support.windows), width)))
     sigma = 1 + theta.sum(axis=0)
@@ -196,28 +182,13 @@ def blocks_objective(asked: _Asked, support: Support, values: FloatArray, above:
 
 
 def block_width(size: int) -> int:
-    """Cells of a block.
-
-    >>> block_width(16384), block_width(100_000), block_width(2**20), block_width(7)
-    (128, 1021, 2048, 4)
-    """
+    """Cells of a block."""
     width = next((width for most, width in ((2**15, 128), (2**18, 1024), (2**20, 2048)) if size <= most), 4096)
     return -(-size // max(2, -(-size // width)))
 
 
 def fit_blocks(gram: Gram, *, steps: int = 100) -> BlockPIdentity:
-    """Find a p-Identity strategy on two levels.
-
-    Args:
-        gram: Gram matrix of the workload, of cells, prefix sums, all ranges and totals, two cells or more.
-        steps: of the descent.
-
-    Raises:
-        NotApplicable: other queries, one cell, or more than 2^22.
-
-    >>> fit_blocks(PrefixGram(64)).rmse < 4.7
-    True
-    """
+    """Find a p-Identity strategy on two levels."""
     if not 2 <= gram.size <= 4096 * _MOST_BLOCKS:
         raise NotApplicable(f"it is made for 2 to {4096 * _MOST_BLOCKS} cells")
     width = block_width(gram.size)

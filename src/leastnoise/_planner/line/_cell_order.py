@@ -9,15 +9,7 @@ from leastnoise._planner.line._gram import DenseGram, GeneratedGram, Gram
 
 
 def recognise(gram: Gram) -> tuple[Gram, IntArray]:
-    """Order the cells of a workload given as a matrix along a line, and find its short form if it has one.
-
-    Returns:
-        The Gram matrix in that order, a GeneratedGram where it is one to 12 digits, and the order: entry i is the cell at place i.
-
-    >>> short, order = recognise(DenseGram(AllRangesGram(6).dense()[::-1, ::-1], 21))
-    >>> type(short).__name__
-    'GeneratedGram'
-    """
+    """Order the cells of a workload given as a matrix along a line, and find its short form if it has one."""
     order = line_order(gram)
     ordered = gram.dense()[np.ix_(order, order)]
     for turned, places in ((ordered, order), (ordered[::-1, ::-1], order[::-1])):
@@ -29,16 +21,7 @@ def recognise(gram: Gram) -> tuple[Gram, IntArray]:
 
 
 def merge_equal_cells(gram: Gram) -> tuple[DenseGram, IntArray]:
-    """Merge the cells which no query tells apart: the workload then needs no strategy on the single cells.
-
-    Returns:
-        The Gram matrix of the groups, and for each of the n cells the number of its group. A strategy on the groups, its columns
-        repeated by that array, is one on the cells with the same sensitivity and the same error.
-
-    >>> small, group = merge_equal_cells(DenseGram(np.array([[2.0, 2, 1], [2, 2, 1], [1, 1, 1]]), 2))
-    >>> group.tolist(), small.array.tolist()
-    ([0, 0, 1], [[2.0, 1.0], [1.0, 1.0]])
-    """
+    """Merge the cells which no query tells apart: the workload then needs no strategy on the single cells."""
     if all_alike(gram):
         return DenseGram(gram.diagonal()[:1, None], gram.queries), np.zeros(gram.size, dtype=np.int64)
     matrix = gram.dense()
@@ -51,11 +34,7 @@ def merge_equal_cells(gram: Gram) -> tuple[DenseGram, IntArray]:
 
 
 def all_alike(gram: Gram) -> bool:
-    """Whether no query tells any cell from another, at any size: every cell is asked for as often as the first, and together with it.
-
-    >>> all_alike(WidthGram(10**6, 10**6)), all_alike(PrefixGram(3))
-    (True, False)
-    """
+    """Whether no query tells any cell from another, at any size: every cell is asked for as often as the first, and together with it."""
     own, first = gram.diagonal(), np.eye(1, gram.size)
     return bool((own == own[0]).all() and (gram.rows(first)[0] == own[0]).all())
 
@@ -68,11 +47,6 @@ def line_order(gram: Gram) -> IntArray:
     to cell, undoes any permutation of a workload of ranges, so that one given as a matrix is planned as well as one given by name.
 
     Source: Atkins, Boman, Hendrickson 1998 (seriation of Robinson matrices).
-
-    >>> shuffled = AllRangesGram(5).dense()[np.ix_([2, 0, 4, 1, 3], [2, 0, 4, 1, 3])]
-    >>> order = line_order(DenseGram(shuffled, 15))
-    >>> bool(np.allclose(shuffled[np.ix_(order, order)], AllRangesGram(5).dense()))
-    True
     """
     from scipy.linalg import eigh
 

@@ -24,18 +24,7 @@ _Memory = deque[tuple[FloatArray, FloatArray, float]]
 
 
 def descended(objective: Objective, start: FloatArray, most: float | FloatArray, steps: int) -> tuple[FloatArray, float]:
-    """Where at most ``steps`` steps lead, and the error there.
-
-    Args:
-        objective: the error, above 0, and its gradient.
-        start: coefficients to begin with.
-        most: the largest that each may have; the least is 0.
-        steps: of the descent.
-
-    >>> point, error = descended(lambda x: (1 + float(((x - 2) ** 2).sum()), 2 * (x - 2)), np.zeros(2), np.array([1.0, 9.0]), 50)
-    >>> point.round(3).tolist(), round(error, 3)
-    ([1.0, 2.0], 2.0)
-    """
+    """Where at most ``steps`` steps lead, and the error there."""
 
     def logarithm(point: FloatArray) -> tuple[float, FloatArray]:
         error, gradient = objective(point)

@@ -41,23 +41,7 @@ class EigenDesign:
 
 
 def fit_eigen_design(gram: Gram, norm: int, *, gap: float = 1e-4, steps: int = 1000) -> EigenDesign:
-    """Find the best weights of the eigenvectors of the workload's Gram matrix; O(n^3) once and O(n^2) a step.
-
-    Args:
-        gram: Gram matrix of the workload, n cells.
-        norm: 1 for pure DP, 2 for a Gaussian budget.
-        gap: Stop when the squared error is within this fraction of the best of this design.
-        steps: Stop after so many steps in any case.
-
-    Returns:
-        The design. Repeated eigenvalues leave its vectors open, and their choice matters.
-
-    Raises:
-        InputError: no query asks for any cell, or ``gap`` is not above 0.
-
-    >>> round(fit_eigen_design(AllRangesGram(64), 2).rmse, 2)
-    2.32
-    """
+    """Find the best weights of the eigenvectors of the workload's Gram matrix; O(n^3) once and O(n^2) a step."""
     whole("norm", norm, 1, 2)
     whole("steps", steps, 1)
     if not 0 < gap < math.inf:

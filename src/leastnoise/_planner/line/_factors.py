@@ -39,12 +39,7 @@ _MOST_ALONE = 20  # bits, where one attribute has them all
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A strategy along one attribute.
-
-    Args:
-        factor: the integer queries.
-        bound: a total squared error that no strategy of sensitivity 1 goes below at noise variance 1, along this attribute; 0 if unknown.
-    """
+    """A strategy along one attribute."""
 
     factor: Factor
     bound: float = 0.0
@@ -57,14 +52,7 @@ Fit = Callable[[str, Gram, int, int], Fitted]
 
 @singledispatch
 def gram_of(operator: Operator) -> Gram:
-    """The Gram matrix of queries, with its structure where there is one.
-
-    Raises:
-        NotApplicable: no structure and more than 4096 cells.
-
-    >>> gram_of(Prefix(5))
-    PrefixGram(size=5)
-    """
+    """The Gram matrix of queries, with its structure where there is one."""
     return _by_matrix(operator, lambda: apply_gram(operator, np.eye(operator.size)))
 
 
@@ -124,17 +112,6 @@ def fitted(fit: Fit, name: str, gram: Gram, norm: int, bits: int) -> Fitted:
     """What a family finds, on cells that the queries tell apart: those that no query does are merged first.
 
     Under Laplace noise a family that measures every cell gains much where few queries are asked; the rest gain in time.
-
-    Args:
-        fit: the family.
-        name: the attribute.
-        gram: what is asked along it.
-        norm: 1 for Laplace, 2 for Gaussian.
-        bits: of the rounding.
-
-    >>> gram = DenseGram(np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]]), 2)
-    >>> fitted(every_cell, "a", gram, 1, 20).factor.operator.matrix.tolist()
-    [[1, 1, 0], [0, 0, 1]]
     """
     if gram.one_form or gram.size > MOST_DENSE:
         return fit(name, gram, norm, bits)
@@ -147,11 +124,7 @@ def fitted(fit: Fit, name: str, gram: Gram, norm: int, bits: int) -> Fitted:
 
 
 def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
-    """The weighted sum of Gram matrices; of one, that one itself.
-
-    >>> summed([(2.0, PrefixGram(3))])
-    PrefixGram(size=3)
-    """
+    """The weighted sum of Gram matrices; of one, that one itself."""
     return parts[0][1] if len(parts) == 1 else ScaledSum(tuple(parts))
 
 
@@ -170,41 +143,25 @@ def _whole_weights(weights: np.ndarray) -> np.ndarray | None:
 
 
 def every_cell(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """Every cell by itself.
-
-    >>> every_cell("a", PrefixGram(3), 1).factor.operator
-    Identity(size=3)
-    """
+    """Every cell by itself."""
     return Fitted(Factor((name,), Identity(gram.size)))
 
 
 def best_hierarchy(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """The hierarchy without weights of the branching that gives the least error.
-
-    >>> best_hierarchy("a", PrefixGram(64), 2).factor.operator.widths[-2:]
-    (2, 1)
-    """
+    """The hierarchy without weights of the branching that gives the least error."""
     found = uniform_tree(gram, norm)
     return _tree(name, gram.size, found.widths, [np.ones(-(-gram.size // width)) for width in found.widths])
 
 
 def level_tree(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """The hierarchy with the best weight for every level.
-
-    >>> level_tree("a", PrefixGram(64), 1).factor.operator.rows > 64
-    True
-    """
+    """The hierarchy with the best weight for every level."""
     found = fit_level_tree(gram, norm)
     counts = [-(-gram.size // width) for width in found.widths]
     return _tree(name, gram.size, found.widths, [np.full(count, weight) for count, weight in zip(counts, found.weights, strict=True)])
 
 
 def node_tree(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """The hierarchy with the best weight for every node.
-
-    >>> node_tree("a", PrefixGram(64), 1).factor.row_weights is not None
-    True
-    """
+    """The hierarchy with the best weight for every node."""
     levels = fit_level_tree(gram, norm)
     counts = [-(-gram.size // width) for width in levels.widths]
     scales = [np.full(count, weight) for count, weight in zip(counts, levels.weights, strict=True)]
@@ -214,14 +171,7 @@ def node_tree(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
 
 
 def haar(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """The Haar wavelet with the best weight for every level.
-
-    Raises:
-        NotApplicable: more than 4096 cells.
-
-    >>> haar("a", PrefixGram(8), 2).factor.operator
-    Haar(size=8)
-    """
+    """The Haar wavelet with the best weight for every level."""
     if gram.size > MOST_DENSE:
         raise NotApplicable(f"the wavelet's error bars need a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
     found = fit_haar(gram, norm)
@@ -232,15 +182,7 @@ def haar(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
 
 
 def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, float]:
-    """About how many CPU seconds p-Identity takes on one core: to begin with, and with all its steps.
-
-    Args:
-        size: cells of the attribute.
-        in_line: whether few starts suffice, as they do for prefix sums and ranges.
-
-    >>> p_identity_seconds(1024), p_identity_seconds(1024, in_line=True)
-    ((1.8, 10.8), (0.55, 6.05))
-    """
+    """About how many CPU seconds p-Identity takes on one core: to begin with, and with all its steps."""
     if in_line and size > 256:
         # A step inverts a matrix of all bells, one for every 18 cells: from 2^14 cells on that is what takes the time.
         inverted = (size / 2**14) ** 3
@@ -251,11 +193,7 @@ def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, floa
 
 
 def p_identity(name: str, gram: Gram, norm: int, bits: int = 20, *, seconds: float = math.inf) -> Fitted:
-    """A p-Identity strategy, for Laplace noise.
-
-    >>> p_identity("a", PrefixGram(8), 1).factor.operator.size
-    8
-    """
+    """A p-Identity strategy, for Laplace noise."""
     begin, whole = p_identity_seconds(gram.size, in_line=bells_suffice(gram))
     effort = min(1.0, max(0.01, (seconds - begin) / (whole - begin)))
     diagonal, rows = fit_p_identity(gram, effort=effort).dyadic(bits)
@@ -263,23 +201,12 @@ def p_identity(name: str, gram: Gram, norm: int, bits: int = 20, *, seconds: flo
 
 
 def p_identity_blocks(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """p-Identity on two levels: within blocks of cells, the same in each, and over the blocks' sums; for Laplace noise.
-
-    Raises:
-        NotApplicable: one cell, very many, or other queries than cells, prefixes, all ranges and totals.
-
-    >>> p_identity_blocks("a", PrefixGram(8), 1).factor.operator.above.size
-    2
-    """
+    """p-Identity on two levels: within blocks of cells, the same in each, and over the blocks' sums; for Laplace noise."""
     return Fitted(nested_factor(name, gram.size, fit_blocks(gram), min(bits, _BLOCK_BITS)))
 
 
 def nested_factor(name: str, size: int, found: BlockPIdentity, bits: int) -> Factor:
-    """A strategy on two levels in whole numbers: those within blocks, and row weights that say how heavy they are in each.
-
-    >>> nested_factor("a", 7, fit_blocks(PrefixGram(7)), 10).operator.last.size
-    3
-    """
+    """A strategy on two levels in whole numbers: those within blocks, and row weights that say how heavy they are in each."""
     diagonal, below = found.inner.dyadic(bits)
     norm, left = int((diagonal + below.sum(axis=0)).max()), size - (len(found.divisors) - 1) * len(diagonal)
     below = below if len(below) else np.ones((1, len(diagonal)), dtype=np.int64)
@@ -296,14 +223,7 @@ def nested_factor(name: str, size: int, found: BlockPIdentity, bits: int) -> Fac
 
 
 def gaussian_optimum(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """The strategy of least error for Gaussian noise, to a duality gap of 1e-3; of 3e-3 beyond 1024 cells, where a step takes seconds.
-
-    Raises:
-        NotApplicable: more than 4096 cells.
-
-    >>> gaussian_optimum("a", PrefixGram(8), 2).factor.operator.rows
-    8
-    """
+    """The strategy of least error for Gaussian noise, to a duality gap of 1e-3; of 3e-3 beyond 1024 cells, where a step takes seconds."""
     if gram.size > MOST_DENSE:
         raise NotApplicable(f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
     matrix, lower, _ = optimal_factor(gram, gap=1e-3 if gram.size <= 1024 else 3e-3)
@@ -314,14 +234,7 @@ def gaussian_optimum(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted
 
 
 def square_root(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """The Toeplitz square root of the prefix sums, for Gaussian noise.
-
-    Raises:
-        NotApplicable: more than 4096 cells, and other queries than prefixes, all ranges and cells, whose errors would take long.
-
-    >>> square_root("a", PrefixGram(8), 2).factor.operator.rows
-    8
-    """
+    """The Toeplitz square root of the prefix sums, for Gaussian noise."""
     if gram.size > MOST_DENSE and not gram.of_ends:
         raise NotApplicable(f"above {MOST_DENSE} cells it is made for prefix sums, all ranges and cells alone")
     return Fitted(Factor((name,), toeplitz_root(gram.size, bits if bits < _MOST_ALONE else 24)))
@@ -333,14 +246,7 @@ def _turned(gram: Gram) -> np.ndarray:
 
 
 def eigen_design(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """Weighted eigenvectors of the workload; for Laplace noise turned, on short attributes, to a smaller norm of the same profile.
-
-    Raises:
-        NotApplicable: more than 1024 cells.
-
-    >>> eigen_design("a", PrefixGram(8), 2).factor.operator.size
-    8
-    """
+    """Weighted eigenvectors of the workload; for Laplace noise turned, on short attributes, to a smaller norm of the same profile."""
     if gram.size > _MOST_EIGEN:
         raise NotApplicable(f"eigenvectors of a matrix of {gram.size} x {gram.size} take long; at most {_MOST_EIGEN} cells are allowed")
     matrix = _turned(gram) if norm == 1 and gram.size <= _MOST_TURNED else fit_eigen_design(gram, norm).matrix

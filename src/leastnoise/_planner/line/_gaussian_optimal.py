@@ -188,24 +188,8 @@ def _factor(matrix: FloatArray) -> FloatArray:
 def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3, steps: int = 500) -> GaussianOptimum:
     """Find the strategy of least mean squared error for a Gaussian budget, to a given duality gap.
 
-    Args:
-        gram: Gram matrix of the workload, n cells.
-        gap: Stop when the squared error is proved to be within this fraction of the least possible.
-        steps: Stop after so many eigendecompositions in any case; the result then carries the larger gap it has reached.
-
-    Returns:
-        The strategy, its error and the certificate. Columns with slack are filled with extra queries on single cells, which
-        costs nothing. A cell that no query asks for has a column of zeros.
-
-    Raises:
-        InputError: ``gap`` is not above 0, or no query asks for any cell.
-
     Edge cases:
         A workload of rank below n (a total, say) has an optimum of that rank: the strategy then has fewer rows than columns.
-
-    >>> best = fit_gaussian_optimum(PrefixGram(64), gap=1e-4)
-    >>> round(best.rmse, 3), best.gap <= 1e-4
-    (2.1, True)
     """
     factor, lower, weights = optimal_factor(gram, gap=gap, steps=steps)
     rmse = _rmse(gram, factor)
@@ -213,11 +197,7 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3, steps: int = 500) -> 
 
 
 def optimal_factor(gram: Gram, *, gap: float = 1e-3, steps: int = 500) -> tuple[FloatArray, float, FloatArray]:
-    """The strategy of ``fit_gaussian_optimum``, the lower bound and the dual weights, without its error, which costs as much again.
-
-    >>> optimal_factor(PrefixGram(4))[0].shape
-    (4, 4)
-    """
+    """The strategy of ``fit_gaussian_optimum``, the lower bound and the dual weights, without its error, which costs as much again."""
     if not 0 < gap < math.inf:
         raise InputError(f"gap must be a finite number above 0; got {gap!r}.")
     whole("steps", steps, 1)

@@ -127,11 +127,7 @@ class _Common:
 
 @dataclass(frozen=True, slots=True)
 class PrefixGram(_Common):
-    """All n prefix sums: ``M_ij = n - max(i, j)``.
-
-    >>> PrefixGram(3).dense().astype(int).tolist()
-    [[3, 2, 1], [2, 2, 1], [1, 1, 1]]
-    """
+    """All n prefix sums: ``M_ij = n - max(i, j)``."""
 
     size: int
     mirrored = False
@@ -162,11 +158,7 @@ class PrefixGram(_Common):
 
 @dataclass(frozen=True, slots=True)
 class AllRangesGram(_Common):
-    """All n (n + 1) / 2 ranges of consecutive cells: ``M_ij = (min(i, j) + 1) (n - max(i, j))``.
-
-    >>> AllRangesGram(2).dense().astype(int).tolist(), AllRangesGram(2).queries
-    ([[2, 1], [1, 2]], 3)
-    """
+    """All n (n + 1) / 2 ranges of consecutive cells: ``M_ij = (min(i, j) + 1) (n - max(i, j))``."""
 
     size: int
     mirrored = True
@@ -212,11 +204,7 @@ def _running(matrix: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class WidthGram(_Common):
-    """The n - width + 1 ranges of ``width`` consecutive cells; width 1 is the identity, width n the total.
-
-    >>> WidthGram(3, 2).dense().astype(int).tolist()
-    [[1, 1, 0], [1, 2, 1], [0, 1, 1]]
-    """
+    """The n - width + 1 ranges of ``width`` consecutive cells; width 1 is the identity, width n the total."""
 
     size: int
     width: int
@@ -274,18 +262,7 @@ class WidthGram(_Common):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenseGram(_Common):
-    """Any workload, by its n x n Gram matrix.
-
-    Args:
-        array: M, n x n, symmetric, finite and positive semidefinite (the last is not checked: it costs n^3).
-        queries: Number of queries m.
-
-    Raises:
-        InputError: the array is not square, not finite or not symmetric.
-
-    >>> DenseGram(np.eye(2), 2).trace()
-    2.0
-    """
+    """Any workload, by its n x n Gram matrix."""
 
     by_matrix, one_form = True, False
 
@@ -337,12 +314,7 @@ class DenseGram(_Common):
 
 @dataclass(frozen=True, slots=True)
 class ScaledSum(_Common):
-    """A union of query sets on one attribute: ``M = sum weight * part``, a weight being the square of the queries' own weight.
-
-    >>> both = ScaledSum(((1.0, WidthGram(2, 1)), (4.0, WidthGram(2, 2))))
-    >>> both.dense().tolist(), both.queries
-    ([[5.0, 4.0], [4.0, 5.0]], 3)
-    """
+    """A union of query sets on one attribute: ``M = sum weight * part``, a weight being the square of the queries' own weight."""
 
     one_form = False
 
@@ -403,11 +375,7 @@ class ScaledSum(_Common):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GeneratedGram(_Common):
-    """A workload with ``M_ij = a_i b_j`` for i <= j: prefix sums or ranges in any weights that factor, found in a matrix by ``recognise``.
-
-    >>> GeneratedGram(np.array([1.0, 2.0]), np.array([2.0, 1.0]), 3).dense().tolist()
-    [[2.0, 1.0], [1.0, 2.0]]
-    """
+    """A workload with ``M_ij = a_i b_j`` for i <= j: prefix sums or ranges in any weights that factor."""
 
     rising: FloatArray
     falling: FloatArray

@@ -34,19 +34,8 @@ def _best_shares(error: FloatArray, mass: FloatArray, cross: FloatArray, grid: i
 def fit_greedy_h(gram: Gram, *, branching: int = 2, grid: int = 100) -> ScaledTree:
     """The hierarchy that the greedy of DAWA's second stage chooses, on the exact workload.
 
-    Args:
-        gram: Gram matrix of the workload, n cells; O(n log n) by structure, O(n^2) for a dense one.
-        branching: Children of a node, at least 2.
-        grid: Shares are multiples of 1/grid.
-
-    Returns:
-        The tree, at L1 sensitivity 1.
-
     Edge cases:
         When n is no power of the branching, the nodes at the right end are shorter.
-
-    >>> round(fit_greedy_h(AllRangesGram(128)).rmse, 4)
-    5.6666
     """
     whole("grid", grid, 2)
     widths = full_chain(gram.size, whole("branching", branching, 2))

@@ -89,9 +89,6 @@ def block_traces(gram: Gram, widths: Sequence[int]) -> FloatArray:
 
     For ``M_ij = sum a_i b_j`` (i <= j) the sum over a block follows from those over the parts it is made of: O(n) for all widths that are
     powers of one number together.
-
-    >>> block_traces(PrefixGram(4), (1, 2, 4)).tolist()
-    [10.0, 9.0, 7.5]
     """
     pairs = gram.generators()
     if pairs is None:
@@ -164,15 +161,6 @@ def _parts_of(chains: Sequence[tuple[int, ...]], traces: Mapping[int, float]) ->
 def _weigh(parts: FloatArray, widths: FloatArray, norm: int, steps: int) -> tuple[IntArray, FloatArray]:
     """The best of many chains of levels, each with weights of least error.
 
-    Args:
-        parts: the differences ``tau_l - tau_(l+1)``, chains x levels.
-        widths: the widths B_l; 0, without a part, for levels that a shorter chain does not have.
-        norm: 1 or 2.
-        steps: how many short steps all chains take; after 60 a level that is not needed may still be there.
-
-    Returns:
-        The places of the best chains of each length, the best first, and their weights.
-
     All chains take some steps down the slope. The best of them go on with Newton's, with the curvature made positive (under L1 the problem
     is not convex) and shortened until the error falls.
     """
@@ -224,14 +212,7 @@ def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
 
 
 def level_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int) -> LevelTree:
-    """A hierarchy of given widths and weights, scaled to sensitivity 1, with its exact error.
-
-    Raises:
-        InputError: the widths are no chain from 1, or the cells' own weight is not above 0.
-
-    >>> round(level_tree(PrefixGram(64), (1, 2, 4, 8, 16, 32, 64), np.ones(7), 1).rmse, 3)
-    6.661
-    """
+    """A hierarchy of given widths and weights, scaled to sensitivity 1, with its exact error."""
     chain = tuple(int(width) for width in widths)
     if chain[:1] != (1,) or any(big <= small or big % small for small, big in itertools.pairwise(chain)):
         raise InputError(f"widths must start at 1 and each be a larger multiple of the one before; got {chain}.")
@@ -254,11 +235,7 @@ def _level_tree(gram: Gram, chain: Sequence[int], weights: FloatArray, norm: int
 
 
 def uniform_tree(gram: Gram, norm: int, branching: int | None = None) -> LevelTree:
-    """The plain hierarchy, all levels measured alike; without ``branching`` the one of least error.
-
-    >>> uniform_tree(AllRangesGram(256), 1, 16).widths
-    (1, 16, 256)
-    """
+    """The plain hierarchy, all levels measured alike; without ``branching`` the one of least error."""
     whole("norm", norm, 1, 2)
     if branching is not None:
         chain = full_chain(gram.size, whole("branching", branching, 2))
@@ -275,20 +252,7 @@ def uniform_tree(gram: Gram, norm: int, branching: int | None = None) -> LevelTr
 
 
 def fit_level_tree(gram: Gram, norm: int, *, branching: int | None = None) -> LevelTree:
-    """Find a hierarchy with one weight a level: widths and weights of least error.
-
-    Args:
-        gram: Gram matrix of the workload, n cells.
-        norm: 1 for pure DP, 2 for a Gaussian budget.
-        branching: Use the powers of this number as widths (levels may get the weight 0); None searches chains of widths.
-
-    Returns:
-        The best tree found; the identity is among the candidates.
-
-    >>> tree = fit_level_tree(PrefixGram(64), 1)
-    >>> tree.rmse <= 4.148, len(tree.widths)
-    (True, 2)
-    """
+    """Find a hierarchy with one weight a level: widths and weights of least error."""
     whole("norm", norm, 1, 2)
     return (_kept_fit if gram.size <= MOST_KEPT else _fit)(gram, norm, branching)
 
@@ -346,20 +310,7 @@ def _refine(gram: Gram) -> Callable[[LevelTree], LevelTree]:
 
 
 def fit_haar(gram: Gram, norm: int, *, weights: str = "optimal") -> WeightedHaar:
-    """The Haar wavelet, with the weights that are best (a closed form) or all alike.
-
-    Args:
-        gram: Gram matrix of the workload, n cells.
-        norm: 1 for pure DP, 2 for a Gaussian budget.
-        weights: ``"optimal"`` or ``"equal"``.
-
-    Returns:
-        The wavelet, at sensitivity 1. With ``c_l`` the error of level l at weight 1, the best weights are proportional to
-        ``c_l^(1/3)`` under L1 and to ``c_l^(1/4)`` under L2.
-
-    >>> round(fit_haar(PrefixGram(64), 1, weights="equal").rmse, 3), round(fit_haar(PrefixGram(64), 2, weights="equal").rmse, 4)
-    (6.629, 2.5054)
-    """
+    """The Haar wavelet, with the weights that are best (a closed form) or all alike."""
     whole("norm", norm, 1, 2)
     one_of("weights", weights, ("optimal", "equal"))
     widths = full_chain(gram.size, 2)

@@ -18,19 +18,12 @@ def singular_value_bound(gram: Gram) -> float:
     """No strategy, under either norm, has a smaller unit RMSE than ``sqrt((sum of singular values)^2 / (n m))``.
 
     Source: Li and Miklau, arXiv 1202.3399.
-
-    >>> round(singular_value_bound(PrefixGram(128)), 4)
-    2.2544
     """
     return float(gram.singular_values().sum() / math.sqrt(gram.size * gram.queries))
 
 
 def column_norm(matrix: FloatArray, norm: int) -> float:
-    """Sensitivity of a strategy: its largest column L1 (``norm=1``) or L2 (``norm=2``) norm, absolute values taken.
-
-    >>> column_norm(np.array([[-2.0, 0.0], [1.0, 1.0]]), 1)
-    3.0
-    """
+    """Sensitivity of a strategy: its largest column L1 (``norm=1``) or L2 (``norm=2``) norm, absolute values taken."""
     if norm == 1:
         return float(np.abs(matrix).sum(axis=0).max())
     return math.sqrt(float(np.square(matrix, dtype=float).sum(axis=0).max()))
@@ -39,17 +32,7 @@ def column_norm(matrix: FloatArray, norm: int) -> float:
 def fill_columns(matrix: FloatArray, norm: int) -> FloatArray:
     """Add to a strategy a query on each single cell whose column has slack: accuracy that costs no privacy.
 
-    Args:
-        matrix: The strategy, k x n.
-        norm: 1 for pure DP, 2 for a Gaussian budget.
-
-    Returns:
-        The strategy with at most n more rows, all columns having the largest norm; itself when no column has slack.
-
     Source: Li, Hay, Rastogi, Miklau, McGregor, PODS 2010 (strategies whose columns have slack are dominated).
-
-    >>> fill_columns(np.array([[1.0, 0.5]]), 1).tolist()
-    [[1.0, 0.5], [0.0, 0.5]]
     """
     columns = (np.abs(matrix) ** norm).sum(axis=0)
     slack = (columns.max() - columns) ** (1 / norm)
@@ -58,19 +41,7 @@ def fill_columns(matrix: FloatArray, norm: int) -> FloatArray:
 
 
 def strategy_rmse(gram: Gram, matrix: FloatArray | IntArray, norm: int) -> float:
-    """Unit RMSE of any strategy given as a matrix, for instance of a rounded one; O(n^3).
-
-    Args:
-        gram: Gram matrix of the workload, n cells.
-        matrix: The strategy, k x n, real or integer, of any scale.
-        norm: 1 for pure DP, 2 for a Gaussian budget.
-
-    Returns:
-        The unit RMSE, or infinity when the row space of the strategy does not contain the workload's.
-
-    >>> strategy_rmse(WidthGram(4, 1), np.eye(4), 1)
-    1.0
-    """
+    """Unit RMSE of any strategy given as a matrix, for instance of a rounded one; O(n^3)."""
     real = np.asarray(matrix, float)
     scale = column_norm(real, norm)
     if scale == 0:
@@ -87,21 +58,7 @@ def strategy_rmse(gram: Gram, matrix: FloatArray | IntArray, norm: int) -> float
 def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
     """Round a strategy to nearest on the grid 2^-bits, as integers, without the rows that vanish.
 
-    Args:
-        matrix: The strategy, k x n, normalised to sensitivity 1.
-        bits: Grid of the rounding, 1 to 20.
-
-    Returns:
-        Integers, about ``matrix * 2^bits``; a row that rounds to zero is left out. The sensitivity is that of the integers:
-        recompute it. Whether the workload is still supported is seen by ``strategy_rmse``, which is then infinite.
-
-    Raises:
-        InputError: ``matrix`` is not two-dimensional, not finite, or everything rounds to zero.
-
     Source: docs/mathematics.md; rounding to nearest loses least once the norm is recomputed.
-
-    >>> to_dyadic(np.array([[1.0, 0.25], [0.0, 1e-9]]), bits=2).tolist()
-    [[4, 1]]
     """
     whole("bits", bits, 1, 20)
     if np.ndim(matrix) != 2 or not np.isfinite(matrix).all():

@@ -21,12 +21,7 @@ _LARGEST_SHARE = 0.999
 
 
 def shares_of(tree: ScaledTree) -> list[FloatArray]:
-    """The shares that give a tree's scales (see ``path_scales``), the narrowest level first.
-
-    >>> tree = ScaledTree(size=2, widths=(1, 2), scales=(np.array([0.75, 0.75]), np.array([0.25])), norm=1, rmse=1.0)
-    >>> shares_of(tree)
-    [array([0.25])]
-    """
+    """The shares that give a tree's scales (see ``path_scales``), the narrowest level first."""
     left = np.ones(tree.size)
     shares: list[FloatArray] = []
     for width, scale in zip(tree.widths[:0:-1], tree.scales[:0:-1], strict=True):
@@ -37,12 +32,7 @@ def shares_of(tree: ScaledTree) -> list[FloatArray]:
 
 
 def node_objective(gram: Gram, widths: Sequence[int], shares: Sequence[FloatArray], norm: int) -> tuple[float, list[FloatArray]]:
-    """The error ``tr(M (A^T A)^-1)`` of a tree given by its shares, and its derivatives by the shares.
-
-    >>> error, slopes = node_objective(WidthGram(2, 2), (1, 2), [np.array([0.5])], 1)
-    >>> round(error, 6), slopes[0].shape
-    (2.666667, (1,))
-    """
+    """The error ``tr(M (A^T A)^-1)`` of a tree given by its shares, and its derivatives by the shares."""
     scales = path_scales(widths, shares, norm, gram.size)
     error, by_square = tree_error(gram, widths, [scale**2 for scale in scales])
     # What is shared out at a node is scale^norm, so a squared scale is that to the power 2 / norm.
@@ -68,24 +58,7 @@ def _remainders(widths: Sequence[int], shares: Sequence[FloatArray], size: int) 
 
 
 def fit_node_tree(gram: Gram, starts: Sequence[ScaledTree], *, steps: int | None = None, descents: int = 1) -> ScaledTree:
-    """Improve hierarchies by optimising the scale of every node.
-
-    Args:
-        gram: Gram matrix of the workload, n cells.
-        starts: Trees to start from, of one norm: that of GreedyH, those with one weight a level.
-        steps: Steps of L-BFGS-B a descent; None takes 300, fewer for large trees (30 for five levels over 2^20 cells: some seconds).
-        descents: How many of the starts, the best first, are descended from.
-
-    Returns:
-        The best tree found: never worse than any of the starts.
-
-    Raises:
-        InputError: there is no start, or their norms or sizes differ.
-
-    >>> start = scaled_tree(AllRangesGram(64), (1, 16), [np.ones(64), np.ones(4)], 1)
-    >>> fit_node_tree(AllRangesGram(64), [start]).rmse < start.rmse - 0.05
-    True
-    """
+    """Improve hierarchies by optimising the scale of every node."""
     from scipy.optimize import minimize
 
     if not starts or {(tree.size, tree.norm) for tree in starts} != {(gram.size, starts[0].norm)}:

@@ -72,11 +72,7 @@ class PIdentity:
         return np.vstack([np.diag(self.diagonal), self.rows])
 
     def dyadic(self, bits: int = 20) -> tuple[IntArray, IntArray]:
-        """Round to nearest on the grid 2^-bits: ``diagonal`` (n) and ``rows`` (p x n, rows that vanish left out) as integers.
-
-        Raises:
-            InputError: a cell's own query rounds to zero, so the rounded strategy would no longer tell all cells apart.
-        """
+        """Round to nearest on the grid 2^-bits: ``diagonal`` (n) and ``rows`` (p x n, rows that vanish left out) as integers."""
         own = np.rint(np.ldexp(self.diagonal, bits)).astype(np.int64)
         if not own.all():
             raise InputError(f"A cell's own query rounds to zero on the grid 2^-{bits}. Use more bits or another strategy.")
@@ -84,11 +80,7 @@ class PIdentity:
 
 
 def p_identity_rmse(gram: Gram, diagonal: FloatArray | IntArray, rows: FloatArray | IntArray) -> float:
-    """Unit RMSE under L1 of ``[diag(diagonal); rows]`` of any scale and sign, for instance of a rounded one; O(p^2 n).
-
-    >>> round(p_identity_rmse(PrefixGram(64), np.full(64, 7), np.zeros((0, 64))), 3)
-    5.701
-    """
+    """Unit RMSE under L1 of ``[diag(diagonal); rows]`` of any scale and sign, for instance of a rounded one; O(p^2 n)."""
     own, sums = np.asarray(diagonal, float), np.asarray(rows, float)
     scale = float((np.abs(own) + np.abs(sums).sum(axis=0)).max())
     scaled = sums / own
@@ -127,14 +119,6 @@ def _upper_inverse(upper: FloatArray) -> FloatArray:
 
 def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tuple[float, FloatArray]:
     """The error ``f = tr(P (M o s s^T))`` of Theta and its gradient, on the support.
-
-    Args:
-        gram: Gram matrix of the workload.
-        support: Where Theta may differ from zero.
-        values: Theta on the support, all at least 0.
-
-    Returns:
-        f (that is m times the squared unit RMSE), and df/dvalues.
 
     Source: McKenna et al., PVLDB 2018 (OPT_0), the products regrouped so that none is n x n.
     """
@@ -239,13 +223,7 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
 
 
 def descend(gram: Gram, support: Support, values: FloatArray, steps: int) -> tuple[FloatArray, float]:
-    """At most ``steps`` steps of L-BFGS-B on log f from a start; returns Theta on the support and the unit RMSE.
-
-    >>> support = Support(64, [(0, 24), (14, 38), (26, 50), (40, 64)])
-    >>> _, rmse = descend(AllRangesGram(64), support, np.ones(96), 200)
-    >>> rmse < 3.93
-    True
-    """
+    """At most ``steps`` steps of L-BFGS-B on log f from a start; returns Theta on the support and the unit RMSE."""
     asked = gram.diagonal()
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
@@ -297,11 +275,7 @@ def _halve(gram: Gram, runs: list[_Run], rounds: Sequence[tuple[int, int]], scal
 
 
 def bells_suffice(gram: Gram) -> bool:
-    """Whether bells alone are started from: they end as low as all other starts together, in a tenth of the time.
-
-    >>> bells_suffice(PrefixGram(1024)), bells_suffice(WidthGram(1024, 32))
-    (True, False)
-    """
+    """Whether bells alone are started from: they end as low as all other starts together, in a tenth of the time."""
     in_line = gram.of_ends or gram.generators() is not None
     return in_line and gram.size > (_SHORT if gram.one_form else MIXED)
 
@@ -366,23 +340,7 @@ def _polish(gram: Gram, run: _Run, steps: int) -> _Run:
 
 
 def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
-    """Find a p-Identity strategy of small error: bells, hierarchies, the total and random rows as starts, the best refined.
-
-    Args:
-        gram: Gram matrix of the workload, n cells, taken as ordered; a DenseGram along the order of ``line_order``.
-        effort: Multiplies the number of steps, above 0; 1 takes a few seconds at n = 256, and half a minute at 16384
-            for prefix sums and ranges.
-
-    Returns:
-        The best strategy found, never worse than the identity, nor than the best weighted pair of identity and total. The same
-        arguments give the same plan: starts are seeded, and a plan is public.
-
-    Raises:
-        InputError: ``effort`` is not above 0.
-
-    >>> fit_p_identity(PrefixGram(64)).rmse < 3.7634
-    True
-    """
+    """Find a p-Identity strategy of small error: bells, hierarchies, the total and random rows as starts, the best refined."""
     if not 0 < effort < math.inf:
         raise InputError(f"effort must be a finite number above 0; got {effort!r}.")
     return kept_fit(gram, effort) if gram.size <= MOST_KEPT else _fit(gram, effort)

@@ -34,14 +34,7 @@ def bumps(size: int, count: int, height: float, margin: float) -> Iterator[Windo
 
 
 def bells(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) -> Iterator[Window]:
-    """A layer of bells ``spacing`` cells apart, or nearly so, of the shape that descents end in.
-
-    Args:
-        size: number of cells.
-        spacing: cells from one to the next; one at least is made.
-        ends: how many spacings the first and the last lie from the ends of the line.
-        height: of each.
-    """
+    """A layer of bells ``spacing`` cells apart, or nearly so, of the shape that descents end in."""
     before, after = ends
     gaps = max(0, round(size / spacing - before - after))
     spacing = size / (gaps + before + after)
@@ -53,14 +46,7 @@ def bells(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) -> Ite
 
 
 def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
-    """Layers of bells, each so many times coarser than the one below.
-
-    Args:
-        size: number of cells.
-        shape: cells from bell to bell of the finest layer; the next layer's spacing over that of a layer; whether one bell over all cells
-            is added.
-        ends: of all layers, as for ``bells``.
-    """
+    """Layers of bells, each so many times coarser than the one below."""
     finest, coarser, above = shape
     rows, spacing = list(bells(size, finest, ends)), finest * coarser
     while size / spacing >= 1.4:
@@ -70,11 +56,7 @@ def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
 
 
 def bell_shapes(size: int) -> list[list[Shape]]:
-    """For each of some distances of the finest bells, what may be above them, at the scales that were seen to be best, the likeliest first.
-
-    >>> [len(group) for group in bell_shapes(1024)], len(bell_shapes(16384)[0])
-    ([10, 10, 10, 10, 10, 10, 10, 10], 1)
-    """
+    """For each of some distances of the finest bells: what may be above them, the likeliest first."""
     if size > LARGE:
         return [[(finest, 15.0, False)] for finest in (18.0, 24.0)]
     coarser = (15.0, 12.5, 10.0, 20.0, 8.0)

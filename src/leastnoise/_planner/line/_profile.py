@@ -21,12 +21,7 @@ _SHARPENING = ((10.0, 0.1), (30.0, 0.03), (100.0, 0.01), (300.0, 3e-3), (1e3, 1e
 
 
 def smooth_norm(free: FloatArray, matrix: FloatArray, sharpness: float, width: float) -> tuple[float, FloatArray]:
-    """A smooth upper stand-in for the L1 norm of ``Q A``, Q the polar factor of ``free``, and its gradient by ``free``.
-
-    >>> value, _ = smooth_norm(np.eye(2), np.eye(2), 1e4, 1e-6)
-    >>> round(value, 3)
-    1.0
-    """
+    """A smooth upper stand-in for the L1 norm of ``Q A``, Q the polar factor of ``free``, and its gradient by ``free``."""
     left, sizes, right = np.linalg.svd(free, full_matrices=False)
     turned = left @ right @ matrix
     kinks = np.sqrt(turned**2 + width**2)
@@ -42,25 +37,7 @@ def smooth_norm(free: FloatArray, matrix: FloatArray, sharpness: float, width: f
 
 
 def reduce_l1_norm(matrix: FloatArray, *, rows: int | None = None, restarts: int = 4, steps: int = 200) -> FloatArray:
-    """Look for a strategy with the same Gram matrix and a smaller L1 norm.
-
-    Args:
-        matrix: The strategy A, k x n; meant for up to some hundred cells.
-        rows: Rows of the result, at least the rank of A; None takes twice the number of columns.
-        restarts: Number of random (seeded) orthogonal starts beside A itself.
-        steps: Steps of L-BFGS for each stage of sharpening.
-
-    Returns:
-        B with ``B^T B = A^T A``, its L1 norm at most that of A.
-
-    Raises:
-        InputError: ``rows`` is less than the rank of A, or A is zero.
-
-    >>> haar = np.array([[1.0, 1, 1, 1], [1, 1, -1, -1], [1, -1, 0, 0], [0, 0, 1, -1]])
-    >>> better = reduce_l1_norm(haar)
-    >>> round(column_norm(haar, 1), 3), round(column_norm(better, 1), 3)
-    (3.0, 2.0)
-    """
+    """Look for a strategy with the same Gram matrix and a smaller L1 norm."""
     from scipy.optimize import minimize
 
     whole("restarts", restarts, 0)

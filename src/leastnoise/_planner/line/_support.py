@@ -32,12 +32,7 @@ class _Layout:
 
 
 class Support:
-    """Where each row of Theta may differ from zero: one window of consecutive cells a row, the values kept end to end.
-
-    Args:
-        size: Number of cells n.
-        windows: (start, stop) of each of the p rows, none empty.
-    """
+    """Where each row of Theta may differ from zero: one window of consecutive cells a row, the values kept end to end."""
 
     def __init__(self, size: int, windows: Sequence[tuple[int, int]]) -> None:
         self.size = size

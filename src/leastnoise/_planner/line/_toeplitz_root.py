@@ -18,15 +18,7 @@ _VALUE_BITS, _SCALE_BITS = 14, 10
 
 
 def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
-    """The strategy in whole numbers.
-
-    Args:
-        size: number of cells.
-        bits: of the largest entry, at most.
-
-    >>> toeplitz_root(4).starts.tolist()
-    [0, 1, 2, 3]
-    """
+    """The strategy in whole numbers."""
     scale_bits = min(_SCALE_BITS, bits * _SCALE_BITS // (_VALUE_BITS + _SCALE_BITS))
     distances = np.arange(1, size)
     root = np.concatenate([[1.0], np.cumprod((2 * distances - 1) / (2 * distances))])

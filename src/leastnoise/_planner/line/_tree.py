@@ -46,29 +46,17 @@ class ScaledTree:
 
 
 def block_sums(values: FloatArray, width: int) -> FloatArray:
-    """Sums over consecutive blocks of ``width`` (the last one may be shorter).
-
-    >>> block_sums(np.arange(5.0), 2).tolist()
-    [1.0, 5.0, 4.0]
-    """
+    """Sums over consecutive blocks of ``width`` (the last one may be shorter)."""
     return np.add.reduceat(values, np.arange(0, len(values), width))
 
 
 def block_spread(values: FloatArray, width: int, size: int) -> FloatArray:
-    """Repeat each block's value over its cells.
-
-    >>> block_spread(np.array([1.0, 2.0]), 2, 3).tolist()
-    [1.0, 1.0, 2.0]
-    """
+    """Repeat each block's value over its cells."""
     return np.repeat(values, width)[:size]
 
 
 def full_chain(size: int, branching: int) -> tuple[int, ...]:
-    """The widths 1, b, b^2, ... up to the first that covers all cells.
-
-    >>> full_chain(9, 2)
-    (1, 2, 4, 8, 16)
-    """
+    """The widths 1, b, b^2, ... up to the first that covers all cells."""
     widths = [1]
     while widths[-1] < size:
         widths.append(widths[-1] * branching)
@@ -76,32 +64,14 @@ def full_chain(size: int, branching: int) -> tuple[int, ...]:
 
 
 def node_counts(size: int, widths: Sequence[int]) -> tuple[int, ...]:
-    """Number of nodes of each level.
-
-    >>> node_counts(5, (1, 2, 4))
-    (5, 3, 2)
-    """
+    """Number of nodes of each level."""
     return tuple(-(-size // width) for width in widths)
 
 
 def tree_error(
     gram: Gram, widths: Sequence[int], squares: Sequence[FloatArray], *, gradient: bool = True
 ) -> tuple[float, list[FloatArray]]:
-    """``tr(M (A^T A)^-1)`` of a tree and its derivatives.
-
-    Args:
-        gram: Gram matrix of the workload, n cells.
-        widths: The chain of block widths, the first 1.
-        squares: For each level the squared scales of its nodes; those of the cells above 0, the others at least 0.
-        gradient: Whether to compute the derivatives.
-
-    Returns:
-        The error, and its derivative by every squared scale (an empty list without ``gradient``). The error is convex in them. It is
-        what coarse nodes leave of the cells' own, and never below what rounding leaves of it.
-
-    >>> tree_error(WidthGram(2, 2), (1, 2), [np.ones(2), np.array([0.5])])[0]
-    1.0
-    """
+    """``tr(M (A^T A)^-1)`` of a tree and its derivatives."""
     size = gram.size
     vector = 1 / squares[0]
     error = known = float(gram.diagonal() @ vector)
@@ -128,11 +98,7 @@ def tree_error(
 
 
 def scaled_tree(gram: Gram, widths: Sequence[int], scales: Sequence[FloatArray], norm: int) -> ScaledTree:
-    """A hierarchy of given scales, divided by its sensitivity, with its exact error.
-
-    >>> scaled_tree(WidthGram(2, 2), (1, 2), [np.ones(2), np.ones(1)], 1).rmse
-    1.632993161855452
-    """
+    """A hierarchy of given scales, divided by its sensitivity, with its exact error."""
     paths = sum(block_spread(np.abs(scale) ** norm, width, gram.size) for scale, width in zip(scales, widths, strict=True))
     sensitivity = float(np.max(paths)) ** (1 / norm)
     unit = tuple(scale / sensitivity for scale in scales)
@@ -144,9 +110,6 @@ def path_scales(widths: Sequence[int], shares: Sequence[FloatArray], norm: int, 
     """Scales of nodes from shares: each node takes its share of what its ancestors have left of 1, the cells take the rest.
 
     Under L2 what is shared out is the sum of squares. ``shares`` is for the levels above the cells, the narrowest first.
-
-    >>> path_scales((1, 2), [np.array([0.25])], 1, 2)
-    [array([0.75, 0.75]), array([0.25])]
     """
     left = np.ones(len(shares[-1])) if shares else np.ones(size)
     scales: list[FloatArray] = []

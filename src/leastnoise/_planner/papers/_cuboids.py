@@ -18,19 +18,8 @@ from leastnoise._planner.tables._residual_algebra import AttributeSet
 def cuboids(task: Task, *, even: bool = False) -> Strategy:
     """Measure a few tables, chosen greedily so that the largest variance of an asked cell is small; the budget split in closed form.
 
-    Args:
-        task: what is asked; queries other than cells are added up from the cells of their tables.
-        even: the same noise for all tables instead.
-
-    Raises:
-        NotApplicable: too many tables to choose among, or a table of more than 2^28 cells.
-
     Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``even``) and C+ of Cormode et al. (arXiv 1207.6096). Recovery by
     least squares comes on top.
-
-    >>> domain = Domain({f"a{place}": Coded(2) for place in range(10)})
-    >>> [len(block.attributes) for block, _ in cuboids(Task(marginals(domain, ways=1), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE)).blocks]
-    [2, 2, 2, 2, 2]
     """
     workload, norm = task.workload, task.norm
     domain = workload.domain

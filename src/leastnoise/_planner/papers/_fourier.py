@@ -26,20 +26,12 @@ _MOST_CELLS = 1024
 
 
 def bits_of(size: int) -> int:
-    """The bits that a number of cells is coded on.
-
-    >>> [bits_of(n) for n in (1, 2, 3, 16, 17)]
-    [0, 1, 2, 4, 5]
-    """
+    """The bits that a number of cells is coded on."""
     return (size - 1).bit_length()
 
 
 def signs(size: int) -> IntArray:
-    """The non-constant Walsh functions of the binary coding, on the cells that exist: shape (2^m - 1, size).
-
-    >>> signs(3).tolist()
-    [[1, -1, 1], [1, 1, -1], [1, -1, -1]]
-    """
+    """The non-constant Walsh functions of the binary coding, on the cells that exist: shape (2^m - 1, size)."""
     common = np.arange(1, 1 << bits_of(size))[:, None] & np.arange(size)
     return np.asarray(1 - 2 * (np.bitwise_count(common).astype(np.int64) & 1))
 
@@ -47,18 +39,7 @@ def signs(size: int) -> IntArray:
 def fourier(task: Task, *, even: bool = False) -> Strategy:
     """Measure the Fourier coefficients of the asked tables, the budget split in closed form.
 
-    Args:
-        task: what is asked; queries other than cells are added up from the cells of their tables.
-        even: the same noise for all coefficients instead.
-
-    Raises:
-        NotApplicable: an attribute of more than 1024 cells, or more coefficients than can be counted.
-
     Source: the strategies F (``even``) and F+ of Cormode et al. (arXiv 1207.6096); recovery by least squares comes on top.
-
-    >>> found = fourier(Task(marginals(Domain(a=["x", "y"], b=["p", "q", "r"]), ways=2), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE))
-    >>> [(block.attributes, block.rows) for block, _ in found.blocks]
-    [((), 1), (('a',), 1), (('b',), 3), (('a', 'b'), 3)]
     """
     workload, norm = task.workload, task.norm
     domain = workload.domain
@@ -80,17 +61,7 @@ def fourier(task: Task, *, even: bool = False) -> Strategy:
 
 
 def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], float]:
-    """What a unit of noise on a Fourier coefficient adds to the total squared error, for every measure and set of attributes.
-
-    Args:
-        workload: what is asked; the error of cells that the binary coding adds does not count.
-
-    Raises:
-        NotApplicable: an attribute of more than 1024 cells.
-
-    >>> coefficient_errors(marginals(Domain(a=["x", "y"]), ways=1))
-    {(None, ()): 0.5, (None, ('a',)): 0.5}
-    """
+    """What a unit of noise on a Fourier coefficient adds to the total squared error, for every measure and set of attributes."""
     known: dict[Operator, tuple[float, float]] = {}
     added: dict[tuple[str | None, Names], float] = {}
     for product in workload:

@@ -14,17 +14,7 @@ from leastnoise._planner.tables._residual_algebra import attribute_sets, downwar
 def residual_max(task: Task) -> Strategy:
     """Measure the residual spaces so that the largest variance of all asked cells, each times its weight squared, is least.
 
-    Args:
-        task: what is asked: marginals of counts.
-
-    Raises:
-        NotApplicable: sums, or queries other than cells.
-
     Source: ResidualPlanner (arXiv 2305.08175), the maximum of variances, by a concave dual.
-
-    >>> found = residual_max(Task(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1), Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN))
-    >>> [block.attributes for block, _ in found.blocks]
-    [(), ('a',), ('b',)]
     """
     workload = task.workload
     if any(product.measure is not None or not product.is_marginal for product in workload):

@@ -7,17 +7,7 @@ from leastnoise._planner.tables._workload import asked_blocks
 def workload_even(task: Task) -> Strategy:
     """Every product of the workload as a measured table, all with the same noise.
 
-    Args:
-        task: what is asked.
-
-    Raises:
-        NotApplicable: more than 2^22 queries.
-
     Source: the strategy Q of Cormode et al. (arXiv 1207.6096); recovery by least squares comes on top.
-
-    >>> even = workload_even(Task(queries(Domain(a=["x", "y"]), a="prefix"), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE))
-    >>> [(block.rows, weight) for block, weight in even.blocks]
-    [(2, 1.0)]
     """
     return Strategy("workload_even", tuple((block, 1.0) for block in asked_blocks(task.workload)))
 

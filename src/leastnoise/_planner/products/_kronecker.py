@@ -53,22 +53,7 @@ _MOST_BITS = 29
 
 
 def kronecker(name: str, fit: Fit, task: Task, first: Fit | None = None) -> Strategy:
-    """Fit a strategy along every attribute that is asked about by more than its cells.
-
-    Args:
-        name: for people.
-        fit: the family.
-        task: what is asked.
-        first: of the sweeps before the last one, whose strategies are only what the others' are fitted beside; None for the family itself.
-
-    Raises:
-        NotApplicable: nothing but cells is asked along every attribute, or the family cannot be used.
-
-    >>> task = Task(queries(Domain(age=Integers(0, 63)), age="prefix"), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE)
-    >>> found = kronecker("level_tree", level_tree, task)
-    >>> found.blocks[0][0].attributes, found.blocks[0][0].rows > 64
-    (('age',), True)
-    """
+    """Fit a strategy along every attribute that is asked about by more than its cells."""
     workload, norm = task.workload, task.norm
     attributes = rich(workload)
     if not attributes:
@@ -159,11 +144,7 @@ def _others(product: Product, one: str, along: Mapping[str, Factor]) -> float:
 
 
 def joint_design_seconds(workload: Workload) -> float:
-    """Estimated CPU seconds of the search for tables under Laplace noise, where more than two are asked for.
-
-    >>> joint_design_seconds(queries(Domain(age=Integers(0, 63)), age="prefix"))
-    0.0
-    """
+    """Estimated CPU seconds of the search for tables under Laplace noise, where more than two are asked for."""
     return design_seconds(workload) if any(len(sets) > 1 for sets in workload.tables.values()) else 0.0
 
 

@@ -34,20 +34,7 @@ _LEAST_RATIO, _RATIOS = 1e-2, 81
 
 
 def union(task: Task) -> Strategy:
-    """Part what is asked in two, and measure a table for each.
-
-    Args:
-        task: what is asked.
-
-    Raises:
-        NotApplicable: sums over measures are asked for, only cells are, no parting is better than one table, or the tables are too large.
-
-    >>> domain = Domain(a=Coded(8), b=Coded(6))
-    >>> halves = queries(domain, a=matrix([[1] * 4 + [0] * 4, [0] * 4 + [1] * 4]), b="identity")
-    >>> found = union(Task(halves + queries(domain, a="identity"), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE))
-    >>> [[factor.operator.rows for factor in block.factors] for block, _ in found.blocks]
-    [[2, 6], [8]]
-    """
+    """Part what is asked in two, and measure a table for each."""
     workload, norm = task.workload, task.norm
     products = workload.products
     sizes = {name: workload.domain.kind(name).size for name in workload.attributes}
@@ -70,13 +57,7 @@ def union(task: Task) -> Strategy:
 
 
 class _Quick:
-    """Estimates of what a parting is worth: every part's table of merged cells, and no least squares across.
-
-    Args:
-        products: what is asked.
-        sizes: of all attributes that are asked about.
-        norm: 1 or 2.
-    """
+    """Estimates of what a parting is worth: every part's table of merged cells, and no least squares across."""
 
     def __init__(self, products: Sequence[Product], sizes: dict[str, int], norm: int) -> None:
         self.products, self.sizes, self.root = products, sizes, 1 / 3 if norm == 1 else 1 / 2

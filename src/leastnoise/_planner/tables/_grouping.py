@@ -46,18 +46,7 @@ class Budgets:
 def grouping(magnitudes: FloatArray) -> tuple[IntArray, FloatArray] | None:
     """Put queries into groups greedily, and check that they are groups.
 
-    Args:
-        magnitudes: |S|, shape (queries, columns).
-
-    Returns:
-        The group of every query and the magnitude of every group; None if the groups found do not see every column, or a query has
-        entries of two magnitudes.
-
     Guarantees: what is returned was verified against the definition; that None is returned does not prove that there are no groups.
-
-    >>> grouping(dense(Tree.full(4, 2)).astype(float))[0].tolist()
-    [0, 1, 1, 2, 2, 2, 2]
-    >>> grouping(np.array([[1.0, 0.0], [1.0, 1.0]]))
     """
     seen = magnitudes > 0
     heights = magnitudes.max(axis=1)
@@ -87,25 +76,7 @@ def grouping(magnitudes: FloatArray) -> tuple[IntArray, FloatArray] | None:
 
 
 def optimal_budgets(magnitudes: FloatArray, errors: FloatArray, norm: int, *, gap: float = 1e-6, steps: int = 20_000) -> Budgets:
-    """The best weights of queries that are not recovered from each other.
-
-    Args:
-        magnitudes: |S|, shape (queries, columns); every query has an entry above 0.
-        errors: b, what a unit of noise variance on each query adds to the total squared error; above 0.
-        norm: 1 for Laplace noise, 2 for Gaussian noise.
-        gap: without groups, stop when the error is proved to be within this fraction of the least.
-        steps: most steps of the programme.
-
-    Raises:
-        InputError: shapes do not match, or a number is not above 0.
-
-    >>> found = optimal_budgets(np.eye(2), np.array([1.0, 1.0]), 1)
-    >>> found.theta.tolist(), found.groups.tolist()
-    ([1.0, 1.0], [0, 0])
-    >>> found = optimal_budgets(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([1.0, 1.0]), 1)
-    >>> found.theta.round(4).tolist(), found.groups
-    ([0.5, 0.5], None)
-    """
+    """The best weights of queries that are not recovered from each other."""
     whole("norm", norm, 1, 2)
     if not (
         magnitudes.ndim == 2 and errors.shape == magnitudes.shape[:1] and bool(np.all(errors > 0)) and bool(np.all(np.isfinite(errors)))

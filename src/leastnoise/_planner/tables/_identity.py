@@ -10,16 +10,7 @@ from leastnoise._planner.tables._tables import Candidates, weighted_strategy
 def identity(task: Task) -> Strategy:
     """The cells of the joint table, one table a measure.
 
-    Args:
-        task: what is asked.
-
-    Raises:
-        NotApplicable: the joint table has more than 2^28 cells.
-
     Source: the strategy I of Cormode et al. (arXiv 1207.6096).
-
-    >>> identity(Task(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE)).blocks[0][0].rows
-    4
     """
     workload, norm = task.workload, task.norm
     tables: dict[str | None, list[tuple[str, ...]]] = {}

@@ -38,22 +38,6 @@ class Weights:
 def grouped_budgets(errors: Sequence[float] | FloatArray, heights: Sequence[float] | FloatArray, norm: int) -> Weights:
     """Split the budget over groups of queries that are answered without recovery by least squares.
 
-    Args:
-        errors: for each group the sum over its rows of what one unit of noise variance adds to the total squared error.
-        heights: for each group the largest magnitude in a column (equal for all columns).
-        norm: 1 for Laplace noise, where sum heights * theta = 1; 2 for Gaussian, where sum heights^2 theta^2 = 1.
-
-    Returns:
-        The weights and sum errors / theta^2: (sum (C^2 s)^(1/3))^3 or (sum C s^(1/2))^2. A group without error gets no budget.
-
-    Raises:
-        InputError: an error is negative or a height is not above 0, or nothing has an error.
-
-    >>> grouped_budgets([1.0, 8.0], [1.0, 1.0], 1).theta.round(4).tolist()
-    [0.3333, 0.6667]
-    >>> grouped_budgets([1.0, 16.0], [1.0, 1.0], 2).error
-    25.0
-
     Source: Cormode et al., Corollary 3.3, for unequal heights and without the factor that the paper counts twice.
     """
     s = np.asarray(errors, dtype=np.float64)
@@ -101,9 +85,6 @@ def improve_weights(theta: FloatArray, matrix: Matrix, coefficient: FloatArray, 
 
     For fixed recovery the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S, whose optimum is closed (`grouped_budgets`); then
     recovery is optimised again by least squares. A weight of 0 stays 0.
-
-    >>> improve_weights(np.array([0.9, 0.1]), np.eye(2), np.array([1.0, 8.0]), np.ones(2), 1, 1).round(4).tolist()
-    [0.3333, 0.6667]
     """
     for _ in range(steps):
         eigenvalue = np.asarray(matrix @ theta**2)
@@ -123,27 +104,7 @@ def optimal_weights(
     iterations: int = 500,
     tolerance: float = 1e-10,
 ) -> Weights:
-    """Find the weights of given tables that minimise the total squared error after least squares recovery.
-
-    Args:
-        matrix: K of `incidence`, shape (sets, tables): lambda = K theta^2.
-        coefficient: c_tau, shape (sets,).
-        norm: 1 (pure: cost . theta = 1, many local optima) or 2 (Gaussian: cost^2 . theta^2 = 1, convex: one start is enough).
-        cost: cost of each table at weight 1; ones by default.
-        starts: positive weights to start from; by default one start with equal weights. A weight that starts at 0 stays there.
-        iterations: most iterations of the quasi-Newton method, per start.
-        tolerance: relative decrease at which it stops.
-
-    Returns:
-        The best weights over all starts, scaled to privacy cost 1; unneeded tables have weight exactly 0.
-
-    Raises:
-        InputError: something asked is covered by no table, or a start has the wrong shape or negative weights.
-
-    >>> found = optimal_weights(np.eye(2), np.array([1.0, 8.0]), norm=1)
-    >>> found.theta.round(3).tolist(), round(found.error, 3)
-    ([0.333, 0.667], 27.0)
-    """
+    """Find the weights of given tables that minimise the total squared error after least squares recovery."""
     whole("norm", norm, 1, 2)
     asked = np.asarray(coefficient) > 0
     c = np.asarray(coefficient, dtype=np.float64)[asked]
@@ -200,20 +161,6 @@ def _error(theta: FloatArray, matrix: Matrix, c: FloatArray) -> float:
 def residual_noise(closure: Closure, coefficient: FloatArray) -> tuple[FloatArray, float]:
     """Choose the noise of the residual basis for Gaussian budgets: optimal among all mechanisms for the sum of variances.
 
-    Args:
-        closure: the attribute sets.
-        coefficient: c_tau of `coefficients`; sets with c_tau = 0 are not measured.
-
-    Returns:
-        sigma_tau^2 at privacy cost 1 (mu = 1, rho = 1/2), infinite where not measured, so that U_tau measured by its contrasts with
-        covariance sigma_tau^2 kron Sub Sub^T has lambda_tau = 1 / (sigma_tau^2 size(tau)); and the total squared error
-        (sum_tau (c_tau dim_tau)^(1/2))^2. For privacy cost c divide both by c.
-
-    >>> closure = downward_closure((2, 3), [(0, 1)])
-    >>> noise, error = residual_noise(closure, coefficients(closure, {(0, 1): 1.0}))
-    >>> noise.round(6).tolist(), round(error, 6)
-    ([6.0, 3.0, 2.0, 1.0], 6.0)
-
     Source: ResidualPlanner (arXiv 2305.08175).
     """
     if not bool(np.any(coefficient > 0)):
@@ -241,21 +188,6 @@ def residual_noise_max(
     tolerance: float = 1e-6,
 ) -> tuple[FloatArray, float, float]:
     """Choose the noise of the residual basis for Gaussian budgets so that the largest cell variance is least.
-
-    Args:
-        closure: the attribute sets.
-        sets: the asked marginals.
-        scales: multiply each marginal's cell variance before the largest is taken; ones by default.
-        iterations: most rounds of reweighting.
-        tolerance: relative gap between the largest variance and its lower bound at which to stop.
-
-    Returns:
-        sigma_tau^2 at privacy cost 1, the largest scaled cell variance, and a proven lower bound on it over all mechanisms of the basis.
-
-    >>> closure = downward_closure((2, 3), [(0,), (1,)])
-    >>> noise, largest, bound = residual_noise_max(closure, [(0,), (1,)])
-    >>> round(largest, 4), round(bound, 4)
-    (1.5651, 1.5651)
 
     Source: ResidualPlanner (arXiv 2305.08175); the dual over convex combinations of the variances is concave, with gradient the variances
     at its optimal noise.

@@ -7,17 +7,7 @@ from leastnoise._planner.tables._tables import Candidates, weighted_strategy
 def marginals(task: Task) -> Strategy:
     """One table of cells for every set of attributes that a product asks about.
 
-    Args:
-        task: what is asked.
-
-    Raises:
-        NotApplicable: a table has more than 2^28 cells.
-
     Source: Cormode et al. (arXiv 1207.6096), strategy Q+, here with weights that are best after recovery.
-
-    >>> domain = Domain(a=["x", "y", "z"], b=["x", "y", "z"])
-    >>> [block.attributes for block, _ in marginals(Task(ln.marginals(domain, ways=1), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE)).blocks]
-    [('a',), ('b',)]
     """
     workload, norm = task.workload, task.norm
     return weighted_strategy("marginals", workload, {}, Candidates(workload.tables), norm, privacy=task.privacy)

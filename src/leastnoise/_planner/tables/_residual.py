@@ -24,15 +24,7 @@ _UNIT = Fraction(1)
 
 
 def residual(task: Task) -> Strategy:
-    """Measure the residual spaces of all asked tables, each with its best share of the budget.
-
-    Args:
-        task: what is asked; optimal where it asks for marginals, and usable for any query sets.
-
-        >>> found = residual(Task(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1), Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN))
-    >>> [block.attributes for block, _ in found.blocks]
-    [(), ('a',), ('b',)]
-    """
+    """Measure the residual spaces of all asked tables, each with its best share of the budget."""
     workload = task.workload
     domain = workload.domain
     blocks: list[Block] = []
@@ -54,16 +46,7 @@ def residual(task: Task) -> Strategy:
 
 
 def contrasts(domain: Domain, taus: Sequence[Sequence[int]], measure: str | None) -> list[Block]:
-    """The contrasts along sets of attributes, of counts or of a measure.
-
-    Args:
-        domain: the domain.
-        taus: the sets, as places of attributes in the domain.
-        measure: whose sums; None for counts.
-
-    >>> [block.rows for block in contrasts(Domain(a=["x", "y", "z"], b=["x", "y"]), [[], [0], [0, 1]], None)]
-    [1, 2, 2]
-    """
+    """The contrasts along sets of attributes, of counts or of a measure."""
     factors = {place: _contrasts(domain.names[place], domain.shape[place]) for place in {*chain.from_iterable(taus)}}
     return [Block(tuple([factors[place] for place in tau]), _UNIT, measure) for tau in taus]
 

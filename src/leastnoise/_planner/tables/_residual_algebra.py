@@ -46,10 +46,6 @@ class Closure:
         shape: values per attribute of the whole domain.
         blocks: blocks[k] has one row per set of size k, the attributes ascending, rows in lexicographic order.
         keys: keys[k] are the ascending numbers by which the rows of blocks[k] are found.
-
-    >>> closure = downward_closure((2, 3, 4), [(0, 1), (2,)])
-    >>> attribute_sets(closure)
-    [(), (0,), (1,), (2,), (0, 1)]
     """
 
     shape: tuple[int, ...]
@@ -68,11 +64,7 @@ class Closure:
 
 
 def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    """Check the number of values of each attribute.
-
-    >>> check_shape([2, 3])
-    (2, 3)
-    """
+    """Check the number of values of each attribute."""
     checked = tuple(int(n) for n in shape)
     if not all(n >= 1 for n in checked):
         raise refuse("shape", tuple(shape), "one whole number of at least 1 per attribute")
@@ -80,11 +72,7 @@ def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def check_set(name: str, attributes: Iterable[int], count: int) -> AttributeSet:
-    """Check one attribute set: ascending, without repetition, inside the domain.
-
-    >>> check_set("table", (0, 2), 3)
-    (0, 2)
-    """
+    """Check one attribute set: ascending, without repetition, inside the domain."""
     checked = tuple(int(i) for i in attributes)
     if not (all(a < b for a, b in itertools.pairwise(checked)) and all(0 <= i < count for i in checked)):
         raise refuse(name, checked, f"attribute numbers from 0 to {count - 1} in ascending order, none twice")
@@ -109,10 +97,7 @@ def _keys(rows: IntArray, count: int) -> IntArray:
 
 
 def check_sets(name: str, sets: Sequence[AttributeSet], count: int) -> None:
-    """Check very many attribute sets.
-
-    >>> check_sets("table", [(0, 2), (1,)], 3)
-    """
+    """Check very many attribute sets."""
     for _, rows in _by_size(sets).values():
         right = (rows[:, 1:] > rows[:, :-1]).all(axis=1) & (rows >= 0).all(axis=1) & (rows < count).all(axis=1)
         if not right.all():
@@ -127,21 +112,7 @@ def _by_size(sets: Sequence[AttributeSet]) -> dict[int, tuple[IntArray, IntArray
 
 
 def downward_closure(shape: Sequence[int], sets: Iterable[AttributeSet]) -> Closure:
-    """Find all subsets of the given attribute sets.
-
-    Args:
-        shape: values per attribute.
-        sets: attribute sets as ascending tuples of attribute numbers.
-
-    Returns:
-        The closure; it always holds the empty set.
-
-    Raises:
-        InputError: a set is not ascending or leaves the domain, or is too wide to be numbered.
-
-    >>> downward_closure((2,) * 100, [(0, 1, 99), (1, 2, 3)]).count
-    14
-    """
+    """Find all subsets of the given attribute sets."""
     shape = check_shape(shape)
     count = len(shape)
     listed = list(sets)
@@ -169,37 +140,18 @@ def downward_closure(shape: Sequence[int], sets: Iterable[AttributeSet]) -> Clos
 
 
 def closed(shape: Sequence[int], blocks: Sequence[IntArray]) -> Closure:
-    """The closure of sets that are known to be closed under taking subsets.
-
-    Args:
-        shape: values per attribute.
-        blocks: from size 0 on all sets of that size, one a row and ascending, rows in lexicographic order.
-
-    Raises:
-        InputError: a set is too wide to be numbered.
-
-    >>> attribute_sets(closed((2, 3), [np.zeros((1, 0), dtype=np.int64), np.array([[0], [1]])]))
-    [(), (0,), (1,)]
-    """
+    """The closure of sets that are known to be closed under taking subsets."""
     shape = check_shape(shape)
     return Closure(shape=shape, blocks=tuple(blocks), keys=tuple(_keys(rows, len(shape)) for rows in blocks))
 
 
 def attribute_sets(closure: Closure) -> list[AttributeSet]:
-    """List the sets of a closure in its order.
-
-    >>> attribute_sets(downward_closure((2, 2), [(0, 1)]))
-    [(), (0,), (1,), (0, 1)]
-    """
+    """List the sets of a closure in its order."""
     return [tuple(row) for block in closure.blocks for row in block.tolist()]
 
 
 def locate(closure: Closure, sets: Sequence[AttributeSet]) -> IntArray:
-    """Find the positions of sets in a closure, -1 for those that are absent.
-
-    >>> locate(downward_closure((2, 2, 2), [(0, 1)]), [(0, 1), (1, 2), ()]).tolist()
-    [3, -1, 0]
-    """
+    """Find the positions of sets in a closure, -1 for those that are absent."""
     where = np.full(len(sets), -1, dtype=np.int64)
     for positions, rows in _by_size(sets).values():
         where[positions] = _locate_rows(closure, rows)
@@ -216,21 +168,13 @@ def _locate_rows(closure: Closure, rows: IntArray) -> IntArray:
 
 
 def dimensions(closure: Closure) -> FloatArray:
-    """Return prod_{i in tau} (n_i - 1) for every set of a closure: the dimension of its residual space.
-
-    >>> dimensions(downward_closure((2, 3, 4), [(1, 2)])).tolist()
-    [1.0, 2.0, 3.0, 6.0]
-    """
+    """Return prod_{i in tau} (n_i - 1) for every set of a closure: the dimension of its residual space."""
     less = np.array(closure.shape, dtype=np.float64) - 1
     return np.concatenate([less[block].prod(axis=1) for block in closure.blocks])
 
 
 def table_sizes(shape: Sequence[int], sets: Sequence[AttributeSet]) -> FloatArray:
-    """Return the number of cells of each marginal.
-
-    >>> table_sizes((2, 3, 4), [(), (0, 2)]).tolist()
-    [1.0, 8.0]
-    """
+    """Return the number of cells of each marginal."""
     values = np.array(shape, dtype=np.float64)
     sizes = np.ones(len(sets))
     for positions, rows in _by_size(sets).values():
@@ -239,19 +183,7 @@ def table_sizes(shape: Sequence[int], sets: Sequence[AttributeSet]) -> FloatArra
 
 
 def strengths(shape: Sequence[int], tables: Sequence[AttributeSet], signed: Sequence[AttributeSet] | None = None) -> FloatArray:
-    """Return what a unit of theta^2 on each measured table adds to the lambda_tau it covers.
-
-    Args:
-        shape: values per attribute.
-        tables: measured attribute sets.
-        signed: for each table the attributes measured through contrasts (a subset of the table); none by default.
-
-    Returns:
-        One number a table: the product of 1 / n_i, without the factor of a signed attribute of two values.
-
-    >>> strengths((2, 3), [(0, 1), (0, 1)], [(), (0,)]).round(4).tolist()
-    [0.1667, 0.3333]
-    """
+    """Return what a unit of theta^2 on each measured table adds to the lambda_tau it covers."""
     result = 1.0 / table_sizes(shape, tables)
     for position, attributes in enumerate(signed or ()):
         result[position] *= math.prod(2 for i in attributes if shape[i] == 2)  # (1, -1) has squared norm 2
@@ -259,23 +191,7 @@ def strengths(shape: Sequence[int], tables: Sequence[AttributeSet], signed: Sequ
 
 
 def incidence(closure: Closure, tables: Sequence[AttributeSet], signed: Sequence[AttributeSet] | None = None) -> Matrix:
-    """Build the matrix K with lambda = K theta^2: one row a set of the closure, one column a measured table.
-
-    Args:
-        closure: the sets whose residual spaces matter.
-        tables: measured attribute sets; they need not be in the closure.
-        signed: for each table its signed attributes, as in `strengths`.
-
-    Returns:
-        K, entry strength_S where the table covers tau and else 0: an array while small, a sparse matrix beyond. Both know `K @ u`.
-
-    Raises:
-        InputError: a table leaves the domain, a signed attribute is not of its table, or there are too many containments to hold.
-
-    >>> closure = downward_closure((2, 3), [(0,), (1,)])
-    >>> incidence(closure, [(0, 1), (0,)]).round(4).tolist()
-    [[0.1667, 0.5], [0.1667, 0.5], [0.1667, 0.0]]
-    """
+    """Build the matrix K with lambda = K theta^2: one row a set of the closure, one column a measured table."""
     count = len(closure.shape)
     check_sets("table", tables, count)
     weight = strengths(closure.shape, tables, signed)
@@ -358,22 +274,7 @@ def _contains_signed(
 
 
 def coefficients(closure: Closure, targets: Mapping[AttributeSet, float]) -> FloatArray:
-    """Return c_tau for asked marginals: total squared error at unit noise is the sum of c_tau / lambda_tau.
-
-    Args:
-        closure: a closure that holds every target.
-        targets: asked attribute set -> weight squared of each of its cells.
-
-    Returns:
-        One number at least 0 per set of the closure, in weight squared.
-
-    Raises:
-        InputError: a weight squared is negative or not finite, or a target is not in the closure.
-
-    >>> closure = downward_closure((2, 3), [(0, 1)])
-    >>> coefficients(closure, {(0, 1): 1.0, (0,): 2.0}).round(4).tolist()
-    [1.1667, 1.1667, 0.3333, 0.3333]
-    """
+    """Return c_tau for asked marginals: total squared error at unit noise is the sum of c_tau / lambda_tau."""
     sets = list(targets)
     weights = np.array([float(targets[attributes]) for attributes in sets])
     if not bool(np.all((weights >= 0) & np.isfinite(weights))):
@@ -387,22 +288,13 @@ def coefficients(closure: Closure, targets: Mapping[AttributeSet, float]) -> Flo
 def eigenvalues(
     closure: Closure, tables: Sequence[AttributeSet], theta: FloatArray, signed: Sequence[AttributeSet] | None = None
 ) -> FloatArray:
-    """Return lambda_tau of a design: how precisely each residual space is known, in 1 / (unit noise variance).
-
-    >>> closure = downward_closure((2, 3), [(0, 1)])
-    >>> eigenvalues(closure, [(0, 1), (0,)], np.array([1.0, 2.0])).round(4).tolist()
-    [2.1667, 2.1667, 0.1667, 0.1667]
-    """
+    """Return lambda_tau of a design: how precisely each residual space is known, in 1 / (unit noise variance)."""
     result: FloatArray = np.asarray(incidence(closure, tables, signed) @ np.asarray(theta, dtype=np.float64) ** 2)
     return result
 
 
 def total_squared_error(coefficient: FloatArray, eigenvalue: FloatArray) -> float:
-    """Return the sum of c_tau / lambda_tau, infinite when something asked is not measured.
-
-    >>> total_squared_error(np.array([1.0, 0.0]), np.array([0.5, 0.0]))
-    2.0
-    """
+    """Return the sum of c_tau / lambda_tau, infinite when something asked is not measured."""
     asked = coefficient > 0
     if not bool(np.all(eigenvalue[asked] > 0)):
         return math.inf

@@ -32,28 +32,12 @@ _DIFFERENCE = Dense(np.array([[1, -1]]))
 
 
 def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Factor:
-    """The strategy along an attribute: the given one, or every cell.
-
-    >>> factor_along(Domain(a=["x", "y"]), "a", {}).operator
-    Identity(size=2)
-    """
+    """The strategy along an attribute: the given one, or every cell."""
     return along.get(name) or Factor((name,), Identity(domain.kind(name).size))
 
 
 def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> list[tuple[IntArray, FloatArray]]:
-    """c(tau): what each residual space contributes to the total squared error, per unit of 1 / lambda(tau).
-
-    Args:
-        products: what is asked, of one measure.
-        factors: the strategy along every attribute that they ask about.
-
-    Returns:
-        By size of tau, from 0 on: the sets of attributes as places in the domain, in lexicographic order, and their numbers.
-
-    >>> domain = Domain(a=["x", "y"])
-    >>> [sums.tolist() for _, sums in error_sums(marginals(domain, ways=1).products, {"a": factor_along(domain, "a", {})})]
-    [[0.5], [1.0]]
-    """
+    """c(tau): what each residual space contributes to the total squared error, per unit of 1 / lambda(tau)."""
     domain = products[0].domain
     asked = numbered(products)
     parts = []
@@ -78,14 +62,7 @@ def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> li
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Tables that may be measured, by measure.
-
-    Args:
-        tables: their sets of attributes; between them they contain all that is asked.
-        start: weights to start from; by default every table costs the same. Under Laplace noise there are many local optima.
-        signed: for every table the attributes, of two cells each and without a strategy along them, that are measured by the difference
-            of the cells; by default none.
-    """
+    """Tables that may be measured, by measure."""
 
     tables: Mapping[str | None, Sequence[Names]]
     start: Mapping[str | None, Sequence[float]] | None = None
@@ -101,28 +78,7 @@ def weighted_strategy(
     limits: Limits | None = None,
     privacy: Privacy | None = None,
 ) -> Strategy:
-    """The best weights of given tables, recovery by least squares included.
-
-    Args:
-        name: for people.
-        workload: what is asked.
-        along: strategies along attributes; every cell where none is given.
-        candidates: what may be measured.
-        norm: 1 for Laplace, 2 for Gaussian.
-        limits: of all sums, which then must be all that is asked.
-        privacy: whose unit may have few rows in one cell; then tables of these cells cost less.
-
-    Returns:
-        The strategy; tables that get no weight are left out.
-
-    Raises:
-        NotApplicable: a table would have more than 2^28 cells.
-
-    >>> domain = Domain(a=["x", "y"], b=["x", "y"])
-    >>> found = weighted_strategy("m", marginals(domain, ways=1), {}, Candidates({None: [("a", "b")]}), 1)
-    >>> [(block.attributes, weight) for block, weight in found.blocks]
-    [(('a', 'b'), 1.0)]
-    """
+    """The best weights of given tables, recovery by least squares included."""
     domain, tables = workload.domain, candidates.tables
     places = {one: place for place, one in enumerate(domain.names)}
     blocks: list[Block] = []
@@ -162,17 +118,7 @@ def weighted_strategy(
 
 
 def shrunk(domain: Domain, kappa: Mapping[str, float], sums: Sequence[tuple[IntArray, FloatArray]]) -> FloatArray:
-    """c(tau) over the product of kappa over tau, in the order of the closure.
-
-    Args:
-        domain: the domain.
-        kappa: of the strategy along every attribute that tables are measured by.
-        sums: from `error_sums`.
-
-    >>> domain = Domain(a=["x", "y"])
-    >>> shrunk(domain, {"a": 2.0}, error_sums(marginals(domain, ways=1).products, {"a": factor_along(domain, "a", {})})).tolist()
-    [0.5, 0.5]
-    """
+    """c(tau) over the product of kappa over tau, in the order of the closure."""
     along = np.array([kappa.get(name, 1.0) for name in domain.names])
     return np.concatenate([values / along[taus].prod(axis=1) for taus, values in sums])
 
@@ -193,23 +139,7 @@ def _tables(
 
 
 def reweighted_strategy(name: str, workload: Workload, blocks: Sequence[Block], norm: int) -> Strategy:
-    """The best weights of the tables of a strategy for a workload with other weights, without a search for other tables.
-
-    Args:
-        name: of the strategy, for people.
-        workload: what is asked; the tables must contain it.
-        blocks: of the strategy, with the scales that they have.
-        norm: 1 for Laplace, 2 for Gaussian.
-
-    Raises:
-        NotApplicable: the blocks are no tables with one strategy along every attribute, or do not contain what is asked.
-
-    >>> domain = Domain(a=["x", "y"], b=["x", "y"])
-    >>> found = weighted_strategy("m", marginals(domain, ways=1), {}, Candidates({None: [("a",), ("a", "b")]}), 1)
-    >>> again = reweighted_strategy("m", marginals(domain, ways=1), [block for block, _ in found.blocks], 1)
-    >>> again.error == found.error
-    True
-    """
+    """The best weights of the tables of a strategy for a workload with other weights, without a search for other tables."""
     along: dict[str, Factor] = {}
     tables: dict[str | None, list[Names]] = {}
     signed: dict[str | None, list[Names]] = {}
@@ -239,9 +169,5 @@ def _diagonal(matrices: Sequence[object]) -> object:
 
 
 def asked_tables(workload: Workload) -> dict[str | None, list[Names]]:
-    """The attribute sets that a workload asks about, by measure, as lists that others may be added to.
-
-    >>> asked_tables(marginals(Domain(a=["x"], b=["x"]), ways=1))
-    {None: [('a',), ('b',)]}
-    """
+    """The attribute sets that a workload asks about, by measure, as lists that others may be added to."""
     return {measure: list(sets) for measure, sets in workload.tables.items()}

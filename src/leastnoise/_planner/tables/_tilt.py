@@ -42,20 +42,7 @@ class Rest:
 
 
 def tilt(gram: FloatArray, pull: float, weights: FloatArray | None = None, *, gap: float = 1e-3) -> tuple[FloatArray, FloatArray]:
-    """The tilt that goes with a price of the total.
-
-    Args:
-        gram: M, shape (n, n), positive semidefinite.
-        pull: how much the total counts beside the queries; at least 0.
-        weights: dual weights to start from.
-        gap: of the programme that is solved.
-
-    Returns:
-        m of shape (n,), sum 1, and the dual weights.
-
-    >>> tilt(np.eye(4), 1.0)[0].round(6).tolist()
-    [0.25, 0.25, 0.25, 0.25]
-    """
+    """The tilt that goes with a price of the total."""
     n = len(gram)
     found = _optimum(np.eye(n), gram + pull, weights, gap, 200)
     # X^-1 1 by the rows of X = F^T F.
@@ -64,19 +51,7 @@ def tilt(gram: FloatArray, pull: float, weights: FloatArray | None = None, *, ga
 
 
 def rest(gram: FloatArray, mean: FloatArray, weights: FloatArray | None = None, *, gap: float = 1e-3, steps: int = 500) -> Rest:
-    """The best rows for a tilt.
-
-    Args:
-        gram: M, shape (n, n), positive semidefinite, n at least 2.
-        mean: the tilt m, sum 1.
-        weights: dual weights to start from.
-        gap: stop when the error is proved to be within this fraction of the least.
-        steps: stop after so many eigendecompositions in any case.
-
-    >>> found = rest(np.eye(3), np.full(3, 1 / 3))
-    >>> (found.rows.T @ found.rows).round(6).tolist()[0], round(found.lower, 6)
-    ([1.0, -0.5, -0.5], 1.333333)
-    """
+    """The best rows for a tilt."""
     columns = np.eye(len(gram))[:-1] - mean[:-1, None]
     return _optimum(columns, _sum_zero(gram), weights, gap, steps)
 
@@ -87,11 +62,7 @@ def _sum_zero(gram: FloatArray) -> FloatArray:
 
 
 def spread(rows: FloatArray, gram: FloatArray) -> float:
-    """tr(M R): the sum of the variances of all queries, at unit noise on the rows and with a known total.
-
-    >>> spread(rest(np.eye(3), np.full(3, 1 / 3)).rows, np.eye(3)).__round__(6)
-    1.333333
-    """
+    """tr(M R): the sum of the variances of all queries, at unit noise on the rows and with a known total."""
     inverse = np.linalg.inv(rows[:, :-1] - rows[:, -1:])
     return float(np.einsum("ij,ij->", inverse, _sum_zero(gram) @ inverse))
 
@@ -132,13 +103,6 @@ def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
 
     Rounded to nearest, the longest column sets the noise of all: here some entries, those nearest to the middle first, go to the other
     neighbour, so that every column keeps its norm. With entries up to 255 that costs less than a thousandth of the error.
-
-    Args:
-        rows: shape (k, n).
-        top: the largest entry becomes this.
-
-    >>> balanced_rounding(np.array([[1.0, 0.44], [-0.44, 1.0]]), 10).tolist()
-    [[10, 4], [-4, 10]]
     """
     fine = rows * (top / float(np.abs(rows).max()))
     whole = np.rint(fine)

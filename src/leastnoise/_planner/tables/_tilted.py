@@ -40,14 +40,7 @@ _LEAST_TOP = 15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Role:
-    """Attributes about which the same is asked; they share a strategy.
-
-    Args:
-        size: number of cells.
-        asked: the query sets along them.
-        grams: Gram matrix of each, shape (size, size); empty if only cells are asked for.
-        slot: where the values of the first query set are: its s, then its r.
-    """
+    """Attributes about which the same is asked; they share a strategy."""
 
     size: int
     asked: tuple[Operator, ...]
@@ -57,14 +50,7 @@ class _Role:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Terms:
-    """The sum that every c(tau) is, as arrays: one entry a product and a tau.
-
-    Args:
-        taus: measure and attributes.
-        tau: of each entry the place in ``taus``.
-        importance: of each entry.
-        slots: the factors of each entry as places in a list of values, padded with 0, where the value is 1; shape (entries, most factors).
-    """
+    """The sum that every c(tau) is, as arrays: one entry a product and a tau."""
 
     taus: tuple[tuple[str | None, Names], ...]
     tau: IntArray
@@ -95,19 +81,7 @@ class _Terms:
 
 
 def tilted(task: Task) -> Strategy:
-    """Measure the residual spaces of all asked tables by strategies that fit the queries.
-
-    Args:
-        task: what is asked.
-
-    Raises:
-        NotApplicable: only cells are asked for, an attribute is too long, or there is no room for whole coefficients.
-
-    >>> domain = Domain(a=["x", "y"], b=Integers(0, 15))
-    >>> found = tilted(Task(queries(domain, a="identity", b="prefix"), Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN))
-    >>> [(block.attributes, block.rows) for block, _ in found.blocks]
-    [((), 1), (('a',), 1), (('b',), 15), (('a', 'b'), 15)]
-    """
+    """Measure the residual spaces of all asked tables by strategies that fit the queries."""
     workload, privacy = task.workload, task.privacy
     roles, places = _roles(workload) if rich(workload) else ([], {})
     if not any(role.grams for role in roles):

@@ -25,21 +25,7 @@ _LEAST_WEIGHT = 2**-20  # of the heaviest row
 def measured_workload(task: Task) -> Strategy:
     """Every product of the workload as a measured table, with the best split of the budget between them.
 
-    Args:
-        task: what is asked.
-
-    Returns:
-        The strategy. Tables that see every cell alike get their weights in closed form. Others, such as prefix sums or predicates, share
-        the budget of every single cell as far as that programme is small; a single product along one attribute has a weight for every
-        query.
-
-    Raises:
-        NotApplicable: more than 2^22 queries.
-
     Source: the strategy Q+ of Cormode et al. (arXiv 1207.6096); recovery by least squares comes on top.
-
-    >>> measured_workload(Task(queries(Domain(a=["x", "y"]), a="prefix"), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE)).blocks[0][0].rows
-    2
     """
     workload, norm = task.workload, task.norm
     blocks = asked_blocks(workload)
@@ -55,14 +41,7 @@ def measured_workload(task: Task) -> Strategy:
 
 
 def asked_blocks(workload: Workload) -> list[Block]:
-    """Every product of a workload as a measured table.
-
-    Raises:
-        NotApplicable: more than 2^22 queries.
-
-    >>> [block.rows for block in asked_blocks(queries(Domain(a=["x", "y"]), a="prefix"))]
-    [2]
-    """
+    """Every product of a workload as a measured table."""
     if not workload.rows <= _MOST_ROWS:
         raise NotApplicable(f"the workload has {workload.rows} queries; measured one by one at most {_MOST_ROWS} are allowed")
     return [
