@@ -89,6 +89,22 @@ def test_values_are_shown_on_request_alone_and_most_frequent_first(visits: Path,
     assert all(line.startswith("PRIVATE") for line in made.out.splitlines())
 
 
+def test_bytes_of_another_encoding_are_said_to_be_that_and_a_wrong_delimiter_is_told_by_the_header(folder: Path, run: Run) -> None:
+    spec = '[source]\npath = "shop.csv"\n%s[privacy]\nepsilon = 1\n[domain.ort]\ncategories = ["Köln"]\n'
+    spec += "[[workload]]\nmarginals = { ways = 1 }\n"
+    (folder / "shop.csv").write_bytes("ort;tag\nKöln;1\n".encode("cp1252"))
+    (folder / "shop.toml").write_text(spec % "", encoding="utf-8")
+    assert '1 (100.0%)  bytes that are no text in this encoding: say another one, such as [source] encoding = "cp1252"' in (
+        run("check", "shop.toml", "--values").out
+    )
+    (folder / "shop.toml").write_text(spec % 'encoding = "cp1252"\n', encoding="utf-8")
+    assert "ort: 1 (100.0%) matched" in run("check", "shop.toml").out
+    for header, mark in (("ort,tag", ","), ("ort|tag", "|"), ("ort\ttag", "\\t")):
+        (folder / "shop.csv").write_text(f"{header}\n", encoding="utf-8")
+        (folder / "shop.toml").write_text(spec % 'delimiter = ";"\n', encoding="utf-8")
+        assert f'for example [source] delimiter = "{mark}".' in run("check", "shop.toml").err
+
+
 def test_check_from_python_agrees_with_every_source(visits: Path) -> None:
     spec = ln.read_spec(visits / "visits.toml")
     from_file = ln.check(spec).fit

@@ -64,7 +64,7 @@ def test_the_life_of_a_ledger(folder: Path, run: Run) -> None:
     [
         (["change", "none.ledger", "--epsilon", "2"], "There is no ledger at none.ledger"),
         (["change", "people.ledger"], "got none of them"),
-        (["change", "people.ledger", "--rho", "2"], "must stay of the definition PureDP"),
+        (["change", "people.ledger", "--rho", "2"], "must have --epsilon, in which its entries are added up; got --rho. Say --epsilon."),
         (["share", "people.ledger", " ", "--epsilon", "1"], "A share must have a name"),
         (["spent", "people.ledger", "--release", "nowhere"], "There is no release in 'nowhere'"),
         (["spent", "people.ledger", "--release", "x", "--epsilon", "1"], "A release says itself what it cost"),
@@ -372,3 +372,13 @@ def test_other_definitions_are_refused_before_planning_too(
     Ledger.create(folder / "people.ledger", "people", ledger)
     refused = run("release", "people.toml", "--out", "out")
     assert (refused.code, message in refused.err) == (2, True), refused.err
+
+
+@pytest.mark.parametrize("command", [("change", "people.ledger"), ("share", "people.ledger", "ann")])
+def test_a_budget_of_another_definition_is_told_by_the_options_that_are_missing(folder: Path, run: Run, command: tuple[str, ...]) -> None:
+    Ledger.create(folder / "people.ledger", "people", Privacy(ApproxDP(4, "1e-9")))
+    for given, advice in (("--epsilon", "got --epsilon. Add --delta."), ("--rho", "got --rho. Say --epsilon and --delta.")):
+        refused = run("ledger", *command, given, "1")
+        assert (refused.code, advice in refused.err, "DP(" in refused.err) == (2, True, False), refused.err
+    assert Ledger.open("people.ledger").entries() == ()
+    assert run("ledger", *command, "--epsilon", "1", "--delta", "1e-9").code == 0

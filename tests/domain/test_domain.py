@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._check import InputError
-from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading, did_you_mean
+from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading
 from leastnoise._session._domain_spec import domain_from_spec
 
 PEOPLE = Domain(
@@ -196,10 +196,6 @@ def test_guards(make, message):
     with pytest.raises(InputError) as error:
         make()
     assert message in str(error.value)
-
-
-def test_did_you_mean_takes_anything():
-    assert did_you_mean(5, ["a"]) == ""
 
 
 def test_import_needs_no_numpy():

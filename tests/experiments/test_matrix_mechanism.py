@@ -103,6 +103,11 @@ def versions(epsilon: str) -> dict[str, object]:
     }
 
 
+def test_the_command_alone_lists_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    command.experiments.callback(None, None, None, False)
+    assert {"matrix-mechanism", "datacubes", "coverage"} <= set(capsys.readouterr().out.split("\n"))
+
+
 def test_the_command_says_what_it_cannot_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refusal(*arguments: str) -> str:
         with pytest.raises(InputError) as caught:
@@ -110,7 +115,7 @@ def test_the_command_says_what_it_cannot_do(tmp_path: Path, monkeypatch: pytest.
         return str(caught.value)
 
     assert "NAME must be one of " in refusal("nothing", None, None, False)
-    assert "matrix-mechanism" in refusal("nothing", None, None, False)
+    assert "Did you mean 'matrix-mechanism'?" in refusal("matrix-mechanisms", None, None, False)
     assert "--data must be a folder that exists" in refusal("matrix-mechanism", tmp_path / "nowhere", None, False)
     needy = tmp_path / "experiments"
     needy.mkdir()

@@ -272,7 +272,7 @@ def test_a_relative_path_is_a_path(tmp_path, monkeypatch) -> None:
 
 def test_a_ledger_is_never_replaced(ledger) -> None:
     take(ledger)
-    with pytest.raises(LedgerError, match=r"exists already, and a ledger is never replaced. Open it, or choose another path."):
+    with pytest.raises(LedgerError, match=r"never replaced. Open it, or change its budget with `leastnoise ledger change`."):
         Ledger.create(ledger.path, "people", ONE)
     assert len(ledger.entries()) == 1
 

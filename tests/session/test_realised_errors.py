@@ -73,7 +73,7 @@ def test_strategies_that_are_not_for_everything_can_be_used_somewhere(strategy: 
 
 
 def test_an_unknown_strategy_is_refused() -> None:
-    with pytest.raises(InputError, match="strategy must be 'auto' or one of 'identity'"):
+    with pytest.raises(InputError, match="strategy must be one of 'auto', 'identity'"):
         list(candidates(WORKLOADS["ranges"], Privacy(PureDP(1)), "magic"))
 
 

@@ -187,7 +187,7 @@ PLAN = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
 REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
     ("a workload that is none", lambda _: ln.plan([1, 2], ln.PureDP(1)), "workload must be a workload.*got 'list'"),
     ("a budget that is none", lambda _: ln.plan(workload(), 1.0), "budget must be PureDP"),
-    ("a strategy that is none", lambda _: ln.plan(workload(), ln.PureDP(1), strategy="best"), "strategy must be 'auto' or one of"),
+    ("a strategy that is none", lambda _: ln.plan(workload(), ln.PureDP(1), strategy="best"), "strategy must be one of 'auto', "),
     ("neighbours that are none", lambda _: ln.plan(workload(), ln.Privacy(ln.PureDP(1), "both")), "neighbours must be one of"),
     ("a plan that is none", lambda _: ln.release("plan", PEOPLE, seed=1), "plan must be a plan"),
     ("no ledger", lambda _: ln.release(PLAN, PEOPLE), "A release must have a ledger"),

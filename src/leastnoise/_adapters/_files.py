@@ -10,8 +10,7 @@ from leastnoise._adapters._column import Column, FileKind, Source
 from leastnoise._adapters._csv import CSV_FILES, count_lines, open_csv
 from leastnoise._adapters._layout import CSV
 from leastnoise._adapters._parquet import PARQUET_FILES
-from leastnoise._check import InputError
-from leastnoise._domain import did_you_mean
+from leastnoise._check import InputError, did_you_mean
 
 KINDS = (
     CSV_FILES,

@@ -23,6 +23,7 @@ from leastnoise._domain import Bins, Domain, Kind, PerCell, kind_from_json, kind
 
 _NULL, _OUTSIDE = -3, -2
 _LONGEST_SHOWN = 60
+_NOT_TEXT = 'bytes that are no text in this encoding: say another one, such as [source] encoding = "cp1252"'
 _MOST_KEPT = 2**20
 
 
@@ -191,7 +192,8 @@ class _Tally:
         for place, count in zip(where.tolist(), often.tolist(), strict=True):
             value = column.data[place]
             form = text(value)
-            self._seen[f"a value of type {type(value).__name__}" if form is None else repr(form[:_LONGEST_SHOWN])] += count
+            strange = _NOT_TEXT if isinstance(value, bytes) else f"a value of type {type(value).__name__}"
+            self._seen[strange if form is None else repr(form[:_LONGEST_SHOWN])] += count
         if len(self._seen) > _MOST_KEPT:
             self._seen = Counter(dict(self._seen.most_common(_MOST_KEPT // 2)))
 

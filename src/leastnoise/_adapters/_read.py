@@ -14,9 +14,9 @@ from leastnoise._adapters._layout import CSV
 from leastnoise._adapters._location import DatabaseTable, Joined
 from leastnoise._adapters._units import Units
 from leastnoise._adapters._usage import usage_table
-from leastnoise._check import InputError, refuse, whole
+from leastnoise._check import InputError, did_you_mean, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
-from leastnoise._domain import Domain, Kind, Measure, PerCell, did_you_mean
+from leastnoise._domain import Domain, Kind, Measure, PerCell
 from leastnoise._table import Table
 
 Progress = Callable[[int, int | None], object]
@@ -292,5 +292,6 @@ def _check_column(opened: Source, name: str) -> None:
     listed = ", ".join(repr(known) for known in opened.names[:20]) + (", ..." if len(opened.names) > 20 else "")
     near = did_you_mean(name, opened.names)
     if len(opened.names) == 1 and name in opened.names[0]:
-        near = 'Is another character between its fields? Say which, for example [source] delimiter = ";".'
+        mark = max(",;|\t", key=opened.names[0].count).replace("\t", "\\t")
+        near = f'Is another character between its fields? Say which, for example [source] delimiter = "{mark}".'
     raise InputError(f"{opened.what} has no column {name!r}; it has {listed}." + (f" {near}" if near else ""))

@@ -1,6 +1,6 @@
 """Argument checks and error classes; imports nothing of the package."""
 
-from leastnoise._check._arguments import MOST_DIGITS, Exact, exact, exact_positive, one_of, quoted, refuse, whole
+from leastnoise._check._arguments import MOST_DIGITS, Exact, did_you_mean, exact, exact_positive, one_of, quoted, refuse, whole
 from leastnoise._check._errors import BudgetError, GuardError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
 from leastnoise._check._shown import html_facts
 
@@ -14,6 +14,7 @@ __all__ = [
     "LeastNoiseError",
     "LedgerError",
     "PaidError",
+    "did_you_mean",
     "exact",
     "exact_positive",
     "html_facts",

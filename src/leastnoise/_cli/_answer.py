@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leastnoise._check import InputError
+from leastnoise._check import InputError, did_you_mean
 from leastnoise._cli._opened import opened
 from leastnoise._cli._output import number, show_json, show_table, whole
 
@@ -189,8 +189,6 @@ def _where(domain: "Domain", texts: Sequence[str]) -> dict[str, list[str]]:
 
 def _named(domain: "Domain", option: str, text: str, form: str) -> tuple[str, str]:
     """The attribute and the rest of NAME=...; of attributes with such a sign in their name the longest that fits."""
-    from leastnoise._domain import did_you_mean
-
     fitting = [name for name in domain.names if text.startswith(f"{name}=")]
     if not fitting:
         near = did_you_mean(text.partition("=")[0], domain.names)

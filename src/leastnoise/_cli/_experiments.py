@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from leastnoise._check import InputError
+from leastnoise._check import InputError, one_of
 from leastnoise._cli._output import shown
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -20,20 +20,22 @@ def available(root: Path) -> dict[str, str]:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", required=False)
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Folder with the real data sets.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for tables and figures; default build/NAME.")
 @click.option("--quick", is_flag=True, help="A small version, in about half a minute.")
-def experiments(name: str, data: Path | None, out: Path | None, quick: bool) -> None:  # noqa: FBT001 - click passes flags by name
-    """A paper's figures and tables from our own runs.
+def experiments(name: str | None, data: Path | None, out: Path | None, quick: bool) -> None:  # noqa: FBT001 - click passes flags by name
+    """A paper's figures and tables from our own runs; without NAME, which there are.
 
     Works in a source checkout; the installed package has no experiments. Noise comes from a seed, so nothing here is private.
     """
     known = available(_ROOT)
     if not known:
         raise InputError("Experiments come with the source checkout, and the installed package has none. Run this command in a checkout.")
-    if name not in known:
-        raise InputError(f"NAME must be one of {', '.join(known)}; got {name!r}.")
+    if name is None:
+        click.echo("\n".join(known))
+        return
+    one_of("NAME", name, known)
     if data is not None and not data.is_dir():
         raise InputError(f"--data must be a folder that exists; got {shown(data)}.")
     if str(_ROOT) not in sys.path:

@@ -52,7 +52,7 @@ def other_rows(what: "Spec", sizes: str) -> dict[str, "Plan"]:
     with within_memory(), Progress("planning", about=sum(map(spec_seconds, specs.values()))) as progress:
         plans = {}
         for size, spec in specs.items():
-            progress.step(f"planning for {size} rows of a unit", len(specs))
+            progress.step(f"planning for {size} row{'s' * (size != '1')} of a unit", len(specs))
             plans[size] = planned_spec(spec)
     if any(plan.promise is None for plan in plans.values()):
         raise InputError("--max-rows is for plans whose error is known beforehand; this one depends on the data.")

@@ -90,7 +90,7 @@ def change(file: Path, epsilon: str | None, delta: str | None, rho: str | None, 
 
     period = None if per is None else per.replace("ever", "")
     book = Ledger.open(file)
-    _show_left(book.set_budget(_budget(epsilon, delta, rho), period=period, note=note, receipt=_noted(book)))
+    _show_left(book.set_budget(_budget(epsilon, delta, rho, book), period=period, note=note, receipt=_noted(book)))
 
 
 @ledger.command("share")
@@ -108,7 +108,7 @@ def share(file: Path, name: str, epsilon: str | None, delta: str | None, rho: st
     if not name.strip():
         raise InputError("A share must have a name, such as that of an analyst or a project.")
     book = Ledger.open(file)
-    book.set_budget(_budget(epsilon, delta, rho), share=name, note=note, receipt=_noted(book))
+    book.set_budget(_budget(epsilon, delta, rho, book), share=name, note=note, receipt=_noted(book))
     _show_left(Ledger.open(file, share=name))
 
 
@@ -207,14 +207,23 @@ def _state(book: "Ledger", entry: "Entry") -> str:
     return "running" if book.is_running(entry) else "resumable" if entry.resumable else "reserved"
 
 
-def _budget(epsilon: str | None, delta: str | None, rho: str | None) -> "Budget":
-    from leastnoise._accounting import ZCDP, ApproxDP, PureDP
+def _budget(epsilon: str | None, delta: str | None, rho: str | None, book: "Ledger | None" = None) -> "Budget":
+    """The budget that the options say; of the definition that the entries of a ledger are added up in, where there is one."""
+    from leastnoise._accounting import ZCDP, ApproxDP, PureDP, parameters
 
+    given = {name: value for name, value in (("--epsilon", epsilon), ("--delta", delta), ("--rho", rho)) if value is not None}
+    wanted = [] if book is None else [f"--{name}" for name in parameters(book.privacy.budget)]
+    if book is not None and list(given) != wanted:
+        missing = [name for name in wanted if name not in given]
+        advice = f"Add {missing[0]}" if given and set(given) < set(wanted) else f"Say {' and '.join(wanted)}"
+        raise InputError(
+            f"A budget of {shown(book.path)} must have {' and '.join(wanted)}, in which its entries are added up; "
+            f"got {' and '.join(given) or 'none of them'}. {advice}. Nothing was changed."
+        )
     if rho is not None and epsilon is None and delta is None:
         return ZCDP(rho)
     if rho is None and epsilon is not None:
         return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
-    given = [name for name, value in (("--epsilon", epsilon), ("--delta", delta), ("--rho", rho)) if value is not None]
     raise InputError(f"A budget must be --epsilon, or --epsilon and --delta, or --rho; got {' and '.join(given) or 'none of them'}.")
 
 

@@ -10,7 +10,7 @@ from leastnoise._domain._kind import Kind, number_text
 from leastnoise._domain._kinds import Categories, Coded, Integers
 from leastnoise._domain._levels import RESERVED, Label, Level
 from leastnoise._domain._measure import Measure
-from leastnoise._domain._names import attribute_name, did_you_mean, known_keys
+from leastnoise._domain._names import attribute_name, known_keys
 from leastnoise._domain._numbers import Bins, Decimals, Edges
 from leastnoise._domain._per_cell import PerCell
 from leastnoise._domain._reading import BLANKS, Reading, number_pattern
@@ -36,7 +36,6 @@ __all__ = [
     "Reading",
     "Unknown",
     "attribute_name",
-    "did_you_mean",
     "kind_from_json",
     "kind_to_json",
     "known_keys",

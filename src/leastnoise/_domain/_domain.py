@@ -4,12 +4,12 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from leastnoise._check import InputError, html_facts, refuse
+from leastnoise._check import InputError, html_facts, one_of, refuse
 from leastnoise._domain._json import KINDS, kind_from_json, kind_to_json, measure_from_json, measure_to_json
 from leastnoise._domain._kind import Kind
 from leastnoise._domain._kinds import Categories
 from leastnoise._domain._measure import Measure
-from leastnoise._domain._names import attribute_name, did_you_mean, known_keys
+from leastnoise._domain._names import attribute_name, known_keys
 
 
 class Domain:
@@ -109,10 +109,7 @@ class Domain:
         2
         """
         kind = self._by_name.get(name) if isinstance(name, str) else None
-        if kind is not None:
-            return kind
-        advice = did_you_mean(name, self.names)
-        raise refuse("an attribute", name, "one of " + ", ".join(repr(known) for known in self.names), advice)
+        return kind or self._by_name[one_of("an attribute", name, self.names)]
 
     def largest_value(self, measure: str | None) -> int:
         """The most that one row adds to or takes from a sum of a measure, in its units; 1 for counts, which are of no measure.
@@ -138,18 +135,15 @@ class Domain:
         >>> ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 10)}).measure("pay").column
         'income'
         """
-        for known, measure in self._measures:
-            if known == name:
-                return measure
-        known_names = [known for known, _ in self._measures]
-        if not known_names:
+        known = dict(self._measures)
+        if not known:
             raise refuse(
                 "a measure",
                 name,
                 "declared in the domain, which has none",
                 "Add it, for example measures={'pay': Measure('income', 0, 200000)}.",
             )
-        raise refuse("a measure", name, "one of " + ", ".join(repr(known) for known in known_names), did_you_mean(name, known_names))
+        return known[one_of("a measure", name, known)]
 
     def to_json(self) -> dict[str, Any]:
         """Write the domain as plain JSON values; fractions are texts such as ``"1/3"``.

@@ -30,10 +30,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leastnoise._check import InputError, one_of, refuse, whole
+from leastnoise._check import InputError, did_you_mean, one_of, refuse, whole
 from leastnoise._domain._kind import LISTED, MOST, MOST_CELLS, ORDERED, OTHER, READ_AS_IT_IS, Kind, common, written
 from leastnoise._domain._levels import Label, Level, levels_of
-from leastnoise._domain._names import did_you_mean
 from leastnoise._domain._reading import Reading
 
 

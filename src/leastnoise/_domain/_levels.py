@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leastnoise._check import InputError, refuse, whole
-from leastnoise._domain._names import attribute_name, did_you_mean, known_keys
+from leastnoise._check import InputError, one_of, refuse, whole
+from leastnoise._domain._names import attribute_name, known_keys
 
 Label = str | int
 # Words that already ask for something.
@@ -101,10 +101,8 @@ def find(levels: Iterable[Level], name: str) -> Level:
         InputError: there is none.
     """
     known = {level.name: level for level in levels}
-    if name in known:
-        return known[name]
     if not known:
         raise InputError(
             f"a level must be declared; got {name!r}, and the attribute has none. Add it, for example levels.{name} = {{ ... }}."
         )
-    raise refuse("a level", name, "one of " + ", ".join(repr(word) for word in known), did_you_mean(name, known))
+    return known[one_of("a level", name, known)]

@@ -2,36 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from leastnoise._check import InputError, refuse
-
-
-def did_you_mean(word: object, words: Iterable[str]) -> str:
-    """Suggest the public name that was probably meant.
-
-    Args:
-        word: what was typed.
-        words: the names that exist.
-
-    Returns:
-        A sentence, or an empty text when nothing is close.
-
-    Edge cases: a name that differs in case alone is always found; a word that is not text gives an empty text.
-
-    >>> did_you_mean("incom", ["age", "income"])
-    "Did you mean 'income'?"
-    >>> did_you_mean("xyz", ["age", "income"])
-    ''
-    """
-    if not isinstance(word, str):
-        return ""
-    names = list(words)
-    same = [name for name in names if name.casefold() == word.casefold()]
-    if not same:
-        # difflib costs a few milliseconds to import and only an error needs it
-        from difflib import get_close_matches
-
-        same = get_close_matches(word, names, n=1)
-    return f"Did you mean {same[0]!r}?" if same else ""
+from leastnoise._check import InputError, did_you_mean, refuse
 
 
 def attribute_name(what: str, name: object) -> str:

@@ -98,7 +98,7 @@ class Ledger:
 
         >>> ln.Ledger.create("/", "people", ln.Privacy(ln.PureDP(1)))
         Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: / exists already, and a ledger is never replaced. Open it, or choose another path.
+        leastnoise._check._errors.LedgerError: / exists already, and a ledger is never replaced. Open it, or ...
         """
         file = checked_path(path)
         name = checked_text("dataset", dataset, least=1)

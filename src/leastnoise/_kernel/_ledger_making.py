@@ -10,7 +10,7 @@ from leastnoise._accounting import Privacy
 from leastnoise._check import LedgerError, refuse
 from leastnoise._kernel._ledger_file import MAKE, fill
 
-_TAKEN = "{} exists already, and a ledger is never replaced. Open it, or choose another path."
+_TAKEN = "{} exists already, and a ledger is never replaced. Open it, or change its budget with `leastnoise ledger change`."
 
 
 def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:

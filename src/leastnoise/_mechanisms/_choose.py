@@ -14,7 +14,7 @@ import numpy as np
 
 from leastnoise._accounting import Noise, Privacy, parameters, readable
 from leastnoise._accuracy import promised
-from leastnoise._check import InputError, refuse
+from leastnoise._check import InputError, one_of, refuse
 from leastnoise._fitting import NOISES, fit
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms._search import SECONDS, Progress, Search
@@ -73,8 +73,8 @@ def candidates(
     every: bool = True,
 ) -> Iterator[Candidate]:
     """Try strategies one by one."""
-    if strategy != "auto" and strategy not in PLANNERS:
-        raise refuse("strategy", strategy, "'auto' or one of " + ", ".join(f"'{name}'" for name in PLANNERS))
+    if strategy != "auto":
+        one_of("strategy", strategy, ("auto", *PLANNERS))
     tasks = [(PLANNERS[strategy], Task(workload, privacy, noise)) for noise in noises(privacy)] if strategy != "auto" else None
     tasks = tasks or _within(workload, privacy, seconds)
     many = len(workload.products) > _MANY_TABLES

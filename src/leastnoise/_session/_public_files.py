@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from leastnoise._check import InputError, refuse
-from leastnoise._domain import did_you_mean, known_keys
+from leastnoise._check import InputError, did_you_mean, refuse
+from leastnoise._domain import known_keys
 
 _LAYOUT = ("delimiter", "encoding")
 

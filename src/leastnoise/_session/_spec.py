@@ -12,8 +12,9 @@ from leastnoise._adapters import CSV, DatabaseTable, Joined
 from leastnoise._check import MOST_DIGITS, InputError, one_of, refuse, whole
 from leastnoise._domain import Domain, PerCell, known_keys
 from leastnoise._measurements import MOST_ROWS
-from leastnoise._mechanisms import SECONDS, Search
+from leastnoise._mechanisms import BY_NAME, SECONDS, Search
 from leastnoise._plan import guard_share, without_guard
+from leastnoise._planner import PLANNERS
 from leastnoise._release import FoundCategories, Options, table_place, written
 from leastnoise._session._cells import per_cell
 from leastnoise._session._domain_spec import READING, domain_from_spec
@@ -155,7 +156,7 @@ def spec_from_table(
         privacy=privacy,
         rows=rows,
         workload=workload,
-        strategy=text_of("[plan] strategy", plan.get("strategy", "auto")),
+        strategy=one_of("[plan] strategy", plan.get("strategy", "auto"), ("auto", *PLANNERS, *BY_NAME)),
         seconds=Search(seconds=plan.get("seconds", SECONDS)).seconds,
         objective=one_of("[plan] objective", plan.get("objective", "total"), ("total", *OBJECTIVES)),
         ledger=file_of(folder, ledger.get("path", None if stored is None else f"{stored.parts[-1]}.ledger"), "[ledger] path"),
