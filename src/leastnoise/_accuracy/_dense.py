@@ -14,7 +14,7 @@ from leastnoise._accuracy._joint import Joint, used
 from leastnoise._accuracy._joint_rows import joint_rows, joint_rows_in_parts, joint_variances
 from leastnoise._accuracy._largest import MOST_LISTED, Errors
 from leastnoise._accuracy._operators import apply_gram, spanning
-from leastnoise._accuracy._row_space import RowSpace, inverted, of_gram
+from leastnoise._accuracy._row_space import RowSpace, inverted, of_gram, unit_rows
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._linop import Operator, Total, along
@@ -94,7 +94,7 @@ def dense_structure(domain: Domain, joint: Joint, span: Span | None = None) -> D
         own = replace(block, factors=tuple(filter(used, block.factors)))
         rows = block_rows(domain, joint.names, own)
         gram += rows.T @ rows / variance
-        whole = rows / own.scaling()[:, None]
+        whole = unit_rows(rows)
         counted += whole.T @ whole
     space = of_gram(counted)
     inverse = inverted(gram, space)

@@ -3,7 +3,7 @@
 Intervals of n cells are edges between n + 1 places: the interval from cell a to b joins the places a and b + 1. A query puts a weight on
 each place, minus its differences from cell to cell, and lies in the span of some intervals exactly if these weights sum to 0 over each of
 their connected components. That is decided in whole numbers, in linear time. Of other operators the null space is found in floating
-point, from the eigenvalues of their Gram matrix, whose entries are exact. They count as 0 below 1e-10 of the largest: a direction that is
+point, from the eigenvalues of the Gram matrix of rows of norm 1. They count as 0 below 1e-10 of the largest: a direction that is
 seen 1e-5 times as weakly as the best is treated as not seen, and a query with more than 1e-7 of itself along it as not determined.
 """
 
@@ -157,8 +157,14 @@ def row_space(operator: Operator) -> RowSpace | None:
     shape = triangle(operator)
     if shape is not None and shape.pivot > 1e-5:
         return everything(operator.size)
-    rows = dense(operator).astype(float)
+    rows = unit_rows(dense(operator))
     return of_gram(rows.T @ rows)
+
+
+def unit_rows(rows: npt.NDArray[np.generic]) -> FloatArray:
+    """Queries of norm 1 with the same span: how large the integers of a query are says nothing of what it sees."""
+    norms = np.sqrt((rows.astype(float) ** 2).sum(axis=1, keepdims=True))
+    return np.asarray(rows / np.where(norms > 0, norms, 1.0), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
