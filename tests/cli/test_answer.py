@@ -238,3 +238,44 @@ def test_the_program_alone_prints_its_help(run: Run) -> None:
     assert found.code == 0
     assert "Usage: leastnoise" in found.out
     assert "show" in found.out
+
+
+def test_levels_stand_wherever_attributes_do(folder: Path, run: Run) -> None:
+    random = np.random.default_rng(5)
+    store, age = random.integers(0, 6, 3000), random.integers(0, 10, 3000)
+    rows = "".join(f"s{one},{two},{10 * two + one}\n" for one, two in zip(store, age, strict=True))
+    (folder / "sales.csv").write_text("store,age,pay\n" + rows, encoding="utf-8")
+    by = '[{ store = { level = "region" } }]'
+    spec = '[source]\npath = "sales.csv"\n[privacy]\nepsilon = "least"\n[domain.store]\ncategories = ["s0", "s1", "s2", "s3", "s4", "s5"]\n'
+    spec += 'levels.region = { groups = { north = ["s0", "s1"], south = ["s2", "s3", "s4", "s5"] } }\n[domain.age]\nintegers = [0, 9]\n'
+    spec += f"[measures.pay]\nclip = [0, 100]\n[[workload]]\nmeans = {{ of = 'pay', by = {by} }}\nsize = 1000\nmargin = 2\n"
+    spec += f"[[workload]]\nquantiles = {{ of = 'age', at = ['0.5'], by = {by} }}\n[[workload]]\ncdf = {{ of = 'age', by = {by} }}\n"
+    spec += f"[[workload]]\nmarginals = {{ ways = 1, of = {by} }}\nrmse = 20\n"
+    spec += (
+        "[[workload]]\nqueries = { age = 'identity', store = 'identity' }\nmargin = 40\n[output]\nformats = ['csv', 'xlsx', 'parquet']\n"
+    )
+    (folder / "sales.toml").write_text(spec, encoding="utf-8")
+    made = run("release", "sales.toml", "--out", "out", "--seed", "3")
+    assert made.code == 0, made.err
+    shown = run("show", "out", "s1")
+    assert "mean of pay by store:region" in shown.out
+    assert "north" in shown.out
+    report = (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert "mean of pay by store:region" in report
+    for part in (folder / "out" / "answers").glob("s*.csv"):
+        assert "north" in part.read_text(encoding="utf-8")
+    north = store < 2
+    pay = 10 * age + store
+    means = answers(run, "--means", "pay", "--cells", "store:region")
+    assert [row["cell"] for row in means] == ["store=north", "store=south"]
+    for row, own in zip(means, (north, ~north), strict=True):
+        assert abs(row["mean"] - pay[own].mean()) < 3
+    (count,) = answers(run, "--cells", "store:region", "--where", "age=3")[:1]
+    assert abs(count["answer"] - (north & (age == 3)).sum()) < 6 * count["noise_std"]
+    same = answers(run, "--quantiles", "age=0.5", "--where", "store:region=north")
+    assert same == answers(run, "--quantiles", "age=0.5", "--where", "store=s0", "--where", "store=s1")
+    assert [row["cell"] for row in answers(run, "--cdf", "age", "--cells", "store:region")[::10]] == ["store=north", "store=south"]
+    refused = run("answer", "out", "--means", "pay", "--cells", "store:county")
+    assert (refused.code, "a level must be one of 'region'; got 'county'" in refused.err) == (2, True)
+    refused = run("answer", "out", "--cells", "age", "--where", "store:region=east")
+    assert (refused.code, "one of north, south; got 'east'" in refused.err) == (2, True)

@@ -149,3 +149,21 @@ def test_charts_write_numbers_and_dates_in_the_language_of_the_release(tmp_path)
     for found in charts:
         words = found["chart"]["config"]["locale"]
         assert (words["number"]["decimal"], words["time"]["months"][6]) == (",", "Juli")
+
+
+def test_a_level_is_picked_like_an_attribute(tmp_path):
+    domain = ln.Domain(
+        zone=ln.Categories(["a", "b", "c"], levels={"half": {"a": "left", "b": "left", "c": "right"}}), kids=ln.Integers(0, 5)
+    )
+    rows = pd.DataFrame({"zone": list("aabc") * 50, "kids": [0, 1, 2, 3] * 50})
+    asked = ln.queries(domain, zone="identity", kids="identity") + ln.cdf_queries(domain, "kids", by=[{"zone": ln.level("half")}])
+    release = ln.release(ln.plan(asked, ln.PureDP(2)), rows, seed=1, out=tmp_path / "release")
+    with serving(tmp_path / "release") as client:
+        page = client.enter()
+        assert page.count("<option>half</option>") == 1
+        found = client.json("/table", {"asked": {"zone": "half", "kids": ""}, "measure": ""})
+        (table,) = release.answer(ln.queries(domain, zone=ln.level("half")))
+        assert [row[0] for row in found["rows"]] == ["zone=left", "zone=right"]
+        total = client.json("/sum", {"asked": {"zone": "half", "kids": ""}, "measure": "", "cells": [0]})
+        assert total["answer"] == pytest.approx(table.answer[0])
+        assert "distribution of kids by zone:half" in page

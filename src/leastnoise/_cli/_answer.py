@@ -15,6 +15,7 @@ from leastnoise._cli._output import number, show_json, show_table, whole
 if TYPE_CHECKING:
     from leastnoise._domain import Domain
     from leastnoise._release import Release
+    from leastnoise._workload import QuerySet
 
 _MOST_SHOWN = 1000
 _NEEDED = "Say what to answer: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles NAME=0.25,0.5,0.75, --means MEASURE "
@@ -30,8 +31,13 @@ _NOT_ROUNDED = "These answers are not rounded, and none is left out, as they are
     metavar="NAME=LOW..HIGH",
     help="A range of an attribute, both ends included: numbers, or dates such as month=2024-01..2024-03.",
 )
-@click.option("--cells", multiple=True, metavar="NAME", help="Every value of an attribute.")
-@click.option("--where", multiple=True, metavar="NAME=VALUE", help="Only rows with this value; again for the same name: or.")
+@click.option("--cells", multiple=True, metavar="NAME", help="Every value of an attribute, or every group of a level: store:region.")
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Only rows with this value, or of this group of a level; again: or.",
+)
 @click.option("--sum", "measure", metavar="MEASURE", help="Sum a measure in place of counting rows.")
 @click.option("--cdf", "distribution", metavar="NAME", help="The share of rows up to each value of a number, by the --cells.")
 @click.option("--quantiles", metavar="NAME=SHARE,...", help="Quantiles of a number, such as age=0.25,0.5,0.75, by the --cells.")
@@ -83,22 +89,24 @@ def _answered(release: "Release", level: float, asked: Mapping[str, Any]) -> tup
         kinds.append("counts")
     if len(kinds) != 1:
         raise InputError(_NEEDED if not kinds else "One kind of answer can be asked for at a time. " + _NEEDED)
-    where = _where(release.plan.domain, asked["where"])
+    where, by = _where(release.plan.domain, asked["where"]), _by(release.plan.domain, asked["cells"])
     if asked["means"]:
         if where:
             raise InputError("Means cannot be restricted with --where; say --cells NAME for means by the values of an attribute.")
-        return _means(release, level, asked["means"], asked["cells"])
+        return _means(release, level, asked["means"], by)
     if asked["covariances"]:
         return _covariances(release, asked["covariances"])
     if asked["distribution"]:
-        return _cdf(release, level, asked["distribution"], where, asked["cells"])
+        return _cdf(release, level, asked["distribution"], where, by)
     if asked["quantiles"]:
-        return _quantiles(release, level, asked["quantiles"], where, asked["cells"])
-    return _counts(release, level, asked, where)
+        return _quantiles(release, level, asked["quantiles"], where, by)
+    return _counts(release, level, asked, where, by)
 
 
-def _counts(release: "Release", level: float, asked: Mapping[str, Any], where: Mapping[str, list[str]]) -> tuple[str, list[dict[str, Any]]]:
-    from leastnoise._workload import identity, predicates, queries, ranges
+def _counts(
+    release: "Release", level: float, asked: Mapping[str, Any], where: Mapping[str, list[str]], by: Mapping[str, "QuerySet"]
+) -> tuple[str, list[dict[str, Any]]]:
+    from leastnoise._workload import predicates, queries, ranges
 
     domain = release.plan.domain
     sets: dict[str, Any] = {name: predicates([labels]) for name, labels in where.items()}
@@ -109,11 +117,10 @@ def _counts(release: "Release", level: float, asked: Mapping[str, Any], where: M
         if not dots:
             raise InputError(f"--ranges must be NAME=LOW..HIGH, such as age=20..39; got {text!r}.")
         pairs.setdefault(name, []).append((_end(domain, name, low), _end(domain, name, high)))
-    for name, ends_of in [*pairs.items(), *((name, None) for name in asked["cells"])]:
+    for name, wanted in [*((name, ranges(ends_of)) for name, ends_of in pairs.items()), *by.items()]:
         if name in sets:
             raise InputError(f"{name} is asked about twice; use one of --cells, --ranges and --where for it.")
-        domain.kind(name)
-        sets[name] = identity() if ends_of is None else ranges(ends_of)
+        sets[name] = wanted
     (table,) = release.answer(queries(domain, sets, sum=asked["measure"]), level=level)
     numbers = table.numbers()
     names = ("answer", "noise_std", "approximation_std", "low", "high")
@@ -125,7 +132,7 @@ def _counts(release: "Release", level: float, asked: Mapping[str, Any], where: M
 
 
 def _cdf(
-    release: "Release", level: float, name: str, where: Mapping[str, list[str]], by: Sequence[str]
+    release: "Release", level: float, name: str, where: Mapping[str, list[str]], by: Mapping[str, "QuerySet"]
 ) -> tuple[str, list[dict[str, Any]]]:
     from leastnoise._estimate import cdf
 
@@ -139,7 +146,7 @@ def _cdf(
 
 
 def _quantiles(
-    release: "Release", level: float, text: str, where: Mapping[str, list[str]], by: Sequence[str]
+    release: "Release", level: float, text: str, where: Mapping[str, list[str]], by: Mapping[str, "QuerySet"]
 ) -> tuple[str, list[dict[str, Any]]]:
     from leastnoise._estimate import quantiles
 
@@ -149,8 +156,7 @@ def _quantiles(
     except ValueError:
         raise InputError(f"--quantiles must be NAME=SHARE,... with numbers, such as age=0.25,0.5,0.75; got {text!r}.") from None
     found = quantiles(release, name, shares, where=where, by=by, level=level)
-    names = [one for one in release.plan.domain.names if one in by]
-    rows = [{**_group(names, one.group), "share": one.share, name: one.value, "low": one.low, "high": one.high} for one in found]
+    rows = [{**_group((*by,), one.group), "share": one.share, name: one.value, "low": one.low, "high": one.high} for one in found]
     return f"quantiles of {name}, {100 * level:g}% intervals", rows
 
 
@@ -166,7 +172,7 @@ def _covariances(release: "Release", key: str) -> tuple[str, list[dict[str, Any]
     return f"covariances of the noise in {release.tables[key].name}, each pair once", rows
 
 
-def _means(release: "Release", level: float, measure: str, by: Sequence[str]) -> tuple[str, list[dict[str, Any]]]:
+def _means(release: "Release", level: float, measure: str, by: Mapping[str, "QuerySet"]) -> tuple[str, list[dict[str, Any]]]:
     from leastnoise._estimate import means
 
     if not release.plan.domain.measures:
@@ -180,11 +186,28 @@ def _means(release: "Release", level: float, measure: str, by: Sequence[str]) ->
 
 
 def _where(domain: "Domain", texts: Sequence[str]) -> dict[str, list[str]]:
+    from leastnoise._workload import cells_of
+
     found: dict[str, list[str]] = {}
     for text in texts:
-        name, label = _named(domain, "--where", text, "NAME=VALUE")
-        found.setdefault(name, []).append(label)
+        within = _level_of(domain, text.partition("=")[0])
+        name, label = (within[0], text.partition("=")[2]) if within else _named(domain, "--where", text, "NAME=VALUE")
+        found.setdefault(name, []).extend(cells_of(domain.kind(name), {within[1]: label}) if within else [label])
     return found
+
+
+def _by(domain: "Domain", texts: Sequence[str]) -> dict[str, "QuerySet"]:
+    """What --cells says, as tables are called: an attribute, or store:region for a level of it."""
+    from leastnoise._workload import groups_of, level
+
+    named = [(text, _level_of(domain, text)) for text in texts]
+    return groups_of(domain, [text if found is None else {found[0]: level(found[1])} for text, found in named], "--cells")
+
+
+def _level_of(domain: "Domain", text: str) -> tuple[str, str] | None:
+    """The attribute and the level that a name such as store:region means; None for an attribute of this name."""
+    fitting = [name for name in domain.names if text.startswith(f"{name}:")]
+    return None if text in domain.names or not fitting else (max(fitting, key=len), text[len(max(fitting, key=len)) + 1 :])
 
 
 def _named(domain: "Domain", option: str, text: str, form: str) -> tuple[str, str]:

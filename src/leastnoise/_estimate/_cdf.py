@@ -11,7 +11,7 @@ Without simulations c is the multiplier of an interval whose level leaves each o
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ from leastnoise._estimate._up_to import (
 )
 from leastnoise._measurements import Observation
 from leastnoise._threads import one_thread
-from leastnoise._workload import Product
+from leastnoise._workload import By, Product
 
 DRAWS = 1999  # with the levels 0.9, 0.95, 0.99 a whole order statistic: (draws + 1) * level
 _FEWER, _MOST_SIMULATED = 199, 2**26
@@ -77,7 +77,7 @@ class Cdf:
         high: upper end of the band.
         count: estimated number of rows, by group.
         level: with this probability a band contains the whole true function; each group's by itself.
-        by: the attributes whose cells are the groups.
+        by: the attributes of the groups.
         labels: of the groups along each attribute of ``by``.
     """
 
@@ -110,7 +110,7 @@ def cdf(
     attribute: str,
     *,
     where: Mapping[str, Any] | None = None,
-    by: Sequence[str] = (),
+    by: By = (),
     level: float = 0.95,
     draws: int | None = None,
     seed: int = 0,
@@ -120,8 +120,8 @@ def cdf(
     Args:
         source: an estimate or a release; it costs no budget.
         attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are left out.
-        where: labels of further attributes, one or a list each: only rows with them.
-        by: attributes whose cells are groups, each with a function and a band of its own.
+        where: labels of further attributes, one or a list each, or groups such as ``{"region": "north"}``: only rows with them.
+        by: attributes whose cells are groups, or mappings such as ``{"store": ln.level("region")}``; each group has a band of its own.
         level: probability that a band contains the whole true function, above 0 and below 1.
         draws: simulated releases; (draws + 1) level should be whole. None for 1999, or 199 over 33,000 cells, which hold the level too;
             0 for none, with a band that is wider.

@@ -1,6 +1,5 @@
 """Means by group: the quotient of a sum and a count, with an interval that stays honest for small groups."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -13,7 +12,7 @@ from leastnoise._check import InputError, html_facts
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._up_to import HasLeastSquares
 from leastnoise._threads import one_thread
-from leastnoise._workload import attributes_of, identity, queries
+from leastnoise._workload import By, groups_of, queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -22,8 +21,8 @@ class Means:
 
     Attributes:
         measure: the measure.
-        by: the attributes whose cells are the groups.
-        mean: estimated means in the measure's own values (not units), shape: the sizes of ``by``; within the public bounds.
+        by: the attributes of the groups.
+        mean: estimated means in the measure's own values (not units), shape: the numbers of groups along ``by``; within the public bounds.
         low: lower ends of the intervals.
         high: upper ends.
         sums: the estimated sums, in the measure's own values.
@@ -31,6 +30,7 @@ class Means:
         level: each interval contains its true mean with this probability.
         std_error: standard errors of the means by the delta method, at the estimates; NaN where the count is not clear of 0.
         labels: of the groups along each attribute of ``by``.
+        groups: what the groups are called, such as ``sex x store:region``.
     """
 
     measure: str
@@ -43,6 +43,7 @@ class Means:
     level: float
     std_error: FloatArray
     labels: tuple[tuple[str | int, ...], ...] = ()
+    groups: str = ""
 
     def rows(self) -> list[tuple[str, float, float, float]]:
         """Group, mean, low and high, one record a group; the group is ``all`` where there are no groups."""
@@ -53,10 +54,10 @@ class Means:
     def plot(self) -> Any:
         """The means as an Altair chart, which notebooks show: a dot and an interval a group."""
         rows = tuple((name, "", mean, low, high) for name, mean, low, high in self.rows())
-        return live(dots(Dots(title=f"mean of {self.measure}", groups=" x ".join(self.by), rows=rows)))
+        return live(dots(Dots(title=f"mean of {self.measure}", groups=self.groups, rows=rows)))
 
     def __repr__(self) -> str:
-        return f"Means({self.measure} by {' x '.join(self.by) or 'nothing'}, {self.mean.size} groups)"
+        return f"Means({self.measure} by {self.groups or 'nothing'}, {self.mean.size} groups)"
 
     def _repr_html_(self) -> str:
         rows = [(name, f"{in_digits(mean)} ({in_digits(low)} to {in_digits(high)})") for name, mean, low, high in self.rows()]
@@ -64,13 +65,13 @@ class Means:
 
 
 @one_thread()
-def means(source: HasLeastSquares, measure: str, *, by: Sequence[str] = (), level: float = 0.95) -> Means:
+def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 0.95) -> Means:
     """Means of a measure by group, from sums and counts that were both measured.
 
     Args:
         source: an estimate or a release; it costs no budget.
         measure: a measure of the domain, whose sums were measured.
-        by: attributes whose cells are the groups; none for the mean of all rows.
+        by: attributes whose cells are the groups, or mappings such as ``{"store": ln.level("region")}``; none for the mean of all rows.
         level: of the intervals, each by itself.
 
     Returns:
@@ -96,10 +97,9 @@ def means(source: HasLeastSquares, measure: str, *, by: Sequence[str] = (), leve
     plan = estimate.observation.measurements
     bounds = plan.domain.measure(measure)
     level = checked_level(level)
-    names = attributes_of(plan.domain, by, "the groups of means")
+    sets = groups_of(plan.domain, by, "the groups of means")
     if not (told(plan, measure) and told(plan, None)):
         raise InputError(f"A mean of {measure} needs its sums and the counts, both measured. Ask for both in the workload.")
-    sets: dict[str, Any] = {name: identity() for name in names}
     summed, counted = queries(plan.domain, sets, sum=measure).products[0], queries(plan.domain, sets).products[0]
     above, below = estimate.estimate(summed), estimate.estimate(counted)
     sums, counts = above.values, below.values
@@ -118,7 +118,7 @@ def means(source: HasLeastSquares, measure: str, *, by: Sequence[str] = (), leve
     clear = counts > times * below.noise_std
     return Means(
         measure=measure,
-        by=names,
+        by=counted.attributes,
         mean=np.clip(quotient, low, high) * unit,
         low=low * unit,
         high=high * unit,
@@ -126,5 +126,6 @@ def means(source: HasLeastSquares, measure: str, *, by: Sequence[str] = (), leve
         counts=np.asarray(counts),
         level=level,
         std_error=np.where(clear, spread / np.where(clear, counts, 1.0), np.nan) * unit,
-        labels=tuple(plan.domain.kind(name).labels for name in names),
+        labels=counted.labels,
+        groups=counted.name if sets else "",
     )

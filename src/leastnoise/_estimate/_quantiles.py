@@ -7,7 +7,7 @@ the level leaves, for any distribution of the values, and nothing is simulated: 
 With u, b and t the variances of N_i, R_i and N_i + R_i, that of D_i is (1 - p) u + p b - p (1 - p) t.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._cdf import Quantile
 from leastnoise._estimate._up_to import HasLeastSquares, checked_share, place_within, quantile_counts, rising_share, up_to
 from leastnoise._threads import one_thread
+from leastnoise._workload import By
 
 
 @one_thread()
@@ -26,7 +27,7 @@ def quantiles(
     shares: Iterable[float],
     *,
     where: Mapping[str, Any] | None = None,
-    by: Sequence[str] = (),
+    by: By = (),
     level: float = 0.95,
 ) -> tuple[Quantile, ...]:
     """Quantiles of a number, by group, from what was measured already.
@@ -35,8 +36,8 @@ def quantiles(
         source: an estimate or a release; it costs no budget.
         attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are left out.
         shares: such as [0.25, 0.5, 0.75]; each above 0 and at most 1.
-        where: labels of further attributes, one or a list each: only rows with them.
-        by: attributes whose cells are groups, each with quantiles of its own.
+        where: labels of further attributes, one or a list each, or groups such as ``{"region": "north"}``: only rows with them.
+        by: attributes whose cells are groups, or mappings such as ``{"store": ln.level("region")}``, each with quantiles of its own.
         level: of the intervals, each by itself; `cdf` has those that hold all at once.
 
     Returns:

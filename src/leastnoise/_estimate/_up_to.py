@@ -1,6 +1,6 @@
 """Counts up to every cell of a number, by group: what distribution functions and quantiles are made of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._estimate._isotonic import isotonic
 from leastnoise._estimate._least_squares import Estimate
-from leastnoise._workload import Product, attributes_of, identity, number_cells, predicates, prefix, queries, ranges
+from leastnoise._workload import By, Product, cells_of, groups_of, number_cells, predicates, prefix, queries, ranges
 
 Label = str | int
 
@@ -53,32 +53,30 @@ class UpTo:
     @property
     def labels(self) -> tuple[tuple[Label, ...], ...]:
         """Of the groups along each attribute of ``by``."""
-        return tuple(self.product.domain.kind(name).labels for name in self.by)
+        return tuple(own for name, own in zip(self.product.attributes, self.product.labels, strict=True) if name in self.by)
 
     def arranged(self, answers: FloatArray) -> FloatArray:
         """Answers to the product in the shape of the groups, the cells of the number last."""
         last = np.moveaxis(answers, self.product.attributes.index(self.attribute), -1)
-        groups = tuple(self.product.domain.kind(name).size for name in self.by)
-        return np.asarray(last.reshape(*groups, -1)[..., : len(self.cells)])
+        return np.asarray(last.reshape(*map(len, self.labels), -1)[..., : len(self.cells)])
 
 
-def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: Sequence[str]) -> UpTo:
+def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: By) -> UpTo:
     """Counts up to every cell of a number."""
     cells = number_cells(domain, attribute)
-    groups = attributes_of(domain, by, "the groups of a distribution function")
+    groups = groups_of(domain, by, "the groups of a distribution function")
     sets: dict[str, Any] = {attribute: prefix()}
     for name, labels in where.items():
         if name == attribute:
             raise InputError(f"The distribution function of {attribute} cannot be restricted to some values of {attribute} itself.")
-        domain.kind(name)
-        sets[name] = predicates([labels if isinstance(labels, (list, tuple)) else [labels]])
+        sets[name] = predicates([cells_of(domain.kind(name), labels)])
     for name in groups:
         if name in sets:
             raise InputError(
                 f"The distribution function of {attribute} is asked for by {name}, which is in use already. Leave it out of by."
             )
-        sets[name] = identity()
-    return UpTo(queries(domain, sets).products[0], attribute, groups, cells)
+        sets[name] = groups[name]
+    return UpTo(queries(domain, sets).products[0], attribute, (*groups,), cells)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

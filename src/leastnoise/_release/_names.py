@@ -18,4 +18,4 @@ def table_words(product: Product, said: Texts) -> str:
 def statistic_words(statistic: Statistic, said: Texts) -> str:
     """The name of a mean, of quantiles or of a distribution function."""
     made = said.say(f"name_{statistic.kind}", of=statistic.of)
-    return said.say("name_by", name=made, groups=" x ".join(statistic.by)) if statistic.by else made
+    return said.say("name_by", name=made, groups=statistic.groups_name) if statistic.by else made

@@ -122,7 +122,7 @@ class StatisticTable:
         rows = tuple((group or every, said.local(share), value, low, high) for group, share, value, low, high in self.rows())
         words = statistic_words(self.statistic, said)
         series, what = (said.say("col_share"), self.statistic.of) if self.statistic.form.at_shares else ("", words)
-        return dots(Dots(title=what, groups=" x ".join(self.statistic.by), rows=rows, series=series))
+        return dots(Dots(title=what, groups=self.statistic.groups_name, rows=rows, series=series))
 
     def picture(self, said: Texts) -> Picture:
         """A distribution function as the picture of a table."""
@@ -224,7 +224,7 @@ def _published(made: StatisticTable, options: Options) -> StatisticTable:
 
 
 def _means(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:
-    found = means(source, asked.of, by=asked.by, level=level)
+    found = means(source, asked.of, by=asked.along, level=level)
     further = {"std_error": found.std_error, "sum": found.sums, "count": found.counts}
     return StatisticTable(
         **facts, statistic=asked, keys=asked.by, labels=found.labels, values=found.mean, low=found.low, high=found.high, further=further
@@ -232,16 +232,17 @@ def _means(source: HasLeastSquares, asked: Statistic, level: float, facts: Mappi
 
 
 def _quantiles(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:
-    found = quantiles(source, asked.of, [float(share) for share in asked.at], by=asked.by, level=level)
-    domain = facts["workload"].domain
-    labels = (*(domain.kind(name).labels for name in asked.by), tuple(number_text(share) for share in asked.at))
+    found = quantiles(source, asked.of, [float(share) for share in asked.at], by=asked.along, level=level)
+    (product,) = facts["workload"].tables_of(asked)
+    groups = dict(zip(product.attributes, product.labels, strict=True))
+    labels = (*(groups[name] for name in asked.by), tuple(number_text(share) for share in asked.at))
     shape = tuple(map(len, labels))
     values, low, high = (np.array(ends).reshape(shape) for ends in zip(*((one.value, one.low, one.high) for one in found), strict=True))
     return StatisticTable(**facts, statistic=asked, keys=(*asked.by, "share"), labels=labels, values=values, low=low, high=high)
 
 
 def _cdf(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:
-    found = cdf(source, asked.of, by=asked.by, level=level, draws=few_draws(source.least_squares(), level))
+    found = cdf(source, asked.of, by=asked.along, level=level, draws=few_draws(source.least_squares(), level))
     (product,) = facts["workload"].tables_of(asked)
     names = product.labels[product.attributes.index(asked.of)][: len(found.values)]
     return StatisticTable(

@@ -9,7 +9,7 @@ from typing import Any
 
 from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
 from leastnoise._session import Spec, read_toml, spec_from_table
-from leastnoise._workload import Product, Statistic
+from leastnoise._workload import Product, Statistic, Workload, groups_of
 
 OBJECTIVES = ("total", "worst", "relative")
 TARGETS = ("margin", "relative", "rmse")
@@ -82,7 +82,7 @@ def drafted(text: str, folder: Path, name: str = "the spec") -> Draft:
         alone = {key: value for key, value in entry.items() if key not in _SAID}
         made = _apart(alone, products) if "marginals" in alone else [alone]
         each = [(product,) for product in products] if "marginals" in alone else [products]
-        statistic = _statistic(entry, spec.workload.statistics)
+        statistic = _statistic(entry, spec.workload)
         rows += [Row(part, one, asked, statistic) for one, asked in zip(made, each, strict=True)]
         settings += [_setting(entry)] * len(made)
     privacy = table["privacy"]
@@ -94,22 +94,22 @@ def drafted(text: str, folder: Path, name: str = "the spec") -> Draft:
 _SAID = ("weight", "size", *TARGETS)
 
 
-def _statistic(entry: Mapping[str, Any], known: Sequence[Statistic]) -> Statistic | None:
+def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None:
     """The statistic of a workload that one of its parts asks for; None for tables."""
 
     def is_asked(one: Statistic) -> bool:
         own = entry.get(one.kind)
-        if not isinstance(own, Mapping) or one.of != own["of"] or set(one.by) != set(own.get("by", ())):
+        if not isinstance(own, Mapping) or one.of != own["of"] or one.along != groups_of(workload.domain, own.get("by", ()), "by"):
             return False
         return one.at == tuple(exact_positive("at", share) for share in own.get("at", ()))
 
-    return next(filter(is_asked, known), None)
+    return next(filter(is_asked, workload.statistics), None)
 
 
 def _apart(entry: Mapping[str, Any], products: Sequence[Product]) -> list[dict[str, Any]]:
     """Marginals, each asked for by itself."""
     more = {key: value for key, value in entry.items() if key != "marginals"}
-    return [{"queries": dict.fromkeys(product.attributes, "identity"), **more} for product in products]
+    return [{"queries": product.spec, **more} for product in products]
 
 
 def _setting(entry: Mapping[str, Any]) -> Setting:

@@ -10,6 +10,7 @@ from leastnoise._release import Release, StatisticTable, Table, Texts, notices_o
 from leastnoise._session import read_release
 from leastnoise._studio._exploring import Exploring, question
 from leastnoise._studio._pages import Page, action, asset, html, shown, text
+from leastnoise._workload import level_names
 
 _MOST_MARKS = 2000
 _MOST_LISTED = 200  # values of a statistic
@@ -70,6 +71,7 @@ def _choices(release: Release, said: Texts) -> dict[str, Any]:
         "first": () if first is None else first.attributes,
         "measures": list(dict.fromkeys(one for one in release.workload.measures if one is not None)),
         "kinds": [("", said.say("st_left_out")), ("identity", said.say("st_values")), ("prefix", said.say("st_up_to"))],
+        "levels": {name: level_names(release.plan.domain.kind(name)) for name in release.plan.domain.names},
         "lead": said.say("st_explore", percent=said.percent(release.level)),
         "notices": [*warnings, *notices_of_all(release, said)],
         "percent": said.percent(release.level),

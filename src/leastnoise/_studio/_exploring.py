@@ -11,7 +11,7 @@ from leastnoise._accuracy import covariances, structure
 from leastnoise._check import InputError, one_of, whole
 from leastnoise._check.arrays import FloatArray
 from leastnoise._release import Release, Table
-from leastnoise._workload import queries
+from leastnoise._workload import level, level_names, queries
 
 MOST_CELLS = 4096
 KINDS = ("identity", "prefix")
@@ -39,8 +39,9 @@ class Exploring:
     def _table(self, asked: tuple[tuple[str, str], ...], measure: str | None) -> Table:
         for name, kind in asked:
             one_of("an attribute", name, self.release.plan.domain.names)
-            one_of(f"what is asked of {name}", kind, KINDS)
-        questions = queries(self.release.plan.domain, dict(asked), sum=measure)
+            one_of(f"what is asked of {name}", kind, (*KINDS, *level_names(self.release.plan.domain.kind(name))))
+        sets = {name: kind if kind in KINDS else level(kind) for name, kind in asked}
+        questions = queries(self.release.plan.domain, sets, sum=measure)
         if questions.rows > MOST_CELLS:
             raise InputError(
                 f"A table here may have at most {MOST_CELLS} cells; this one would have {questions.rows}. Pick fewer attributes."

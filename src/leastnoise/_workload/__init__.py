@@ -3,10 +3,14 @@
 from leastnoise._workload._numbered import Along, Numbered, by_width, numbered
 from leastnoise._workload._product import Product
 from leastnoise._workload._query_sets import (
+    By,
     QuerySet,
     all_ranges,
+    cells_of,
+    groups_of,
     identity,
     level,
+    level_names,
     matrix,
     predicates,
     prefix,
@@ -14,13 +18,14 @@ from leastnoise._workload._query_sets import (
     ranges,
     total,
 )
-from leastnoise._workload._statistic import Statistic, attributes_of, number_cells
+from leastnoise._workload._statistic import Statistic, number_cells
 from leastnoise._workload._statistic_queries import cdf_queries, mean_queries, quantile_queries
 from leastnoise._workload._target import Target, target
 from leastnoise._workload._workload import Workload, from_json, marginals, queries, together
 
 __all__ = [
     "Along",
+    "By",
     "Numbered",
     "Product",
     "QuerySet",
@@ -28,12 +33,14 @@ __all__ = [
     "Target",
     "Workload",
     "all_ranges",
-    "attributes_of",
     "by_width",
     "cdf_queries",
+    "cells_of",
     "from_json",
+    "groups_of",
     "identity",
     "level",
+    "level_names",
     "marginals",
     "matrix",
     "mean_queries",

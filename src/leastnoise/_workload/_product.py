@@ -63,6 +63,11 @@ class Product:
         return self.measure, self.attributes, self.query_sets
 
     @property
+    def spec(self) -> dict[str, object]:
+        """What is asked along each attribute, as `queries` of a spec has it."""
+        return {name: asked.to_spec() for name, asked in zip(self.attributes, self.query_sets, strict=True)}
+
+    @property
     def importance(self) -> float:
         """Weight of a squared error of one row's contribution.
 
@@ -78,7 +83,6 @@ class Product:
     @property
     def name(self) -> str:
         """A short name that is unique within a workload but for repetitions."""
-        cells = identity()
-        parts = [name if q is cells or q == cells else f"{name}:{q.word}" for name, q in zip(self.attributes, self.query_sets, strict=True)]
+        parts = [q.name_along(name) for name, q in zip(self.attributes, self.query_sets, strict=True)]
         table = " x ".join(parts) or "total"
         return table if self.measure is None else f"sum of {self.measure} by {table}" if parts else f"sum of {self.measure}"

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from leastnoise._check import InputError, one_of, refuse
-from leastnoise._domain import Kind, Label
+from leastnoise._domain import Domain, Kind, Label
 from leastnoise._linop import Operator
 from leastnoise._workload._forms import FORMS, Form
+
+By = Iterable[str | Mapping[str, object]] | Mapping[str, object]
+"""Groups: names of attributes, or mappings from an attribute to a query set such as ``level("region")``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,16 @@ class QuerySet:
     def word(self) -> str:
         """What names of tables call it: a level by its own name."""
         return str(self.arguments[0][0]) if self.form.named else self.kind
+
+    def name_along(self, attribute: str) -> str:
+        """What names of tables call it along an attribute: ``store``, or ``store:region`` for a level."""
+        return attribute if self.kind == "identity" else f"{attribute}:{self.word}"
+
+    def to_spec(self) -> object:
+        """As a spec writes it and `query_set` reads it."""
+        if not self.arguments:
+            return self.kind
+        return {self.kind: self.arguments[0][0] if self.form.named else [list(argument) for argument in self.arguments]}
 
     def operator(self, attribute: str, kind: Kind) -> Operator:
         """The queries as an operator over the cells of an attribute."""
@@ -164,3 +177,53 @@ def query_set(attribute: str, value: object) -> QuerySet:
         value,
         f"{words}, a table with level and its name, or one with one of ranges, predicates and matrix and a list of lists",
     )
+
+
+def level_names(kind: Kind) -> tuple[str, ...]:
+    """The levels of an attribute, those that its dates have included."""
+    return tuple(one.name for one in (*kind.levels, *kind.implied_levels))
+
+
+def cells_of(kind: Kind, wanted: object) -> list[Label]:
+    """The cells that are meant by a label, a list of labels, or groups of levels such as ``{"region": "north"}``."""
+    if not isinstance(wanted, Mapping):
+        return list(wanted) if isinstance(wanted, (list, tuple)) else [wanted]  # type: ignore[list-item]  # checked with the cells
+    found: list[Label] = []
+    for name, groups in wanted.items():
+        own = kind.level(name)
+        for group in groups if isinstance(groups, (list, tuple)) else [groups]:
+            known = [str(label) for label in own.labels]
+            if str(group) not in known:
+                listed = ", ".join(known[:_MOST_NAMED]) + ", ..." * (len(known) > _MOST_NAMED)
+                raise refuse(f"a group of the level {name!r}", group, f"one of {listed}")
+            found += [label for label, place in zip(kind.labels, own.cells, strict=True) if known[place] == str(group)]
+    return found
+
+
+_MOST_NAMED = 20
+_GROUPS = ("identity", "level", "ranges", "predicates")
+
+
+def groups_of(domain: Domain, by: object, what: str) -> dict[str, QuerySet]:
+    """The groups along each attribute, in the order of the domain: cells, or those of a level, ranges or predicates.
+
+    They are given as `queries` has them, or as a list of names of attributes and such mappings.
+    """
+    listed = [by] if isinstance(by, Mapping) else [None] if isinstance(by, str) or not isinstance(by, Iterable) else list(by)
+    if not all(isinstance(one, (str, Mapping)) for one in listed):
+        advice = f"The groups of a level are asked for as {{ {domain.names[0]} = {{ level = '...' }} }}."
+        raise refuse(what, by, f"a list of attributes, such as [{domain.names[0]!r}]", advice)
+    given = [pair for one in listed for pair in (one.items() if isinstance(one, Mapping) else [(one, identity())])]
+    unknown = sorted({str(name) for name, _ in given if name not in domain.names})
+    if unknown:
+        owners = [name for name in domain.names if unknown[0] in level_names(domain.kind(name))]
+        advice = f"{unknown[0]} is a level: ask for {{ {owners[0]} = {{ level = {unknown[0]!r} }} }}." if owners else ""
+        raise refuse(what, ", ".join(unknown), "attributes of " + ", ".join(domain.names), advice)
+    sets = {name: query_set(name, asked) for name, asked in given}
+    if len(sets) != len(given):
+        raise refuse(what, [name for name, _ in given], "attributes without repetitions")
+    for name, asked in sets.items():
+        if asked.kind not in _GROUPS:
+            raise refuse(f"{what} along {name}", asked.kind, "one of " + ", ".join(_GROUPS))
+        asked.operator(name, domain.kind(name))  # refuses what does not fit
+    return {name: sets[name] for name in domain.names if name in sets}

@@ -7,7 +7,7 @@ from typing import Any
 
 from leastnoise._check import Exact, InputError, exact, exact_positive, one_of, refuse
 from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, number_text
-from leastnoise._workload._query_sets import QuerySet, identity, prefix
+from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, prefix
 from leastnoise._workload._target import Target, target
 
 MEASURES_ARE_DECLARED = "Declare it with public bounds: [measures.pay] clip = [0, 100000] in a spec, ln.Measure in Python."
@@ -39,11 +39,13 @@ class Statistic:
     kind: str
     of: str
     by: tuple[str, ...] = ()
+    groups: tuple[QuerySet, ...] = ()
     at: tuple[Fraction, ...] = ()
     size: Fraction | None = None
     target: Target | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", self.groups or (identity(),) * len(self.by))
         if FORMS[one_of("the kind of a statistic", self.kind, tuple(FORMS))].at_shares != bool(self.at):
             raise refuse(f"the shares of {self.kind}", [str(share) for share in self.at], "at least one for quantiles, else none")
         if not all(0 < share <= 1 for share in self.at) or len(set(self.at)) != len(self.at):
@@ -63,26 +65,33 @@ class Statistic:
     @property
     def name(self) -> str:
         """What it is called in files and reports."""
-        return f"{self.form.noun} of {self.of}" + (f" by {' x '.join(self.by)}" if self.by else "")
+        return f"{self.form.noun} of {self.of}" + (f" by {self.groups_name}" if self.by else "")
+
+    @property
+    def groups_name(self) -> str:
+        """What its groups are called, such as ``sex x store:region``."""
+        return " x ".join(asked.name_along(name) for name, asked in self.along.items())
+
+    @property
+    def along(self) -> dict[str, QuerySet]:
+        """The groups along each attribute."""
+        return dict(zip(self.by, self.groups, strict=True))
 
     def questions(self, domain: Domain) -> tuple[tuple[object, ...], ...]:
         """The tables that it follows from, as `Product.question` says what a product asks."""
         if self.form.of_measure:
-            groups = (self.by, (identity(),) * len(self.by))
-            return (None, *groups), (self.of, *groups)
-        return ((None, *_crossed(domain, self.by, self.of)),)
+            return (None, self.by, self.groups), (self.of, self.by, self.groups)
+        asked = {**self.along, self.of: prefix()}
+        names = tuple(name for name in domain.names if name in asked)
+        return ((None, names, tuple(asked[name] for name in names)),)
 
     def to_json(self) -> dict[str, object]:
         """A JSON value."""
         at = {"at": [str(share) for share in self.at]} if self.at else {}
         size = {} if self.size is None else {"size": str(self.size)}
         wanted = {} if self.target is None else self.target.to_json()
-        return {self.kind: {"of": self.of, **at, "by": list(self.by), **size, **wanted}}
-
-
-def _crossed(domain: Domain, by: Sequence[str], of: str) -> tuple[tuple[str, ...], tuple[QuerySet, ...]]:
-    names = tuple(name for name in domain.names if name in by or name == of)
-    return names, tuple(prefix() if name == of else identity() for name in names)
+        by = [name if asked == identity() else {name: asked.to_spec()} for name, asked in self.along.items()]
+        return {self.kind: {"of": self.of, **at, "by": by, **size, **wanted}}
 
 
 def statistic(
@@ -90,7 +99,7 @@ def statistic(
     kind: str,
     of: object,
     at: Sequence[Exact] | None,
-    by: Sequence[str],
+    by: By,
     size: Exact | None,
     wanted: Target | None = None,
 ) -> Statistic:
@@ -105,14 +114,14 @@ def statistic(
             advice = f"{of} is a measure: for its quantiles declare an attribute of the same column in bins."
             raise refuse("of", of, f"an attribute of numbers ({', '.join(_numbers(domain)) or 'none is declared'})", advice)
         number_cells(domain, of)
-    names = attributes_of(domain, by, "by")
-    if not of_measure and of in names:
+    groups = groups_of(domain, by, "by")
+    if not of_measure and of in groups:
         raise InputError(f"{of} cannot be both of and in by: its {kind} by its own values say nothing. Leave it out of by.")
     if at is not None and (isinstance(at, str) or not isinstance(at, Sequence)):
         raise refuse("at", at, 'a list of shares above 0 and at most 1, such as ["0.25", "0.5", "0.75"]')
     shares = tuple(exact("at", share) for share in at or ())
     known_size = None if size is None else exact_positive("size", size)
-    return Statistic(kind=kind, of=str(of), by=names, at=shares, size=known_size, target=wanted)
+    return Statistic(kind=kind, of=str(of), by=(*groups,), groups=(*groups.values(),), at=shares, size=known_size, target=wanted)
 
 
 def statistic_from_json(domain: Domain, value: Mapping[str, Any]) -> Statistic:
@@ -121,17 +130,6 @@ def statistic_from_json(domain: Domain, value: Mapping[str, Any]) -> Statistic:
     one_of("the kind of a statistic", kind, tuple(FORMS))
     wanted = target(margin=asked.get("margin"), rmse=asked.get("rmse"))
     return statistic(domain, kind, asked["of"], asked.get("at"), asked["by"], asked.get("size"), wanted)
-
-
-def attributes_of(domain: Domain, names: Sequence[str], what: str) -> tuple[str, ...]:
-    """Attributes in the order of the domain."""
-    if isinstance(names, str) or not isinstance(names, Sequence):
-        raise refuse(what, names, "a list of attributes, such as [" + repr(domain.names[0]) + "]")
-    found = tuple(name for name in domain.names if name in names)
-    if len(found) != len(names):
-        missing = sorted({str(name) for name in names} - set(found))
-        raise refuse(what, ", ".join(missing) or "an attribute twice", "attributes of " + ", ".join(domain.names))
-    return found
 
 
 def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:

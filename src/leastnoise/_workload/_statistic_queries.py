@@ -1,11 +1,10 @@
 """Workloads of statistics: the tables that means, quantiles and distribution functions follow from, and what is to be made of them."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from leastnoise._check import Exact
 from leastnoise._domain import Domain
-from leastnoise._workload._query_sets import identity, prefix
+from leastnoise._workload._query_sets import By, prefix
 from leastnoise._workload._statistic import Statistic, statistic
 from leastnoise._workload._target import target
 from leastnoise._workload._workload import Workload, queries
@@ -15,7 +14,7 @@ def mean_queries(
     domain: Domain,
     of: str,
     *,
-    by: Sequence[str] = (),
+    by: By = (),
     weight: Exact = 1,
     size: Exact | None = None,
     margin: Exact | None = None,
@@ -26,7 +25,7 @@ def mean_queries(
     Args:
         domain: the domain.
         of: a measure.
-        by: attributes whose cells are the groups; none for the mean of all rows.
+        by: attributes whose cells are the groups, or mappings such as ``{"store": level("region")}``; none for the mean of all rows.
         weight: of both tables.
         size: a public number, how many rows a group is expected to have; the plan says the error of a mean for it.
         margin: a target: half width of the interval of a mean, at the release's level, in a group of that many rows, whatever the mean.
@@ -40,12 +39,11 @@ def mean_queries(
     ['sex', 'sum of pay by sex']
     """
     asked = statistic(domain, "means", of, None, by, size, target(margin=margin, rmse=rmse))
-    groups = {name: identity() for name in asked.by}
-    return _workload(asked, queries(domain, groups, weight=weight) + queries(domain, groups, weight=weight, sum=of))
+    return _workload(asked, queries(domain, asked.along, weight=weight) + queries(domain, asked.along, weight=weight, sum=of))
 
 
 def quantile_queries(
-    domain: Domain, of: str, at: Sequence[Exact], *, by: Sequence[str] = (), weight: Exact = 1, size: Exact | None = None
+    domain: Domain, of: str, at: Sequence[Exact], *, by: By = (), weight: Exact = 1, size: Exact | None = None
 ) -> Workload:
     """Quantiles of a number by group: the counts up to every cell that they follow from are asked for, and answered too.
 
@@ -53,7 +51,7 @@ def quantile_queries(
         domain: the domain.
         of: an attribute of Integers, Decimals, Bins or Edges.
         at: shares above 0 and at most 1, exact; ["0.25", "0.5", "0.75"] for the quartiles.
-        by: attributes whose cells are the groups.
+        by: as for `mean_queries`.
         weight: of the table.
         size: a public number, how many rows a group is expected to have; the plan says the error of the shares for it.
 
@@ -67,13 +65,13 @@ def quantile_queries(
     return _workload(asked, _upto(domain, asked, weight))
 
 
-def cdf_queries(domain: Domain, of: str, *, by: Sequence[str] = (), weight: Exact = 1, size: Exact | None = None) -> Workload:
+def cdf_queries(domain: Domain, of: str, *, by: By = (), weight: Exact = 1, size: Exact | None = None) -> Workload:
     """The distribution function of a number by group, from counts up to every cell, which are answered too.
 
     Args:
         domain: the domain.
         of: an attribute of Integers, Decimals, Bins or Edges.
-        by: attributes whose cells are the groups.
+        by: as for `mean_queries`.
         weight: of the table.
         size: as for `quantile_queries`.
 
@@ -88,8 +86,7 @@ def cdf_queries(domain: Domain, of: str, *, by: Sequence[str] = (), weight: Exac
 
 
 def _upto(domain: Domain, asked: Statistic, weight: Exact) -> Workload:
-    groups: dict[str, Any] = {name: identity() for name in asked.by}
-    return queries(domain, {**groups, asked.of: prefix()}, weight=weight)
+    return queries(domain, {**asked.along, asked.of: prefix()}, weight=weight)
 
 
 def _workload(asked: Statistic, tables: Workload) -> Workload:

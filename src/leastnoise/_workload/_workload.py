@@ -10,7 +10,7 @@ from leastnoise._check import Exact, InputError, exact_positive, html_facts, ref
 from leastnoise._domain import Domain
 from leastnoise._linop import Operator
 from leastnoise._workload._product import Product
-from leastnoise._workload._query_sets import QuerySet, identity, query_set, total
+from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, query_set, total
 from leastnoise._workload._statistic import MEASURES_ARE_DECLARED, Statistic, statistic_from_json
 from leastnoise._workload._target import target
 
@@ -296,7 +296,7 @@ def marginals(
     *,
     ways: int | None = None,
     upto: int | None = None,
-    of: Iterable[str] | None = None,
+    of: By | None = None,
     weight: Exact = 1,
     sum: str | None = None,  # noqa: A002 - the word users expect
 ) -> Workload:
@@ -306,7 +306,7 @@ def marginals(
         domain: the domain.
         ways: number of attributes of every marginal.
         upto: in place of ``ways``: all marginals on 0, 1, ..., ``upto`` attributes.
-        of: restrict to these attributes.
+        of: restrict to these attributes; a mapping such as ``{"store": level("region")}`` is for the groups of a level.
         weight: counts in the total error as weight squared; above 0.
         sum: a measure to sum in place of counting rows.
 
@@ -316,26 +316,18 @@ def marginals(
     >>> ln.marginals(ln.Domain(a=["x", "y"], b=["x", "y"], c=["x", "y"]), ways=2).rows
     12
     """
-    if of is not None and (isinstance(of, str) or not isinstance(of, Iterable)):
-        raise refuse("of", of, "a list of attributes among " + ", ".join(domain.names))
-    names = domain.names if of is None else tuple(of)
-    for name in names:
-        if name not in domain.names:
-            raise refuse("of", name, "attributes among " + ", ".join(domain.names))
-    if len(set(names)) != len(names):
-        raise refuse("of", list(names), "a list without repetitions")
+    sets = dict.fromkeys(domain.names, identity()) if of is None else groups_of(domain, of, "of")
     if (ways is None) == (upto is None):
         raise InputError("marginals must have exactly one of ways and upto; got " + ("neither." if ways is None else "both."))
-    most = whole("ways" if upto is None else "upto", ways if upto is None else upto, 0, len(names))
-    ordered = [name for name in domain.names if name in names]
-    chosen = [set_ for k in ([most] if upto is None else range(most + 1)) for set_ in combinations(ordered, k)]
+    most = whole("ways" if upto is None else "upto", ways if upto is None else upto, 0, len(sets))
+    chosen = [set_ for k in ([most] if upto is None else range(most + 1)) for set_ in combinations(sets, k)]
     _check_measure(domain, sum)
     # Very many tables share their parts: what is alike is checked and made once.
-    cells, share = identity(), exact_positive("weight", weight)
-    operators = {name: cells.operator(name, domain.kind(name)) for name in ordered}
-    sets = [(cells,) * size for size in range(most + 1)]
+    share = exact_positive("weight", weight)
+    operators = {name: asked.operator(name, domain.kind(name)) for name, asked in sets.items()}
     products = []
     for set_ in chosen:
-        product = Product(domain=domain, attributes=set_, query_sets=sets[len(set_)], weight=share, measure=sum)
+        along = tuple(map(sets.__getitem__, set_))
+        product = Product(domain=domain, attributes=set_, query_sets=along, weight=share, measure=sum)
         products.append(product.knowing(tuple(map(operators.__getitem__, set_))))
     return Workload(domain, tuple(products))
