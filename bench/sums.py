@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from experiments.sums_mechanisms import merged, workload  # noqa: E402
 from experiments.sums_strategies import sum_strategy  # noqa: E402
 
-from leastnoise._planner.aware._truncated_sums_limited import fit_limited_tree  # noqa: E402
+from leastnoise._planner.aware._truncated_sums import fit_limited_tree  # noqa: E402
 
 THRESHOLDS = (100_000, 200_000, 800_000)
 

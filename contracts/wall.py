@@ -100,9 +100,11 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
     },
     "_cli/_output.py": {"getattr(charge, name)": _NAMED},
     "_cli/_plan.py": {"getattr(paid, name)": _NAMED, "getattr(most, name)": _NAMED},
-    "_progress/_line.py": {"from types import TracebackType": "an annotation"},
+    "_progress/_progress.py": {
+        "from types import TracebackType": "an annotation",
+        "sys.modules": "whether IPython is loaded, by whoever uses a notebook",
+    },
     "_threads/_limit.py": {"_LATER in sys.modules": "whether SciPy is loaded, whose library has threads of its own"},
-    "_progress/_notebook.py": {"sys.modules": "whether IPython is loaded, by whoever uses a notebook"},
     "_domain/_dates.py": {"self.format": "how dates are written, a field that the attribute's author fills; nothing is formatted by it"},
     "_linop/_json.py": {"getattr(operator, one.name)": _NAMED},
     "_linop/_operators.py": {"Sized.__post_init__(self)": _ITSELF},

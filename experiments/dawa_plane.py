@@ -28,7 +28,7 @@ from experiments.selections.adaptive_blocks import adaptive_blocks
 from experiments.selections.hilbert import hilbert_order
 from experiments.selections.partition_variants import labels_of, sampled_aligned
 from leastnoise._check import InputError
-from leastnoise._estimate._blocks import block_counts, bounded_cells
+from leastnoise._estimate._plane_expansion import block_counts, bounded_cells
 from leastnoise._kernel._entropy import SeededEntropy
 from leastnoise._kernel._plane import least_block_cost, quadtree_mechanism
 from leastnoise._linop import BlockTree, block_tree

@@ -20,8 +20,7 @@ from experiments.dawa import best_fixed
 from experiments.selections.partition_variants import aligned_costs, cheapest_aligned
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._estimate import Smoothed
-from leastnoise._estimate._shrinkage import Halving, Levels
-from leastnoise._estimate._slopes import shrink_to_slopes
+from leastnoise._estimate._shrinkage import Halving, Levels, shrink_to_slopes
 from leastnoise._fitting import rescaled
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._kernel._interval_costs import GRID

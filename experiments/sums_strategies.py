@@ -17,7 +17,7 @@ import numpy as np
 from experiments.sums_tree import fit_halved_tree
 from leastnoise._check import InputError, one_of, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._planner.aware._truncated_sums_threshold import weighted_gram
+from leastnoise._planner.aware._truncated_sums import weighted_gram
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
 from leastnoise._planner.line._gram import GeneratedGram, Gram
 from leastnoise._planner.line._matrix import column_norm

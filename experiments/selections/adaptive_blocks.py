@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from leastnoise._check import Exact, exact_positive, refuse, whole
 from leastnoise._check.arrays import IntArray
-from leastnoise._estimate._blocks import joined_blocks
+from leastnoise._estimate._plane_expansion import joined_blocks
 from leastnoise._kernel import Entropy, RectanglePartition
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._kernel._partition import noise_scale

@@ -12,7 +12,7 @@ import pytest
 
 from cli.forked import Forked, server
 from leastnoise._cli import main
-from leastnoise._progress import _line
+from leastnoise._progress import _progress
 
 SOURCE = Path(__file__).parents[2] / "src"
 PROGRAM = "from leastnoise._cli import main; main()"
@@ -68,16 +68,16 @@ def estimates(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What every line of progress would say when half of the time is over, by what is being done."""
     said: dict[str, str] = {}
 
-    def note(line: _line.Progress) -> None:
+    def note(line: _progress.Progress) -> None:
         half = line._begun + line._about / 2
-        said[line._text] = _line.time_words(half, line._done_share(half), line._begun)
+        said[line._text] = _progress.time_words(half, line._done_share(half), line._begun)
 
-    def entered(line: _line.Progress) -> _line.Progress:
+    def entered(line: _progress.Progress) -> _progress.Progress:
         note(line)
         return line
 
-    monkeypatch.setattr(_line.Progress, "__enter__", entered)
-    monkeypatch.setattr(_line.Progress, "__exit__", lambda line, *_: note(line))
+    monkeypatch.setattr(_progress.Progress, "__enter__", entered)
+    monkeypatch.setattr(_progress.Progress, "__exit__", lambda line, *_: note(line))
     return said
 
 

@@ -17,7 +17,7 @@ from cli.forked import Forked
 from leastnoise._cli import _demo as demo_module
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
-from leastnoise._progress import _line as progress_module
+from leastnoise._progress import _progress as progress_module
 from leastnoise._session import Ledger, plan, read_spec
 from waiting import HANGS
 

@@ -8,7 +8,7 @@ from experiments.selections.adaptive_blocks import adaptive_blocks
 from experiments.selections.partition_variants import labels_of
 
 from leastnoise._check import InputError
-from leastnoise._estimate._blocks import block_counts, block_errors, bounded_cells, joined_blocks, kept_shares, laplace_variances
+from leastnoise._estimate._plane_expansion import block_counts, block_errors, bounded_cells, joined_blocks, kept_shares, laplace_variances
 from leastnoise._kernel import SeededEntropy
 from leastnoise._linop import block_tree
 

@@ -7,7 +7,7 @@ import pytest
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_rows, block_variance, promised, statistic_errors, structure
-from leastnoise._audit._trials import rehearse
+from leastnoise._audit._measured import rehearse
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimate import Estimate, means, nnls

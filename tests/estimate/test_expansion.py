@@ -12,7 +12,7 @@ from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimator, Outcome, join, shrunk_levels
-from leastnoise._estimate._hidden import Hidden
+from leastnoise._estimate._expansion import Hidden
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Coarse, Tree, dense, pack

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leastnoise._estimate import Halving, Levels, shrink
-from leastnoise._estimate._slopes import shrink_to_slopes, slopes
+from leastnoise._estimate._shrinkage import shrink_to_slopes, slopes
 
 WIDTHS, SCALES = (1, 4, 32), (40.0, 30.0, 20.0)
 

@@ -9,7 +9,7 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._estimate import Estimate, Halving, Smoothed, shrink
-from leastnoise._estimate._smoothed import _FREE, _priors
+from leastnoise._estimate._posterior import _FREE, _priors
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Identity, Operator, Prefix, Tree, dense

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 
 import leastnoise as ln
-from leastnoise._progress import _line
+from leastnoise._progress import _progress
 from leastnoise._release import finishing_seconds
 from leastnoise._session import _expected
 from leastnoise._session._expected import csv_blocks, csv_sizes, reading_seconds
@@ -21,7 +21,7 @@ def csv(path, lines):
 
 def test_how_far_csv_files_are_read_is_told_by_their_size(tmp_path, monkeypatch):
     source = csv(tmp_path / "people.csv", 5 * 2**18 + 2)  # 5 MiB and a little: the sixth block is not full
-    line, told = _line.Progress("reading"), []
+    line, told = _progress.Progress("reading"), []
 
     def tell(done, among):
         assert among is None
@@ -65,13 +65,13 @@ def test_a_plan_that_decides_on_the_way_has_no_estimate():
 
 def test_after_the_last_row_the_time_of_what_follows_is_counted_anew(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(_line.time, "perf_counter", lambda: clock[0])
-    line = _line.Progress("reading, writing")
+    monkeypatch.setattr(_progress.time, "perf_counter", lambda: clock[0])
+    line = _progress.Progress("reading, writing")
     clock[0] = 10.0
     line.rows("reading", "writing", 1, 5, about=8.0)
-    assert (line._text, _line.time_words(10.0, line._done_share(10.0), line._begun)) == ("reading: 20%", "10 s, about 40 s more")
+    assert (line._text, _progress.time_words(10.0, line._done_share(10.0), line._begun)) == ("reading: 20%", "10 s, about 40 s more")
     clock[0] = 50.0
     line.rows("reading", "writing", 5, 5, about=8.0)
-    assert (line._text, _line.time_words(52.0, line._done_share(52.0), line._begun)) == ("writing", "52 s, about 6 s more")
-    assert _line.time_words(60.0, line._done_share(60.0), line._begun) == "60 s"
+    assert (line._text, _progress.time_words(52.0, line._done_share(52.0), line._begun)) == ("writing", "52 s, about 6 s more")
+    assert _progress.time_words(60.0, line._done_share(60.0), line._begun) == "60 s"
     assert math.isclose(line._done_share(54.0), 0.5)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._progress import _line
+from leastnoise._progress import _progress
 
 DOMAIN = ln.Domain(age=ln.Integers(0, 15))
 ASKED = ln.queries(DOMAIN, age="prefix")
@@ -75,17 +75,17 @@ def test_a_program_and_a_terminal_are_left_in_peace(cell, monkeypatch, capsys, s
 def test_what_is_expected_to_take_a_time_says_how_much_is_left(monkeypatch):
     lines = []
     monkeypatch.setenv("LEASTNOISE_PROGRESS", "0")
-    monkeypatch.setattr(_line.time, "perf_counter", iter([0.0, 4.0, 4.0]).__next__)
-    with _line.Progress("planning", _line.Place(60.0, lines.append), about=16.0):
+    monkeypatch.setattr(_progress.time, "perf_counter", iter([0.0, 4.0, 4.0]).__next__)
+    with _progress.Progress("planning", _progress.Place(60.0, lines.append), about=16.0):
         pass
     assert lines == ["planning (4 s, about 12 s more)", ""]
 
 
 def test_the_time_that_is_left_follows_from_the_steps_that_are_done():
     shown = []
-    line = _line.Progress("pricing", _line.Place(0.0, shown.append), about=50.0)
+    line = _progress.Progress("pricing", _progress.Place(0.0, shown.append), about=50.0)
     assert line._done_share(5.0) == 0.1  # nothing is counted yet: by the estimate
     for text in ("pricing a", "pricing b", "pricing c", "pricing d"):
         line.step(text, 4)
     assert line._done_share(5.0) == 0.75
-    assert _line.time_words(30.0, line._done_share(30.0)) == "30 s, about 10 s more"
+    assert _progress.time_words(30.0, line._done_share(30.0)) == "30 s, about 10 s more"

@@ -13,7 +13,7 @@ from leastnoise._accounting import Privacy
 from leastnoise._accuracy import block_variance, interval_multiplier
 from leastnoise._check import InputError
 from leastnoise._estimate import Expanded, LeftOut
-from leastnoise._estimate._intervals import answers_of
+from leastnoise._estimate._expansion import answers_of
 from leastnoise._kernel import SeededEntropy, Series
 from leastnoise._linop import dense
 from leastnoise._mechanisms import _bucketed_sums as sums

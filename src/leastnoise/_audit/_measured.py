@@ -1,33 +1,72 @@
-"""Measurements of two tables that are made up: how far apart what comes out is, and whether it follows the law of the noise.
-
-All queries together are looked at by the likelihood ratio. The query that tells most is looked at by itself: the law of its noise is known
-exactly, so any other law of enough weight is seen, also where all queries together are far from what the budget allows.
-"""
+"""Measurements of made-up rows, many times over."""
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from leastnoise._accounting import ApproxDP, GaussianCost, Noise, Privacy, PureCost
 from leastnoise._audit._bounds import Effort, Part, Tails, certified, divergence, gap, gaussian_epsilon, log_ratio, sharpness
-from leastnoise._audit._trials import rehearse
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._domain import Domain
-from leastnoise._linop import apply
-from leastnoise._measurements import Block, Measurements, cost, row_scales
+from leastnoise._domain import Coded, Domain
+from leastnoise._kernel import Entropy, Series, Terms
+from leastnoise._linop import Identity, SignedArray, apply
+from leastnoise._measurements import Block, Factor, Measurements, cost, row_scales
+
+
+def rehearse(
+    measurements: Measurements,
+    codes: Mapping[str, Sequence[int]],
+    values: Mapping[str, Sequence[int]],
+    count: int,
+    entropy: Entropy | None = None,
+) -> tuple[SignedArray, ...]:
+    """Measure made-up rows many times, independently, with the kernel's own noise and, by default, the system's randomness.
+
+    Guarantees: nothing is paid. The trials are an attribute more, along which every cell is measured by itself, so that each has its own
+        noise of the block's scales. The series is one of added or removed rows, whatever the measurements': no row is in two trials.
+    """
+    trial = "trial" + "'" * max(map(len, measurements.domain.names))  # longer than every attribute's name, so none of them
+    kinds = {name: measurements.domain.kind(name) for name in measurements.domain.names}
+    domain = Domain({**kinds, trial: Coded(count)}, measures=measurements.domain.measures)
+    each, privacy = Factor((trial,), Identity(count)), replace(measurements.privacy, neighbours="add_remove")
+    blocks = tuple(replace(block, factors=(*block.factors, each)) for block in measurements.blocks)
+    rows = len(next(iter(codes.values()), ()))
+    # that the measurements cost no more than they declare is asked before they are changed
+    next(Series.rehearsed(Terms(domain=measurements.domain, privacy=measurements.privacy, only=measurements), codes, values, entropy))
+    several: dict[str, Any] = {name: np.tile(np.array(own, dtype=np.int64), count) for name, own in codes.items()}
+    amounts: dict[str, Any] = {name: np.tile(np.array(own, dtype=np.int64), count) for name, own in values.items()}
+    several[trial] = np.repeat(np.arange(count), rows)
+    terms = Terms(domain=domain, privacy=privacy, attributes=domain.names, measures=tuple(domain.measures))
+    series = next(Series.rehearsed(terms, several, amounts, entropy))
+    drawn = series.measure(replace(measurements, domain=domain, privacy=privacy, blocks=blocks)).values
+    return tuple(own.reshape(-1, count) for own in drawn)
+
 
 Row: TypeAlias = Mapping[str, int]
+
+
 """A row, by the cells of attributes and the units of measures."""
+
+
 Held: TypeAlias = tuple[tuple[Row, int], ...]
+
+
 """The rows of a unit, each with how often it is there."""
 
+
 _CANDIDATES = 40  # rows that are tried for the worst pair
+
+
 _BATCH = 2**20  # numbers drawn at a time
+
+
 _MOST_UNITS = 1000
+
+
 _SMOOTH = 2**10  # discrete and rounded Gaussians of larger scales differ by less than 1e-6 of a probability
 
 

@@ -9,7 +9,11 @@ from typing import Any
 from leastnoise._check import exact
 
 BLANK = "FILL IN"
+
+
 MOST_VALUES = 1000  # of whole numbers that get a cell each; more are drafted as bins
+
+
 _BINS = 100
 
 

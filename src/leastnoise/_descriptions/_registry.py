@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._check import InputError
-from leastnoise._descriptions._csvw import from_csvw, is_csvw
 from leastnoise._descriptions._description import Description
-from leastnoise._descriptions._mbi import from_mbi, is_mbi
-from leastnoise._descriptions._opendp import from_opendp, is_opendp
-from leastnoise._descriptions._smartnoise import from_smartnoise, is_smartnoise
+from leastnoise._descriptions._readers import from_csvw, from_mbi, from_opendp, from_smartnoise, is_csvw, is_mbi, is_opendp, is_smartnoise
 
 READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Description]], ...] = (
     (is_csvw, from_csvw),

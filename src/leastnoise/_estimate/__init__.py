@@ -3,8 +3,7 @@
 from leastnoise._estimate._answer import Answer, Estimator, estimates
 from leastnoise._estimate._by_group import ByGroup, measured_by_group
 from leastnoise._estimate._cdf import Cdf, Quantile, cdf, few_draws, simulated_noise
-from leastnoise._estimate._expansion import Expanded, Independent
-from leastnoise._estimate._hidden import Hidden, choice_hides
+from leastnoise._estimate._expansion import Expanded, Hidden, Independent, choice_hides
 from leastnoise._estimate._isotonic import isotonic
 from leastnoise._estimate._join import join, joined
 from leastnoise._estimate._least_squares import Estimate
@@ -15,11 +14,10 @@ from leastnoise._estimate._nnls import REPETITIONS, NonNegativeCells, nnls, weak
 from leastnoise._estimate._non_negative import monotone, non_negative, onto_simplex, projection_method, whole_numbers
 from leastnoise._estimate._outcome import Finding, Fixed, Outcome, Said
 from leastnoise._estimate._plane_expansion import Grid, Rectangles
-from leastnoise._estimate._posterior import Posterior, shrunk_levels
+from leastnoise._estimate._posterior import Posterior, Smoothed, shrunk_levels
 from leastnoise._estimate._quantiles import quantiles
 from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
 from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, cheapest_blocks, shrink
-from leastnoise._estimate._smoothed import Smoothed
 from leastnoise._estimate._truncated import Truncated
 from leastnoise._estimate._up_to import HasLeastSquares
 

@@ -1,26 +1,71 @@
-"""Answers from what a data-aware mechanism measured along one attribute, with the two parts of their error.
+"""What a private choice of buckets may have left inside them: deviations that it could not see, bounded by what was paid for.
 
-Given the outcome of the choices (the regime, the buckets), an answer's error has two parts. *Noise* was added for privacy; its variance is
-exact, with the factors of shrinking held fixed. *Approximation* is what is lost by taking cells for alike that are not: it depends on the
-data, so it is estimated, from the same paid numbers: for shrunk answers what the differences lie away from the posterior means beyond their
-noise, for buckets the deviations that their choice and the test could not see; for both what the bounds changed.
+The exponential mechanism keeps a bucket whole with a probability that falls by a factor e for each ``scale`` records of deviation, and
+takes ``prior`` (natural logarithms) for each further bucket. So a deviation that ``j`` more buckets would remove is seen when it is well
+above ``j * prior * scale``, and hidden below. Post-processing: the scale is public, the counts are noisy.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from leastnoise._accuracy import block_variance
+from leastnoise._accuracy import block_variance, interval_ends
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
-from leastnoise._estimate._hidden import Hidden
-from leastnoise._estimate._intervals import answers_of, chunks, edges_of, operator_of
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._shrinkage import Halving
-from leastnoise._linop import Coarse, apply, apply_transpose, dense
+from leastnoise._linop import Coarse, Operator, Total, apply, apply_transpose, dense
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hidden:
+    """What is known of deviations inside buckets."""
+
+    scale: float
+    prior: float
+
+    def squares(self, cells: IntArray, counts: FloatArray, variances: FloatArray) -> FloatArray:
+        """Square of the deviation that each bucket may hide, as that of one cell of it.
+
+        Either every cell deviates by what one more bucket costs, or one by what isolating it costs; no more than the bucket holds, as far
+        as its noisy count tells.
+        """
+        alone = (np.ceil(np.log2(cells)) * self.prior + 1) ** 2
+        seen = self.scale**2 * np.maximum(cells * self.prior**2, alone)
+        return np.asarray(np.where(cells > 1, np.minimum(seen, np.maximum(counts, 0.0) ** 2 + variances), 0.0))
+
+
+def choice_hides(epsilon: float, distance: int, cells: int, prior: float) -> Hidden:
+    """What a draw by the exponential mechanism with deviations from the mean hides."""
+    return Hidden(scale=2 * (2 - 2 / max(cells, 2)) * distance / epsilon, prior=prior)
+
+
+_AT_ONCE = 2**22
+
+
+def chunks(length: int, most: int = _AT_ONCE) -> Iterator[slice]:
+    """Slices of at most so many."""
+    return (slice(start, start + most) for start in range(0, length, most))
+
+
+def operator_of(product: Product, size: int) -> Operator:
+    """The queries along the one attribute."""
+    return product.operators[0] if product.attributes else Total(size)
+
+
+def answers_of(product: Product, cells: FloatArray) -> FloatArray:
+    """Answers from cells, in the product's shape."""
+    return np.asarray(apply(operator_of(product, len(cells)), cells)).reshape(product.shape)
+
+
+def edges_of(operator: Operator) -> tuple[IntArray, IntArray] | None:
+    """First cells, and last cells plus 1, if every row is an interval; else None."""
+    ends = interval_ends(operator)
+    return None if ends is None else (ends[0], ends[1] + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ import numpy as np
 from leastnoise._accuracy import GivenNothing
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer, Sides
-from leastnoise._estimate._expansion import Expanded
-from leastnoise._estimate._intervals import answers_of, chunks, edges_of, operator_of
+from leastnoise._estimate._expansion import Expanded, answers_of, chunks, edges_of, operator_of
 from leastnoise._linop import Operator, dense
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product

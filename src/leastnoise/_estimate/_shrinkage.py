@@ -1,15 +1,8 @@
-"""Shrinking noisy levels of blocks: what is not there is not added up. Functions of noisy numbers alone, so all of it is post-processing.
+"""Which of several states every block of a tree of halves is in, where a block's state depends on its parent's.
 
-Cells are padded to a power of two by cells that are publicly known to be empty. A block of 2^p cells, of which its left half has l and its
-right half r that are not padding, has the *difference*
+The transitions are learned by expectation-maximisation from the trial's own blocks (empirical Bayes).
 
-    2 (r L - l R) / (l + r)        L, R the counts of the halves; L - R where nothing is padding
-
-which is 0 where the block is uniform. The total and all differences determine the cells, and are uncorrelated after least squares on levels
-of equal weights (docs/mathematics.md), but for those of the one block a level at the edge of the padding.
-
-Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998), here with exact noise variances and empirical Bayes;
-docs/decisions/0010-private-partition.md.
+Source: Crouse, Nowak, Baraniuk (1998), hidden Markov trees; docs/decisions/0010-private-partition.md.
 """
 
 import math
@@ -20,7 +13,65 @@ from functools import cached_property
 import numpy as np
 
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
-from leastnoise._estimate._hidden_tree import ROUNDS, STATES, ladder, log_likelihood, posterior_states, relative, transitions
+
+ROUNDS = 10
+
+
+STATES = 18
+
+
+_PSEUDO = 20  # observations a row that the prior transitions count for
+
+
+def ladder(spread: Sequence[FloatArray], known: Sequence[BoolArray], states: int) -> FloatArray:
+    """Variances of the states: 0, and rungs a factor 2 of standard deviation apart from a quarter of the least noise."""
+    least = min((float(sd[seen].min()) for sd, seen in zip(spread, known, strict=True) if seen.any()), default=1.0)
+    return np.concatenate([[0.0], (least / 4 * 2.0 ** np.arange(states)) ** 2])
+
+
+def log_likelihood(size: FloatArray, own: FloatArray, tail: float | None) -> FloatArray:
+    """Of a difference of this size, by the variance that it has in every state, noise included."""
+    log = -(size**2) / (2 * own)
+    if tail is not None:
+        log = np.where(size < own / tail, log, own / (2 * tail**2) - size / tail)
+    return np.asarray(log - np.log(own) / 2)
+
+
+def relative(log: FloatArray) -> FloatArray:
+    """Likelihoods relative to that of the likeliest state."""
+    return np.asarray(np.exp(log - log.max(axis=-1, keepdims=True)))
+
+
+def transitions(states: int) -> FloatArray:
+    """A prior that favours staying near, and an empty block's halves being empty; shape (states + 1, states + 1)."""
+    rung = np.arange(states + 1)
+    prior = 0.6 ** np.abs(rung[:, None] - rung)
+    prior[0], prior[:, 0] = 0.15 * 0.8 ** (rung - 1.0), 0.15
+    prior[0, 0] = 1.0
+    return np.asarray(prior / prior.sum(axis=1, keepdims=True))
+
+
+def posterior_states(likelihood: Sequence[FloatArray], known: Sequence[BoolArray], prior: FloatArray, rounds: int) -> list[FloatArray]:
+    """Probabilities of every block's states given all blocks."""
+    trials, count = len(likelihood[0]), len(prior)
+    matrix = np.repeat(prior[None], trials, axis=0)
+    posterior: list[FloatArray] = []
+    for _ in range(rounds):
+        upward: list[FloatArray] = []
+        message: list[FloatArray] = []
+        for place, one in enumerate(likelihood):
+            inside = one if place == 0 else one * message[-1].reshape(trials, -1, 2, count).prod(axis=2)
+            upward.append(inside / inside.max(axis=-1, keepdims=True))
+            message.append(upward[-1] @ matrix.transpose(0, 2, 1))
+        posterior, counts = [upward[-1] / upward[-1].sum(axis=-1, keepdims=True)], np.zeros_like(matrix)
+        for place in range(len(likelihood) - 2, -1, -1):
+            parent = np.repeat(posterior[0], 2, axis=1) / np.maximum(message[place], 1e-200)
+            posterior.insert(0, (parent @ matrix) * upward[place])
+            parent[:, ~known[place]] = 0.0  # padding teaches nothing
+            counts += matrix * (parent.transpose(0, 2, 1) @ upward[place])
+        matrix = counts + _PSEUDO * prior
+        matrix /= matrix.sum(axis=-1, keepdims=True)
+    return posterior
 
 
 @dataclass(frozen=True)
@@ -278,3 +329,69 @@ def cheapest_blocks(squares: Sequence[FloatArray], costs: Sequence[FloatArray], 
         starts[:: 2 ** (place + 1)] |= alive & ~split[place]
         alive = np.repeat(alive & split[place], 2)
     return np.asarray(np.flatnonzero((starts | alive)[: halving.size]))
+
+
+_CHANGES = 0.1  # how often halves of a block of one kind are of the other, before anything was learned
+
+
+def slopes(halving: Halving, cells: FloatArray) -> list[FloatArray]:
+    """What the blocks on both sides let expect of the difference of every block's halves; 0 for a block that has none, or holds padding."""
+    sums, found = np.pad(cells, ((0, 0), (0, halving.padded - cells.shape[1]))), []
+    for left, right in zip(halving.left, halving.right, strict=True):
+        sums = sums.reshape(len(sums), -1, 2).sum(axis=-1)
+        full = np.pad((left == left[0]) & (right == left[0]), 1)
+        before, behind = full[:-2] & full[1:-1], full[2:] & full[1:-1]
+        beside = np.pad(sums, ((0, 0), (1, 1)))
+        fall = np.where(before, beside[:, :-2], sums) - np.where(behind, beside[:, 2:], sums)
+        found.append(fall / np.where(before & behind, 8.0, 4.0))
+    return found
+
+
+def shrink_to_slopes(halving: Halving, cells: FloatArray, noise: Sequence[FloatArray], tail: float | None) -> Shrunk:
+    """Posterior means and variances of the differences that have mean 0 or the slope beside them, fitted to each trial by itself.
+
+    States are those of `shrink`, each with both means; which mean a block has depends on its parent's, too. Of a level of K differences the
+    squares of what the means lie from what was measured, in units of the noise, sum up to about K at most, give or take sqrt(2 K), if they
+    are right. Where they sum up to more, all means of the level are moved back by the same part of the way.
+    """
+    _, parts = halving.differences(cells)
+    if not parts:
+        return Shrunk(means=[], variances=[], noise=[], errors=[])
+    beside = slopes(halving, cells)
+    known = [one > 0 for one in noise]
+    spread = [np.sqrt(np.where(one > 0, one, 1.0)) for one in noise]
+    variance = ladder(spread, known, STATES)
+    likelihood = []
+    for part, slope, sd, seen in zip(parts, beside, spread, known, strict=True):
+        own = (sd**2)[:, None] + variance
+        both = [log_likelihood(np.abs(one)[..., None], own, tail) for one in (part, part - slope)]
+        likelihood.append(np.where(seen[:, None], relative(np.concatenate(both, axis=-1)), 1.0))
+    kinds = np.array([[1 - _CHANGES, _CHANGES], [_CHANGES, 1 - _CHANGES]])
+    posterior = posterior_states(likelihood, known, np.kron(kinds, transitions(STATES)), ROUNDS)
+    levels = zip(parts, beside, noise, known, posterior, strict=True)
+    found = [_moments(part, slope, own, seen, state, variance) for part, slope, own, seen, state in levels]
+    means, variances, parts_noise = ([one[place] for one in found] for place in range(3))
+    errors = [checked_errors(*one) for one in zip(parts, noise, means, variances, strict=True)]
+    return Shrunk(means=means, variances=variances, noise=parts_noise, errors=errors)
+
+
+def _moments(
+    part: FloatArray, slope: FloatArray, noise: FloatArray, seen: BoolArray, state: FloatArray, variance: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Means, variances and the noise in the means of one level's differences."""
+    own = np.where(seen, noise, 1.0)
+    gain = variance / (own[:, None] + variance)
+    flat, sloped = np.split(state, 2, axis=-1)
+    towards = slope[..., None] + gain * (part - slope)[..., None]
+    weight = ((flat + sloped) * gain).sum(axis=-1)
+    mean = part * (flat * gain).sum(axis=-1) + (sloped * towards).sum(axis=-1)
+    square = own * weight + part**2 * (flat * gain**2).sum(axis=-1) + (sloped * towards**2).sum(axis=-1)
+    count = max(int(seen.sum()), 1)
+    away = np.where(seen, (part - mean) ** 2 / own, 0.0).sum(axis=1, keepdims=True)
+    most = count + math.sqrt(2 * count)
+    kept = most / np.maximum(away, most)
+    spread = kept * np.maximum(square - mean**2, 1e-6 * own) + (1 - kept) * own
+    weight = 1 - kept * (1 - weight)
+    of_noise = weight**2 * own
+    moved = part - kept * (part - mean)
+    return tuple(np.where(seen, one, 0.0) for one in (moved, np.maximum(spread, of_noise), of_noise))  # type: ignore[return-value]

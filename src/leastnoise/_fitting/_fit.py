@@ -1,19 +1,130 @@
-"""From relative to exact scales: the least noise, of given proportions, that a budget allows."""
+"""How little Gaussian noise an epsilon and a delta allow; what a plan costs is computed anew by the kernel, whatever this finds."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache, singledispatch
+from statistics import NormalDist
+from typing import Any
 
-from leastnoise._accounting import ZCDP, Noise, Privacy, PureCost, covers, rho_of
-from leastnoise._check import InputError, InternalError, refuse
+from leastnoise._accounting import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    KeyRule,
+    Noise,
+    Privacy,
+    PureCost,
+    PureDP,
+    covers,
+    gaussian_is_private,
+    keys_are_private,
+    rho_of,
+    zcdp_delta,
+)
+from leastnoise._check import Exact, InputError, InternalError, exact, exact_positive, refuse
 from leastnoise._domain import Domain
-from leastnoise._fitting._budgets import NOISES, allowed_mu_squared
 from leastnoise._measurements import Block, Measurements, cost
+
+
+def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
+    """Give the largest mu squared that an (epsilon, delta) budget covers, rounded down.
+
+    Guarantees:
+        ``gaussian_is_private(epsilon, result, delta)`` was seen to be true.
+
+    Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
+    """
+    eps = exact("epsilon", epsilon)
+    if not eps >= 0:
+        raise refuse("epsilon", epsilon, "a number of at least 0")
+    limit = exact("delta", delta)
+    if not Fraction(1, 10**1000) <= limit < 1:
+        raise refuse("delta", delta, "at least 1e-1000 and below 1 for Gaussian noise", "Choose for example '1e-9', or PureDP.")
+    return _mu_squared(eps, limit)
+
+
+@lru_cache(maxsize=256)
+def _mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
+    return largest(lambda square: gaussian_is_private(epsilon, square, delta))
+
+
+def largest(accepts: Callable[[Fraction], bool], bits: int = 44) -> Fraction:
+    """Find the largest dyadic number that a predicate accepts, which is true for small numbers and false for large ones."""
+    low = Fraction(1)
+    if accepts(low):
+        while accepts(2 * low):
+            low *= 2
+    else:
+        while not accepts(low):
+            low /= 2
+    step = low / 2
+    for _ in range(bits - 1):
+        if accepts(low + step):
+            low += step
+        step /= 2
+    return low
+
+
+_GRAIN = 2**40  # a pure share of rho is a root, rounded down to a multiple of 1 / _GRAIN
+
+
+NOISES: dict[type[Budget], tuple[Noise, ...]] = {
+    PureDP: (Noise.DISCRETE_LAPLACE,),
+    ApproxDP: (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
+    ZCDP: (Noise.DISCRETE_GAUSSIAN, Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
+}
+
+
+"""All that can meet a budget; for (epsilon, delta) the rounded Gaussian has the sharper cost."""
+
+
+@singledispatch
+def allowed_mu_squared(budget: Budget) -> Fraction:
+    """The mu squared that Gaussian noise may have within a budget."""
+    raise InternalError(f"Gaussian noise cannot meet a {type(budget).__name__} budget.")
+
+
+@allowed_mu_squared.register
+def _(budget: ApproxDP) -> Fraction:
+    return gaussian_mu_squared(budget.epsilon, budget.delta)
+
+
+@allowed_mu_squared.register
+def _(budget: ZCDP) -> Fraction:
+    return 2 * budget.rho
+
+
+@singledispatch
+def allowed_epsilon(budget: Any) -> float:
+    """The epsilon that Laplace noise may have within a budget; under rho-zCDP epsilon^2 / 2 is rho."""
+    return float(budget.epsilon)
+
+
+@allowed_epsilon.register
+def _(budget: ZCDP) -> float:
+    return math.sqrt(2 * float(budget.rho))
+
+
+@singledispatch
+def pure_share(budget: Any, part: Fraction) -> Fraction:
+    """The epsilon of a step of pure privacy that takes a part of a budget: of epsilon, or of rho, of which it takes epsilon^2 / 2."""
+    return Fraction(budget.epsilon * part)
+
+
+@pure_share.register
+def _(budget: ZCDP, part: Fraction) -> Fraction:
+    return Fraction(math.isqrt(math.floor(2 * budget.rho * part * _GRAIN**2)), _GRAIN)
+
 
 # A scale keeps this many leading bits; with row weights (20 bits) and the grid its terms stay below 2^56 for any table of counts or sums.
 _SCALE_BITS = 24
+
+
 _FINE_BITS = 44
+
+
 _LEAST_GAUSSIAN_SCALE = 2**7
 
 
@@ -114,3 +225,114 @@ def _factor(plan: Measurements) -> Fraction:
     if isinstance(spent, PureCost) and not isinstance(budget, ZCDP):
         return spent.epsilon / budget.epsilon
     return root_up(2 * rho_of(spent) / allowed_mu_squared(budget))
+
+
+_BITS = 34
+
+
+def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
+    """Give an epsilon for which every rho-zCDP mechanism is (epsilon, delta)-private, rounded up.
+
+    Guarantees:
+        ``zcdp_delta(rho, result) <= delta`` was seen to be true.
+
+    Source: as `zcdp_delta`; the search begins at ``rho + 2 sqrt(rho log(1/delta))`` (Bun and Steinke, TCC 2016).
+    """
+    cost, limit = exact_positive("rho", rho), exact("delta", delta)
+    if not 0 < limit < 1:
+        raise refuse("delta", delta, "a number above 0 and below 1")
+    return _least_epsilon(cost, limit)
+
+
+@lru_cache(maxsize=64)
+def _least_epsilon(cost: Fraction, limit: Fraction) -> Fraction:
+    def proved(epsilon: Fraction) -> bool:
+        return zcdp_delta(cost, epsilon) <= limit
+
+    if proved(Fraction(0)):
+        return Fraction(0)
+    simple = cost + 2 * root_up(cost * Fraction(math.log(limit.denominator) - math.log(limit.numerator)))
+    epsilon = simple * largest(lambda part: not proved(part * simple), _BITS)
+    while not proved(epsilon):
+        epsilon *= 1 + Fraction(1, 2 ** (_BITS - 1))
+    return epsilon
+
+
+OFTEN = 0.95
+
+
+# More noise on the keys that others hold too leaves more of delta to those that nobody else holds.
+_MORE = (Fraction(1), Fraction(51, 50), Fraction(11, 10))
+
+
+_FARTHEST = 2**40
+
+
+def key_rule(privacy: Privacy) -> KeyRule:
+    """Find the rule whose keys need the fewest units, of Laplace and of Gaussian noise.
+
+    Guarantees: `keys_are_private` was seen to be true of it.
+    """
+    budget = privacy.budget
+    if not isinstance(budget, ApproxDP):
+        raise refuse("the budget of a search for keys", budget, "ApproxDP(epsilon, delta)", "A key that one person has gets out by chance.")
+    laplace = KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=_short(privacy.distance / budget.epsilon), threshold=2)
+    square = gaussian_mu_squared(budget.epsilon, budget.delta)
+    candidates = [laplace]
+    for more in _MORE:
+        scale = root_up(privacy.distance / square * more**2)
+        candidates.append(KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=_short(scale), threshold=2))
+    found = [rule for one in candidates if (rule := _least_threshold(one, privacy)) is not None]
+    if not found:
+        raise InputError(
+            f"A search for keys within {budget!r} would need a threshold above 2^40. Give it more of the budget, or a larger delta."
+        )
+    return min(found, key=lambda rule: (found_often(rule), rule.scale))
+
+
+def found_often(rule: KeyRule) -> int:
+    """How many units a key needs to be found in at least ``OFTEN`` of all searches."""
+    scale = float(rule.scale)
+    if rule.noise is Noise.ROUNDED_GAUSSIAN:
+        return rule.threshold + math.ceil(NormalDist().inv_cdf(OFTEN) * scale - 0.5)
+    tail = (1 - OFTEN) * (1 + math.exp(-1 / scale))  # P(X <= -m) = exp(-m / b) / (1 + exp(-1 / b))
+    return rule.threshold + max(0, math.ceil(-math.log(tail) * scale) - 1)
+
+
+def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
+    """The rule with the least threshold that is proved, from a guess on; None if that is above 2^40."""
+    budget = privacy.budget
+    chance = float(budget.delta) / privacy.max_rows if isinstance(budget, ApproxDP) else 0.0
+    chance = min(0.5, max(1e-300, chance))  # a guess need not be near, and doubles end there
+    far = -math.log(2 * chance) if rule.noise is Noise.DISCRETE_LAPLACE else -NormalDist().inv_cdf(chance)
+    guess = max(2, math.ceil(1 + far * float(rule.scale)))
+    low, high = 1, guess
+    for step in _doubling():
+        if high > _FARTHEST:
+            return None
+        if keys_are_private(replace(rule, threshold=high), privacy):
+            break
+        low, high = high, high + step
+    for step in _doubling():
+        if not low < high - step:
+            break
+        if not keys_are_private(replace(rule, threshold=high - step), privacy):
+            low = high - step
+            break
+        high -= step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if keys_are_private(replace(rule, threshold=middle), privacy) else (middle, high)
+    return replace(rule, threshold=high)
+
+
+def _short(scale: Fraction) -> Fraction:
+    """The scale itself if the samplers take it, else rounded up."""
+    return scale if max(scale.numerator, scale.denominator) < 2**50 else round_up(scale, 40)
+
+
+def _doubling() -> Iterator[int]:
+    step = 1
+    while True:
+        yield step
+        step *= 2

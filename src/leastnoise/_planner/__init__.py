@@ -12,7 +12,6 @@ from leastnoise._planner.aware._buckets import (
     on_rectangles,
     total_cost,
 )
-from leastnoise._planner.aware._group_buckets import GroupBuckets, KeptByGroup, choose_group_threshold
 from leastnoise._planner.aware._plane_blocks import (
     DEEP,
     FIRST_SHARE,
@@ -24,9 +23,17 @@ from leastnoise._planner.aware._plane_blocks import (
     records_a_part,
     single_cells,
 )
-from leastnoise._planner.aware._sum_buckets import Kept, SumBuckets
-from leastnoise._planner.aware._truncated_sums_plans import asked_along, limited_strategy, noise_along
-from leastnoise._planner.aware._truncated_sums_threshold import SURE, TailLaw, ThresholdChoice, candidate_cells, choose_threshold
+from leastnoise._planner.aware._sum_buckets import GroupBuckets, Kept, KeptByGroup, SumBuckets, choose_group_threshold
+from leastnoise._planner.aware._truncated_sums import (
+    SURE,
+    TailLaw,
+    ThresholdChoice,
+    asked_along,
+    candidate_cells,
+    choose_threshold,
+    limited_strategy,
+    noise_along,
+)
 from leastnoise._planner.tables._tables import reweighted_strategy
 
 __all__ = [

@@ -4,10 +4,7 @@ from collections.abc import Mapping
 
 from leastnoise._planner._strategy import Planner
 from leastnoise._planner.covers._cover import COVERING
-from leastnoise._planner.papers._cuboids import CUBOIDS, CUBOIDS_EVEN
-from leastnoise._planner.papers._fourier import FOURIER, FOURIER_EVEN
-from leastnoise._planner.papers._residual_max import RESIDUAL_MAX
-from leastnoise._planner.papers._workload_even import WORKLOAD_EVEN
+from leastnoise._planner.papers._papers import CUBOIDS, CUBOIDS_EVEN, FOURIER, FOURIER_EVEN, RESIDUAL_MAX, WORKLOAD_EVEN
 from leastnoise._planner.products._kronecker import (
     EIGEN_DESIGN,
     GAUSSIAN_OPTIMUM,

@@ -13,15 +13,17 @@ from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure
 from leastnoise._fitting import fit
 from leastnoise._linop import dense
-from leastnoise._planner.aware import _truncated_sums_plans as plans
-from leastnoise._planner.aware._truncated_sums_limited import fit_limited_tree
-from leastnoise._planner.aware._truncated_sums_plans import asked_along, limited_strategy, noise_along
-from leastnoise._planner.aware._truncated_sums_threshold import (
+from leastnoise._planner.aware import _truncated_sums as plans
+from leastnoise._planner.aware._truncated_sums import (
     TailLaw,
+    asked_along,
     candidate_cells,
     choose_threshold,
     falling,
     falling_counts,
+    fit_limited_tree,
+    limited_strategy,
+    noise_along,
     quick_noise,
     weighted_gram,
 )
