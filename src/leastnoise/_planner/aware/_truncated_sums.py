@@ -181,9 +181,9 @@ def falling_counts(counts: FloatArray, edges: FloatArray | IntArray, law: TailLa
     noisy = np.asarray(counts, dtype=np.float64)
     above = np.cumsum(noisy[::-1])[::-1]
     start = int(np.argmax(above <= above[0] / 2)) if len(noisy) and (above <= above[0] / 2).any() else max(0, len(noisy) - 1)
-    fitted = falling(noisy, np.diff(ends))
-    fitted[start:] = falling(noisy[start:], -np.diff(ends**-law.index)[start:])
-    return np.where(noisy > law.sure, np.maximum(fitted, noisy), fitted)
+    densities = falling(noisy, np.diff(ends))
+    densities[start:] = falling(noisy[start:], -np.diff(ends**-law.index)[start:])
+    return np.where(noisy > law.sure, np.maximum(densities, noisy), densities)
 
 
 def falling(amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 1.0) -> FloatArray:
