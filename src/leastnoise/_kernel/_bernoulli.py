@@ -16,6 +16,7 @@ from leastnoise._check import InternalError
 from leastnoise._check.arrays import BoolArray
 from leastnoise._kernel._drawing import Index, Scale, at, random_bytes, random_halves
 from leastnoise._kernel._entropy import Entropy, Words, fresh_words
+from leastnoise._linop import sealed
 
 Interval = tuple[int, int]  # integers (low, high) that enclose a real times 2^bits
 _AMBIGUOUS = 255
@@ -200,9 +201,7 @@ def make_table(enclose: Callable[[int], list[Interval]]) -> CellTable:
     prefixes = leading >> np.uint64(48)
     cells = np.searchsorted(prefixes, np.arange(1 << 16, dtype=np.uint64), side="left").astype(np.uint8)
     cells[prefixes] = _AMBIGUOUS
-    for array in (cells, leading):
-        array.setflags(write=False)
-    return CellTable(cells=cells, leading=leading, enclose=enclose)
+    return CellTable(cells=sealed(cells), leading=sealed(leading), enclose=enclose)
 
 
 @cache

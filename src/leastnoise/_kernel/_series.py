@@ -299,7 +299,9 @@ class Series:
             entries = zip(values_from_text(text), measurements.blocks, strict=True)
             return observed(tuple(narrow(unpack(entry, block.rows)) for entry, block in entries))
 
-        spent = verify(measurements, inside.table) if only is None else inside.cost
+        spent = verify(measurements, inside.table)  # again for the only step: what is measured is what was paid for
+        if only is not None and spent != inside.cost:
+            raise InputError("The step is not what was paid for: its queries or their noise were changed. Nothing was drawn.")
         cost = charge(privacy.budget, measurements.privacy.budget, spent)
         what = measurements.digest() if only is None else self.terms.digest()
         return cast(Observation, _step(self, cost, what, lambda table: observed(draw(measurements, table, inside.entropy)), read))

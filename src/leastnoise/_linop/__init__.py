@@ -28,6 +28,7 @@ from leastnoise._linop._operators import (
     SignedArray,
     Total,
     Tree,
+    sealed,
 )
 from leastnoise._linop._plane_order import BlockTree, block_tree, interval_tree
 from leastnoise._linop._rearranged import Coarse, Ordered
@@ -67,6 +68,7 @@ __all__ = [
     "pack",
     "run_spread",
     "run_sums",
+    "sealed",
     "to_json",
     "unpack",
     "whole_bytes",

@@ -20,8 +20,18 @@ SignedArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 _MOST = 2**53
 
 
+def sealed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A copy whose entries nobody can change: its memory is that of a ``bytes`` object, so NumPy refuses to make it writable again.
+
+    >>> sealed(np.array([1, 2])).setflags(write=True)
+    Traceback (most recent call last):
+    ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape)
+
+
 def frozen(name: str, values: object, dimensions: int) -> IntArray:
-    """A read-only int64 copy of a list of whole numbers.
+    """A sealed int64 copy of a list of whole numbers.
 
     >>> frozen("low", [1, 2], 1).tolist()
     [1, 2]
@@ -31,9 +41,7 @@ def frozen(name: str, values: object, dimensions: int) -> IntArray:
         raise refuse(name, f"{raw.dtype} of shape {raw.shape}", f"a non-empty array of whole numbers with {dimensions} dimension(s)")
     if not (int(raw.min()) >= -_MOST and int(raw.max()) <= _MOST):
         raise refuse(name, f"entries from {int(raw.min())} to {int(raw.max())}", "whole numbers between -2^53 and 2^53")
-    array = np.array(raw, dtype=np.int64)
-    array.setflags(write=False)
-    return array
+    return sealed(raw.astype(np.int64))
 
 
 class Operator(Protocol):

@@ -11,6 +11,7 @@ import numpy as np
 
 from leastnoise._check import one_of, whole
 from leastnoise._check.arrays import IntArray
+from leastnoise._linop._operators import sealed
 
 _MOST_CELLS = 2**24
 SPLITS = ("quarters", "halves")
@@ -85,9 +86,8 @@ def block_tree(height: int, width: int, split: str) -> BlockTree:
     order = np.lexsort(labels[::-1])
     starts = [np.flatnonzero(np.diff(label[order], prepend=-1)) for label in labels]
     children = [np.searchsorted(fine, coarse) for coarse, fine in itertools.pairwise(starts)]
-    for kept in (order, *starts, *children):  # the tree is cached and its arrays are handed out
-        kept.setflags(write=False)
-    return BlockTree(shape=(height, width), order=order, starts=tuple(starts), children=tuple(children))
+    # the tree is cached and its arrays are handed out
+    return BlockTree(shape=(height, width), order=sealed(order), starts=tuple(map(sealed, starts)), children=tuple(map(sealed, children)))
 
 
 def interval_tree(size: int) -> BlockTree:

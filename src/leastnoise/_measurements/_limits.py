@@ -6,6 +6,7 @@ import numpy as np
 
 from leastnoise._check import refuse
 from leastnoise._check.arrays import IntArray
+from leastnoise._linop import sealed
 
 _MOST = 2**53 - 1  # the most units that a measure's bound may have
 
@@ -41,9 +42,7 @@ class Limits:
             raise refuse("limits", f"{low} to {high}", "from 0 to 2^53 - 1 units, one of them at least 1")
         if self.attribute is None and given.size != 1:
             raise refuse("limits without an attribute", f"{given.size} values", "one value", "Name the attribute whose cells they are for.")
-        values = given.astype(np.int64)
-        values.setflags(write=False)
-        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "values", sealed(given.astype(np.int64)))
 
     def key(self) -> tuple[str | None, bytes]:
         """A hashable value that is equal for equal limits."""

@@ -15,7 +15,7 @@ from leastnoise._accounting import Noise, Privacy
 from leastnoise._check import InputError, exact_positive, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
-from leastnoise._linop import Contrasts, Operator, largest_entry, operators, pack, to_json
+from leastnoise._linop import Contrasts, Operator, largest_entry, operators, pack, sealed, to_json
 from leastnoise._measurements._limits import Limits
 
 # Public bounds from which all headroom is decided; the data never are asked.
@@ -65,8 +65,7 @@ class Factor:
                 f"{weights.shape} from {weights.min()} to {weights.max()}",
                 f"{self.operator.rows} whole numbers from 1 to 2^20",
             )
-        weights.setflags(write=False)
-        object.__setattr__(self, "row_weights", weights)
+        object.__setattr__(self, "row_weights", sealed(weights))
 
     @property
     def weights(self) -> IntArray:
