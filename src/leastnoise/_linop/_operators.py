@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import refuse, whole
-from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._check.arrays import Array, FloatArray, IntArray
 
 SignedArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
@@ -20,7 +20,7 @@ SignedArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 _MOST = 2**53
 
 
-def sealed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def sealed(array: Array) -> Array:
     """A copy whose entries nobody can change: its memory is that of a ``bytes`` object, so NumPy refuses to make it writable again.
 
     >>> sealed(np.array([1, 2])).setflags(write=True)
