@@ -66,17 +66,18 @@ def noises(privacy: Privacy) -> tuple[Noise, ...]:
 def candidates(
     workload: Workload,
     privacy: Privacy,
-    strategy: str = "auto",
+    strategy: str | Planner = "auto",
     seconds: float = SECONDS,
     tell: Progress = None,
     *,
     every: bool = True,
 ) -> Iterator[Candidate]:
     """Try strategies one by one."""
-    if strategy != "auto":
-        one_of("strategy", strategy, ("auto", *PLANNERS))
-    tasks = [(PLANNERS[strategy], Task(workload, privacy, noise)) for noise in noises(privacy)] if strategy != "auto" else None
-    tasks = tasks or _within(workload, privacy, seconds)
+    if strategy == "auto":
+        tasks = _within(workload, privacy, seconds)
+    else:
+        one = strategy if isinstance(strategy, Planner) else PLANNERS[one_of("strategy", strategy, ("auto", *PLANNERS))]
+        tasks = [(one, Task(workload, privacy, noise)) for noise in noises(privacy)]
     many = len(workload.products) > _MANY_TABLES
     if many:
         tasks.sort(key=lambda one: not one[0].contains(workload))
@@ -163,9 +164,9 @@ def reweighted(plan: Plan, workload: Workload) -> Plan:
     return promised(workload, fit(workload.domain, plan.privacy, measured.noise, proposal.blocks), proposal.name)
 
 
-def searched_again(plan: Plan, workload: Workload, seconds: float = math.inf) -> Plan:
+def searched_again(plan: Plan, workload: Workload, search: Search, seconds: float = math.inf) -> Plan:
     """What the strategy of a plan finds for another workload, with the same budget and kind of noise."""
-    planner = PLANNERS[plan.strategy]
+    planner = search.own or PLANNERS[plan.strategy]
     noise = plan.measured().noise
     given = max(seconds / _ways(workload), planner.least_seconds(workload, noise.norm))
     found, reason = _best(planner, Task(workload, plan.privacy, noise, given), iterate=True)
@@ -178,7 +179,7 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
     """About how many CPU seconds a search takes, by the estimates of its strategies; 0 for a mechanism that looks at the data."""
     if search.strategy == "auto":
         return _ways(workload) * sum(task.seconds for _, task in _within(workload, privacy, search.seconds))
-    planner = PLANNERS.get(search.strategy)
+    planner = search.planner
     if planner is None:
         return 0.0
     return _ways(workload) * sum(planner.most_seconds(workload, noise.norm) for noise in noises(privacy))
@@ -282,12 +283,14 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
             )
     listed = []
     with _UNCOLLECTED if len(workload.products) > _MANY_TABLES else nullcontext():
-        for one in candidates(workload, privacy, search.strategy, search.seconds, search.tell, every=search.every):
+        for one in candidates(workload, privacy, search.own or search.strategy, search.seconds, search.tell, every=search.every):
             listed.append(one)
             if search.found is not None and one.plan is not None:
                 search.found(one.plan)
     tried = sharpened(listed)
     best = min(tried, key=lambda candidate: candidate.rank)
+    if best.plan is None and search.own is not None:
+        raise InputError(best.reason)
     if best.plan is None:
         raise InputError(f"No strategy can be used for this workload. {_reasons(tried)}.")
     return best.plan, tuple(tried)

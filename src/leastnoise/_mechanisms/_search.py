@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from leastnoise._check import refuse
 from leastnoise._plan import Plan
+from leastnoise._planner import PLANNERS, Planner
 
 Progress: TypeAlias = Callable[[str], None] | None
 SECONDS = 20.0
@@ -21,9 +22,15 @@ class Search:
     tell: Progress = None
     found: Callable[[Plan], None] | None = None
     every: bool = False
+    own: Planner | None = None
 
     def __post_init__(self) -> None:
         given = self.seconds
         if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given < math.inf:
             raise refuse("seconds", given, "a number above 0, such as 20", "It says how much CPU time the search for a plan may take.")
         object.__setattr__(self, "seconds", float(given))
+
+    @property
+    def planner(self) -> Planner | None:
+        """The planner of the strategy; None for the automatic choice and for mechanisms that look at the data."""
+        return self.own or PLANNERS.get(self.strategy)

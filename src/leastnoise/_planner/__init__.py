@@ -1,5 +1,6 @@
 """One folder for each thing that is planned; a planner turns a workload into a strategy and never sees data."""
 
+from leastnoise._planner._own import OWN, Own, own_planner
 from leastnoise._planner._registry import PLANNERS
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
 from leastnoise._planner._together import together
@@ -41,6 +42,7 @@ __all__ = [
     "FIRST_SHARE",
     "GROUP_SHARE",
     "MOST_BUCKETS",
+    "OWN",
     "PLANNERS",
     "SURE",
     "TEST_SHARE",
@@ -48,6 +50,7 @@ __all__ = [
     "Kept",
     "KeptByGroup",
     "NotApplicable",
+    "Own",
     "Planner",
     "Strategy",
     "SumBuckets",
@@ -67,6 +70,7 @@ __all__ = [
     "noise_along",
     "on_buckets",
     "on_rectangles",
+    "own_planner",
     "plane_regime",
     "records_a_part",
     "reweighted_strategy",

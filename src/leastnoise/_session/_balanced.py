@@ -114,7 +114,7 @@ def nearly_balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal],
     try:
         return _moved(_Tried(reweighted(near, workload), workload, kept), 2, search).ratio
     except InputError:
-        return _Tried(searched_again(near, workload, _quick(search, workload, privacy).seconds), workload, kept).ratio
+        return _Tried(searched_again(near, workload, search, _quick(search, workload, privacy).seconds), workload, kept).ratio
 
 
 def rebalanced(found: Balanced, workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search) -> Balanced:
@@ -177,7 +177,7 @@ def _moved(start: _Tried, rounds: int, search: Search) -> _Tried:
 def _searched(one: _Tried, asked: Workload, search: Search) -> _Tried | None:
     """What its strategy finds for other weights in a part of the time; None where it cannot be used."""
     try:
-        return _Tried(searched_again(one.plan, asked, _quick(search, asked, one.plan.privacy).seconds), asked, one.goals)
+        return _Tried(searched_again(one.plan, asked, search, _quick(search, asked, one.plan.privacy).seconds), asked, one.goals)
     except InputError:
         return None
 
@@ -187,7 +187,7 @@ def _again(one: _Tried, search: Search) -> _Tried:
     if search.tell is not None:
         search.tell(one.plan.strategy)
     try:
-        found = _Tried(searched_again(one.plan, one.asked), one.asked, one.goals)
+        found = _Tried(searched_again(one.plan, one.asked, search), one.asked, one.goals)
     except InputError:
         return one
     return min(one, _moved(found, _ROUNDS, search), key=lambda one: one.ratio)

@@ -8,7 +8,7 @@ from leastnoise._accuracy import LEVEL, checked_level
 from leastnoise._check import Exact, InputError, one_of, refuse
 from leastnoise._mechanisms import SECONDS, Candidate, Search, candidates, planning_seconds, sharpened, too_large
 from leastnoise._plan import Plan, guard_share, without_guard
-from leastnoise._planner import PLANNERS
+from leastnoise._planner import OWN, PLANNERS, Own, own_planner
 from leastnoise._progress import planning_shown
 from leastnoise._session._balanced import balanced_seconds
 from leastnoise._session._cells import check_cell
@@ -24,7 +24,7 @@ def plan(
     workload: Workload,
     budget: Budget | Privacy | Least,
     *,
-    strategy: str = "auto",
+    strategy: str | Own = "auto",
     objective: str = "total",
     level: float = LEVEL,
     seconds: float = SECONDS,
@@ -37,7 +37,10 @@ def plan(
         workload: what is asked.
         budget: PureDP, ApproxDP or ZCDP, where every row is a privacy unit that may be added or removed; else a Privacy of one of them,
             which says the unit and the neighbours; or Least, for the least budget that keeps the targets of the workload.
-        strategy: "auto" for the least expected error, or a name; a data-aware mechanism such as "dawa" only by its name.
+        strategy: "auto" for the least expected error, or a name; a data-aware mechanism such as "dawa" only by its name. Or one of your
+            own: an array (queries x cells) along the only attribute asked about, a mapping from attributes to arrays or query sets, or a
+            function that returns one of these for a task with ``workload``, ``privacy``, ``noise`` and ``norm``. Whole numbers are measured
+            as they are; real ones are scaled to norm 1 and rounded to multiples of 2^-20. The plan's strategy is called "own".
         objective: "total" for the least total squared error; "worst" for the least of the largest ratio of a table's error to its target,
             or without targets to its error if it alone were planned; "relative" for errors relative to the tables' public sizes.
         level: of the intervals that margins are about, for the objective "worst"; `Least` has its own.
@@ -61,7 +64,7 @@ def plan(
     """
     share, asked = guard_share(guard), _workload(workload)
     privacy = budget if isinstance(budget, Least) else without_guard(_privacy(budget), share)
-    search = Search(strategy, seconds)
+    search = Search(strategy, seconds) if isinstance(strategy, str) else Search(OWN, seconds, own=own_planner(strategy))
     with planning_shown(progress, lambda: expected_seconds(asked, privacy, search, objective)) as tell:
         return planned(asked, privacy, replace(search, tell=tell), objective, checked_level(level))
 
@@ -110,7 +113,7 @@ def planned(
             return _chosen_for(least(workload, privacy, search).plan, "least")
         if (objective, strategy) == ("total", "auto"):
             return best_tried(workload, privacy, search)
-        place = place_of(workload, privacy, search, objective, level)
+        place = place_of(workload, privacy, search, objective, level) if search.own is None else None
         return kept_plan(place, workload, privacy, lambda: _made(workload, privacy, search, objective, level))
     except MemoryError as error:
         raise InputError(f"This workload cannot be planned: {too_large(error)}.") from None
@@ -146,6 +149,7 @@ def compare(
     *,
     seconds: float = SECONDS,
     by_name: bool = False,
+    own: Own = None,
 ) -> tuple[Candidate, ...]:
     """Every strategy side by side, least expected error first; those that cannot be used come last, with the reason.
 
@@ -155,6 +159,7 @@ def compare(
         progress: called with the name of every strategy before it is tried.
         seconds: about how many CPU seconds of one core all of them together may take, by estimates.
         by_name: also try the strategies that are never chosen by themselves.
+        own: also try this one, of your own, as `plan` takes it.
 
     Raises:
         InputError: something of the above cannot be used.
@@ -169,4 +174,6 @@ def compare(
         tried = [*all_tried(workload, privacy, replace(search, tell=tell))]
         for name in (one.name for one in PLANNERS.values() if by_name and not one.automatic):
             tried += candidates(workload, privacy, name, tell=tell)
+        if own is not None:
+            tried += candidates(workload, privacy, own_planner(own), tell=tell)
     return tuple(sorted(sharpened(tried), key=lambda candidate: candidate.total))

@@ -1,0 +1,147 @@
+"""A strategy of the user's own is checked, costed and planned like any other, and its promise is what releases do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._accounting import covers
+from leastnoise._accuracy import block_variance
+from leastnoise._check import InputError
+from leastnoise._measurements import cost
+from leastnoise._planner import PLANNERS
+
+CELLS = 12
+DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, CELLS - 1), measures={"pay": ln.Measure("pay", 0, 50)})
+TREE = np.vstack([np.ones((1, CELLS)), np.repeat(np.eye(3), 4, axis=1), 2 * np.eye(CELLS)]).astype(np.int64)
+PREFIX = ln.queries(DOMAIN, age="prefix")
+MIXED = PREFIX + ln.queries(DOMAIN, sex="identity", age="identity", weight=3) + ln.mean_queries(DOMAIN, "pay", by=["sex"])
+BUDGETS = [ln.PureDP("0.6"), ln.ApproxDP("0.9", "1e-6"), ln.ZCDP("0.3")]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    random = np.random.default_rng(3)
+    made = {"sex": random.choice(["F", "M"], 600), "age": random.integers(0, CELLS, 600), "pay": random.integers(0, 51, 600)}
+    return pd.DataFrame(made)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=lambda one: type(one).__name__)
+def test_its_error_is_that_of_least_squares_over_its_own_rows(budget) -> None:
+    plan = ln.plan(PREFIX, budget, strategy=TREE)
+    made = plan.measured()
+    exact = np.trace(np.tri(CELLS) @ np.linalg.inv(TREE.T @ TREE) @ np.tri(CELLS).T) * block_variance(made, made.blocks[0])
+    assert plan.strategy == "own"
+    assert plan.expected_error().total_squared_error == pytest.approx(exact)
+    height = (np.abs(TREE) ** made.noise.norm).sum(axis=0).max() ** (1 / made.noise.norm)
+    assert float(made.blocks[0].scale) == pytest.approx(
+        height * float(ln.plan(PREFIX, budget, strategy="identity").measured().blocks[0].scale)
+    )
+    assert covers(plan.privacy.budget, cost(plan.measured()))
+
+
+@pytest.mark.parametrize("budget", BUDGETS[::2], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("asked", [PREFIX, MIXED], ids=["one table", "several"])
+def test_releases_have_the_error_that_was_promised(rows, budget, asked) -> None:
+    plan = ln.plan(asked, budget, strategy={"age": TREE})
+    truth = []
+    for product in plan.workload:
+        keys = [rows[name] for name in product.attributes]
+        values = rows["pay"] if product.measure else pd.Series(1, index=rows.index)
+        table = values.groupby(keys).sum()
+        whole = pd.MultiIndex.from_product([DOMAIN.kind(name).labels for name in product.attributes])
+        table = table.reindex(whole if len(keys) > 1 else whole.get_level_values(0), fill_value=0).to_numpy()
+        truth.append(np.cumsum(table) if product.name == "age:prefix" else table)
+    squares = []
+    for seed in range(120):
+        release = ln.release(plan, rows, seed=seed)
+        found = [((table.answer.reshape(-1) - exact) ** 2).mean() for table, exact in zip(release.tables, truth, strict=True)]
+        squares.append(found)
+    promised = [table.rmse * product.unit for table, product in zip(plan.expected_error().tables, plan.workload, strict=True)]
+    assert np.sqrt(np.mean(squares, axis=0)) == pytest.approx(promised, rel=0.2)
+
+
+def test_a_registered_planner_given_as_a_function_is_the_same_plan() -> None:
+    by_name = ln.plan(MIXED, ln.ZCDP(1), strategy="hierarchy")
+    own = ln.plan(MIXED, ln.ZCDP(1), strategy=PLANNERS["hierarchy"].propose)
+    assert own.expected_error() == by_name.expected_error()
+    seen = []
+    ln.plan(PREFIX, ln.PureDP(1), strategy=lambda task: seen.append(task) or {"age": TREE * task.norm})
+    assert [(task.norm, task.workload) for task in seen] == [(1, PREFIX)]
+
+
+@pytest.mark.parametrize("given", [TREE, TREE.tolist(), TREE.astype(float), {"age": TREE}, lambda _: TREE], ids=range(5))
+def test_every_way_to_give_it_is_the_same_plan(given) -> None:
+    assert ln.plan(PREFIX, ln.PureDP(1), strategy=given) == ln.plan(PREFIX, ln.PureDP(1), strategy={"age": ln.matrix(TREE.tolist())})
+
+
+def test_real_numbers_are_rounded_to_a_grid_and_cost_what_the_integers_cost() -> None:
+    random = np.random.default_rng(0)
+    real = np.vstack([np.eye(CELLS), random.random((3, CELLS))])
+    plan = ln.plan(PREFIX, ln.ZCDP(1), strategy=real)
+    assert covers(plan.privacy.budget, cost(plan.measured()))
+    covariance = np.linalg.inv(real.T @ real) * (real**2).sum(axis=0).max()
+    exact = np.trace(np.tri(CELLS) @ covariance @ np.tri(CELLS).T) / 2
+    assert plan.expected_error().total_squared_error == pytest.approx(exact, rel=1e-3)
+    assert ln.plan(PREFIX, ln.ZCDP(1), strategy=1000 * real).expected_error().total_squared_error == pytest.approx(exact, rel=1e-3)
+
+
+def test_targets_the_least_budget_and_objectives_are_planned_with_it(rows) -> None:
+    asked = PREFIX.within(margin=40) + ln.queries(DOMAIN, sex="identity").within(margin=5)
+    least = ln.plan(asked, ln.Least("rho"), strategy={"age": TREE})
+    worst = ln.plan(asked, least.privacy, strategy={"age": TREE}, objective="worst")
+    assert (least.strategy, worst.strategy) == ("own", "own")
+    release = ln.release(least, rows, seed=1)
+    assert release.tables[0].largest_margin <= 40
+    assert release.tables[1].largest_margin <= 5
+    compared = ln.compare(PREFIX, ln.PureDP(1), own=TREE)
+    assert [one.total for one in compared if one.strategy == "own"] == [
+        ln.plan(PREFIX, ln.PureDP(1), strategy=TREE).expected_error().total_squared_error
+    ]
+
+
+def test_a_plan_is_not_taken_from_those_that_were_kept_for_another_strategy() -> None:
+    first, second = (ln.plan(PREFIX, ln.PureDP(1), strategy=one) for one in (TREE, np.eye(CELLS, dtype=int)))
+    assert first != second
+    assert ln.Plan.from_json(first.to_json()) == first
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, "strategy must be 'auto', a name, an array of numbers"),
+        (3, "strategy must be 'auto', a name"),
+        ({}, "got 'an empty mapping'"),
+        ({"sex": np.eye(2)}, "an attribute of the strategy must be one that is asked about: age; got 'sex'"),
+        ({"zip": np.eye(2)}, "one that is asked about: age; got 'zip'"),
+        (TREE[:, :5], "12 columns, one a cell; got '16 x 5'"),
+        (np.ones(CELLS), "an array of numbers \\(queries x cells\\), an operator or a query set; got 'float64 of shape"),
+        (np.zeros((2, CELLS)), "measures nothing"),
+        (np.full((2, CELLS), np.nan), "finite numbers"),
+        (np.eye(CELLS) * 1j, "an array of numbers"),
+        ([["a"] * CELLS], "an array of numbers"),
+        ([[1], [2, 3]], "rows of different lengths"),
+        (np.full((1, CELLS), 2**60), "whole numbers between -2\\^53 and 2\\^53"),
+        (np.eye(CELLS, dtype=np.int64) * 2**52, "too large for exact arithmetic"),
+        ({"age": "spiral"}, "query set on age"),
+        (lambda _: None, "an array of numbers"),
+        (object(), "an array of numbers"),
+        (np.ones((1, CELLS)), "The measurements do not determine age:prefix"),
+    ],
+)
+def test_what_is_no_strategy_is_refused(given, message) -> None:
+    with pytest.raises(InputError, match=message):
+        ln.plan(PREFIX, ln.PureDP(1), strategy=given)
+
+
+def test_one_array_is_refused_where_several_attributes_are_asked_about() -> None:
+    with pytest.raises(InputError, match="a mapping from attributes to arrays; got 'one array for 2 attributes \\(sex, age\\)'"):
+        ln.plan(MIXED, ln.PureDP(1), strategy=TREE)
+
+
+def test_a_strategy_that_tells_the_questions_and_not_every_cell_is_enough() -> None:
+    asked = ln.queries(DOMAIN, sex="identity", age=ln.ranges([(0, 3), (4, 11)])) + ln.queries(DOMAIN, age=ln.ranges([(0, 3)]))
+    plan = ln.plan(asked, ln.PureDP(1), strategy={"age": ln.ranges([(0, 3), (4, 11)])})
+    first, second = plan.expected_error().tables  # one table of four sums, each of them with all of the budget
+    assert second.rmse == pytest.approx(2**0.5 * first.rmse)
+    assert first.rmse == pytest.approx(ln.plan(ln.queries(DOMAIN, sex="identity"), ln.PureDP(1)).expected_error().tables[0].rmse)
