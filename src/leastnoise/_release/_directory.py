@@ -1,4 +1,8 @@
-"""A directory that appears whole or not at all: written beside its place under another name, made durable, then renamed."""
+"""A directory that appears whole or not at all: written beside its place under another name, made durable, then renamed.
+
+What is published is made when the first file is written, so after counting: the times of directories and files, birth included, do not
+tell how long counting took. What is made before counting is the lock, which is never published.
+"""
 
 import fcntl
 import hashlib
@@ -44,17 +48,34 @@ class Draft:
     """A directory that nobody else writes to, which `publish` gives its name.
 
     Attributes:
-        path: where to write.
+        lock: a directory that exists for as long as there is a draft; no other process uses it.
         target: the name that it gets.
     """
 
-    path: Path
+    lock: Path
     target: Path
+
+    @property
+    def path(self) -> Path:
+        """Where to write; made when it is first asked for, so not before there is something to be written."""
+        folder = self.lock / "release"
+        folder.mkdir(exist_ok=True)
+        return folder
 
     def publish(self) -> None:
         """Make everything durable, then give the directory its name, in one step."""
-        _make_durable(self.path)
-        _rename(self.path, self.target)
+        path, made = self.path, []
+        _make_durable(path)
+        try:
+            for folder in reversed(self.target.parents):
+                if not folder.exists():
+                    folder.mkdir(exist_ok=True)
+                    made.append(folder)
+                    _sync(folder.parent)
+            _rename(path, self.target)
+        except BaseException:
+            _remove(made)
+            raise
         _sync(self.target.parent)
 
 
@@ -66,27 +87,17 @@ def draft(target: Path) -> Iterator[Draft]:
     process leaves that dies is taken by the next one for the same target, and removed by the next one for a target beside it; without
     `publish` nothing is left at the end of the block.
     """
-    made: list[Path] = []
+    above = next(folder for folder in target.parents if folder.exists())
     try:
-        for folder in reversed([target.parent, *target.parent.parents]):
-            if not folder.exists():
-                folder.mkdir(exist_ok=True)
-                made.append(folder)
-                _sync(folder.parent)
-        path, handle = _take(target)
-        _sweep(target.parent)
+        lock, handle = _take(target, above)
+        _sweep(above)
     except OSError as error:
-        _remove(made)
         raise _unusable(target, error) from None
-    except BaseException:
-        _remove(made)
-        raise
     try:
-        yield Draft(path, target)
+        yield Draft(lock, target)
     finally:
-        shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(lock, ignore_errors=True)
         os.close(handle)
-        _remove(made)
 
 
 def _remove(folders: list[Path]) -> None:
@@ -96,15 +107,15 @@ def _remove(folders: list[Path]) -> None:
             folder.rmdir()
 
 
-def _take(target: Path) -> tuple[Path, int]:
-    """The one draft of a target, empty, and a lock on it, which the system frees when the writer ends, however it ends."""
-    path = target.parent / f".leastnoise-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}"
+def _take(target: Path, above: Path) -> tuple[Path, int]:
+    """The one lock of a target, empty, in a folder above it; the system frees it when the writer ends, however it ends."""
+    path = above / f".leastnoise-{hashlib.sha256(os.fsencode(target.relative_to(above))).hexdigest()[:16]}"
     while True:
         path.mkdir(exist_ok=True)
         try:
             handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:
-            continue  # its writer has just given it its name
+            continue  # its writer has just removed it
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             found = path.stat().st_ino == os.fstat(handle).st_ino
