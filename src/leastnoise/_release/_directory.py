@@ -48,19 +48,26 @@ class Draft:
     """A directory that nobody else writes to, which `publish` gives its name.
 
     Attributes:
-        lock: a directory that exists for as long as there is a draft; no other process uses it.
+        place: its path until then, which no other process uses.
         target: the name that it gets.
+        locks: open descriptors that hold its lock: of what was made before counting, and of what is written to.
     """
 
-    lock: Path
+    place: Path
     target: Path
+    locks: list[int]
 
     @property
     def path(self) -> Path:
-        """Where to write; made when it is first asked for, so not before there is something to be written."""
-        folder = self.lock / "release"
-        folder.mkdir(exist_ok=True)
-        return folder
+        """Where to write: a directory that is made, in the place of the one locked so far, when it is first asked for."""
+        if len(self.locks) == 1:
+            fresh = self.place.with_name(f"{self.place.name}.new")
+            shutil.rmtree(fresh, ignore_errors=True)
+            fresh.mkdir()
+            self.locks.append(os.open(fresh, os.O_RDONLY | os.O_DIRECTORY))
+            fcntl.flock(self.locks[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fresh.rename(self.place)  # which is empty, and is replaced in one step
+        return self.place
 
     def publish(self) -> None:
         """Make everything durable, then give the directory its name, in one step."""
@@ -89,15 +96,17 @@ def draft(target: Path) -> Iterator[Draft]:
     """
     above = next(folder for folder in target.parents if folder.exists())
     try:
-        lock, handle = _take(target, above)
+        place, handle = _take(target, above)
         _sweep(above)
     except OSError as error:
         raise _unusable(target, error) from None
+    locks = [handle]
     try:
-        yield Draft(lock, target)
+        yield Draft(place, target, locks)
     finally:
-        shutil.rmtree(lock, ignore_errors=True)
-        os.close(handle)
+        shutil.rmtree(place, ignore_errors=True)
+        for lock in locks:
+            os.close(lock)
 
 
 def _remove(folders: list[Path]) -> None:
@@ -115,7 +124,7 @@ def _take(target: Path, above: Path) -> tuple[Path, int]:
         try:
             handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:
-            continue  # its writer has just removed it
+            continue  # its writer has just given it its name
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             found = path.stat().st_ino == os.fstat(handle).st_ino
