@@ -12,6 +12,7 @@ from typing import Any
 from leastnoise._check import InputError, refuse
 from leastnoise._domain import Categories
 from leastnoise._plan import CategoryPlan, read_json
+from leastnoise._release._columns import inert_text, text_of_inert
 from leastnoise._release._directory import Draft, list_files
 
 FORMAT = "leastnoise categories 1"
@@ -60,7 +61,7 @@ def write_categories(found: FoundCategories, place: Draft) -> None:
     with (place.path / LIST).open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow([COLUMN, "units"])
-        rows.writerows(zip(found.texts, found.units, strict=True))
+        rows.writerows(zip(map(inert_text, found.texts), found.units, strict=True))
     value = {
         "format": FORMAT,
         "written": datetime.now(UTC).date().isoformat(),
@@ -93,7 +94,7 @@ def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
             rows = list(csv.reader(file))[1:]
         return FoundCategories(
             plan=CategoryPlan.from_json(json.dumps(value["plan"], separators=(",", ":"))),
-            texts=tuple(text for text, _ in rows),
+            texts=tuple(text_of_inert(text) for text, _ in rows),
             units=tuple(int(units) for _, units in rows),
             private=bool(value["private"]),
             receipt=dict(value["receipt"] or {}),

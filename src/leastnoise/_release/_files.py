@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check.arrays import Array
-from leastnoise._release._columns import file_name
+from leastnoise._release._columns import file_name, inert_text
 from leastnoise._release._formats import WRITERS
 from leastnoise._release._options import Options
 from leastnoise._release._release import Release
@@ -121,7 +121,8 @@ def _write_index(path: Path, entries: Iterable[TableEntry]) -> None:
         rows.writerow(TableEntry.__slots__)
         for entry in entries:
             values = entry.to_json()
-            rows.writerow([" x ".join(value) if isinstance(value, list) else value for value in values.values()])
+            row = [" x ".join(value) if isinstance(value, list) else value for value in values.values()]
+            rows.writerow([inert_text(value) if isinstance(value, str) else value for value in row])
 
 
 @dataclass(slots=True)
@@ -248,13 +249,17 @@ def _copy(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem
 
     given = Names(set())
     names = {name: given.give(_clean(name)) for name in columns}
-    arrays = [
-        pa.DictionaryArray.from_arrays(_numbers(array), _strings(texts[name])) if name in texts else _numbers(array)
-        for name, array in columns.items()
-    ]
-    made = pa.Table.from_arrays(arrays, names=[*names.values()])
+
+    def table(texts: Mapping[str, Sequence[str]], names: Iterable[str]) -> Any:
+        arrays = [
+            pa.DictionaryArray.from_arrays(_numbers(array), _strings(texts[name])) if name in texts else _numbers(array)
+            for name, array in columns.items()
+        ]
+        return pa.Table.from_arrays(arrays, names=[*names])
+
     if "csv" in formats:
-        _write_csv(made, stem.with_name(f"{stem.name}.csv"))
+        inert = {name: [inert_text(text) for text in known] for name, known in texts.items()}
+        _write_csv(table(inert, map(inert_text, names.values())), stem.with_name(f"{stem.name}.csv"))
     if "parquet" in formats:
         from pyarrow.parquet import write_table
 
@@ -263,7 +268,7 @@ def _copy(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem
         # Of the other columns the least and the largest value of a row group help no reader, and take a quarter of the time.
         told = [names["query"]]
         facts = {"use_dictionary": repeated, "write_statistics": told, "store_schema": False, "row_group_size": _ROW_GROUP}
-        write_table(made, file, compression="zstd", **facts)
+        write_table(table(texts, names.values()), file, compression="zstd", **facts)
 
 
 def _numbers(values: Array) -> Any:
