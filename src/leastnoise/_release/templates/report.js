@@ -49,6 +49,8 @@
     return [field, shown];
   };
   const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
+  // As `inert_text` does: no spreadsheet runs a label as a formula.
+  const inert = (text) => (/^'*[=+\-@\t\r\n]/.test(text) && !/^[+-]?[0-9][0-9.,:/ -]*$/.test(text) ? `'${text}` : text);
   const saved = (details, table) => {
     const keys = Number(details.dataset.keys);
     const level = details.dataset.margin.replace(/[^\d.,]/g, "").replace(",", ".");
@@ -59,7 +61,7 @@
       const texts = [...row.cells].map((cell) => cell.textContent.trim());
       const [answer, margin, ...rest] = texts.slice(keys).map((text) => (text ? value(text) : ""));
       const ends = [answer - margin, answer + margin].map((end) => Number(end.toPrecision(12)));
-      lines.push([...texts.slice(0, keys), answer, margin, ...ends, ...rest].map(String));
+      lines.push([...texts.slice(0, keys).map(inert), answer, margin, ...ends, ...rest].map(String));
     }
     const text = lines.map((line) => line.map(quoted).join(",")).join("\r\n") + "\r\n";
     const link = make("a", { download: details.dataset.file, href: URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" })) });
