@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from leastnoise._mechanisms._choose import (
         Candidate,
-        Comparison,
         candidates,
         choose,
         noises,
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "_mechanisms._choose": (
         "Candidate",
-        "Comparison",
         "candidates",
         "choose",
         "noises",
@@ -47,7 +45,6 @@ __all__ = [
     "MECHANISMS",
     "SECONDS",
     "Candidate",
-    "Comparison",
     "Explanation",
     "Mechanism",
     "Progress",

@@ -16,7 +16,6 @@ from leastnoise._accounting import Noise, Privacy, parameters, readable
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError, one_of, refuse
 from leastnoise._fitting import NOISES, fit
-from leastnoise._frames import Columns, Framed
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms._search import SECONDS, Progress, Search
 from leastnoise._plan import Plan
@@ -56,25 +55,6 @@ class Candidate:
     def total(self) -> float:
         """Expected total squared error; infinite if the strategy cannot be used."""
         return float("inf") if self.plan is None else self.plan.expected_error().total_squared_error
-
-
-class Comparison(Framed, tuple[Candidate, ...]):
-    """Strategies side by side: a tuple of candidates that gives a data frame and prints as a table."""
-
-    __slots__ = ()
-
-    def columns(self) -> Columns:
-        """One row a strategy; the errors of one that cannot be used are NaN, and ``reason`` says why."""
-        promises = [None if one.plan is None else one.plan.expected_error() for one in self]
-        least = [None if one is None else one.times_least for one in promises]
-        return {
-            "strategy": np.array([one.strategy for one in self], dtype=object),
-            "noise": np.array([one.noise.value for one in self], dtype=object),
-            "expected_total_squared_error": np.array([math.nan if one is None else one.total_squared_error for one in promises]),
-            "error_over_least": np.array([math.nan if one is None else one for one in least]),
-            "seconds": np.array([one.seconds for one in self]),
-            "reason": np.array([one.reason for one in self], dtype=object),
-        }
 
 
 def noises(privacy: Privacy) -> tuple[Noise, ...]:

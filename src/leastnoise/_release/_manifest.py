@@ -9,7 +9,6 @@ from leastnoise._accounting import covers
 from leastnoise._accuracy import block_variance
 from leastnoise._domain import Domain
 from leastnoise._estimate import REPETITIONS, projection_method
-from leastnoise._frames import key_columns
 from leastnoise._measurements import Measurements
 from leastnoise._plan import versions
 from leastnoise._release import _aware as aware
@@ -17,7 +16,7 @@ from leastnoise._release import _words as words
 from leastnoise._release._files import TableEntry, in_batches, statistic_file
 from leastnoise._release._release import Release
 from leastnoise._release._rounding import rule_facts
-from leastnoise._release._tables import NUMBERS
+from leastnoise._release._tables import key_columns
 
 FORMAT = 1
 MOST_LISTED = 200
@@ -257,4 +256,4 @@ def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
 
 def _table(release: Release, place: int, entry: TableEntry) -> dict[str, Any]:
     biased = {"answer_non_negative": projection_method(release.workload.products[place])} if release.options.non_negative else {}
-    return {**entry.to_json(), "key_columns": key_columns(entry.attributes, NUMBERS), **biased}
+    return {**entry.to_json(), "key_columns": key_columns(entry.attributes), **biased}

@@ -14,8 +14,7 @@ import numpy as np
 
 from leastnoise._check import Exact, exact_positive
 from leastnoise._check.arrays import Array, FloatArray
-from leastnoise._frames import to_frame
-from leastnoise._release._columns import file_name
+from leastnoise._release._columns import file_name, to_frame
 from leastnoise._release._options import Options
 from leastnoise._release._texts import Texts, texts
 
@@ -48,8 +47,8 @@ class Rounded:
         return {**keys, **numbers}
 
     def frame(self, library: str | None = None) -> Any:
-        """The columns as a data frame of pandas, polars or pyarrow; None for that of the data, or else the first that is installed."""
-        return to_frame(self.columns(), library or self.table.library)
+        """The columns as a data frame of pandas, polars or pyarrow; None for the first that is installed."""
+        return to_frame(self.columns(), library)
 
     def words(self) -> str:
         """What was done, and what it does to error bars."""

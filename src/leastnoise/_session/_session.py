@@ -9,7 +9,6 @@ from typing import Any
 from leastnoise import _adapters
 from leastnoise._accounting import SeriesCost
 from leastnoise._check import InputError, refuse
-from leastnoise._frames import library_of
 from leastnoise._kernel import Ledger, SeededEntropy, Series
 from leastnoise._mechanisms import Run, mechanism_of, terms_of
 from leastnoise._plan import Plan, guard_share, with_guard
@@ -119,7 +118,7 @@ def release(
                 else Ledger.create(str(ledger), name, protected(with_guard(plan.privacy, share)))
             )
         found = {} if share is None else guarded(book, table, plan.privacy, share).facts()
-        kept = Asked(asked, _adapters.location(source), found, _adapters.join_facts(source), library_of(type(source)))
+        kept = Asked(asked, _adapters.location(source), found, _adapters.join_facts(source))
         with paying(book, room_for(plan)) as process:
             output = IN_MEMORY if target is None else str(target)
             facts = {"output": output, "description": _described(plan), "options": kept.to_json(), "run": process}
@@ -143,8 +142,7 @@ def _simulated(
         if share is not None and table.usage is not None:
             series = Series.simulated(guard_terms(plan.privacy, share), table.usage, entropy)
             found = rehearsed(series, plan.privacy, share).facts()
-        kept = Asked(options, guard=found, joined=_adapters.join_facts(source), library=library_of(type(source)))
-        made = kept.build(run(Series.simulated(terms_of(plan), table, entropy)))
+        made = Asked(options, guard=found, joined=_adapters.join_facts(source)).build(run(Series.simulated(terms_of(plan), table, entropy)))
         if place is not None:
             fill_draft(made, place)
             place.publish()
