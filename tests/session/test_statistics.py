@@ -178,7 +178,7 @@ def test_statistics_agree_with_the_tables_beside_them(released: tuple[ln.Release
         ('quantiles = { of = "age", at = ["0.5"], by = ["age"] }', "age cannot be both of and in by"),
         ('cdf = { of = "age", by = "store" }', "by must be a list of attributes"),
         ('cdf = { of = "age", by = ["shop"] }', "by must be attributes of store, amount, age; got 'shop'"),
-        ('cdf = { of = "age", by = ["store", "store"] }', "got 'an attribute twice'"),
+        ('cdf = { of = "age", by = ["store", "store"] }', "by must be attributes without repetitions"),
         ('cdf = { by = ["store"] }', "cdf must have of; it has by"),
         ('cdf = { of = "age", at = ["0.5"] }', "at"),
         ('means = { of = "pay" }\nmargin = 5', "the margin of a mean must be given with a size; got '5 without a size'"),
