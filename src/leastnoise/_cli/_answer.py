@@ -192,7 +192,7 @@ def _where(domain: "Domain", texts: Sequence[str]) -> dict[str, list[str]]:
     for text in texts:
         within = _level_of(domain, text.partition("=")[0])
         name, label = (within[0], text.partition("=")[2]) if within else _named(domain, "--where", text, "NAME=VALUE")
-        found.setdefault(name, []).extend(cells_of(domain.kind(name), {within[1]: label}) if within else [label])
+        found.setdefault(name, []).extend(map(str, cells_of(domain.kind(name), {within[1]: label})) if within else [label])
     return found
 
 

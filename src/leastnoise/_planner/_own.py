@@ -88,7 +88,7 @@ def _operator(task: Task, name: str, value: Any, bits: int) -> Operator:
         value = _matrix(name, value, task.norm, bits)
     if value.size != kind.size:
         raise refuse(f"the strategy along {name}", f"{value.rows} x {value.size}", f"{kind.size} columns, one a cell")
-    return value  # type: ignore[no-any-return]  # checked above
+    return value
 
 
 def _matrix(name: str, value: object, norm: int, bits: int) -> Dense:

@@ -209,7 +209,7 @@ def groups_of(domain: Domain, by: object, what: str) -> dict[str, QuerySet]:
 
     They are given as `queries` has them, or as a list of names of attributes and such mappings.
     """
-    listed = [by] if isinstance(by, Mapping) else [None] if isinstance(by, str) or not isinstance(by, Iterable) else list(by)
+    listed: list[Any] = [by] if isinstance(by, Mapping) else [None] if isinstance(by, str) or not isinstance(by, Iterable) else list(by)
     if not all(isinstance(one, (str, Mapping)) for one in listed):
         advice = f"The groups of a level are asked for as {{ {domain.names[0]} = {{ level = '...' }} }}."
         raise refuse(what, by, f"a list of attributes, such as [{domain.names[0]!r}]", advice)
