@@ -1,7 +1,13 @@
-"""Plans that look at the data: their steps, on rows that are made up.
+"""An empirical lower bound on what a plan loses: by its measurements, its steps that look at data, its searches for keys.
+
+An empirical lower bound on what a plan loses, from the kernel as built, on rows that are made up: no data is read, nothing is paid.
+
+Plans that look at the data: their steps, on rows that are made up.
 
 What a mechanism does between its steps is public. So what it loses, it loses by its steps: those of a run are asked again, of two tables
 that differ in some units, and told apart by the likelihood ratio of all of them together. Then each is looked at by itself.
+
+Searches for keys that nobody could list: what made-up keys tell, and whether their numbers follow the noise and the threshold.
 """
 
 import math

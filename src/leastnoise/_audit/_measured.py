@@ -1,4 +1,10 @@
-"""Measurements of made-up rows, many times over."""
+"""Measurements of made-up rows, many times over, and what draws of two tables tell apart.
+
+Measurements of two tables that are made up: how far apart what comes out is, and whether it follows the law of the noise.
+
+All queries together are looked at by the likelihood ratio. The query that tells most is looked at by itself: the law of its noise is known
+exactly, so any other law of enough weight is seen, also where all queries together are far from what the budget allows.
+"""
 
 import itertools
 import math

@@ -1,4 +1,15 @@
-"""CSV on the Web, with the vocabulary CSVW-EO for what is public: keys, partitions, bounds, the privacy unit and its contributions."""
+"""Descriptions of tables by other tools, one reader each.
+
+CSV on the Web, with the vocabulary CSVW-EO for what is public: keys, partitions, bounds, the privacy unit and its contributions.
+
+``domain.json`` of mbi (private-pgm): the number of codes of every attribute.
+
+The domain of an OpenDP context, as ``opendp.prelude.serialize`` writes it: the columns with their types, bounds and categories.
+
+A context itself holds the data and cannot be a file; of what it says beside its domain, margins and lengths are no part of a spec.
+
+Metadata of SmartNoise SQL (YAML): a database, a schema, a table, and of every column its type and bounds.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

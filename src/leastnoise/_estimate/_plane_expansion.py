@@ -1,4 +1,12 @@
-"""Estimates from noisy counts of blocks that nest: least squares, their errors on rectangles, and the bounds from the top down.
+"""Answers from blocks of a table of two attributes, with the two parts of their error.
+
+Answers from what a data-aware mechanism measured on a table of two attributes, with the two parts of their error.
+
+The table's cells fall into blocks that are taken for even. *Noise*: exact given the blocks, of least squares before any bounds.
+*Approximation*: estimated. Where only buckets were measured, it is what their choice may have left inside them; in an adaptive grid a part
+is taken to be as uneven inside as it and its neighbours differ beyond their noise.
+
+Estimates from noisy counts of blocks that nest: least squares, their errors on rectangles, and the bounds from the top down.
 
 Cells are in an order in which every block is a run; a layer is given by where its blocks begin. Public numbers only.
 """

@@ -1,4 +1,16 @@
-"""The posterior of levels of blocks that were measured along one attribute, and shrunk; with a second step on buckets, given both."""
+"""Posteriors of noisy answers along one attribute: of levels of blocks, and of any queries.
+
+The posterior of levels of blocks that were measured along one attribute, and shrunk; with a second step on buckets, given both.
+
+Shrunk answers from any queries along one attribute, such as those of the best plan that does not look at the data.
+
+The cells are taken for normal: their total is free, and each difference of the halves of an aligned block (`Halving`) has mean 0 and a
+variance of its own, which `shrink` finds from the least squares estimates; on the widest blocks, which are few, it is free too. Given
+these variances the posterior takes the whole covariance of the noise into account, so that what queries cancel stays cancelled: where
+nothing can be gained it is least squares. Functions of noisy numbers alone.
+
+Source: docs/decisions/0054-smoothed-answers.md; the variances are those of wavelet shrinkage in `leastnoise._estimate._shrinkage`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

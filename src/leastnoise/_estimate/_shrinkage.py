@@ -1,8 +1,32 @@
-"""Which of several states every block of a tree of halves is in, where a block's state depends on its parent's.
+"""Shrinking noisy levels of blocks, towards 0 or towards the slopes beside them.
+
+Shrinking noisy levels of blocks: what is not there is not added up. Functions of noisy numbers alone, so all of it is post-processing.
+
+Cells are padded to a power of two by cells that are publicly known to be empty. A block of 2^p cells, of which its left half has l and its
+right half r that are not padding, has the *difference*
+
+    2 (r L - l R) / (l + r)        L, R the counts of the halves; L - R where nothing is padding
+
+which is 0 where the block is uniform. The total and all differences determine the cells, and are uncorrelated after least squares on levels
+of equal weights (docs/mathematics.md), but for those of the one block a level at the edge of the padding.
+
+Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998), here with exact noise variances and empirical Bayes;
+docs/decisions/0010-private-partition.md.
+
+Which of several states every block of a tree of halves is in, where a block's state depends on its parent's.
 
 The transitions are learned by expectation-maximisation from the trial's own blocks (empirical Bayes).
 
 Source: Crouse, Nowak, Baraniuk (1998), hidden Markov trees; docs/decisions/0010-private-partition.md.
+
+Shrinking towards slopes: what the counts beside a block let expect of the difference of its halves, where the data bear that out.
+
+Of smooth data the two halves of a block differ about as much as its neighbours let expect: by an eighth of the difference of their counts.
+A difference is taken to have that mean or 0, by the part of the data that it lies in, and shrunk towards it. Functions of noisy numbers
+alone.
+
+Source: docs/decisions/0057-slopes.md. The expectation is that of average-interpolating wavelets (Donoho 1993), the states those of
+`leastnoise._estimate._shrinkage`; the last step is that of James and Stein (1961), towards the posterior means.
 """
 
 import math

@@ -1,4 +1,15 @@
-"""How little Gaussian noise an epsilon and a delta allow; what a plan costs is computed anew by the kernel, whatever this finds."""
+"""From relative to exact noise scales and thresholds: the least that a budget allows, computed anew by the kernel.
+
+From relative to exact scales: the least noise, of given proportions, that a budget allows.
+
+What each kind of budget allows noise, and steps of pure privacy: one answer a kind, registered for its class.
+
+How little Gaussian noise an epsilon and a delta allow; what a plan costs is computed anew by the kernel, whatever this finds.
+
+Which epsilon a rho amounts to at a delta, for people; ledgers add up rho.
+
+The least threshold that finds keys within a budget: searched here, and proved again by the kernel.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Sequence

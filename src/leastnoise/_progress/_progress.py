@@ -1,4 +1,9 @@
-"""A line that says what is being done, for whatever takes over a second."""
+"""Progress of whatever takes over a second: a line for commands, and below the cell of a notebook.
+
+A line that says what is being done, for whatever takes over a second.
+
+Progress below the cell of a notebook, without being asked for; in programs the library is silent.
+"""
 
 import os
 import sys

@@ -250,10 +250,11 @@ def _copy(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem
     given = Names(set())
     names = {name: given.give(_clean(name)) for name in columns}
 
+    numbers = {name: _numbers(array) for name, array in columns.items()}
+
     def table(texts: Mapping[str, Sequence[str]], names: Iterable[str]) -> Any:
         arrays = [
-            pa.DictionaryArray.from_arrays(_numbers(array), _strings(texts[name])) if name in texts else _numbers(array)
-            for name, array in columns.items()
+            pa.DictionaryArray.from_arrays(array, _strings(texts[name])) if name in texts else array for name, array in numbers.items()
         ]
         return pa.Table.from_arrays(arrays, names=[*names])
 

@@ -1,9 +1,17 @@
-"""Sums along a number with one strategy for all of its cells, and where to stop: nothing has to be chosen before they are measured.
+"""Sums along a number without a threshold, and by groups under one.
+
+Sums along a number with one strategy for all of its cells, and where to stop: nothing has to be chosen before they are measured.
 
 Every cell has the whole budget, and noise as large as its own upper end; queries count for as much as their own upper ends allow them to be
 off, so that those about small values are not drowned by the public maximum. Where the values end is seen from the answers themselves, and
 costs nothing: what lies above is left out, and least squares on the rest is what it would be had nothing else been measured. Public: no
 data is seen here.
+
+Sums by groups under a threshold: buckets of the number that are measured apart, and how many of them each group keeps.
+
+A row is in one group and one bucket, so every sum of a group and a bucket has all of the budget, and noise as large as the bucket's own
+values. A group's sum adds its buckets up from below. Those whose values are likely less than their noise are left out, so that groups of
+few rows have less noise than large ones, and a threshold that is far too high does little harm. Public: no data is seen here.
 """
 
 import math

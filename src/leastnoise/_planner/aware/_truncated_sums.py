@@ -1,4 +1,8 @@
-"""Hierarchies for sums under limits that differ from cell to cell: whole coefficients, so they are measured from the records exactly.
+"""Sums under limits: what to measure, hierarchies whose limits differ, and where to cut.
+
+A workload of sums under limits: what is asked along the number, and what to measure.
+
+Hierarchies for sums under limits that differ from cell to cell: whole coefficients, so they are measured from the records exactly.
 
 A row of cell j adds at most T_j to every block above it, so a tree whose blocks q have scales lambda_q costs max_j T_j * (sum of lambda_q
 over the path of j). Where the limits differ, small cells have slack under scales that suit the large ones; here a coarse level of weight w
@@ -6,6 +10,17 @@ has lambda_q = w / (largest limit in q), and the cells take all that is left: la
 that is TaMM on the sums themselves; with equal limits it is a hierarchy with the best weight for every level.
 
 Source: Wu et al. (see ``_truncated_sums``), where TiMM with A is TaMM with A T; the error by the closed form of ``_tree``.
+
+Where to cut: the threshold with the least predicted error, from noisy counts of the records in the tail. Public: no data is seen.
+
+For a threshold theta the squared error of all queries is predicted as e^T M e + (noise of the strategy for theta), with e_j the excess over
+theta of the records in cell j and M = W^T W. The excess follows from how many records each interval between candidate thresholds holds.
+Those counts are disjoint, so one record changes one of them by 1: they are measured with a small part of the budget by the discrete Laplace
+or Gaussian mechanism, like any other queries, and everything here is post-processing of them. One measurement serves every candidate, every
+strategy and every workload, and the estimate of what the cut takes away comes with it.
+
+Choosing by the prediction itself in the exponential mechanism would need its sensitivity, which is the public maximum less the least
+candidate: one record of the largest value. That noise is larger than what there is to choose (docs/decisions/0012).
 """
 
 import itertools

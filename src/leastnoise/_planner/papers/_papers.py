@@ -1,4 +1,21 @@
-"""Greedily chosen tables from which all asked ones are added up, strategy C of Cormode et al.; ``_datacube_cover`` chooses them."""
+"""Strategies of papers, by name: cuboids, Fourier coefficients, the least largest variance, and the workload itself.
+
+Greedily chosen tables from which all asked ones are added up, strategy C of Cormode et al.; ``_datacube_cover`` chooses them.
+
+The Fourier coefficients of the asked marginals, in the binary coding of the paper: whole numbers +1 and -1, any size of attribute.
+
+An attribute of n cells is coded on m = ceil(log2 n) bits, and its coefficients are the sums of its cells with the 2^m - 1 non-constant
+signs (Walsh functions). The coefficients on a set tau of attributes are the products of such signs along tau, summed over all others. All
+of them have the same part in the asked tables, so they share a weight; for every set it is in closed form.
+
+Source: the strategies F and F+ of Cormode et al. (arXiv 1207.6096), section 4.
+
+As ``residual``, with the largest variance of a cell least instead of the sum.
+
+Source: Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv 2305.08175), the maximum of variances.
+
+Measure what is asked, as it is asked, all with the same noise.
+"""
 
 import math
 from fractions import Fraction
