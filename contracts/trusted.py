@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
 TRUSTED = ("_kernel", "_table", "_adapters", "_measurements", "_linop", "_accounting", "_domain", "_check")
 # Folders and patterns of files, and counting in an engine (SQL of every kind, a file an engine), are on this side too (about 700 lines).
 # Dates, edges, decimals, levels and how texts are read: what decides a row's cell is all on this side (about 700 lines);
-# counting how rows fit, for the data's holder, is there too (100).
+# counting how rows fit, for the data's holder, left for `_holder` (125): no release depends on it.
 # Budgets that are raised, shared out or for a period, and what was spent elsewhere: what a ledger allows is here (about 110 lines).
 # Toeplitz strategies, near-optimal prefix sums under Gaussian noise at any size (57).
 # Strategies within blocks and over their sums: near-optimal prefix sums and ranges under Laplace noise at any size (64).
@@ -35,7 +35,8 @@ TRUSTED = ("_kernel", "_table", "_adapters", "_measurements", "_linop", "_accoun
 # Noisy numbers written in as few whole bytes each as they need, instead of compressed (13).
 # Dictionaries and runs of every type of Arrow (10).
 # Blocks that are alike are answered at once, and what was drawn is recorded in parts, so that memory holds it once (53).
-CEILING = 8_487
+# Counts of units: a measure of zeros and ones, made by every source, and what rows and units cost together (65).
+CEILING = 8_425
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:

@@ -1,16 +1,15 @@
-"""The wall as an import contract: only the kernel, the adapters and the table may open, watch or patch what holds private rows.
+"""The wall as an import contract: what no file may reach but the kernel, the adapters, the table, and the holder's own command.
 
-`lint-imports` runs it with the other contracts. It reads the sources, so it can refuse only what a source says; it is made against
-a careless or over-curious author of a session, a planner or an estimate, and refuses every way to the rows that we could think of:
+The wall holds by design first: what sessions and mechanisms have are handles without contents, and what is paid for draws from the system's
+randomness alone (K7, K8 and section 4 of PROOFS-kernel.md). This keeps careless and over-curious authors out of what is left. One rule for
+words: every word that a file reaches, as a name, an attribute, a keyword of a pattern, an import or a text, is compared with `RESERVED`,
+whatever way it is spelled. Besides:
 
-- imports of what opens a table, and of any module or name inside another package that begins with an underscore;
-- attributes that begin with an underscore, of anything but ``self``; computed attributes; ``vars``, ``__dict__`` and the like;
-- modules that look into other objects: ``gc``, ``inspect``, ``importlib``, ``ctypes`` ...; frames and tracebacks;
-- patches: attributes set or deleted of anything but ``self``, functions registered with another package's dispatch, classes derived from
-  those that the kernel and the adapters call;
-- seeded noise, which costs nothing, and libraries that read tables, in any place but those listed;
-- any use of a private source except handing it on.
+- names that begin with an underscore are their own file's or package's; what is computed (`getattr`, formats, classes) is not let through;
+- nothing of another package is changed, registered with, or derived from, where the kernel and the adapters call it with private values;
+- a private source is handed on and not used otherwise, and read with the caller's own display of progress.
 
+`lint-imports` runs it with the other contracts. It reads the sources, so it refuses what a source says; SECURITY.md says what that leaves.
 What stands in `ALLOWED` is let through: exact expressions of exact files, each with its reason.
 """
 
@@ -24,71 +23,77 @@ from pathlib import Path
 
 from importlinter import Contract, ContractCheck, fields, output
 
-PUBLIC_SOURCE = "_session/_spec.py"  # there the word means the table of the spec file
+_PRIVATE = re.compile(r"_[^_]")
 _FIELD = re.compile(r"\{[^{}]*\._")
-INSIDE = {"_adapters", "_kernel", "_table"}
+INSIDE = {"_adapters", "_holder", "_kernel", "_table"}
 # Whose classes and dispatched functions the kernel and the adapters call with private values.
 TRUSTED = INSIDE | {"_accounting", "_domain", "_linop", "_measurements"}
+# Code of these packages runs where a table or a series is at hand; of the last ones, where the place of the data is.
+NEAR = {"_audit", "_cli", "_estimate", "_mechanisms", "_release", "_session"}
+AT_DATA = {"_audit", "_estimate", "_mechanisms", "_session"}
 
-MODULES = {
-    "_ctypes", "_thread", "bdb", "builtins", "cffi", "code", "codeop", "copyreg", "ctypes", "dis", "faulthandler", "gc", "importlib",
-    "inspect", "marshal", "mmap", "mock", "operator", "pdb", "pickle", "pkgutil", "profile", "cProfile", "runpy", "trace", "traceback",
-    "tracemalloc", "types", "unittest", "weakref",
-}  # fmt: skip
-READERS = {"adbc_driver_manager", "adbc_driver_postgresql", "duckdb", "ibis", "narwhals", "pandas", "polars", "pyarrow", "pyspark"}
-BUILTINS = {
-    "__builtins__", "__import__", "breakpoint", "compile", "delattr", "dir", "eval", "exec", "getattr", "globals", "locals", "memoryview",
-    "setattr", "vars",
-}  # fmt: skip
-ATTRIBUTES = {
-    "addaudithook", "ag_frame", "as_strided", "attrgetter", "cr_frame", "ctypes", "ctypeslib", "exc_info", "excepthook", "f_back",
-    "f_builtins", "f_globals", "f_locals", "from_address", "get_field", "gi_frame", "import_module", "last_exc",
-    "last_traceback", "last_value", "memmap", "meta_path", "methodcaller", "modules", "monitoring", "path_hooks", "setprofile",
-    "setprofile_all_threads", "settrace", "settrace_all_threads", "tb_frame", "tb_next", "unraisablehook",
-}  # fmt: skip
+BUILTINS = "__builtins__ __import__ breakpoint compile delattr dir eval exec getattr globals locals memoryview setattr vars"
+# Why (in `AT_DATA` alone where it says "near data"): words (modules where it says "is imported") | the files that may reach them.
+RESERVED = """
+is imported: _ctypes _thread bdb builtins cffi code codeop copyreg ctypes dis faulthandler gc importlib inspect marshal mmap mock operator \
+    pdb pickle pkgutil profile cProfile runpy trace traceback tracemalloc types unittest weakref adbc_driver_manager \
+    adbc_driver_postgresql duckdb ibis narwhals pandas polars pyarrow pyspark
+is imported, near data: codecs concurrent fileinput io linecache multiprocessing pty shutil signal sqlite3 subprocess tokenize
+looks into other objects: addaudithook ag_frame as_strided attrgetter buffer_info cr_frame ctypes ctypeslib exc_info excepthook f_back \
+    f_builtins f_code f_globals f_locals from_address get_field get_objects get_referents get_referrers gi_frame import_module last_exc \
+    last_traceback last_value memmap meta_path methodcaller modules monitoring path_hooks setprofile setprofile_all_threads settrace \
+    settrace_all_threads tb_frame tb_next unraisablehook __class__ __closure__ __code__ __defaults__ __dict__ __func__ __getattribute__ \
+    __globals__ __kwdefaults__ __reduce_ex__ __self__ __subclasses__ __traceback__ __wrapped__
+changes how numbers are computed: seterr seterrcall seterrobj setbufsize
+changes how numbers are computed, near data: errstate | _estimate/_plane_expansion.py _mechanisms/_choose.py
+is noise that is not paid for: SystemEntropy simulate | _audit/_made_up.py
+is noise that is not paid for: UnpaidSeries | _audit/_made_up.py _session/_categories.py _session/_session.py
+is noise that is not paid for: SeededEntropy | _audit/_made_up.py _session/_audit.py _session/_categories.py _session/_session.py
+is a payment that is not the kernel's: reserve
+makes a ledger: create | _cli/_ledger.py _session/_categories.py _session/_session.py
+changes what a ledger allows: set_budget | _cli/_ledger.py
+enters what was spent: add_spent | _cli/_ledger.py _session/_elsewhere.py
+takes a payment over: take_over | _session/_categories.py _session/_finish.py
+tells where the data are: location | _session/_before.py _session/_categories.py _session/_expected.py _session/_session.py
+tells where the data are: located | _session/_before.py
+opens a file or starts a program, near data: open read_bytes fromfile genfromtxt loadtxt fromregex popen system fork forkpty posix_spawn \
+    execv posix_spawnp execve execvp spawnv spawnve Popen check_output symlink_to hardlink_to
+opens a file or starts a program, near data: fdopen | _session/_kept.py
+opens a file or starts a program, near data: read_text | _session/_accounts.py _session/_before.py _session/_elsewhere.py \
+    _session/_export.py _session/_kept.py _session/_reading.py
+"""
+OPENED = {"Ledger.open", "os.open"}
 DUNDERS = {"__doc__", "__getitem__", "__mul__", "__name__", "__version__"}
 MAKERS = {"__init__", "__post_init__", "_freeze_weights", "_keep"}  # methods that set the fields of a frozen value that is being made
-PAYING = {"reserve"}  # the kernel pays, with the cost that it has computed
-LEDGERS_MADE_IN = {"_cli/_ledger.py", "_session/_categories.py", "_session/_session.py"}
-SEEDED = {"SeededEntropy", "simulate", "simulated"}
-SEEDED_IN = {"_session/_categories.py", "_session/_session.py"}  # releases and searches with a seed, which say that they protect nobody
 # And to functions of the session.
 SOURCE_GOES_TO = {
-    "Path", "_adapters.dataset_name", "_adapters.join_facts", "_adapters.located", "_adapters.location", "_adapters.protected_tables",
+    "_adapters.dataset_name", "_adapters.join_facts", "_adapters.located", "_adapters.location", "_adapters.protected_tables",
     "_adapters.read", "_adapters.read_keys", "isinstance", "type",
 }  # fmt: skip
-# Code of these packages runs where a table or a series is at hand.
-NEAR = {"_audit", "_cli", "_estimate", "_mechanisms", "_release", "_session"}
 
 _LAZY = "public names, and the libraries of users' data frames, are imported when they are asked for; the names are listed there"
 _NAMED = "the names are listed in the same function, or are those of a budget's parts"
 _ITSELF = "a frozen value that is being made, or an object of the same class"
 _SHOWN = "where a fault happened: files and lines, without the values of variables"
-_HOLDER = (
-    "`leastnoise check` shows the data's holder exact counts, paid by nobody and marked private; an import contract keeps everything that "
-    "makes a release from importing it"
-)
+_HOLDER = "shows the data's holder exact counts, paid by nobody and marked private; nothing that makes a release imports it"
 _FACE = {"from importlib import import_module": _LAZY, "getattr(import_module(f'leastnoise.{_HOME_OF[name]}'), name)": _LAZY}
 ALLOWED: Mapping[str, Mapping[str, str]] = {
-    "__init__.py": {
-        **_FACE,
-        "globals()": _LAZY,
-        "from leastnoise._session._fit import check": _HOLDER,
-    },
+    "__init__.py": {**_FACE, "globals()": _LAZY, "from leastnoise._holder import check": _HOLDER},
     "_mechanisms/__init__.py": _FACE,
     "_session/__init__.py": _FACE,
     "_stopped/_causes.py": {"import traceback": _SHOWN, "error.__traceback__": _SHOWN},
     "_accounting/_budget.py": {"getattr(amount, one.name)": _NAMED},
-    "_cli/_check.py": {"from leastnoise._session._fit import check as checked": _HOLDER},
+    "_session/_public_files.py": {"path.open": "lists of categories, which are public"},
+    "_session/_spec.py": {"place.open": "the spec"},
+    "_audit/_made_up.py": {"from leastnoise._table import Table": "of rows that the same file lists; none that a reader made comes here"},
+    "_cli/_check.py": {"from leastnoise._holder import check as checked": _HOLDER},
     "_cli/_demo.py": {"import duckdb": "writes the generated survey"},
     "_cli/_experiments.py": {
         "import importlib": "experiments are found by their files' names",
         "import inspect": "whether an experiment needs data stands in its signature",
         "importlib.import_module(f'experiments.{known[name]}')": "experiments are found by their files' names",
     },
-    "_mechanisms/_choose.py": {
-        "from gc import disable, enable, freeze, get_freeze_count, isenabled, unfreeze": "none of these gives objects",
-    },
+    "_mechanisms/_choose.py": {"from gc import disable, enable, freeze, get_freeze_count, isenabled, unfreeze": "none gives objects"},
     "_cli/_init.py": {"_HEAD.format": "a constant of the same file"},
     "_cli/_ledger.py": {"getattr(entry.charge, part)": _NAMED},
     "_cli/_main.py": {
@@ -106,11 +111,9 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
     },
     "_threads/_limit.py": {"_LATER in sys.modules": "whether SciPy is loaded, whose library has threads of its own"},
     "_domain/_dates.py": {"self.format": "how dates are written, a field that the attribute's author fills; nothing is formatted by it"},
+    "_domain/_domain.py": {"from types import MappingProxyType": "a mapping that cannot be written"},
     "_linop/_json.py": {"getattr(operator, one.name)": _NAMED},
     "_linop/_operators.py": {"Sized.__post_init__(self)": _ITSELF},
-    "_session/_fit.py": {
-        "from leastnoise._adapters._fit import ColumnFit, Fit, JoinFit, rows_fit": _HOLDER,
-    },
     "_release/_files.py": {
         "getattr(self, name)": _NAMED,
         "self.__slots__": _NAMED,
@@ -120,7 +123,12 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
         "from pyarrow.parquet import write_table": "the same",
     },
     "_plan/_versions.py": {"from importlib.metadata import PackageNotFoundError, version": "the version of the package"},
-    "_release/_columns.py": {"import importlib": _LAZY, "import importlib.util": _LAZY, "importlib.import_module(name)": _LAZY},
+    "_frames/_columns.py": {
+        "import importlib": _LAZY,
+        "import importlib.util": _LAZY,
+        "importlib.import_module(name)": _LAZY,
+        "kind.__module__": "the library that a class of data frames is from; of a class, which tells nothing of rows",
+    },
 }
 
 
@@ -138,16 +146,25 @@ class _File:
     def __post_init__(self) -> None:
         for node in ast.walk(self.tree):
             self.parents.update(dict.fromkeys(ast.iter_child_nodes(node), node))
-            if isinstance(node, ast.ClassDef):
-                for part in node.body:
-                    if isinstance(part, ast.FunctionDef):
-                        self.own.add(part.name)
-                    elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
-                        self.own.add(part.target.id)
+            for part in node.body if isinstance(node, ast.ClassDef) else []:
+                if isinstance(part, ast.FunctionDef):
+                    self.own.add(part.name)
+                elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
+                    self.own.add(part.target.id)
 
     @property
     def package(self) -> str:
         return self.place.split("/")[0] if "/" in self.place else ""
+
+    def home(self, node: ast.AST) -> str:
+        """Where what an expression begins with was imported from; "" if it was not."""
+        while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+            node = node.func if isinstance(node, ast.Call) else node.value
+        return self.imported.get(node.id, "") if isinstance(node, ast.Name) else ""
+
+    def trusted(self, node: ast.AST) -> bool:
+        """Whether it is of another package, which the kernel or the adapters call with private values."""
+        return self.home(node).startswith("leastnoise.") and self.home(node).split(".")[1] in TRUSTED - {self.package}
 
     def refuse(self, node: ast.AST, what: str) -> None:
         """Unless the node is part of an allowed expression or import."""
@@ -180,142 +197,143 @@ def faults(place: str, text: str) -> list[str]:
         return []
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            _import(file, node, typing_only=_typing_only(node, file.parents))
+            _import(file, node)
         elif isinstance(node, ast.Name) and node.id in {"_HOMES", "_HOME_OF"}:
             _lazy(file, node)
+    reserved = dict(_reserved(file))
     for node in ast.walk(file.tree):
+        for word in set(reserved) & set(_reached(node)):
+            file.refuse(node, f"{word} {reserved[word]}")
         _node(file, node)
-    return [f"{place}:{line}: {what}" for line, what in sorted(file.found)]
+    return [f"{place}:{line}: {what}" for line, what in sorted(set(file.found))]
 
 
-def _node(file: _File, node: ast.AST) -> None:
+def _reserved(file: _File) -> Iterator[tuple[str, str]]:
+    """The words that a file may not reach, and why."""
+    for line in RESERVED.strip().splitlines():
+        why, _, rest = line.partition(": ")
+        words, _, places = rest.partition(" | ")
+        if file.place not in places.split() and (not why.endswith(", near data") or file.package in AT_DATA):
+            prefix = "import " if why.startswith("is imported") else ""
+            yield from ((prefix + word, why) for word in words.split())
+
+
+def _reached(node: ast.AST) -> Iterator[str]:
+    """Every word that a node names, as code or as a text that code may look up."""
     if isinstance(node, ast.Name):
-        _name(file, node)
-    elif isinstance(node, ast.Attribute):
-        _attribute(file, node)
-    elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        if file.imported.get(_root(node), "").startswith("leastnoise"):
-            file.refuse(node, f"an item of another package's object is changed: {ast.unparse(node)}")
-    elif isinstance(node, ast.ClassDef):
-        _bases(file, node)
-    elif isinstance(node, ast.Call):
-        _reading(file, node)
-    elif isinstance(node, ast.MatchClass) and any(name.startswith("_") for name in node.kwd_attrs):
-        file.refuse(node, f"a pattern reads a private attribute: {ast.unparse(node)}")
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _FIELD.search(node.value):
-        file.refuse(node, f"a format reads a private attribute: {node.value!r}")
+        yield node.id
+    elif isinstance(node, ast.Attribute) and ast.unparse(node) not in OPENED:
+        yield node.attr
+    elif isinstance(node, ast.MatchClass):
+        yield from node.kwd_attrs
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        yield from (f"import {name.split('.')[0]}" for name in modules)
+        yield from (word for name in [*modules, *(alias.name for alias in node.names)] for word in name.split("."))
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if re.fullmatch(r"[\w.]+", node.value):
+            yield from node.value.split(".")
+        for inside in re.findall(r"\{([^{}]*)\}", node.value):
+            yield from re.findall(r"\w+", inside)
 
 
-def _typing_only(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
-    above = parents.get(node)
-    return isinstance(above, ast.If) and ast.unparse(above.test).endswith("TYPE_CHECKING") and node in above.body
-
-
-def _import(file: _File, node: ast.Import | ast.ImportFrom, *, typing_only: bool) -> None:
-    pairs = (
-        [(alias.name, alias.asname or alias.name.split(".")[0]) for alias in node.names]
-        if isinstance(node, ast.Import)
-        else [(f"{node.module}.{alias.name}", alias.asname or alias.name) for alias in node.names]
-    )
-    for whole, local in pairs:
-        file.imported[local] = whole
-        parts = whole.split(".")
-        if parts[0] == "leastnoise":
-            other = parts[1] if len(parts) > 1 else ""
-            if other == "_table" and not typing_only:
-                file.refuse(node, "the table is imported, which only the kernel and the adapters may open")
-            if other not in {file.package, "_check"} and any(_private(part) for part in parts[2:]):
+def _import(file: _File, node: ast.Import | ast.ImportFrom) -> None:
+    above = file.parents.get(node)
+    typing_only = isinstance(above, ast.If) and ast.unparse(above.test).endswith("TYPE_CHECKING") and node in above.body
+    for alias in node.names:
+        whole = alias.name if isinstance(node, ast.Import) else f"{node.module}.{alias.name}"
+        file.imported[alias.asname or (alias.name.split(".")[0] if isinstance(node, ast.Import) else alias.name)] = whole
+        root, *parts = whole.split(".")
+        if alias.name == "*":
+            file.refuse(node, f"names that are not written out are imported: {whole}")
+        elif root == "leastnoise":
+            if parts[:1] in (["_holder"], ["_table"]) and not typing_only:
+                file.refuse(node, "rows are imported, which only the kernel, the adapters and the holder's own command may open")
+            if parts[:1] not in ([file.package], ["_check"]) and any(map(_PRIVATE.match, parts[1:])):
                 file.refuse(node, f"a private name of another package is imported: {whole}")
-            if parts[-1] in SEEDED and file.place not in SEEDED_IN:
-                file.refuse(node, f"seeded noise, which is not paid for: {whole}")
-        elif parts[0] in MODULES | READERS or parts[-1] in ATTRIBUTES | BUILTINS:
+        elif alias.name in BUILTINS.split():
             file.refuse(node, f"{whole} is imported")
 
 
 def _lazy(file: _File, node: ast.Name) -> None:
     """What is imported when it is asked for is imported: the list is written out, is never changed, and obeys the rules of imports."""
     above = file.parents[node]
-    if isinstance(above, ast.Assign) and node.id == "_HOMES":
-        try:
-            homes = dict(ast.literal_eval(above.value))
-        except ValueError:
-            file.refuse(node, "what is imported later is not written out")
-            return
-        for home, names in homes.items():
-            later = ast.ImportFrom(f"leastnoise.{home}", [ast.alias(name) for name in names], 0, lineno=node.lineno)
-            _import(file, later, typing_only=False)
-    elif isinstance(above, ast.Assign):
-        if ast.unparse(above) != "_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}":
-            file.refuse(node, "what is imported later is not what is listed")
-    else:
-        kept = isinstance(above, ast.Compare) or (isinstance(above, ast.Subscript) and isinstance(above.ctx, ast.Load))
-        if not kept and not (isinstance(above, ast.Attribute) and above.attr == "items" and node.id == "_HOMES"):
-            file.refuse(node, f"the list of what is imported later is used otherwise: {ast.unparse(above)}")
+    if (
+        isinstance(above, ast.Assign)
+        and node.id == "_HOMES"
+        and not {ast.BinOp, ast.Call, ast.Name} & set(map(type, ast.walk(above.value)))
+    ):
+        for home, names in ast.literal_eval(above.value).items():
+            _import(file, ast.ImportFrom(f"leastnoise.{home}", [ast.alias(name) for name in names], 0, lineno=node.lineno))
+        return
+    used = {"_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}", "_HOMES.items", "_HOME_OF[name]"}
+    if not isinstance(above, ast.Compare) and (ast.unparse(above) not in used or isinstance(getattr(above, "ctx", None), ast.Store)):
+        file.refuse(node, f"the list of what is imported later is used otherwise: {ast.unparse(above)}")
+
+
+def _node(file: _File, node: ast.AST) -> None:
+    """What no list of words can say."""
+    if isinstance(node, ast.Name):
+        _name(file, node)
+    elif isinstance(node, ast.Attribute):
+        _attribute(file, node)
+    elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and file.home(node).startswith("leastnoise"):
+        file.refuse(node, f"an item of another package's object is changed: {ast.unparse(node)}")
+    elif isinstance(node, ast.ClassDef):
+        for base in filter(file.trusted, node.bases):
+            file.refuse(base, f"{node.name} is derived from a trusted class: {ast.unparse(base)}")
+    elif isinstance(node, ast.Call) and "_adapters" in file.home(node) and ast.unparse(node.func).split(".")[-1] in {"read", "read_keys"}:
+        said = {keyword.arg or "**": ast.unparse(keyword.value) for keyword in node.keywords}
+        if "**" in said or said.get("progress", "None") not in {"progress", "None"}:
+            file.refuse(node, f"the reading of rows is watched: {ast.unparse(node)}")
+    elif isinstance(node, ast.MatchClass) and any(map(_PRIVATE.match, node.kwd_attrs)):
+        file.refuse(node, f"a pattern reads a private attribute: {ast.unparse(node)}")
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _FIELD.search(node.value):
+        file.refuse(node, f"a format reads a private attribute: {node.value!r}")
 
 
 def _name(file: _File, node: ast.Name) -> None:
     above = file.parents.get(node)
-    if node.id in BUILTINS and node.id not in file.imported:
-        if node.id == "getattr" and isinstance(above, ast.Call) and above.func is node and _plain_name(above):
-            return
-        file.refuse(above if isinstance(above, ast.Call) and above.func is node else node, node.id)
-    near = file.package in {"_mechanisms", "_session"} and file.place != PUBLIC_SOURCE
-    if near and node.id in {"progress", "source"} and not isinstance(node.ctx, ast.Load):
+    call = above if isinstance(above, ast.Call) and above.func is node else None
+    if node.id in BUILTINS.split() and node.id not in file.imported:
+        name = call.args[1] if call is not None and len(call.args) > 1 else None
+        if node.id != "getattr" or not isinstance(name, ast.Constant) or str(name.value).startswith("_"):
+            file.refuse(call or node, node.id)
+    if node.id == "type" and call is not None and len(call.args) > 1:
+        file.refuse(call, "a class is made without its bases being seen")
+    # in the spec the word means its own table
+    if file.package not in {"_mechanisms", "_session"} or node.id not in {"progress", "source"} or file.place == "_session/_spec.py":
+        return
+    if not isinstance(node.ctx, ast.Load):
         file.refuse(node, f"{node.id} is replaced by something else")
-    if node.id == "type" and isinstance(above, ast.Call) and above.func is node and len(above.args) > 1:
-        file.refuse(above, "a class is made without its bases being seen")
-    if near and node.id == "source" and isinstance(node.ctx, ast.Load):
+    elif node.id == "source":
         called = isinstance(above, ast.Call) and node in above.args and _hands_on(file, above.func)
-        onward = file.parents.get(above) if called and isinstance(above, ast.Call) and ast.unparse(above.func) == "Path" else None
-        if not called or (isinstance(onward, ast.Attribute) and onward.attr != "name"):
+        if not called:
             file.refuse(above or node, "the private source is used, and not only handed on")
 
 
-def _reading(file: _File, call: ast.Call) -> None:
-    """A source is read with the caller's own display of progress, which is told the number of rows, and with nothing else that watches."""
-    if ast.unparse(call.func).split(".")[-1] not in {"read", "read_keys"} or "_adapters" not in file.imported.get(_root(call.func), ""):
-        return
-    for keyword in call.keywords:
-        if keyword.arg is None or (keyword.arg == "progress" and ast.unparse(keyword.value) not in {"progress", "None"}):
-            file.refuse(call, f"the reading of rows is watched: {ast.unparse(keyword.value)}")
-
-
 def _hands_on(file: _File, function: ast.expr) -> bool:
-    home = file.imported.get(_root(function), f"leastnoise.{file.package}" if isinstance(function, ast.Name) else "")
-    known = isinstance(function, ast.Name) and home.startswith("leastnoise._session") and function.id not in vars(builtins)
-    return known or ast.unparse(function) in SOURCE_GOES_TO
-
-
-def _plain_name(call: ast.Call) -> bool:
-    """``getattr`` of a name that can be read in the source and is not private."""
-    return len(call.args) > 1 and isinstance(call.args[1], ast.Constant) and not str(call.args[1].value).startswith("_")
+    own = isinstance(function, ast.Name) and file.imported.get(function.id, f"leastnoise.{file.package}").startswith("leastnoise._session")
+    return ast.unparse(function) in SOURCE_GOES_TO or (own and ast.unparse(function) not in vars(builtins))
 
 
 def _attribute(file: _File, node: ast.Attribute) -> None:
     own = isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"} and _method(file, node) is not None
-    text = ast.unparse(node)
-    home = file.imported.get(_root(node), "")
-    if node.attr in ATTRIBUTES:
-        file.refuse(node, text)
-    if node.attr in SEEDED and file.place not in SEEDED_IN:
-        file.refuse(node, f"seeded noise, which is not paid for: {text}")
-    if node.attr in PAYING or (text == "Ledger.create" and file.place not in LEDGERS_MADE_IN):
-        file.refuse(node, f"a payment that is not the kernel's: {text}")
+    text, home = ast.unparse(node), file.home(node)
+    mine = own or node.attr in file.own or home.startswith(f"leastnoise.{file.package}.")
     if node.attr in {"format", "format_map"} and not isinstance(node.value, ast.Constant):
         file.refuse(node, f"a computed text is a format, which can read attributes: {text}")
-    if node.attr == "register" and home.startswith("leastnoise.") and home.split(".")[1] in TRUSTED - {file.package}:
+    if node.attr == "register" and file.trusted(node):
         file.refuse(node, f"a function is registered with another package: {text}")
     if node.attr.startswith("__") and node.attr not in DUNDERS:
-        if text != "super().__init__" and (text != "object.__setattr__" or not _made(file, node)):
+        call = file.parents.get(node)
+        made = isinstance(call, ast.Call) and bool(call.args) and ast.unparse(call.args[0]) == "self" and _method(file, node) in MAKERS
+        if text != "super().__init__" and not (text == "object.__setattr__" and made):
             file.refuse(node, text)
-    elif _private(node.attr) and not (own or node.attr in file.own or home.startswith(f"leastnoise.{file.package}.")):
+    elif _PRIVATE.match(node.attr) and not mine:
         file.refuse(node, f"a private attribute: {text}")
     if not isinstance(node.ctx, ast.Load) and not own and (home or file.package in NEAR):
         file.refuse(node, f"an attribute is changed: {text}")
-
-
-def _private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__")
 
 
 def _method(file: _File, node: ast.AST) -> str | None:
@@ -324,28 +342,6 @@ def _method(file: _File, node: ast.AST) -> str | None:
     while above is not None and not isinstance(above, ast.FunctionDef | ast.Lambda):
         above = file.parents.get(above)
     return above.name if isinstance(above, ast.FunctionDef) and isinstance(file.parents.get(above), ast.ClassDef) else None
-
-
-def _made(file: _File, node: ast.AST) -> bool:
-    """Whether a field of ``self`` is set by the method that makes it."""
-    return _of_self(file.parents.get(node)) and _method(file, node) in MAKERS
-
-
-def _of_self(call: ast.AST | None) -> bool:
-    return isinstance(call, ast.Call) and bool(call.args) and isinstance(call.args[0], ast.Name) and call.args[0].id == "self"
-
-
-def _bases(file: _File, node: ast.ClassDef) -> None:
-    for base in node.bases:
-        home = file.imported.get(_root(base), "")
-        if home.startswith("leastnoise.") and home.split(".")[1] in TRUSTED - {file.package}:
-            file.refuse(base, f"{node.name} is derived from a trusted class: {ast.unparse(base)}")
-
-
-def _root(node: ast.AST) -> str:
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def modules(folder: Path) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Outcome
 from leastnoise._fitting import rescaled
-from leastnoise._kernel import SeededEntropy, Series
+from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._mechanisms import _dawa, candidates, mechanism_of, terms_of
 from leastnoise._mechanisms._dawa_plane import plan_plane
 from leastnoise._plan import Plan
@@ -170,7 +170,7 @@ def releases(
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for trial in range(case.trials):
         entropy = SeededEntropy(int(np.random.default_rng([*seed, trial]).integers(2**32)))
-        outcome = mechanism_of(made).ready(made)(Series.simulated(terms_of(made), table, entropy))
+        outcome = mechanism_of(made).ready(made)(UnpaidSeries(terms_of(made), table, entropy))
         exact = truth(outcome) if callable(truth) else truth
         regime = outcome.finding.facts()["regime"]
         for kind, (_, share, width) in zip(kinds, covered(outcome, exact), strict=True):

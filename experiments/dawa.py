@@ -27,7 +27,7 @@ from leastnoise._accuracy import promised
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._fitting import rescaled
-from leastnoise._kernel import SeededEntropy, Series
+from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._mechanisms import candidates, mechanism_of, terms_of
 from leastnoise._mechanisms._dawa import plan_dawa
 from leastnoise._plan import Plan
@@ -167,7 +167,7 @@ def planned(cells: int, asked: str, epsilon: str, strategy: str) -> Plan:
 
 def ours(table: Table, plan: Plan, seed: Sequence[int]) -> tuple[Reals, str]:
     """Cells as one of our mechanisms estimates them, and the regime."""
-    series = Series.simulated(terms_of(plan), table, SeededEntropy(abs(hash(tuple(seed))) % 2**32))
+    series = UnpaidSeries(terms_of(plan), table, SeededEntropy(abs(hash(tuple(seed))) % 2**32))
     outcome = mechanism_of(plan).ready(plan)(series)
     product = queries(plan.domain, cell="identity").products[0]
     return outcome.estimator().estimate(product).values, outcome.finding.facts()["regime"]

@@ -28,7 +28,7 @@ from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate, Grid, Outcome
 from leastnoise._fitting import rescaled
-from leastnoise._kernel import Entropy, SeededEntropy, Series, simulate
+from leastnoise._kernel import SeededEntropy, UnpaidSeries, simulate
 from leastnoise._mechanisms import candidates, mechanism_of, terms_of
 from leastnoise._mechanisms._dawa_plane import MOST_QUERIES, plan_plane
 from leastnoise._plan import Plan
@@ -183,9 +183,9 @@ def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> tuple[di
     return found, " ".join(f"{one}:{regimes.count(one)}" for one in sorted(set(regimes)))
 
 
-def carried_out(plan: Plan, table: Table, entropy: Entropy) -> Outcome:
+def carried_out(plan: Plan, table: Table, entropy: SeededEntropy) -> Outcome:
     """One release, simulated."""
-    return mechanism_of(plan).ready(plan)(Series.simulated(terms_of(plan), table, entropy))
+    return mechanism_of(plan).ready(plan)(UnpaidSeries(terms_of(plan), table, entropy))
 
 
 def cells_of(outcome: Outcome) -> Reals:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from leastnoise._check import BudgetError, GuardError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
     from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, PerCell, Reading, Unknown
     from leastnoise._estimate import cdf, means, quantiles
+    from leastnoise._holder import check
     from leastnoise._kernel import Ledger
     from leastnoise._plan import Plan, plan_categories
     from leastnoise._release import Options, Release
     from leastnoise._session import Least, audit, compare, export, find_categories, plan, read_release, read_spec, release, resume
-    from leastnoise._session._fit import check
     from leastnoise._workload import (
         Workload,
         all_ranges,
@@ -59,10 +59,10 @@ _HOMES = {
         "Unknown",
     ),
     "_estimate": ("cdf", "means", "quantiles"),
+    "_holder": ("check",),
     "_kernel": ("Ledger",),
     "_plan": ("Plan", "plan_categories"),
     "_release": ("Options", "Release"),
-    "_session._fit": ("check",),
     "_session": ("Least", "audit", "compare", "export", "find_categories", "plan", "read_release", "read_spec", "release", "resume"),
     "_workload": (
         "Workload",
@@ -153,4 +153,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP, budget_from_json, charge, privacy_from_json, whole_budget
 from leastnoise._check import InputError
+from leastnoise._domain import PerCell
 from leastnoise._fitting import pure_share
 
 POSITIVE = st.fractions(min_value=Fraction(1, 10**9), max_value=10**9)
@@ -129,10 +130,10 @@ def test_unusable_privacy_is_refused(arguments, message) -> None:
         Privacy(**{"budget": PureDP(1), **arguments})
 
 
-def test_same_unit_compares_everything_but_the_budget() -> None:
+def test_same_unit_compares_the_column_and_the_neighbours() -> None:
     one = Privacy(PureDP(1), unit_column="id", max_rows=2)
     assert one.same_unit(Privacy(ZCDP(3), unit_column="id", max_rows=2))
-    assert not one.same_unit(Privacy(PureDP(1), unit_column="id", max_rows=3))
+    assert one.same_unit(Privacy(PureDP(1), unit_column="id", max_rows=3, max_per_cell=PerCell(1, "month")))
     assert not one.same_unit(Privacy(PureDP(1), unit_column="other", max_rows=2))
     assert not one.same_unit(Privacy(PureDP(1), "replace", "id", 2))
     assert not one.same_unit(Privacy(PureDP(1)))

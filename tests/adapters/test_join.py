@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import leastnoise as ln
-from leastnoise._adapters import Wanted, _fit, _join, _read, _units, read, read_keys
-from leastnoise._adapters._fit import rows_fit
+from leastnoise._adapters import Wanted, _join, _read, _units, read, read_keys
 from leastnoise._adapters._location import located, location
+from leastnoise._holder import _rows_fit
+from leastnoise._holder._rows_fit import rows_fit
 from leastnoise._kernel._count import count
 from leastnoise._table import columns_of, counted_of, keyed_of
 
@@ -306,7 +307,7 @@ def test_without_the_rule_about_units_one_row_changes_those_of_several(monkeypat
 
 
 def test_when_there_are_too_many_values_outside_the_most_frequent_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_fit, "_MOST_KEPT", 4)
+    monkeypatch.setattr(_rows_fit, "_MOST_KEPT", 4)
     rows = pd.DataFrame({"sex": ["x"] * 3 + list("abcdefgh") + ["x"] * 3})
     (found,) = rows_fit(rows, DOMAIN, attributes=["sex"], measures=[], values=1).attributes
     assert found.values == (("'x'", 6),)

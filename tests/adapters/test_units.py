@@ -12,7 +12,7 @@ from leastnoise._adapters import Wanted, _read, read
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._units import Units
 from leastnoise._check import InputError
-from leastnoise._domain import Categories, Coded, Domain, PerCell
+from leastnoise._domain import Categories, Coded, Domain, PerCell, UnitCount
 from leastnoise._table import columns_of, counted_of
 
 
@@ -52,6 +52,33 @@ def test_removing_a_unit_changes_at_most_k_rows(most):
                 assert change <= (most if unit else 0)
                 seen = max(seen, change)
     assert seen == most
+
+
+def cut(ids, cells, most, bound):
+    units = Units(None if bound is None else PerCell(bound, "v"), {"v": Coded(3)})
+    units.add(Column(ids), [np.array(cells, dtype=np.int64)])
+    return units.cut(units.keep(most, entropy(range(len(ids)))), 3)
+
+
+def cut_by_hand(cells, most, bound):
+    kept = min(most, sum(min(cells.count(cell), bound or len(cells)) for cell in set(cells)))
+    return min(len(cells) - kept, 3 * kept), kept
+
+
+@pytest.mark.parametrize(("most", "bound"), [(1, None), (2, None), (3, None), (2, 1), (3, 1), (3, 2)])
+def test_rows_cut_are_at_most_three_for_each_that_is_kept_and_of_each_unit_by_itself(most, bound):
+    """Every unit of up to 9 rows in three cells, one of which is outside, beside another unit and rows of none."""
+    reached = 0
+    for rows in range(10):
+        for cells in itertools.combinations_with_replacement([-1, 0, 1], rows):
+            expected, kept = cut_by_hand(list(cells), most, bound)
+            others = cut(["b"] * 7 + [None] * 2, [0] * 9, most, bound)
+            assert (
+                cut(["b"] * 3 + ["a"] * rows + [None] + ["b"] * 4 + [None], [0] * 3 + [*cells] + [0] * 6, most, bound) == others + expected
+            )
+            assert expected <= 3 * kept <= 3 * most
+            reached = max(reached, expected)
+    assert reached == min(9 - most, 3 * most) if bound is None else reached >= 3
 
 
 def test_the_bound_holds_across_chunks(monkeypatch):
@@ -156,6 +183,38 @@ def test_removing_a_unit_changes_at_most_m_rows_in_a_cell_and_k_in_all(most, bou
     assert (largest, fullest) == (min(most, bound.rows * (2 if len(bound.attributes) == 1 else 4)), bound.rows)
 
 
+def kept_one_by_one(keys, units, cells, most, within):
+    """Row by row in the order of the keys: the first of each cell of a unit, and of those the first of the unit."""
+    kept, chosen = [], {}
+    for of_cells, bound in ((True, within), (False, most)):
+        often = {}
+        for row in sorted(range(len(keys)) if of_cells else kept, key=lambda row: keys[row]):
+            group = (units[row], cells[row] if of_cells else None)
+            often[group] = often.get(group, 0) + 1
+            chosen[row] = units[row] is not None and often[group] <= bound
+        kept = [row for row in chosen if chosen[row]]
+    return [chosen[row] for row in range(len(keys))]
+
+
+@pytest.mark.parametrize("sizes", [(2,), (3, 2), (2, 3), (1, 1, 2), (2, 2, 2), (3, 1, 4)], ids=str)
+def test_no_two_cells_and_no_two_units_share_a_bound(sizes):
+    """The choice is that of rows looked at one by one, whatever few values the cells, -1 among them, and the units are of."""
+    generator = np.random.default_rng(sizes)
+    kinds = {f"a{place}": Coded(size) for place, size in enumerate(sizes)}
+    for trial in range(40):
+        rows, most, within = int(generator.integers(1, 60)), int(generator.integers(1, 9)), int(generator.integers(1, 4))
+        names = [name for name in kinds if generator.random() < 0.7] or [*kinds]
+        codes = [generator.integers(-1, size, rows) for size in sizes]
+        ids = [[1, "1", "1.0", 1.5, b"\xff", None, ""][place] for place in generator.integers(0, 7, rows)]
+        keys = generator.permutation(rows)
+        units = Units(PerCell(within, names), kinds)
+        for part in (slice(0, rows // 2), slice(rows // 2, rows)):
+            units.add(Column(ids[part]), [own[part] for own in codes])
+        cells = [tuple(int(codes[[*kinds].index(name)][row]) for name in names) for row in range(rows)]
+        forms = [None if one in (None, "") else one if isinstance(one, bytes) else str(one) for one in ids]
+        assert units.keep(most, entropy(keys)).tolist() == kept_one_by_one(keys, forms, cells, most, within), trial
+
+
 def test_within_a_cell_the_choice_is_uniform_and_looks_at_nothing_else():
     """A unit with three rows in one cell and two in another keeps one of each: each of the 6 pairs; chi-square, bound for 1e-6 (35.9)."""
     generator = np.random.default_rng(12)
@@ -186,3 +245,38 @@ def test_bounds_in_cells_that_are_not_read_are_refused():
         read(frame, CELLS, wanted=Wanted(attributes=["v"]), unit_column="id", max_per_cell=PerCell(1, "w"))
     with pytest.raises(InputError, match="max_per_cell must be None where each row is a unit"):
         read(frame, CELLS, max_per_cell=PerCell(1, "w"))
+
+
+def test_of_the_rows_of_a_unit_one_in_each_cell_is_worth_1_whoever_comes_beside_it():
+    """Every table of up to 3 rows over units {a, b, none}: what the rows of a unit are worth is at most 1 a cell, and k in all."""
+    domain = Domain(v=Coded(2), w=Coded(2), measures={"units": UnitCount(), "units by v": UnitCount(["v"])})
+    generator = np.random.default_rng(3)
+    for most, rows in itertools.product((1, 2, 3), range(1, 4)):
+        for ids in itertools.product(["a", "b", None], repeat=rows):
+            keys = generator.permutation(rows)
+            values = {name: generator.choice([0, 1, 9], size=rows) for name in ("v", "w")}
+            frame = pl.DataFrame({"id": list(ids), **values}, schema={"id": pl.String, "v": pl.Int64, "w": pl.Int64})
+
+            def worth(stay, frame=frame, keys=keys, most=most):
+                with mock.patch.object(_read, "urandom", entropy(keys[stay])):
+                    table = read(frame[stay], domain, unit_column="id", max_rows=most)
+                opened = columns_of(table)
+                cells = 2 * opened.codes["v"].astype(int) + opened.codes["w"]
+                found = [np.bincount(cells, opened.values[name], minlength=4) for name in ("units", "units by v")]
+                return [*found, np.bincount(cells, minlength=4)]
+
+            before = worth(list(range(rows)))
+            for unit in ("a", "b", None):
+                once, each, held = np.array(before) - worth([row for row in range(rows) if ids[row] != unit])
+                assert (np.stack([once, each, held]) >= 0).all()
+                assert once.sum() == min(1, held.sum())
+                assert each.reshape(2, 2).sum(axis=1).tolist() == np.minimum(held.reshape(2, 2).sum(axis=1), 1).tolist()
+                assert held.sum() <= (most if unit else 0)
+
+
+@pytest.mark.parametrize("change", [{"unit_column": None}, {"wanted": Wanted(attributes=["w"], measures=["units by v"])}])
+def test_units_that_cannot_be_counted_are_refused(change):
+    domain = Domain(v=Coded(2), w=Coded(2), measures={"units by v": UnitCount(["v"])})
+    frame = pl.DataFrame({"id": [1], "v": [0], "w": [0]})
+    with pytest.raises(InputError, match="a count of units must be in a table whose rows have units, and of attributes that are read"):
+        read(frame, domain, **{"unit_column": "id", "max_rows": 1, **change})

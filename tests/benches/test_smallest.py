@@ -9,6 +9,7 @@ import pytest
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 SMALLEST = [
     ("auto", "cells_total 64 pure"),
+    ("auto_grid", "none.jsonl", "--table"),
     ("counting", "--rows", "100", "--attributes", "3", "--rounds", "1"),
     ("cubes", "--effort", "0.1", "--only", "Adult Q1 "),
     ("first_report", "--here", "--rows", "50", "--only", "3 tables"),

@@ -1,5 +1,5 @@
 // Uses a page of the studio in a real browser, by keys alone, and says what it found, as one JSON object on the standard output stream.
-// node studio.mjs chrome|firefox EXECUTABLE ADDRESS FOLDER plan|explore
+// node studio.mjs chrome|firefox EXECUTABLE ADDRESS FOLDER plan|explore|tabs
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import puppeteer from "puppeteer-core";
@@ -10,7 +10,7 @@ const browser = await puppeteer.launch({
   browser: kind, executablePath, headless: true, args: kind === "chrome" ? ["--no-sandbox"] : [], timeout: 0, protocolTimeout: 0,
 });
 const found = { said: [], loaded: [], overflow: {} };
-const patience = { timeout: 0 };
+const patience = { timeout: 0, polling: 100 }; // a tab behind another draws nothing
 let page;
 
 const text = (selector) => page.$eval(selector, (element) => element.textContent);
@@ -61,8 +61,84 @@ async function plans() {
   found.saved = await text("#saved");
 }
 
+// Whether an element is to be seen where the page is scrolled to, with nothing before it.
+const visible = (tab, id) => tab.evaluate((wanted) => {
+  const element = document.getElementById(wanted);
+  const box = element.getBoundingClientRect();
+  return box.height > 0 && box.top >= 0 && box.bottom <= innerHeight && element.contains(document.elementFromPoint(box.left + 4, box.top + box.height / 2));
+}, id);
+
+async function tabs() {
+  // this tab does not look again by itself, as if its time had not come yet
+  await page.evaluateOnNewDocument(() => {
+    const wait = window.setTimeout;
+    window.setTimeout = (done, time) => wait(done, time === 2000 ? 1e9 : time);
+    const listen = document.addEventListener.bind(document);
+    document.addEventListener = (name, ...more) => name === "visibilitychange" || listen(name, ...more);
+  });
+  const ready = (tab) => tab.waitForFunction(() => seen && seen.ready && !seen.busy, patience);
+  await page.reload({ waitUntil: "load" });
+  await ready(page);
+  const other = await browser.newPage();
+  await other.goto(found.address, { waitUntil: "load" });
+  await ready(other);
+  const type = (tab, id, words) => tab.evaluate((wanted, value) => {
+    const field = document.getElementById(wanted);
+    field.value = value;
+    field.dispatchEvent(new Event("change", { bubbles: true }));
+  }, id, words);
+  const size = (tab) => tab.$eval("#size", (field) => field.value);
+  const fits = (tab, wanted) => tab.waitForFunction((value) => document.getElementById("size").value === value, patience, wanted);
+  await type(other, "size", "3");
+  await other.waitForFunction(() => seen.size === "3", patience);
+  found.shown = await size(page);
+  await page.$eval("#save", (button) => button.click());
+  await fits(page, "3");
+  found.refused = await text("#error");
+  found.unsaved = await text("#saved");
+  await page.$eval("#save", (button) => button.click());
+  await page.waitForFunction(() => document.getElementById("saved").textContent, patience);
+  found.error = await text("#error");
+  // what is typed is done before what is clicked behind it, and where it is refused, nothing is
+  await page.evaluate(() => {
+    const field = document.getElementById("size");
+    for (const value of ["2", "no number"]) {
+      field.value = value;
+      field.dispatchEvent(new Event("change", { bubbles: true }));
+      document.getElementById("name").value = value === "2" ? "two.toml" : "none.toml";
+      document.getElementById("save").click();
+    }
+  });
+  await page.waitForFunction(() => document.getElementById("error").textContent.includes("no number"), patience);
+  await fits(page, "2");
+  // the other tab learns of it, in a field that has the focus, and says so
+  await other.focus("#size");
+  await fits(other, "2");
+  found.told = await other.$eval("#other", (element) => !element.hidden);
+  await other.select("#bulk-target", "margin");
+  await other.$eval("#bulk-most", (field) => { field.value = "5"; });
+  found.visible = [];
+  for (const width of [390, 800, 1400]) {
+    await other.setViewport({ width, height: 700 });
+    for (const id of ["slider", "set", "rows", "save"]) {
+      await other.$eval(`#${id}`, (element) => element.scrollIntoView({ block: "center" }));
+      found.visible.push(await visible(other, "status"));
+    }
+  }
+  await other.$eval("#set", (button) => button.click());
+  await other.waitForFunction(() => !document.getElementById("error").hidden, patience);
+  await new Promise((done) => { setTimeout(done, 2500); }); // it has looked again
+  found.bulk = await other.$eval("#error", (element) => element.textContent);
+  found.visible.push(await visible(other, "error"));
+  await other.$eval("#least", (field) => field.click());
+  await other.waitForFunction(() => document.getElementById("status").textContent.includes("There is no plan"), patience);
+  found.vain = await other.$eval("#error", (element) => element.textContent);
+  await other.close();
+  await page.bringToFront();
+}
+
 async function explores() {
-  await page.waitForSelector("#chart svg", patience);
+  await page.waitForSelector("#chart svg", { timeout: 0 });
   found.drawn = await page.$$eval("#chart svg path, #chart svg text", (parts) => parts.length);
   found.cells = await column(1);
   found.reached = [await reach("#rows tr:nth-child(2) input")];
@@ -86,7 +162,7 @@ try {
   await page.goto(address, { waitUntil: "load" });
   found.address = await page.evaluate(() => location.href);
   await page.setViewport({ width: 1400, height: 900 });
-  await (mode === "plan" ? plans() : explores());
+  await { plan: plans, explore: explores, tabs }[mode]();
   for (const width of [390, 800, 1400]) {
     await page.setViewport({ width, height: 900 });
     found.overflow[width] = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
@@ -94,7 +170,7 @@ try {
   }
   await page.reload({ waitUntil: "load" }); // the address without the token, by the session
   found.again = await text("h1");
-  if (mode === "explore") await page.waitForSelector("#chart svg", patience);
+  if (mode === "explore") await page.waitForSelector("#chart svg", { timeout: 0 });
   await page.evaluate(axe);
   const result = await page.evaluate(() => window.axe.run(document));
   found.axe = result.violations.map((one) => `${one.id}: ${one.nodes.length} x ${one.nodes[0].html.slice(0, 120)}`);

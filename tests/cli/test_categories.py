@@ -152,6 +152,7 @@ def test_a_check_leaves_out_what_is_not_found_yet(visits: Path, run: Callable[..
     [
         ('delta = "1e-7"\n', "", r"[privacy] with unknown categories must be a budget of epsilon and delta"),
         ('epsilon = "1"\ndelta = "1e-7"', 'rho = "1"', r"[privacy] with unknown categories must be a budget of epsilon and delta"),
+        ('epsilon = "1"', 'epsilon = "least"', "got 'least'. The categories of agent are found first, with a share of the budget"),
         ('"1/5"', '"1"', "must leave some of it"),
         ('"1/5"', "0", "share must be"),
         ("most = 40, ", "", "unknown must have 'most'"),

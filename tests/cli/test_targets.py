@@ -124,3 +124,13 @@ def test_errors_by_the_rows_of_a_unit_that_count(folder, run):
     for given, said in (("1,0", "max_rows must be a whole number of at least 1; got 0"), ("a", "got 'a'"), ("1,,2", "got ''")):
         refused = run("plan", "people.toml", "--max-rows", given)
         assert (refused.code, said in " ".join(refused.err.split())) == (2, True), refused.err
+
+
+def test_a_plan_says_what_rows_and_units_cost(folder, run):
+    unit = 'epsilon = "1"\nunit = { column = "id", max_rows = 3, of_unit = ["sex"] }'
+    counted = '[[workload]]\nmarginals = { ways = 1, of = ["sex", "age"] }\ncount = "units"\n\n[[workload]]\nmarginals'
+    changed(folder, ('epsilon = "1"', unit), ("[[workload]]\nmarginals", counted))
+    out = run("plan", "people.toml").out
+    shares = re.search(r"of which for +units (\d+)%, units by age (\d+)%,\s+rows and sums (\d+)%", out)
+    assert shares is not None, out
+    assert 99 <= sum(map(int, shares.groups())) <= 101

@@ -60,7 +60,7 @@ LEAKS = {
     "a class that the adapters call": "from leastnoise._domain import Categories\n\nclass Spy(Categories):\n    pass",
     "a class that the kernel calls": "from leastnoise._linop import Identity\n\nclass Spy(Identity):\n    pass",
     "seeded noise": "from leastnoise._kernel import SeededEntropy, simulate",
-    "a series that is not paid for": "found = Series.simulated(plan, table, entropy)",
+    "a series that is not paid for": "from leastnoise._kernel import UnpaidSeries\nfound = UnpaidSeries(plan, table, entropy)",
     "the source opened": "import pandas\nrows = pandas.read_csv(path)",
     "the source looked at": "def f(source):\n    return source['age'].sum()",
     "the source handed on to what a module holds": "from leastnoise._session import _planned\n\ndef f(source):\n    _planned.keep(source)",
@@ -68,7 +68,7 @@ LEAKS = {
     "the source under another name": "def f(source):\n    rows = source",
     "the number of rows": "from leastnoise import _adapters\nrows = []\n_adapters.read(source, domain, progress=rows.append)",
     "the display of progress replaced": "def f(progress):\n    progress = [].append",
-    "exact counts for the data's holder": "from leastnoise._adapters._fit import rows_fit",
+    "exact counts for the data's holder": "from leastnoise._holder import check",
     "a field of a table set by a function": "def f(self):\n    object.__setattr__(self, 'max_rows', 1)",
     "a field of a table set by a method of another class": "class A:\n    def f(self):\n        object.__setattr__(self, 'max_rows', 1)",
     "a constructor used on another object": "A.__init__(table)",
@@ -77,6 +77,46 @@ LEAKS = {
     "a payment of one's own": "receipt = ledger.reserve(cost=cost, privacy=privacy, plan_digest='', output='')",
     "a ledger of one's own": "from leastnoise._kernel import Ledger\nbook = Ledger.create('/tmp/x', 'people', privacy)",
     "a computed format": "rows = ('{0.' + '_table}').format(series)",
+    # what the second audit planted
+    "a series that nobody paid for, by text": "import leastnoise._kernel as kernel\n\nmake = getattr(kernel, 'UnpaidSeries')",
+    "a series that nobody paid for, by another name": "from leastnoise._kernel import UnpaidSeries as Series",
+    "a series that nobody paid for, by a pattern": "match kernel:\n    case object(UnpaidSeries=made):\n        pass",
+    "a seed by a pattern": "match kernel:\n    case object(SeededEntropy=made):\n        pass",
+    "the names of a frame by a text": "rows = getattr(frame, 'f_locals')",
+    "a payment by a text": "pay = getattr(book, 'reserve')",
+    "a ledger of one's own by another name": "from leastnoise._kernel import Ledger as Book\n\nbook = Book.create('/tmp/x', 'people', x)",
+    "a ledger of one's own by the class of another": "book = type(book).create('/tmp/x', 'people', privacy)",
+    "a larger budget": "book.set_budget(budget)",
+    "the data by their place": "rows = open(place).read()",
+    "the data by what tells their place": "from leastnoise import _adapters\n\nrows = open(_adapters.location(data)).read()",
+    "the data by their place and numpy": "import numpy as np\n\nrows = np.genfromtxt(place)",
+    "the data by a child process": "import subprocess\n\nrows = subprocess.run(['cat', place], capture_output=True)",
+    "errors of arithmetic": "import numpy as np\n\nnp.seterr(over='raise')",
+    # and more, in other spellings
+    "a pattern of two": "match series:\n    case Series(terms=terms, __dict__=rows):\n        pass",
+    "a keyword of a pattern within another": "match [error]:\n    case [object(__traceback__=object(tb_frame=frame))]:\n        pass",
+    "getattr with a default": "rows = getattr(frame, 'f_globals', None)",
+    "getattr by a list of names": "for name in ('f_back', 'f_locals'):\n    frame = getattr(frame, name)",
+    "getattr by a text that is put together later": "rows = getattr(frame, name)",
+    "names in a list": "NAMES = ['UnpaidSeries']",
+    "a name in a dictionary": "HOW = {'make': 'SystemEntropy'}",
+    "a dotted text": "WHERE = 'tb_frame.f_locals'",
+    "a format with an index": "rows = '{0.f_locals[rows]}'.format(frame)",
+    "a format with a name": "rows = '{frame.f_globals}'.format(frame=frame)",
+    "an f-string": "rows = f'{frame.f_locals}'",
+    "everything imported": "from leastnoise._kernel import *",
+    "a module by another name": "import gc as tidy",
+    "a part of a module by another name": "from sys import exc_info as why",
+    "a builtin by another name": "from builtins import open as look",
+    "a file by its path": "from pathlib import Path\n\nrows = Path(place).read_bytes()",
+    "a file by its number": "import os\n\nrows = os.fdopen(3).read()",
+    "a file opened by its path": "from pathlib import Path\n\nrows = Path(place).open()",
+    "a program by the system": "import os\n\nos.system('cat people.csv')",
+    "a copy of the process": "import os\n\nos.fork()",
+    "a signal, which is given the frame": "import signal\n\nsignal.signal(signal.SIGALRM, print)",
+    "a sampler under a decorator": "from leastnoise._linop import apply\n\n\n@apply.register\ndef _(operator: Mine, x):\n    return x",
+    "what was spent elsewhere": "book.add_spent(charge)",
+    "the place of the data": "from leastnoise import _adapters\n\nplace = _adapters.located(data, None)",
     "the file of the source": "from pathlib import Path\n\ndef f(source):\n    return Path(source).read_text()",
 }
 
@@ -114,7 +154,7 @@ def test_a_planted_leak_is_seen(copy: Path, place: str, name: str) -> None:
 LATER = {
     "the opener": '_HOMES = {"_table": ("columns_of",)}',
     "the inside of a series": '_HOMES = {"_kernel._series": ("_INSIDE", "_made_up")}',
-    "exact counts": '_HOMES = {"_adapters._fit": ("rows_fit",)}',
+    "exact counts": '_HOMES = {"_holder._rows_fit": ("rows_fit",)}',
     "seeded noise": '_HOMES = {"_kernel": ("SeededEntropy",)}',
     "a computed list": '_HOMES = {"_ta" + "ble": ("columns_of",)}',
     "a list that grows": '_HOMES |= {"_table": ("columns_of",)}',
@@ -140,6 +180,8 @@ def test_what_is_imported_later_is_imported(place: str, leak: str) -> None:
 def test_leaks_are_seen_in_every_package(place: str) -> None:
     session_alone = {"the source looked at", "the source counted", "the source under another name", "the file of the source"}
     session_alone |= {"the display of progress replaced"}
+    if place != "_estimate/_x.py":  # files are opened and programs are started where no place of data is at hand
+        session_alone |= {name for name in LEAKS if name.startswith(("a file", "a program", "a copy", "a signal", "the data by"))}
     unseen = [name for name, leak in LEAKS.items() if name not in session_alone and not faults(place, leak)]
     assert unseen == []
 
@@ -159,7 +201,7 @@ def test_the_contracts_of_a_copy_are_kept_until_a_leak_is_planted(copy: Path) ->
     assert contracts_of(copy).returncode == 0
     file = copy / "src" / "leastnoise" / "_mechanisms" / "_dawa.py"
     whole = file.read_text(encoding="utf-8")
-    check = "\nfrom leastnoise._session._fit import check\nfrom leastnoise._adapters._fit import Fit\n"
+    check = "\nfrom leastnoise._holder._rows_fit import rows_fit\n"
     file.write_text(
         whole + check + "\nfrom leastnoise._kernel._count import count\nROWS = getattr(Series, '_ta' + 'ble')\n", encoding="utf-8"
     )
@@ -170,7 +212,6 @@ def test_the_contracts_of_a_copy_are_kept_until_a_leak_is_planted(copy: Path) ->
     assert run.returncode == 1
     for contract in (
         "exact counts for the data's holder: what makes a release cannot reach them",
-        "how rows fit is asked by its own command alone",
         "only the kernel counts",
         "nothing opens, watches or patches what holds private rows",
     ):

@@ -26,8 +26,6 @@ PAIRS = [(rows, tuple(sorted((*rows, more)))) for rows in DATA for more in (0, 2
 class Words:
     """An entropy source that counts what it gave."""
 
-    private = False
-
     def __init__(self, seed):
         self.inner, self.given = SeededEntropy(seed), 0
 

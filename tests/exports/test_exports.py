@@ -53,7 +53,7 @@ def guarded(folder, tmp_path):
     """A stored release as it would be with a guard that took a hundredth of the whole."""
     copy = shutil.copytree(folder, tmp_path / "guarded")
     value = json.loads((copy / "manifest.json").read_text())
-    value["receipt"] = {"guard_share": "1/100", "guard_charge": "1/99", "guard_used": 790, "guard_read": 800, "guard_noise_std": 40.0}
+    value["receipt"] = {"guard_share": "1/100", "guard_charge": "1/99", "guard_used": 790, "guard_kept": 800, "guard_noise_std": 40.0}
     (copy / "manifest.json").write_text(json.dumps(value))
     return copy
 

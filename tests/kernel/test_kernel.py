@@ -126,7 +126,7 @@ def test_seeded_noise_is_marked_and_reproducible() -> None:
     assert (first.private, first.receipt) == (False, "")
     assert all((x == y).all() for x, y in zip(first.values, second.values, strict=True))
     assert any((x != y).any() for x, y in zip(first.values, third.values, strict=True))
-    with pytest.raises(InputError, match=r"seeded noise, which protects nobody; got a private source. Use a paid series"):
+    with pytest.raises(InputError, match=r"seeded noise, which protects nobody; got another source. Use a paid series"):
         simulate(plan(), table(), SystemEntropy())
 
 

@@ -14,7 +14,7 @@ from kernel.series import many_steps, measure
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, ConcentratedCost, Cost, GaussianCost, Noise, Privacy, PureCost, PureDP, covers
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._fitting import fit
-from leastnoise._kernel import Ledger, SeededEntropy, Series, SystemEntropy, _measure, simulate
+from leastnoise._kernel import Ledger, SeededEntropy, Series, SystemEntropy, UnpaidSeries, _measure, simulate
 from leastnoise._kernel._outcome import outcome_to_text
 from leastnoise._linop import Contrasts, Dense, Identity, Prefix, Tree, dense, whole_bytes
 from leastnoise._measurements import Block, Factor, Limits, Measurements, Observation, cost, row_scales
@@ -112,7 +112,7 @@ def observed(way: str, plan: Measurements, folder: Path) -> Observation:
         return simulate(plan, table, SeededEntropy(1))
     aware = many_steps(DOMAIN, plan.privacy)
     if way == "a step of a simulated series":
-        return Series.simulated(aware, table, SeededEntropy(1)).measure(plan)
+        return UnpaidSeries(aware, table, SeededEntropy(1)).measure(plan)
     book = Ledger.create(folder / "people.ledger", "people", plan.privacy)
     if way == "paid":
         return measure(plan, table, book, output="out")[0]

@@ -13,7 +13,7 @@ import leastnoise as ln
 from leastnoise._accounting import ApproxDP, KeyRule, Noise, Privacy, keys_are_private
 from leastnoise._domain import Domain, Unknown
 from leastnoise._fitting import key_rule
-from leastnoise._kernel import FoundKeys, KeySearch, SeededEntropy, Series, Terms
+from leastnoise._kernel import FoundKeys, KeySearch, SeededEntropy, Terms, UnpaidSeries
 from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text
 from leastnoise._measurements import Block, Measurements
 from leastnoise._table import Table
@@ -143,7 +143,7 @@ def test_what_is_drawn_has_the_law_that_the_bound_is_about(noise: Noise, scale: 
     domain = Domain(agent=Unknown(10**5))
     assert keys_are_private(rule, privacy)
     table = Table.keyed(domain, "agent", TEXTS, np.full(len(TEXTS), count))
-    series = Series.simulated(Terms(domain=domain, privacy=privacy, attributes=("agent",)), table, SeededEntropy(3))
+    series = UnpaidSeries(Terms(domain=domain, privacy=privacy, attributes=("agent",)), table, SeededEntropy(3))
     found = series.find(KeySearch(attribute="agent", rule=rule, most=10**5))
     expected = len(TEXTS) * law(rule, count, 12)
     seen = np.array([len(TEXTS) - len(found.keys), *(np.count_nonzero(found.units == 12 + place) for place in range(12))])
@@ -160,7 +160,7 @@ def test_only_the_largest_are_kept_and_the_rest_is_post_processing() -> None:
     terms = Terms(domain=domain, privacy=privacy, attributes=("agent",))
     table = Table.keyed(domain, "agent", TEXTS[:300], 30 + np.arange(300))
     every, few = (
-        Series.simulated(terms, table, SeededEntropy(5)).find(KeySearch(attribute="agent", rule=key_rule(privacy), most=most))
+        UnpaidSeries(terms, table, SeededEntropy(5)).find(KeySearch(attribute="agent", rule=key_rule(privacy), most=most))
         for most in (300, 7)
     )
     assert few.keys == every.keys[:7]
@@ -170,7 +170,7 @@ def test_only_the_largest_are_kept_and_the_rest_is_post_processing() -> None:
 def test_nobody_has_a_key() -> None:
     domain, privacy = Domain(agent=Unknown(9)), Privacy(ApproxDP(1, "1e-9"), unit_column="id", max_rows=12)
     table = Table.keyed(domain, "agent", [], np.zeros(0, dtype=np.int64), unit_column="id", max_rows=12)
-    series = Series.simulated(Terms(domain=domain, privacy=privacy, attributes=("agent",)), table, SeededEntropy(1))
+    series = UnpaidSeries(Terms(domain=domain, privacy=privacy, attributes=("agent",)), table, SeededEntropy(1))
     found = series.find(KeySearch(attribute="agent", rule=key_rule(privacy), most=9))
     assert found.keys == ()
     again = outcome_from_text("".join(outcome_to_text(found)))
@@ -184,7 +184,7 @@ def test_a_search_is_the_only_step_of_its_series_and_reads_nothing_but_keys() ->
         KeySearch(attribute="agent", rule=key_rule(privacy), most=9),
     )
     table = Table.keyed(domain, "agent", ["curl"], np.array([50]))
-    series = Series.simulated(terms, table, SeededEntropy(1))
+    series = UnpaidSeries(terms, table, SeededEntropy(1))
     assert series.find(search).keys == ("curl",)
     with pytest.raises(ln.BudgetError, match="epsilon = 0 and delta = 0"):
         series.find(search)
@@ -192,15 +192,15 @@ def test_a_search_is_the_only_step_of_its_series_and_reads_nothing_but_keys() ->
     with pytest.raises(ln.BudgetError):
         series.measure(total)
     with pytest.raises(ln.InternalError, match="counted where they are"):
-        Series.simulated(terms, table, SeededEntropy(1)).measure(total)
+        UnpaidSeries(terms, table, SeededEntropy(1)).measure(total)
     rows = Table(domain, {"agent": [0, 0, 1]})
     with pytest.raises(ln.InternalError, match="no keys"):
-        Series.simulated(terms, rows, SeededEntropy(1)).find(search)
+        UnpaidSeries(terms, rows, SeededEntropy(1)).find(search)
     with pytest.raises(ln.InputError, match="search must be a KeySearch"):
-        Series.simulated(terms, table, SeededEntropy(1)).find(total)
+        UnpaidSeries(terms, table, SeededEntropy(1)).find(total)
     only = Terms(domain=domain, privacy=total.privacy, attributes=("agent",), only=total)
     with pytest.raises(ln.InputError, match="Only the step that was paid for"):
-        Series.simulated(only, rows, SeededEntropy(1)).find(search)
+        UnpaidSeries(only, rows, SeededEntropy(1)).find(search)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,10 @@ import threading
 from contextlib import suppress
 from datetime import UTC, datetime
 from fractions import Fraction
+from itertools import combinations, product
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from kernel.ledgers import ONE, edit, opened, take
 from leastnoise._accounting import ZCDP, ApproxDP, Charge, ConcentratedCost, GaussianCost, Privacy, PureCost, PureDP
 from leastnoise._check import BudgetError, InputError, LedgerError
+from leastnoise._domain import PerCell
 from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_file import SELECT, digest_of, writing
@@ -89,15 +92,43 @@ def test_each_definition_adds_up_its_own_way(tmp_path) -> None:
     ("privacy", "words"),
     [
         (Privacy(PureDP(1), "replace"), "one row (replace)"),
-        (Privacy(PureDP(1), unit_column="id"), "at most 1 row of one value of the column 'id' (add_remove)"),
-        (Privacy(PureDP(1), unit_column="id", max_rows=3), "at most 3 rows of one value of the column 'id' (add_remove)"),
+        (Privacy(PureDP(1), unit_column="id"), "all rows of one value of the column 'id' (add_remove)"),
     ],
 )
 def test_another_unit_or_other_neighbours_are_refused(ledger, privacy, words) -> None:
-    message = f"The plan protects {words}, the data set 'people' one row (add_remove); such costs cannot be added."
+    message = f"The plan protects {words}, the data set 'people' one row (add_remove); such costs cannot be added: "
     with pytest.raises(InputError, match=re.escape(message)):
         take(ledger, privacy=privacy)
     assert ledger.entries() == ()
+
+
+def test_releases_that_count_other_numbers_of_rows_of_a_unit_add_up(tmp_path) -> None:
+    ledger = Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(1), unit_column="id"))
+    for privacy in (
+        Privacy(PureDP(1), unit_column="id", max_rows=5),
+        Privacy(PureDP(1), unit_column="id", max_rows=5, max_per_cell=PerCell(2, "month")),
+    ):
+        take(ledger, "1/2", privacy=privacy)
+    assert ledger.left() == Charge()
+    with pytest.raises(
+        InputError, match=r"'household' .* all rows of one value of the column 'id' .* bounds nothing for a change of the other"
+    ):
+        take(ledger, privacy=Privacy(PureDP(1), unit_column="household", max_rows=5))
+
+
+def test_the_loss_of_tables_bounded_apart_is_the_sum_of_their_costs() -> None:
+    """Both outputs at once, over all random choices of rows: of a unit of four rows one counts in the first, two in the second."""
+    numbers, losses = np.arange(-40, 41), (0.5, 0.25)
+
+    def law(values: list[int], most: int, scale: float) -> np.ndarray:
+        kept = [sum(some) for some in combinations(values, most)]
+        return np.mean([np.exp(-abs(numbers - count) / scale) for count in kept], axis=0)
+
+    worst = []
+    for values in product((0, 1), repeat=4):
+        first, second = (np.outer(law(own, 1, 1 / losses[0]), law(own, 2, 2 / losses[1])) for own in (list(values), [0] * 4))
+        worst.append(abs(np.log(first / second)).max())
+    assert max(worst) == pytest.approx(sum(losses))
 
 
 def test_a_budget_without_its_unit_is_refused(ledger) -> None:

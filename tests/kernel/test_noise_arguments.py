@@ -107,8 +107,6 @@ class Watched(np.ndarray):
 
 
 class WatchedEntropy:
-    private = False
-
     def __init__(self, seed):
         self.source = SeededEntropy(seed)
 

@@ -1,18 +1,44 @@
 """What was paid for cannot be changed before it is measured: no array of a plan can be written, and the cost is computed again."""
 
+import gc
+import itertools
+from dataclasses import fields
+from enum import Enum
 from fractions import Fraction
+from types import MappingProxyType
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import leastnoise as ln
 from kernel.ledgers import opened
 from kernel.series import one_step
-from leastnoise._accounting import Noise, Privacy, PureDP
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._kernel import Series
-from leastnoise._linop import Coarse, Contrasts, Dense, DiagonalAndRows, Haar, Identity, Nested, Ordered, Ranges, Toeplitz, Tree, sealed
+from leastnoise._kernel import Series, _series
+from leastnoise._linop import (
+    Coarse,
+    Contrasts,
+    Dense,
+    DiagonalAndRows,
+    Haar,
+    Identity,
+    Nested,
+    Ordered,
+    Prefix,
+    Ranges,
+    Toeplitz,
+    Total,
+    Tree,
+    block_tree,
+    sealed,
+)
 from leastnoise._measurements import Block, Factor, Limits, Measurements
+from leastnoise._measurements._apart import _axis
+from leastnoise._mechanisms import MECHANISMS
+from leastnoise._planner import PLANNERS
 from leastnoise._table import Table
 from table.reach import reachable
 
@@ -64,6 +90,122 @@ def test_a_sealed_array_keeps_shape_type_and_values():
     given = np.arange(6, dtype=np.int32).reshape(2, 3).T
     assert sealed(given).dtype == np.int32
     assert np.array_equal(sealed(given), given)
+
+
+def written(value: object) -> list[str]:
+    """What can be written of all that is reached from a value: arrays that do not end in ``bytes``, lists, dictionaries and sets."""
+    everything = [*reachable(value)]
+    behind = {id(held) for one in everything if isinstance(one, (MappingProxyType, Enum)) for held in gc.get_referents(one)}
+    containers = [one for one in everything if isinstance(one, (list, dict, set, bytearray)) and id(one) not in behind]
+    found = [f"{type(one).__name__} {one!r:.80}" for one in containers]
+    for array in (one for one in everything if isinstance(one, np.ndarray)):
+        root = array
+        while isinstance(root, np.ndarray):
+            if root.flags.writeable or not isinstance(root.base, (np.ndarray, bytes)):
+                found.append(f"{root.dtype} of shape {root.shape}")
+            root = root.base
+    return found
+
+
+LINE = ln.Domain(age=ln.Integers(0, 15))
+PLANE = ln.Domain(age=ln.Integers(0, 3), pay=ln.Integers(0, 3), sex=["F", "M"], measures={"amount": ln.Measure("pay", 0, 4)})
+ASKED = (
+    ln.queries(LINE, age="prefix"),
+    ln.queries(PLANE, age="prefix", pay="prefix"),
+    ln.marginals(PLANE, upto=2),
+    ln.queries(PLANE, sex="identity", sum="amount"),
+    ln.queries(PLANE, pay="prefix", sum="amount"),
+    ln.queries(PLANE, age="prefix") + ln.queries(PLANE, pay="all_ranges") + ln.queries(PLANE, age="identity", sex="identity"),
+)
+BUDGETS = (ln.PureDP(2), ln.ZCDP(1), ln.Privacy(ln.PureDP(2), "replace"))
+NAMES = [*PLANNERS, *(name for mechanism in MECHANISMS for name in mechanism.names)]
+
+
+@pytest.mark.parametrize("strategy", NAMES)
+def test_nothing_that_a_strategy_measures_can_be_written(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every step of seeded releases, when its noise is drawn and again when its errors were computed."""
+    drawn: list[Measurements] = []
+    real = _series.draw
+    monkeypatch.setattr(_series, "draw", lambda made, *given: (drawn.append(made), real(made, *given))[1])
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({"age": rng.integers(0, 4, 60), "pay": rng.integers(0, 4, 60), "sex": ["F", "M"] * 30})
+    for workload, budget in itertools.product(ASKED, BUDGETS):
+        try:
+            release = ln.release(ln.plan(workload, budget, strategy=strategy), rows, seed=1)
+        except ln.InputError:
+            continue  # not for this workload or budget
+        assert len(release.answers) > 0
+    assert drawn
+    assert {fault for made in drawn for fault in written(made)} == set()
+
+
+def test_nothing_that_is_kept_for_other_plans_can_be_written() -> None:
+    """Shares of pairs of rows, and trees of blocks: costs and choices are computed from what was kept."""
+    kept = []
+    for power, along in itertools.product((1, 2), (Prefix(4), Dense([[1, 0, 2, 1]]), Identity(4))):
+        parts = ((Factor(("age",), along),), (Factor(("age",), Total(4)),))
+        kept.append(_axis(parts, (("age", 4),), power, 1024, ordered=True, alone=False))
+    kept += [block_tree(3, 5, split) for split in ("quarters", "halves")]
+    assert [fault for one in kept for fault in written(one)] == []
+
+
+def test_the_cells_of_a_domain_cannot_be_changed_under_a_plan() -> None:
+    """Under replace fewer cells would be fewer pairs of rows, and a lower cost."""
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        DOMAIN._by_name["age"] = Integers(0, 1)
+
+
+def test_what_can_be_written_is_seen() -> None:
+    owned, view = np.arange(3), np.arange(3)[:2]
+    view.setflags(write=False)
+    assert [len(written([one])) for one in (owned, view, sealed(owned), sealed(owned)[:2])] == [2, 2, 1, 1]  # the list is one of them
+    assert written((owned,)) == ["int64 of shape (3,)"]
+
+
+class Word(str):
+    """A text that compares as it likes."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self
+
+
+def derived(kind: type) -> type:
+    """A class that answers as another does, so far."""
+    return type("Derived", (kind,), {})
+
+
+def of_another_class(value: object, *, like: type) -> object:
+    made = object.__new__(derived(like))
+    for name in (one.name for one in fields(like)):
+        object.__setattr__(made, name, getattr(value, name))
+    return made
+
+
+def test_every_part_of_measurements_is_of_the_packages_own_classes() -> None:
+    """Texts of other classes are made plain; everything else of a derived class is refused, wherever it stands (M6)."""
+    age = Word("age")
+    domain = ln.Domain({age: Integers(0, 3), Word("id"): ["a", "b"]}, measures={Word("amount"): ln.Measure(Word("pay"), 0, 9)})
+    privacy = Privacy(ZCDP(1), Word("add_remove"), Word("id"), 2, ln.PerCell(1, Word("age")))
+    blocks = (Block((Factor((age,), Identity(4)),), Fraction(3)), Block((), Fraction(9), "amount", Limits([1, 2, 3, 4], age)))
+    made = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN, blocks=blocks)
+    assert [one for one in reachable(made) if type(one) is Word] == []
+    cells = of_another_class(Identity(2), like=Identity)
+    for refused in (
+        lambda: ln.Domain(age=of_another_class(Integers(0, 3), like=Integers)),
+        lambda: ln.Domain(age=Integers(0, 3), measures={"m": of_another_class(ln.Measure("pay", 0, 9), like=ln.Measure)}),
+        lambda: Privacy(of_another_class(PureDP(1), like=PureDP)),
+        lambda: Privacy(PureDP(1), unit_column="id", max_per_cell=of_another_class(ln.PerCell(1, "age"), like=ln.PerCell)),
+        lambda: Coarse(cells, [0, 2], 4),
+        lambda: Ordered(cells, [1, 0]),
+        lambda: Nested(cells, Identity(2), Total(2)),
+        lambda: Nested(Identity(2), cells, Total(2)),
+        lambda: Nested(Identity(2), Identity(2), cells),
+        lambda: Ordered(of_another_class(Coarse(Identity(2), [0, 2], 4), like=Coarse), [1, 0, 2, 3]),
+    ):
+        with pytest.raises(InputError, match="must be"):
+            refused()
 
 
 def test_the_only_step_is_verified_again_before_it_is_drawn(tmp_path):

@@ -49,8 +49,6 @@ SAMPLED = {"aligned": sampled_aligned, "powers": sampled_powers}
 class Scripted:
     """Entropy that says given words, then repeats the last."""
 
-    private = False
-
     def __init__(self, *words):
         self.left = list(words)
 

@@ -1,6 +1,7 @@
 """Nothing is drawn but what the ledger's file says was paid, whatever the receipt, the plan or the ledger claims to be."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -8,13 +9,24 @@ import numpy as np
 import pytest
 
 from kernel.series import finish, many_steps, measure, one_step
-from leastnoise._accounting import Noise, Privacy, PureCost, PureDP, SeriesCost
-from leastnoise._check import InputError, LedgerError
-from leastnoise._domain import Domain
-from leastnoise._kernel import LeastCost, Ledger, Series, Terms, _measure, _series
+from leastnoise._accounting import ZCDP, ApproxDP, KeyRule, Noise, Privacy, PureCost, PureDP, SeriesCost, keys_are_private
+from leastnoise._check import BudgetError, InputError, LedgerError
+from leastnoise._domain import Domain, Unknown
+from leastnoise._kernel import (
+    KeySearch,
+    LeastBlockCost,
+    LeastCost,
+    Ledger,
+    SampledPartition,
+    SampledRectangles,
+    Series,
+    Terms,
+    _measure,
+    _series,
+)
 from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, values_from_text
 from leastnoise._kernel._plane import RectanglePartition
-from leastnoise._linop import Identity, unpack
+from leastnoise._linop import Dense, Identity, unpack
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._table import Table
 
@@ -141,6 +153,101 @@ def test_what_was_recorded_is_given_to_nothing_but_the_step_that_asked_for_it(le
     second.choose(selection)
     with pytest.raises(InputError, match="other steps than those that were recorded"):
         second.measure(plan(ALL / 4))
+
+
+PLANE = Domain(sex=["F", "M"], zone=["N", "S"])
+ON_PLANE = Table(PLANE, {"sex": [0, 1, 1], "zone": [0, 0, 1]})
+CHOICES = [
+    LeastCost(attributes=("sex",), epsilon=TINY),
+    SampledPartition(attributes=("sex",), epsilon=TINY),
+    LeastBlockCost(attributes=("sex", "zone"), epsilon=TINY),
+    SampledRectangles(attributes=("sex", "zone"), epsilon=TINY),
+]
+OTHER = {"epsilon": TINY / 2, "penalty": Fraction(1, 3), "prior": Fraction(3), "centre": "median"}
+TURNED = {("sex",): ("zone",), ("sex", "zone"): ("zone", "sex"), "halves": "quarters", "quarters": "halves"}
+
+
+def changed(choice: object) -> Iterator[object]:
+    """The same choice but for one field, for each of its fields; and the other choices."""
+    yield from (one for one in CHOICES if one != choice)
+    for name in (one.name for one in fields(choice)):
+        yield replace(choice, **{name: OTHER[name] if name in OTHER else TURNED[getattr(choice, name)]})
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=lambda one: type(one).__name__)
+def test_a_series_is_not_resumed_with_a_choice_that_differs_in_one_field(choice: object, ledger: Ledger) -> None:
+    terms = many_steps(PLANE, Privacy(PureDP(ALL)))
+    series = Series.paid(terms, ON_PLANE, ledger, output="out")
+    series.choose(choice)
+    others = [*changed(choice)]
+    assert len(others) == len(CHOICES) - 1 + len(fields(choice))
+    for other in others:
+        with pytest.raises(InputError, match="other steps than those that were recorded"):
+            Series.resumed(terms, ON_PLANE, ledger, series.receipt).choose(other)
+    assert Series.resumed(terms, None, ledger, series.receipt).choose(choice) is not None
+
+
+def test_a_search_is_not_resumed_with_one_that_differs_in_one_field(tmp_path: Path) -> None:
+    domain, privacy = Domain(agent=Unknown(9)), Privacy(ApproxDP(1, "1e-6"), unit_column="id", max_rows=1)
+    book = Ledger.create(tmp_path / "keys.ledger", "keys", privacy)
+    terms = replace(many_steps(domain, privacy), attributes=("agent",))
+    rule = KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=40)
+    search = KeySearch(attribute="agent", rule=rule, most=9)
+    table = Table.keyed(domain, "agent", ["a"], np.array([90]), unit_column="id", max_rows=1)
+    series = Series.paid(terms, table, book, output="out")
+    series.find(search)
+    rules = [replace(rule, threshold=41), replace(rule, scale=Fraction(2), threshold=60), replace(rule, scale=Fraction(7, 3), threshold=60)]
+    rules.append(KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=Fraction(5), threshold=60))
+    for other in (replace(search, most=8), *(replace(search, rule=one) for one in rules)):
+        assert keys_are_private(other.rule, privacy)
+        with pytest.raises(InputError, match="other steps than those that were recorded"):
+            Series.resumed(terms, table, book, series.receipt).find(other)
+    assert Series.resumed(terms, None, book, series.receipt).find(search).keys == ("a",)
+
+
+@pytest.mark.usefixtures("never")
+def test_a_series_is_not_resumed_with_terms_that_promise_something_else(ledger: Ledger) -> None:
+    made = aware(ALL)
+    receipt = reserved(ledger, made, ALL)
+    budgets = [Privacy(PureDP(ALL / 2)), Privacy(PureDP(2 * ALL)), Privacy(ApproxDP(ALL, "1e-6")), Privacy(ZCDP(ALL))]
+    units = [Privacy(PureDP(ALL), "replace"), Privacy(PureDP(ALL), unit_column="id"), Privacy(PureDP(ALL), unit_column="id", max_rows=2)]
+    for other in (replace(made, text="another plan"), *(replace(made, privacy=privacy) for privacy in budgets + units)):
+        with pytest.raises(InputError, match=r"is not the payment of this plan|has a PureDP budget"):
+            Series.resumed(other, None, ledger, receipt)
+
+
+def test_terms_of_other_columns_get_no_more_than_was_paid_for(ledger: Ledger) -> None:
+    """The digest is of the text, which says what was planned; domain and columns may be others, and the budget is still one (K5)."""
+    made = many_steps(PLANE, Privacy(PureDP(ALL)))
+    series = Series.paid(made, ON_PLANE, ledger, output="out")
+    first, second = (replace(CHOICES[0], attributes=(name,), epsilon=ALL / 2) for name in ("sex", "zone"))
+    found = series.choose(first)
+    other = replace(made, domain=DOMAIN, attributes=("sex",))
+    with pytest.raises(InputError, match="over another domain"):
+        Series.resumed(other, ON_PLANE, ledger, series.receipt)
+    again = Series.resumed(other, TABLE, ledger, series.receipt)
+    assert (again.choose(first), again.left().epsilon) == (found, ALL / 2)
+    again.choose(replace(first, epsilon=ALL / 4))
+    with pytest.raises(BudgetError, match="only epsilon = 0\\.25 of this release's budget is left"):
+        again.choose(first)
+    resumed = Series.resumed(made, ON_PLANE, ledger, series.receipt)
+    assert resumed.choose(first) == found
+    with pytest.raises(InputError, match="other steps than those that were recorded"):
+        resumed.choose(second)
+    with pytest.raises(LedgerError, match="Step 2 of the release"):
+        series.choose(second)
+
+
+def test_an_only_step_of_the_same_text_gets_the_recorded_outcome_or_one_draw(ledger: Ledger) -> None:
+    paid = replace(one_step(plan(ALL)), text="a plan")
+    series = Series.paid(paid, TABLE, ledger, output="out")
+    values = series.measure(paid.only).values[0].tolist()
+    for epsilon in (ALL / 2, 2 * ALL):
+        with pytest.raises(InputError, match="is not the payment of this plan"):
+            Series.resumed(replace(one_step(plan(epsilon)), text="a plan"), TABLE, ledger, series.receipt)
+    alike = replace(plan(ALL), blocks=(Block((Factor(("sex",), Dense([[0, 1], [1, 0]])),), Fraction(1)),))
+    again = Series.resumed(replace(one_step(alike), text="a plan"), TABLE, ledger, series.receipt)
+    assert again.measure(alike).values[0].tolist() == values  # what was published; nothing is drawn
 
 
 def test_an_outcome_on_a_plane_is_read_as_it_was_recorded() -> None:

@@ -24,7 +24,7 @@ from leastnoise._kernel import (
     SampledPartition,
     SampledRectangles,
     SeededEntropy,
-    Series,
+    UnpaidSeries,
     _partition_sampling,
     _plane,
 )
@@ -57,7 +57,7 @@ def choose(selection: Any, counts: tuple[int, ...], neighbours: str, rows: int) 
     codes = {"age": cells} if domain is LINE else {"age": cells // 2, "sex": cells % 2}
     privacy = Privacy(PureDP(selection.epsilon), neighbours, **unit)
     plan = many_steps(domain, privacy)
-    return Series.simulated(plan, Table(domain, codes, **unit), SeededEntropy(1)).choose(selection)
+    return UnpaidSeries(plan, Table(domain, codes, **unit), SeededEntropy(1)).choose(selection)
 
 
 def worst(law: Callable[[tuple[int, ...]], Any], neighbours: str, rows: int, loss: Callable[[Any, Any], Any]) -> Any:

@@ -1,5 +1,6 @@
 """A series of private steps: paid first, within its budget, and of the kernel's own kinds alone."""
 
+import inspect
 import os
 import pickle
 import threading
@@ -7,6 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from experiments.selections.partition_variants import labels_of
 
 from kernel.series import many_steps
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Charge, Noise, Privacy, PureDP, whole_budget
+from leastnoise._audit._made_up import on_rows
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._fitting import fit
@@ -27,7 +30,9 @@ from leastnoise._kernel import (
     Series,
     SystemEntropy,
     Terms,
+    UnpaidSeries,
     _series,
+    simulate,
 )
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements
@@ -54,7 +59,7 @@ def least(epsilon: str) -> LeastCost:
 def test_steps_on_columns_that_were_not_read_are_refused_unpaid() -> None:
     domain = Domain(age=Integers(0, 7), sex=["F", "M"])
     plan = replace(aware(), domain=domain, attributes=("sex",))
-    series = Series.simulated(plan, Table(domain, {"sex": [0, 1]}), SeededEntropy(1))
+    series = UnpaidSeries(plan, Table(domain, {"sex": [0, 1]}), SeededEntropy(1))
     with pytest.raises(InputError, match="read without the attribute 'age'"):
         series.choose(least("1/4"))
     with pytest.raises(InputError, match="read without the attribute 'age'"):
@@ -62,7 +67,7 @@ def test_steps_on_columns_that_were_not_read_are_refused_unpaid() -> None:
     assert series.left().epsilon == 1
     asked = replace(plan, attributes=("age",))
     with pytest.raises(InputError, match="read without the attribute 'age'"):
-        Series.simulated(asked, Table(domain, {"sex": [0, 1]}), SeededEntropy(1))
+        UnpaidSeries(asked, Table(domain, {"sex": [0, 1]}), SeededEntropy(1))
 
 
 def test_a_series_pays_its_whole_budget_before_its_first_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,14 +103,14 @@ def test_a_series_pays_its_whole_budget_before_its_first_step(tmp_path: Path, mo
     ],
 )
 def test_steps_are_charged_in_the_definition_of_the_budget(budget: Budget, pure: str, rest: Budget, mechanism: str, left: str) -> None:
-    series = Series.simulated(aware(budget), TABLE, SeededEntropy(1))
+    series = UnpaidSeries(aware(budget), TABLE, SeededEntropy(1))
     series.choose(least(pure))
     series.measure(step(rest, mechanism))
     assert str(series.left()) == left
 
 
 def test_a_step_that_fails_stays_charged() -> None:
-    series = Series.simulated(aware(), TABLE, SeededEntropy(1))
+    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     with pytest.raises(InputError, match="penalty must be from 0"):
         series.choose(LeastCost(attributes=("age",), epsilon=Fraction(1, 2), penalty=Fraction(-1)))
     assert series.left().epsilon == Fraction(1, 2)
@@ -123,7 +128,7 @@ def test_only_the_kernels_own_selections_are_made() -> None:
     class Cheap(LeastCost):
         pass
 
-    series = Series.simulated(aware(), TABLE, SeededEntropy(1))
+    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     for stranger in (Peek(("age",), Fraction(1, 10**9)), Cheap(attributes=("age",), epsilon=Fraction(1), penalty=Fraction(0))):
         with pytest.raises(InputError, match="selection must be one of LeastCost"):
             series.choose(stranger)  # type: ignore[arg-type]
@@ -138,12 +143,12 @@ def test_a_selection_is_told_the_distance_of_neighbours(privacy: dict[str, objec
     monkeypatch.setattr(LeastCost, "draw", lambda self, cells, distance, entropy: seen.append((cells.tolist(), distance)))
     unit = {key: value for key, value in privacy.items() if key != "neighbours"}
     table = Table(DOMAIN, {"age": [1, 1, 7]}, **unit)  # type: ignore[arg-type]
-    Series.simulated(aware(**privacy), table, SeededEntropy(1)).choose(least("1/2"))
+    UnpaidSeries(aware(**privacy), table, SeededEntropy(1)).choose(least("1/2"))
     assert seen == [([0, 2, 0, 0, 0, 0, 0, 1], distance)]
 
 
 def test_a_partition_can_choose_what_is_measured() -> None:
-    series = Series.simulated(aware(), TABLE, SeededEntropy(3))
+    series = UnpaidSeries(aware(), TABLE, SeededEntropy(3))
     found = series.choose(SampledPartition(attributes=("age",), epsilon=Fraction(1, 2)))
     assert found.starts[0] == 0
     assert found.starts[1] == 1  # 500 rows in one cell stand out at epsilon 1/2
@@ -151,14 +156,24 @@ def test_a_partition_can_choose_what_is_measured() -> None:
 
 
 def test_nothing_leads_from_a_series_to_the_rows() -> None:
-    series = Series.simulated(aware(), TABLE, SeededEntropy(1))
+    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     series.choose(least("1/4"))
     held = [found for found in reachable(series) if isinstance(found, (np.ndarray, Table, Columns, SeededEntropy))]
     assert held == []
 
 
+class Known(SeededEntropy):
+    """A source whose words are known."""
+
+    def words(self, count: int) -> Any:
+        return np.zeros(count, dtype=np.uint64)
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+
 def test_the_wall_round_a_series(tmp_path: Path) -> None:
-    series = Series.simulated(aware(), TABLE, SeededEntropy(1))
+    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     assert repr(series) == "<Series on private rows, 0 steps>"
     with pytest.raises(TypeError, match="is not pickled"):
         pickle.dumps(series)
@@ -169,14 +184,18 @@ def test_the_wall_round_a_series(tmp_path: Path) -> None:
             setattr(series, name, None)
         with pytest.raises(AttributeError, match="cannot be deleted"):
             delattr(series, name)
-    with pytest.raises(InputError, match=r"Use Series\.paid"):
-        Series.simulated(aware(), TABLE, SystemEntropy())
+    paid = [name for name in ("private", "receipt") if getattr(UnpaidSeries(aware(), TABLE, SystemEntropy()), name)]
+    assert paid == []
+    with pytest.raises(InputError, match=r"^entropy must be SeededEntropy\(seed\) or SystemEntropy\(\); got 'Known'"):
+        UnpaidSeries(aware(), TABLE, Known())  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="got another source"):
+        simulate(step(PureDP(1)), TABLE, Known())  # type: ignore[arg-type]
     other = Table(Domain(age=Integers(0, 8)), {"age": [1]})
     book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(1)))
     with pytest.raises(InputError, match="over another domain"):
         Series.paid(aware(), other, book, output="out")
     with pytest.raises(InputError, match="another privacy unit"):
-        Series.simulated(aware(unit_column="id", max_rows=2), TABLE, SeededEntropy(1))
+        UnpaidSeries(aware(unit_column="id", max_rows=2), TABLE, SeededEntropy(1))
     with pytest.raises(InputError, match="has a PureDP budget"):
         Series.paid(aware(ZCDP(1)), TABLE, book, output="out")
     assert book.entries() == ()
@@ -188,7 +207,7 @@ def test_the_wall_round_a_series(tmp_path: Path) -> None:
 
 
 def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) -> None:
-    series = Series.simulated(aware(), TABLE, SeededEntropy(1))
+    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     gate = threading.Barrier(8)
     real = _series.left
 
@@ -216,7 +235,7 @@ def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_forked_process_cannot_spend_the_budget_again() -> None:
-    series = Series.simulated(aware(), TABLE, SeededEntropy(1))
+    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -251,14 +270,14 @@ def test_a_choice_on_a_plane_is_told_the_table_and_the_distance(
     plan = many_steps(PLANE, Privacy(PureDP(1), **privacy))  # type: ignore[arg-type]
     unit = {key: value for key, value in privacy.items() if key != "neighbours"}
     table = Table(PLANE, {"age": [0, 0, 3], "sex": [1, 1, 0]}, **unit)  # type: ignore[arg-type]
-    Series.simulated(plan, table, SeededEntropy(1)).choose(selection)
+    UnpaidSeries(plan, table, SeededEntropy(1)).choose(selection)
     assert seen == [([[0, 2], [0, 0], [0, 0], [1, 0], [0, 0]], distance)]
 
 
 @pytest.mark.parametrize("selection", ON_PLANE, ids=lambda one: type(one).__name__)
 def test_a_choice_on_a_plane_pays_before_it_draws(selection: LeastBlockCost, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = many_steps(PLANE, Privacy(PureDP(1)))
-    series = Series.simulated(plan, PLANE_TABLE, SeededEntropy(1))
+    series = UnpaidSeries(plan, PLANE_TABLE, SeededEntropy(1))
     series.choose(selection)
     assert series.left().epsilon == Fraction(1, 2)
     monkeypatch.setattr(SeededEntropy, "words", lambda *_: pytest.fail("drawn"))
@@ -269,7 +288,7 @@ def test_a_choice_on_a_plane_pays_before_it_draws(selection: LeastBlockCost, mon
 
 def test_choices_on_a_plane_find_what_stands_out_and_refuse_other_attributes() -> None:
     plan = many_steps(PLANE, Privacy(PureDP(1)))
-    series = Series.simulated(plan, PLANE_TABLE, SeededEntropy(1))
+    series = UnpaidSeries(plan, PLANE_TABLE, SeededEntropy(1))
     assert abs(series.choose(ON_PLANE[0]) - 10) < 60
     found = series.choose(ON_PLANE[1])
     assert labels_of(found)[0, 0] != labels_of(found)[0, 1]  # 500 rows in one cell stand out at epsilon 1/2
@@ -279,10 +298,17 @@ def test_choices_on_a_plane_find_what_stands_out_and_refuse_other_attributes() -
 
 
 def test_series_on_made_up_rows_draw_from_the_given_source_and_each_have_the_whole_budget() -> None:
-    def drawn(seed: int) -> list[list[int]]:
-        made = Series.rehearsed(aware(), {"age": [0, 0, 5]}, {}, SeededEntropy(seed))
-        return [next(made).measure(step(PureDP(1))).values[0].tolist() for _ in range(2)]
+    def drawn(entropy: SeededEntropy) -> list[list[int]]:
+        made = (on_rows(aware(), {"age": [0, 0, 5]}, {}, entropy) for _ in range(2))
+        return [one.measure(step(PureDP(1))).values[0].tolist() for one in made]
 
-    assert drawn(1) == drawn(1) != drawn(2)
-    first, second = drawn(1)
+    assert drawn(SeededEntropy(1)) == drawn(SeededEntropy(1)) != drawn(SeededEntropy(2))
+    first, second = drawn(SeededEntropy(1))
     assert first != second
+
+
+def test_what_is_paid_for_has_no_way_to_another_source_of_noise(tmp_path: Path) -> None:
+    for maker in (Series.paid, Series.resumed, UnpaidSeries.paid, UnpaidSeries.resumed):
+        assert "entropy" not in inspect.signature(maker).parameters
+    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(1)))
+    assert type(UnpaidSeries.paid(aware(), TABLE, book, output="out")) is Series  # and not of the class that it was asked of

@@ -4,22 +4,22 @@ from collections.abc import Callable
 from typing import Any
 
 from leastnoise._estimate import Outcome
-from leastnoise._kernel import Entropy, SeededEntropy, Series
+from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._linop import whole_bytes
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan
 from leastnoise._table import Table
 
 
-def run(plan: Plan, table: Table, entropy: Entropy | int) -> Outcome:
+def run(plan: Plan, table: Table, entropy: SeededEntropy | int) -> Outcome:
     """By the mechanism that made it."""
     return runs(plan, table)(SeededEntropy(entropy) if isinstance(entropy, int) else entropy)
 
 
-def runs(plan: Plan, table: Table) -> Callable[[Entropy], Outcome]:
+def runs(plan: Plan, table: Table) -> Callable[[SeededEntropy], Outcome]:
     """The same many times: the plan, which is public, is read and checked once."""
     ready, terms = mechanism_of(plan).ready(plan), terms_of(plan)
-    return lambda entropy: ready(Series.simulated(terms, table, entropy))
+    return lambda entropy: ready(UnpaidSeries(terms, table, entropy))
 
 
 def regime(outcome: Outcome) -> object:

@@ -11,7 +11,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._accounting import Budget, Privacy
 from leastnoise._check import InputError
-from leastnoise._kernel import SeededEntropy, Series
+from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan
 from leastnoise._table import Table
@@ -78,7 +78,7 @@ def test_whatever_is_paid_is_released(strategy: str) -> None:
         except InputError:
             continue
         run = mechanism_of(plan).ready(plan)  # the last that may refuse
-        series = Series.simulated(terms_of(plan), random_table(random, plan.domain, sums=strategy in SUMS), SeededEntropy(seed))
+        series = UnpaidSeries(terms_of(plan), random_table(random, plan.domain, sums=strategy in SUMS), SeededEntropy(seed))
         estimator = run(series).estimator()
         for product in plan.workload:
             answer = estimator.estimate(product)

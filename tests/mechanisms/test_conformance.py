@@ -8,7 +8,7 @@ import pytest
 
 from leastnoise._accounting import Budget, Privacy, PureDP, whole_budget
 from leastnoise._check import BudgetError, InputError
-from leastnoise._kernel import Ledger, SeededEntropy, Series
+from leastnoise._kernel import Ledger, SeededEntropy, Series, UnpaidSeries
 from leastnoise._mechanisms import BY_NAME, MECHANISMS, Search, mechanism_for, mechanism_of, terms_of
 from leastnoise._plan import Plan
 from leastnoise._session import outcome_from_json
@@ -59,7 +59,7 @@ def test_what_it_reads_is_known_without_a_plan(row: Row) -> None:
 @every_case
 def test_a_run_spends_what_was_declared_and_no_more(row: Row, budget: Budget) -> None:
     plan = planned(row, budget)
-    series = Series.simulated(terms_of(plan), row.table, SeededEntropy(3))
+    series = UnpaidSeries(terms_of(plan), row.table, SeededEntropy(3))
     outcome = mechanism_of(plan).ready(plan)(series)
     assert outcome.plan is plan
     left = series.left()

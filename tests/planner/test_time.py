@@ -2,22 +2,29 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import pytest
 
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
+from leastnoise._accuracy import basis
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Coded, Domain, Integers
+from leastnoise._linop import AllRanges, column_sums
+from leastnoise._measurements import Factor
 from leastnoise._mechanisms import SECONDS, Search
 from leastnoise._mechanisms._choose import _within, candidates, choose
-from leastnoise._planner import PLANNERS
+from leastnoise._plan import Plan
+from leastnoise._planner import PLANNERS, Clock, running
 from leastnoise._planner.covers import _covering, _designs
 from leastnoise._planner.covers._covering import covering_design
 from leastnoise._planner.covers._designs import design_seconds
-from leastnoise._planner.line._factors import p_identity, p_identity_seconds
-from leastnoise._planner.line._gram import PrefixGram
+from leastnoise._planner.line._factors import Fit, eigen_design, gaussian_optimum, node_tree, p_identity, p_identity_seconds
+from leastnoise._planner.line._gram import AllRangesGram, PrefixGram
 from leastnoise._planner.tables._residual_algebra import Closure, coefficients, downward_closure
+from leastnoise._session._kept import best_tried
+from leastnoise._session._warnings import early_warnings
 from leastnoise._workload import Workload, marginals, queries
 
 
@@ -66,6 +73,13 @@ def test_the_usual_noise_goes_first() -> None:
     descent = next(task for planner, task in tasks if planner.name == "p_identity" and task.noise is Noise.DISCRETE_LAPLACE)
     assert optimum.seconds > 0
     assert not descent.seconds > 0
+
+
+def test_two_tables_are_tried_where_two_attributes_are_asked_for_apart_and_together() -> None:
+    domain = Domain(age=Coded(100), income=Coded(1000))
+    asked = queries(domain, age="prefix") + queries(domain, income="prefix") + queries(domain, age="identity", income="identity")
+    known = {planner.name: task.seconds for planner, task in _within(asked, Privacy(PureDP(1)), SECONDS)}
+    assert known["union"] > 0  # 1,358 in all, where the others have 1,845
 
 
 def test_what_there_is_no_time_for_is_said() -> None:
@@ -176,3 +190,51 @@ def test_more_time_finds_no_worse_strategies() -> None:
     little, much, by_name = (p_identity("a", gram, 1, seconds=time).factor for time in (begin, whole, math.inf))
     assert much.key() == by_name.key()
     assert little.key() != much.key()
+
+
+class Ticking:
+    """A clock that goes on by a step whenever somebody looks at it."""
+
+    def __init__(self, step: float) -> None:
+        self.time, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.time += self.step
+        return self.time
+
+
+def test_what_the_clock_ends_is_said_and_what_was_found_before_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked, other, privacy = prefix(32), prefix(33), Privacy(PureDP(1))
+    tried = {one.strategy: one for one in candidates(asked, privacy, now=Ticking(0.3))}
+    assert tried["p_identity"].ended
+    assert tried["p_identity"].plan is not None
+    late = [one for one in tried.values() if "the 20 CPU seconds were over before it was tried" in one.reason]
+    assert late
+    assert all(one.ended and one.plan is None for one in late)
+    whole = {one.strategy: one for one in candidates(asked, privacy, now=Ticking(0.0))}
+    assert not any(one.ended for one in whole.values())
+    assert whole["p_identity"].total < 1.001 * tried["p_identity"].total
+    monkeypatch.setenv("LEASTNOISE_CACHE", str(tmp_path))
+    found = best_tried(other, privacy, Search(now=Ticking(0.3)))
+    assert not any(tmp_path.iterdir())  # in more time more may be found
+    assert "p_identity" in found.details["ended_early"]
+    (said,) = early_warnings(found)
+    assert said.startswith("The time for planning was over before the search of p_identity")
+    assert Plan.from_json(found.to_json()).details["ended_early"] == found.details["ended_early"]
+    assert early_warnings(best_tried(other, privacy, Search(now=Ticking(0.0)))) == ()
+    assert any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("fit", [p_identity, gaussian_optimum, node_tree, eigen_design], ids=lambda fit: fit.__name__)
+def test_a_search_whose_time_is_over_ends_with_what_it_has(fit: Fit) -> None:
+    gram, norm = AllRangesGram(100), 2 if fit is gaussian_optimum else 1
+    with running(Clock(0.0, lambda: 1.0)) as clock:
+        ended = fit("a", gram, norm, 20).factor
+    assert clock.ended
+    whole = fit("a", gram, norm, 20).factor
+    errors = [norm_of(one, norm) ** 2 * basis(one).total_variance(AllRanges(100)) for one in (ended, whole)]
+    assert errors[1] <= errors[0] * 1.05 < math.inf  # of the eigen-design the weights are best for another bound
+
+
+def norm_of(factor: Factor, norm: int) -> float:
+    return float(column_sums(factor.operator, factor.weights**norm, norm).max()) ** (1 / norm)

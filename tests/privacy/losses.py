@@ -18,7 +18,7 @@ from leastnoise._accounting import ZCDP, ApproxDP, Budget, ConcentratedCost, Gau
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Coded, Domain, Integers, Measure, PerCell
 from leastnoise._fitting import fit, gaussian_mu_squared
-from leastnoise._kernel import SeededEntropy, Series
+from leastnoise._kernel import SeededEntropy, Series, UnpaidSeries
 from leastnoise._linop import (
     AllRanges,
     Coarse,
@@ -334,7 +334,7 @@ def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
     codes = {one: generator.integers(0, domain.kind(one).size, 400) for one in domain.names}
     values = dict.fromkeys(domain.measures, 5 * codes[domain.names[0]] + 1)  # an amount of the cell's bin
     table = Table(domain, codes, values, unit_column=privacy.unit_column, max_rows=privacy.max_rows)
-    series = _Recorder(Series.simulated(terms_of(plan), table, SeededEntropy(7)))
+    series = _Recorder(UnpaidSeries(terms_of(plan), table, SeededEntropy(7)))
     mechanism_of(plan).ready(plan)(series)  # type: ignore[arg-type]
     return sum(_share(step, privacy) for step in series.steps)
 

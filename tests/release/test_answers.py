@@ -10,7 +10,8 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance, interval_multiplier
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._release import Options, _columns, _release, _tables, build
+from leastnoise._frames import _columns
+from leastnoise._release import Options, _release, _tables, build
 from leastnoise._workload import marginals, queries
 
 

@@ -87,6 +87,7 @@ def test_the_index_names_every_table(rich, tmp_path):
         "rmse": "",
         "largest_std": "",
         "promised_rmse": "",
+        "of": "",
     }
     assert float(rows[7]["rmse"]) == pytest.approx(float(rows[7]["promised_rmse"]))
 

@@ -1,17 +1,36 @@
 """Texts that were found in data are data: no spreadsheet runs them, and they are read back unchanged."""
 
 import csv
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+import unicodedata
+import zipfile
+from collections import Counter
+from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
+import openpyxl
 import pandas as pd
 import pyarrow.parquet
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from openpyxl.utils.escape import unescape
 
 import leastnoise as ln
+from leastnoise._charts import svg_of
+from leastnoise._cli._main import program
+from leastnoise._frames import visible
 from leastnoise._release import read_categories
 from leastnoise._release._columns import inert_text, text_of_inert
+from leastnoise._release._pages import TEMPLATES
+from waiting import HANGS
 
 HOSTILE = ("=cmd|' /C calc'!A0", "+SUM(A1)", "-2+3+cmd|'", "@import", "'=1+1", "\t=1", '=HYPERLINK("http://x","y")')
 HARMLESS = ("'s-Hertogenbosch", "-5", "+49 30", "-1,5", "2024-01-01", "curl", "a=b", "O'Brien")
@@ -53,3 +72,180 @@ def test_labels_are_inert_in_csv_and_whole_in_parquet(tmp_path: Path):
         assert [row["agent"] for row in csv.DictReader(file)] == [f"'{text}" for text in HOSTILE]
     table = pyarrow.parquet.read_table(written.with_suffix(".parquet"))
     assert table.column("agent").to_pylist() == list(HOSTILE)
+
+
+NASTY = (
+    *HOSTILE,
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(1)>",
+    "]]>&amp;<!--",
+    "[red]x[/red]",
+    "[link=https://x.example]y[/link]",
+)
+NASTY += (
+    "\x1b[31mred\x07",
+    "\x9b2J",
+    "\u202egnp.exe",
+    "a\u2066b\u2069",
+    "a\u2028b",
+    "x\ny",
+    "_x0041_",
+    "{{7*7}}",
+    "https://x.example/",
+    "\uff1d1+1",
+    "\\x1b",
+)
+FOUND = tuple(text for text in NASTY if not any(unicodedata.category(letter) == "Cc" for letter in text))
+ACTED_ON = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release whose categories were found in its rows, and one of given categories with control characters too."""
+    folder = tmp_path_factory.mktemp("inert")
+    rows = pd.DataFrame({"agent": [text for text in FOUND for _ in range(400)]})
+    search = ln.plan_categories("agent", ln.Unknown(99, outside="other"), ln.ApproxDP(2, "1e-9"))
+    found = ln.find_categories(search, rows, ledger=folder / "x.ledger", out=folder / "agents", whole=ln.Privacy(ln.ApproxDP(9, "1e-6")))
+    assert set(found.texts) == set(FOUND)
+    options = ln.Options(formats=("csv", "parquet", "xlsx", "sdmx"))
+    for name, texts in (("found", found.texts), ("given", NASTY)):
+        plan = ln.plan(ln.marginals(ln.Domain(agent=list(texts)), ways=1), ln.PureDP(1))
+        ln.release(plan, rows, ledger=folder / "x.ledger", out=folder / name, options=options)
+    return folder
+
+
+def labels(release: Path) -> list[str]:
+    return [str(label) for label in ln.read_release(release).frame("q1")["agent"]]
+
+
+@pytest.mark.parametrize("name", ["found", "given"])
+def test_workbooks_hold_texts_and_no_formulas(name: str, released: Path) -> None:
+    sheet = openpyxl.load_workbook(released / name / "answers.xlsx").worksheets[1]
+    (cells,) = (column[5:] for column in sheet.iter_cols(2, 2))
+    assert {(cell.data_type, cell.hyperlink) for cell in cells} == {("s", None)}
+    assert [unescape(cell.value) for cell in cells] == labels(released / name)  # as the format writes control characters
+    assert zipfile.ZipFile(released / name / "answers.xlsx").read("xl/worksheets/sheet2.xml").count(b"<f>") == 0
+
+
+class Page(HTMLParser):
+    """The elements of a page, and what stands in its cells."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.cells: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        assert not any(name.startswith("on") for name, _ in attrs)
+        self.cells += [""] if tag == "td" else []
+
+    def handle_data(self, data: str) -> None:
+        if self.cells:
+            self.cells[-1] += data
+
+
+@pytest.mark.parametrize("name", ["found", "given"])
+def test_reports_show_texts_and_hold_no_elements_of_theirs(name: str, released: Path) -> None:
+    page = Page((released / name / "report.html").read_text(encoding="utf-8"))
+    assert (page.tags["script"], page.tags["img"], page.tags["b"]) == (1, 0, 0)
+    assert set(labels(released / name)) <= {cell.rstrip("\n") for cell in page.cells}
+
+
+@pytest.mark.parametrize("name", ["found", "given"])
+def test_sdmx_holds_texts_behind_codes(name: str, released: Path) -> None:
+    """XML has no place for control characters; of everything else the text is whole, and no field begins with it."""
+    root = ET.parse(released / name / "structure.sdmx.xml").getroot()  # noqa: S314 - of our own
+    known = [label for label in labels(released / name) if not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", label)]
+    assert {*known} <= {one.text for one in root.iter() if one.tag.endswith("}Name")}
+    (written,) = (released / name / "answers").glob("*.sdmx.csv")
+    with written.open(encoding="utf-8", newline="") as file:
+        fields = [row["AGENT: agent"] for row in csv.DictReader(file)]
+    assert [field.split(": ", 1)[1] for field in fields] == labels(released / name)
+    assert all(re.match(r"[A-Z0-9]|-5: ", field) for field in fields)
+
+
+@pytest.mark.parametrize("name", ["found", "given"])
+def test_terminals_act_on_nothing(name: str, released: Path) -> None:
+    """Tables for people have escapes in the place of what a terminal acts on; JSON is read back unchanged."""
+
+    def said(*arguments: str) -> str:
+        done = CliRunner().invoke(
+            program, [arguments[0], str(released / name), *arguments[1:]], env={"COLUMNS": "300"}, catch_exceptions=False
+        )
+        assert ACTED_ON.findall(done.output) == []
+        return done.stdout
+
+    shown, answered = said("show", "q1"), said("answer", "--cells", "agent")
+    first = [label for label in labels(released / name)[:20] if visible(label) not in answered]
+    assert ([label for label in labels(released / name) if visible(label) not in shown], first) == ([], [])
+    answers = json.loads(said("answer", "--cells", "agent", "--json"))["answers"]
+    known = labels(released / name)
+    assert [row["cell"][-len(label) :] for row, label in zip(answers, known, strict=True)] == known
+    command = [
+        sys.executable,
+        "-c",
+        "from leastnoise._cli import main; main()",
+        "answer",
+        str(released / name),
+        "--where",
+        "agent=\x1b[2J\u202e",
+    ]
+    refused = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=HANGS)
+    assert (refused.returncode, ACTED_ON.findall(refused.stderr)) == (2, [])
+
+
+def test_what_python_shows_is_inert(released: Path) -> None:
+    for said in (repr(ln.read_release(released / "given")), repr(ln.read_release(released / "given").plan.domain)):
+        assert ACTED_ON.findall(said) == []
+    domain = ln.Domain(agent=list(NASTY), pay=ln.Integers(0, 9), measures={"m": ln.Measure("pay", 0, 9)})
+    rows = pd.DataFrame({"agent": NASTY * 20, "pay": 5})
+    release = ln.release(ln.plan(ln.mean_queries(domain, "m", by=["agent"], size=20 * len(NASTY)), ln.PureDP(9)), rows, seed=1)
+    for made in (release, *release.statistics, *release.tables, ln.means(release, "m", by=["agent"])):
+        assert ACTED_ON.findall(repr(made)) == []
+        page = Page(made._repr_html_())
+        assert (page.tags["script"], page.tags["img"]) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["found", "given"])
+def test_charts_hold_no_elements_of_labels(name: str, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LEASTNOISE_CHARTS", raising=False)
+    chart = ln.read_release(released / name).plot("q1")
+    text = chart.to_html()
+    assert Page(text).tags["img"] == 0
+    assert not re.search(r"</script><img|<!--", text)
+    vega = json.loads(json.dumps(chart.to_dict()).replace("\\u2060", ""))
+    pictures = svg_of([vega], [("q1", NASTY[8], NASTY[8])])
+    assert name == "given" or None not in pictures  # SVG has no place for control characters: then the report has no picture
+    for svg in filter(None, pictures):
+        drawn = ET.fromstring(svg)  # noqa: S314 - of our own
+        assert not [one for one in drawn.iter() if one.tag.rpartition("}")[2] in {"script", "img", "foreignObject"}]
+
+
+def test_rounded_tables_are_inert_too(released: Path) -> None:
+    arguments = ["round", str(released / "given"), "--to", "5", "--out", str(released / "rounded")]
+    CliRunner().invoke(program, arguments, catch_exceptions=False)
+    (written,) = (released / "rounded").glob("*.csv")
+    with written.open(encoding="utf-8", newline="") as file:
+        fields = [row["agent"] for row in csv.DictReader(file)]
+    assert [text_of_inert(field) for field in fields] == labels(released / "given")
+    assert [field for field in fields if re.match(r"[=+@\t\r\n\uff1d-]", field)] == []
+
+
+def test_the_report_saves_tables_by_the_same_rule() -> None:
+    """The rule of ``report.js``, run by Node over the same texts."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed (make machine, as root)")
+    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+    (rule,) = re.findall(r"^ *(const inert = .*)$", script, re.MULTILINE)
+    rng = random.Random(1)
+    texts = [*NASTY, *HARMLESS, *("".join(rng.choices("'=+-@\t\r\n 19.a,\uff1d\uff0d", k=rng.randrange(6))) for _ in range(2000))]
+    program = f"{rule}\nconsole.log(JSON.stringify({json.dumps(texts)}.map(inert)));"
+    done = subprocess.run([node, "-e", program], capture_output=True, text=True, check=True, timeout=HANGS)
+    assert json.loads(done.stdout) == [inert_text(text) for text in texts]
+    assert "slice(0, keys).map(inert)" in script
+    pages = [path.read_text(encoding="utf-8") for path in (TEMPLATES.parents[1]).rglob("*.js")]
+    assert len(pages) >= 4
+    assert not [1 for page in pages if re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", page)]  # texts are set as texts

@@ -329,8 +329,10 @@ def test_the_bet_is_at_least_what_the_best_guess_wins(privacy, exact):
 
 
 def test_the_guards_numbers_stand_in_the_headline(observation):
-    release = build(observation, receipt={"guard_read": 1234, "guard_used": 1200, "guard_noise_std": 10.0})
+    release = build(observation, receipt={"guard_kept": 1234, "guard_used": 1200, "guard_noise_std": 10.0})
     text = Page(_report.report(release, entries(release))).text
+    older = build(observation, receipt={"guard_read": 1234, "guard_used": 1200, "guard_noise_std": 10.0})
+    assert _words.guard_words(older) == _words.guard_words(release)
     assert "Rows read: about 1,234 (± 30.5). Rows used: about 1,200 (± 21.7)." in text
     assert "are not used" not in text
 
@@ -339,8 +341,8 @@ def test_the_guards_numbers_stand_in_the_headline(observation):
     ("used", "std", "said"), [(860, 10.0, "14%"), (890, 10.0, None), (0, 440.0, None), (1010, 10.0, None), (-20, 10.0, "100%")]
 )
 def test_rows_that_are_not_used_are_told_where_they_are_surely_over_a_tenth(observation, used, std, said):
-    words = _words.guard_words(build(observation, receipt={"guard_read": 1000, "guard_used": used, "guard_noise_std": std}))
-    assert (f"About {said} of the rows read are not used" in words) if said else ("are not used" not in words)
+    words = _words.guard_words(build(observation, receipt={"guard_kept": 1000, "guard_used": used, "guard_noise_std": std}))
+    assert (f"About {said} of these rows are not used" in words) if said else ("are not used" not in words)
 
 
 def test_sentences_for_every_definition_and_unit():

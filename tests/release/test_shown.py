@@ -109,5 +109,6 @@ def test_means_have_labels_and_a_chart_of_dots(release):
     rows = found.rows()
     assert [name for name, *_ in rows] == ["sex=F", "sex=M"]
     assert [mean for _, mean, *_ in rows] == found.mean.tolist()
-    assert "sex=F" in found._repr_html_()
+    assert "mean of pay by sex" in found._repr_html_()
+    assert "<td>F</td>" in found._repr_html_()
     assert isinstance(found.plot(), alt.TopLevelMixin)

@@ -75,7 +75,7 @@ def releases(folder: Path) -> Iterator[Path]:
         (ln.plan(ln.queries(domain, sex="identity", sum="sum"), ln.PureDP(1), strategy="truncated_sums"), None),
     ]
     found = dict.fromkeys(("attribute", "plan", "id", "ledger", "ledger_id", "charge", "number", "head"), "...")
-    asked.append((asked[1][0], ln.Options(guard="1/100", searches=[{**found, "dataset": f"people {len(asked)}"}])))
+    asked.append((asked[0][0], ln.Options(guard="1/100", searches=[{**found, "dataset": f"people {len(asked)}"}])))
     for number, (plan, chosen) in enumerate(asked):
         ln.release(plan, FRAME, ledger=folder / f"{number}.ledger", dataset=f"people {number}", out=folder / str(number), options=chosen)
         (folder / f"{number}.plan.json").write_text(plan.to_json(), encoding="utf-8")

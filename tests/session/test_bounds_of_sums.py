@@ -5,7 +5,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._check import InputError
-from leastnoise._kernel import SeededEntropy, Series
+from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._table import Table
 
@@ -32,7 +32,7 @@ def test_bounds_too_large_for_the_counts_beside_them_are_refused_before_payment(
             assert "Choose a larger unit" in str(error)  # noqa: PT017 - of some bounds
             refused += 1
             continue
-        outcome = run(Series.simulated(terms_of(plan), table, SeededEntropy(1)))
+        outcome = run(UnpaidSeries(terms_of(plan), table, SeededEntropy(1)))
         assert np.isfinite(outcome.estimator().estimate(plan.workload.products[0]).values).all()
         released += 1
     assert released
@@ -48,7 +48,7 @@ def test_values_below_the_lower_bound_are_raised_to_it(strategy: str, along: dic
     amounts = np.maximum(numbers, 100)
     table = Table(domain, {"group": numbers % 2, "pay": -(-numbers // 20) - 1}, {"wages": amounts})
     plan = ln.plan(ln.queries(domain, sum="wages", **along), ln.PureDP(10), strategy=strategy)
-    outcome = mechanism_of(plan).ready(plan)(Series.simulated(terms_of(plan), table, SeededEntropy(2)))
+    outcome = mechanism_of(plan).ready(plan)(UnpaidSeries(terms_of(plan), table, SeededEntropy(2)))
     answer = outcome.estimator().estimate(plan.workload.products[0])
     right = np.bincount(numbers % 2, amounts) if "group" in along else amounts.sum()
     last = answer.values if along == BY_GROUP else answer.values[..., -1]
@@ -70,6 +70,6 @@ def test_nulls_in_a_cell_of_their_own_do_not_move_the_threshold(strategy: str, a
         table = Table(domain, {"group": group[rows], "pay": cells[rows]}, {"wages": amounts[rows]})
         plan = ln.plan(ln.queries(domain, sum="wages", **along), ln.PureDP(1), strategy=strategy)
         run = mechanism_of(plan).ready(plan)
-        found = (run(Series.simulated(terms_of(plan), table, SeededEntropy(seed))).finding.facts() for seed in range(3))
+        found = (run(UnpaidSeries(terms_of(plan), table, SeededEntropy(seed))).finding.facts() for seed in range(3))
         thresholds.append([facts["threshold"] for facts in found])
     assert thresholds[0] == thresholds[1]

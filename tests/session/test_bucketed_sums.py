@@ -14,7 +14,7 @@ from leastnoise._accuracy import block_variance, interval_multiplier
 from leastnoise._check import InputError
 from leastnoise._estimate import Expanded, LeftOut
 from leastnoise._estimate._expansion import answers_of
-from leastnoise._kernel import SeededEntropy, Series
+from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._linop import dense
 from leastnoise._mechanisms import _bucketed_sums as sums
 from leastnoise._mechanisms import mechanism_for, terms_of
@@ -52,7 +52,7 @@ def found_for(budget: object, asked: ln.Workload = ASKED) -> sums.Setting:
 
 def released(amounts: np.ndarray, budget: object, seed: int) -> tuple[LeftOut, dict[str, object]]:
     found = found_for(budget)
-    series = Series.simulated(terms_of(found.plan), table_of(amounts), SeededEntropy(seed))
+    series = UnpaidSeries(terms_of(found.plan), table_of(amounts), SeededEntropy(seed))
     outcome = sums.carry_out(found, *sums.measured(found), series)
     assert str(series.left()) == "nothing"
     estimator = outcome.estimator()

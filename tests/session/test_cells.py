@@ -11,7 +11,7 @@ import leastnoise as ln
 from leastnoise import Coded, Domain, InputError, PerCell, Privacy
 from leastnoise._accounting import Noise
 from leastnoise._accuracy import lower_bound
-from leastnoise._kernel import SeededEntropy, Series
+from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._mechanisms import candidates, terms_of
 from leastnoise._session import parse_spec, plan_warnings, planned_spec
 from leastnoise._session._finish import read_table
@@ -73,7 +73,7 @@ def test_the_noise_of_a_release_is_what_its_plan_promises() -> None:
     table = read_table(plan, frame)
     squares = []
     for seed in range(20):
-        noisy = Series.simulated(terms_of(plan), table, SeededEntropy(seed)).measure(plan.measured()).values[0]
+        noisy = UnpaidSeries(terms_of(plan), table, SeededEntropy(seed)).measure(plan.measured()).values[0]
         squares.append(noisy.astype(float))
     spread = np.var(np.array(squares), axis=0, ddof=1).mean()
     assert spread == pytest.approx(24, rel=5 * math.sqrt(2 / (19 * 60)))
@@ -84,7 +84,7 @@ def test_a_table_that_was_read_without_the_bound_is_refused() -> None:
     loose, tight = (ln.plan(BOTH, privacy(bound)) for bound in (None, PerCell(1, "month")))
     for plan, other in ((tight, loose), (loose, tight), (tight, ln.plan(BOTH, privacy(PerCell(2, "month"))))):
         with pytest.raises(InputError, match="bounded for another privacy unit"):
-            Series.simulated(terms_of(plan), read_table(other, frame), SeededEntropy(1))
+            UnpaidSeries(terms_of(plan), read_table(other, frame), SeededEntropy(1))
 
 
 def test_a_release_says_what_was_cut_and_its_ledger_serves_other_bounds(tmp_path) -> None:
@@ -186,8 +186,11 @@ def test_bounds_from_which_no_table_gains_are_refused_before_planning(bound: Per
 def test_a_bound_that_laplace_noise_gains_nothing_from_is_warned_about(tmp_path) -> None:
     one = '[[workload]]\nmarginals = { ways = 1, of = ["month"] }\n[plan]\nstrategy = "identity"'
     found = []
-    for budget in ('rho = "1/2"', "epsilon = 1"):
+    for budget in ('rho = "1/2"', "epsilon = 1", 'epsilon = 1\ndelta = "1e-9"'):
         what = parse_spec(SPEC.format(unit=", max_per_cell = 1").replace('rho = "1/2"', budget) + one, tmp_path)
         found.append([sentence for sentence in plan_warnings(what, planned_spec(what)) if "max_per_cell" in sentence])
     assert found[0] == []
-    assert "cuts rows" in found[1][0]
+    assert "cuts rows. Leave it out, or give a budget for Gaussian noise: rho, or delta beside epsilon." in found[1][0]
+    assert found[2] == [
+        found[1][0].replace(", or give a budget for Gaussian noise: rho, or delta beside epsilon", ": Gaussian noise would be larger here")
+    ]

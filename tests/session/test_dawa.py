@@ -15,7 +15,7 @@ from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Estimate, joined
 from leastnoise._fitting import fit, rescaled
-from leastnoise._kernel import LeastCost, Ledger, SeededEntropy, Series, _plane
+from leastnoise._kernel import LeastCost, Ledger, SeededEntropy, UnpaidSeries, _plane
 from leastnoise._linop import unpack
 from leastnoise._mechanisms import BY_NAME as MECHANISMS
 from leastnoise._mechanisms import _dawa as dawa
@@ -351,5 +351,5 @@ def test_a_budget_too_large_for_both_steps_on_one_grid_is_refused_before_payment
         setting, first, second = dawa.setting_of(made), *map(made.privacy.budget.share, (dawa.FIRST_SHARE, 1 - dawa.FIRST_SHARE))
         for starts in (np.arange(40), np.array([0, 3, 20])):
             joined([dawa.levels(setting, first), dawa.on_starts(setting, starts, second)], made.privacy)
-        run(Series.simulated(terms_of(made), table, SeededEntropy(5)))
+        run(UnpaidSeries(terms_of(made), table, SeededEntropy(5)))
     assert refused == 2

@@ -12,7 +12,7 @@ from leastnoise._accounting import Privacy
 from leastnoise._accuracy import interval_multiplier
 from leastnoise._check import InputError
 from leastnoise._estimate import ByGroup, measured_by_group
-from leastnoise._kernel import SeededEntropy, Series
+from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._linop import dense
 from leastnoise._mechanisms import Search, mechanism_for, mechanism_of, terms_of
 from leastnoise._mechanisms import _grouped_sums as sums
@@ -56,7 +56,7 @@ def found_for(budget: object, asked: ln.Workload = ASKED) -> sums.Setting:
 
 def released(table: Table, budget: object, seed: int) -> tuple[ByGroup, dict[str, object]]:
     plan = found_for(budget).plan
-    series = Series.simulated(terms_of(plan), table, SeededEntropy(seed))
+    series = UnpaidSeries(terms_of(plan), table, SeededEntropy(seed))
     outcome = mechanism_of(plan).ready(plan)(series)
     assert str(series.left()) == "nothing"
     estimator = outcome.estimator()
@@ -112,7 +112,7 @@ def test_intervals_cover_the_sums_of_values_cut_at_the_threshold(budget: object)
     ready, times = mechanism_of(plan).ready(plan), interval_multiplier(noise, 0.95)
     once = interval_multiplier(noise, 0.9)
     for seed in range(150):
-        outcome = ready(Series.simulated(terms_of(plan), table, SeededEntropy(seed)))
+        outcome = ready(UnpaidSeries(terms_of(plan), table, SeededEntropy(seed)))
         answer = outcome.estimator().estimate(ASKED.products[0])
         exact = np.bincount(place, np.minimum(amounts, outcome.finding.facts()["threshold"]), GROUPS)
         below, above = answer.reaches(times, once, 0.0)
@@ -134,7 +134,7 @@ def test_a_maximum_far_above_all_values_does_no_harm() -> None:
     privacy, apart = Privacy(ln.PureDP("1/10")), {}
     for plan in (plan_truncated_sums(asked, privacy), sums.GroupedSums().plan(asked, privacy, Search("grouped_sums"))):
         ready = mechanism_of(plan).ready(plan)
-        outcomes = (ready(Series.simulated(terms_of(plan), table, SeededEntropy(seed))) for seed in range(60))
+        outcomes = (ready(UnpaidSeries(terms_of(plan), table, SeededEntropy(seed))) for seed in range(60))
         answers = np.array([one.estimator().estimate(asked.products[0]).values for one in outcomes])
         apart[plan.strategy] = float(np.sqrt(np.mean((answers - np.bincount(place, amounts, GROUPS)) ** 2)))
     assert apart["grouped_sums"] < 0.8 * apart["truncated_sums"]

@@ -1,5 +1,6 @@
 """The guard: what it costs, when it stops, how often it is wrong, and that its numbers are published."""
 
+import itertools
 import json
 import math
 from fractions import Fraction
@@ -11,6 +12,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import Noise
+from leastnoise._adapters import MOST_CUT
 from leastnoise._plan import with_guard, without_guard
 from leastnoise._release._words import bet_words, promise
 from leastnoise._session._guard import WRONG, guard_measurements, laplace_tail, most_by_chance
@@ -52,7 +54,7 @@ def test_a_right_release_publishes_the_two_numbers(tmp_path: Path) -> None:
     receipt, page = manifest["receipt"], (tmp_path / "out/report.html").read_text(encoding="utf-8")
     assert receipt["guard_used"] == made.receipt["guard_used"]
     assert abs(receipt["guard_used"] - 5000) < 300
-    assert abs(receipt["guard_read"] - 5000) < 300
+    assert abs(receipt["guard_kept"] - 5000) < 300
     assert (receipt["guard_share"], receipt["guard_charge"], receipt["guard_number"], receipt["number"]) == ("1/10", "epsilon = 0.1", 1, 2)
     assert f"{receipt['guard_used']:,}" in page
     whole = ln.Privacy(ln.PureDP(1))
@@ -89,6 +91,29 @@ def test_shares_add_up_to_the_whole(budget: ln.PureDP) -> None:
         assert part == share * (getattr(budget, "epsilon", None) or budget.rho)
 
 
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_a_unit_loses_exactly_the_share_by_the_rows_used_kept_and_cut(budget: ln.PureDP, neighbours: str, most: int) -> None:
+    """Every unit that there can be, against none or against every other: its rows used, not used and cut, as far as they are counted."""
+    measured = guard_measurements(ln.Privacy(budget, neighbours, "id", most), Fraction(1, 100))
+    rows, cut = (block.scale for block in measured.blocks)
+
+    def counted(all_rows: int, used: int) -> tuple[int, int, int]:
+        kept = min(all_rows, most)
+        return used, kept - used, min(all_rows - kept, MOST_CUT * kept)
+
+    units = {counted(every, used) for every in range((MOST_CUT + 1) * most + 3) for used in range(min(every, most) + 1)}
+    pairs = itertools.product(units, units if neighbours == "replace" else {(0, 0, 0)})
+    apart = [tuple(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in pairs]
+    if measured.noise is Noise.DISCRETE_LAPLACE:
+        worst, whole = max((a + b) / rows + c / cut for a, b, c in apart), measured.privacy.budget.epsilon
+    else:
+        worst, whole = max((a**2 + b**2) / rows**2 / 2 + c**2 / cut**2 / 2 for a, b, c in apart), measured.privacy.budget.rho
+    assert worst <= whole
+    assert float(worst / whole) == pytest.approx(1, abs=1e-9)
+
+
 @pytest.mark.parametrize("wrong", ["0", "3/4", "-1", float("nan")])
 def test_shares_are_checked(wrong: object) -> None:
     with pytest.raises(ln.InputError, match="guard must be"):
@@ -123,7 +148,9 @@ def test_half_of_1000_rows_at_a_tenth_of_epsilon_is_stopped_less_than_once_in_10
 def test_a_bound_on_rows_in_cells_is_not_about_the_cells_of_a_guard(tmp_path: Path, attribute: str) -> None:
     privacy = ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCell(1, attribute))
     measured = guard_measurements(privacy, Fraction(1, 10))
-    true = Fraction(12) ** 2 / (2 * measured.blocks[0].scale ** 2)  # all rows of a unit are used
+    true = sum(
+        Fraction(most) ** 2 / (2 * block.scale**2) for most, block in zip((12, 36), measured.blocks, strict=True)
+    )  # all rows are used
     assert true <= measured.privacy.budget.rho
     frame = pd.DataFrame({"id": ["one"] * 12, attribute: [str(month) for month in range(12)]})
     domain = ln.Domain({attribute: [str(month) for month in range(12)]})

@@ -213,3 +213,13 @@ def test_a_public_second_table_is_warned_about(tmp_path: Path, files: ln.Joined)
     (warned,) = spec_warnings(parse_spec(public.replace('unit = { column = "patient_id", max_rows = 4 }', ""), tmp_path))
     assert "nobody's row in the second table is protected" in warned
     assert spec_warnings(parse_spec(private, tmp_path)) == ()
+
+
+def test_releases_of_other_bounds_with_and_without_the_second_table_are_paid_from_one_ledger(tmp_path: Path, files: ln.Joined) -> None:
+    book = ln.Ledger.create(tmp_path / "visits.ledger", "visits", ln.Privacy(ln.PureDP(102), unit_column="patient_id"))
+    ln.release(PLAN, files, ledger=book)
+    alone = ln.Domain(diagnosis=["a", "b", "c"])
+    for rows, cell in ((2, None), (3, ln.PerCell(1, "diagnosis"))):
+        privacy = ln.Privacy(ln.PureDP(1), unit_column="patient_id", max_rows=rows, max_per_cell=cell)
+        ln.release(ln.plan(ln.marginals(alone, ways=1), privacy, strategy="identity"), files.data, ledger=book, dataset="visits")
+    assert (len(book.entries()), str(book.left())) == (3, "nothing")

@@ -1,5 +1,8 @@
 """A strategy of the user's own is checked, costed and planned like any other, and its promise is what releases do."""
 
+import math
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,6 +89,22 @@ def test_real_numbers_are_rounded_to_a_grid_and_cost_what_the_integers_cost() ->
     assert ln.plan(PREFIX, ln.ZCDP(1), strategy=1000 * real).expected_error().total_squared_error == pytest.approx(exact, rel=1e-3)
 
 
+def test_many_cells_are_measured_in_the_runs_that_it_tells_apart() -> None:
+    edges = [0, 10, 500, 501, 3000, 5000]
+    pairs = [(low, high - 1) for low, high in pairwise(edges)]
+    runs = np.array([[low <= cell <= high for cell in range(5000)] for low, high in pairs])
+    asked = ln.queries(ln.Domain(age=ln.Integers(0, 4999)), age=ln.ranges([*pairs, (0, 499), (0, 4999)]))
+    plans = [ln.plan(asked, ln.PureDP(1), strategy=given) for given in (runs, runs.astype(int), {"age": ln.ranges(pairs)})]
+    exact = 2 * math.exp(-1) / (1 - math.exp(-1)) ** 2
+    assert [plan.expected_error().total_squared_error for plan in plans] == pytest.approx([exact * (5 + 2 + 5)] * 3)
+    release = ln.release(plans[0], pd.DataFrame({"age": [3, 499, 500, 4999]}), seed=1)
+    (table,) = release.tables
+    assert (table.low <= [1, 1, 1, 0, 1, 2, 4]).all()
+    assert (table.high >= [1, 1, 1, 0, 1, 2, 4]).all()
+    with pytest.raises(InputError, match="determine"):
+        ln.plan(ln.queries(asked.domain, age=ln.ranges([(0, 5)])), ln.PureDP(1), strategy=runs)
+
+
 def test_targets_the_least_budget_and_objectives_are_planned_with_it(rows) -> None:
     asked = PREFIX.within(margin=40) + ln.queries(DOMAIN, sex="identity").within(margin=5)
     least = ln.plan(asked, ln.Least("rho"), strategy={"age": TREE})
@@ -111,6 +130,9 @@ def test_a_plan_is_not_taken_from_those_that_were_kept_for_another_strategy() ->
     [
         (None, "strategy must be 'auto', a name, an array of numbers"),
         (3, "strategy must be 'auto', a name"),
+        (lambda _: 1 / 0, "The function given as strategy failed: ZeroDivisionError: division by zero"),
+        (lambda: TREE, "failed: TypeError: .* It is called with one argument, the task"),
+        (lambda _: ln.queries(DOMAIN, zip="prefix"), "^an attribute of a query must be"),
         ({}, "got 'an empty mapping'"),
         ({"sex": np.eye(2)}, "an attribute of the strategy must be one that is asked about: age; got 'sex'"),
         ({"zip": np.eye(2)}, "one that is asked about: age; got 'zip'"),

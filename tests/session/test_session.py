@@ -82,7 +82,7 @@ def test_attributes_and_measures_that_no_query_uses_are_not_read_and_drop_no_row
 
 def test_every_source_gives_the_same_release(tmp_path: Path) -> None:
     made = planned()
-    answers = {name: ln.release(made, source, seed=5).answers for name, source in sources(tmp_path).items()}
+    answers = {name: ln.release(made, source, seed=5).long("pandas") for name, source in sources(tmp_path).items()}
     first = answers.pop("csv")
     assert len(first) == 1 + 2 + 74 + 148 + 4 + 2
     assert list(first.columns) == ["query", "cell", "answer", "noise_std", "low", "high"]

@@ -1,14 +1,20 @@
 """What is published is made after counting: none of its times, birth included, tells how long counting took."""
 
+import re
 import subprocess
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 import leastnoise as ln
+from leastnoise._cli._main import program
+from leastnoise._exports import EXPORTS
 from leastnoise._kernel import _keys, _series
+from leastnoise._session import _finish
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90))
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")
@@ -27,6 +33,23 @@ def times(path: Path) -> list[float]:
 
 def older_than(marker: Path, published: list[Path]) -> list[Path]:
     return [path for path in published if min(times(path)) < min(times(marker))]
+
+
+def check_times(marker: Path, published: list[Path]) -> None:
+    """All times that the file system tells; without births the rest was compared, which is said."""
+    assert older_than(marker, published) == []
+    if len(times(marker)) == 2:
+        pytest.skip("this file system tells no time of birth; the times of modification and change were compared, and are right")
+
+
+def clocks(path: Path) -> set[str]:
+    """Every time of day within a file; within an archive those of its parts, and in the texts of its parts."""
+    if not zipfile.is_zipfile(path):
+        return {clock.decode() for clock in re.findall(rb"\b[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\b", path.read_bytes())}
+    with zipfile.ZipFile(path) as archive:
+        found = {re.search(rb"[0-2][0-9]:[0-5][0-9]:[0-5][0-9]", archive.read(one)) for one in archive.namelist()} - {None}
+        assert {one.date_time[3:] for one in archive.infolist()} == {(0, 0, 0)}
+    return {clock.group().decode() for clock in found}
 
 
 @pytest.fixture
@@ -51,7 +74,8 @@ def test_all_that_is_published_is_younger_than_the_first_noise(rows, tmp_path, f
     ln.release(plan, people(rows), ledger=tmp_path / "people.ledger", out=out, options=options)
     published = [out.parents[1], out.parents[0], out, *out.rglob("*")]
     assert len(published) > 8
-    assert older_than(first_draw, published) == []
+    assert {clock for path in out.rglob("*") if path.is_file() for clock in clocks(path)} <= {"00:00:00"}
+    check_times(first_draw, published)
 
 
 def test_found_categories_are_younger_than_their_noise(tmp_path, first_draw):
@@ -59,7 +83,28 @@ def test_found_categories_are_younger_than_their_noise(tmp_path, first_draw):
     whole = ln.Privacy(ln.ApproxDP(1, "1e-6"))
     out = tmp_path / "agents"
     ln.find_categories(plan, people(10**4), ledger=tmp_path / "people.ledger", out=out, whole=whole)
-    assert older_than(first_draw, [out, *out.rglob("*")]) == []
+    assert {clock for path in out.rglob("*") if path.is_file() for clock in clocks(path)} <= {"00:00:00"}
+    check_times(first_draw, [out, *out.rglob("*")])
+
+
+@pytest.mark.filterwarnings("ignore:Release . of .* was stopped before it was published")
+def test_what_a_resumed_release_publishes_and_its_exports_are_younger_too(tmp_path, first_draw, monkeypatch):
+    """Stopped when its numbers were measured, with a folder of its own above it, and exported in every form."""
+    out, book = tmp_path / "new" / "out", ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+    plan = ln.plan(ln.marginals(DOMAIN, ways=2), ln.PureDP(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(_finish, "build", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(ln.PaidError):
+            ln.release(plan, people(10**5), ledger=book, out=out, options=ln.Options(formats=FORMATS))
+    assert first_draw.exists()
+    left = [path for path in tmp_path.rglob("*") if path.name.startswith("new") or "out" in path.parts]
+    assert len(ln.resume(book)) == 1
+    exports = [tmp_path / f"export-{kind.name}{kind.suffix}" for kind in EXPORTS.values()]
+    for name, file in zip(EXPORTS, exports, strict=True):
+        CliRunner().invoke(program, ["export", str(out), "--as", name, "--out", str(file)], catch_exceptions=False)
+    published = [*left, out, *out.rglob("*"), *exports]
+    assert {clock for path in published if path.is_file() for clock in clocks(path)} <= {"00:00:00"}
+    check_times(first_draw, published)
 
 
 def test_an_older_directory_is_seen(tmp_path):

@@ -13,7 +13,7 @@ from leastnoise._accounting import Privacy
 from leastnoise._check import InputError
 from leastnoise._estimate import Estimate
 from leastnoise._estimate._truncated import Truncated
-from leastnoise._kernel import SeededEntropy, Series, simulate
+from leastnoise._kernel import SeededEntropy, Series, UnpaidSeries, simulate
 from leastnoise._mechanisms import _truncated_sums as sums
 from leastnoise._mechanisms import terms_of
 from leastnoise._plan import Plan
@@ -34,7 +34,7 @@ BY_SEX = ln.queries(DOMAIN, sex="identity", pay="prefix", sum="wages")
 
 def carried_out(workload: ln.Workload, budget: object, seed: int) -> tuple[Truncated, dict[str, object], Series]:
     plan = sums.plan_truncated_sums(workload, Privacy(budget))  # type: ignore[arg-type]
-    series = Series.simulated(terms_of(plan), TABLE, SeededEntropy(seed))
+    series = UnpaidSeries(terms_of(plan), TABLE, SeededEntropy(seed))
     outcome = sums.TruncatedSums().ready(plan)(series)
     found = outcome.estimator()
     assert isinstance(found, Truncated)
@@ -208,7 +208,7 @@ def test_sums_by_group_of_a_number_with_many_cells_are_released(budget: object) 
     plan = sums.plan_truncated_sums(ln.queries(domain, group="identity", sum="wages"), Privacy(budget))  # type: ignore[arg-type]
     amounts = np.random.default_rng(1).integers(0, 3000, 4000)
     table = Table(domain, {"pay": amounts.astype(np.int32), "group": amounts % 3}, {"wages": amounts})
-    outcome = sums.TruncatedSums().ready(plan)(Series.simulated(terms_of(plan), table, SeededEntropy(2)))
+    outcome = sums.TruncatedSums().ready(plan)(UnpaidSeries(terms_of(plan), table, SeededEntropy(2)))
     (product,) = plan.workload
     found = outcome.estimator().estimate(product)
     truth = np.bincount(amounts % 3, amounts, 3)

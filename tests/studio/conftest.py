@@ -49,6 +49,7 @@ class Client:
     def __init__(self, address):
         parts = urlsplit(address)
         self.host, self.first, self.cookie = parts.netloc, f"{parts.path}?{parts.query}", None
+        self.version = None  # of the settings that it was shown last
 
     def ask(self, path, body=None, *, host=None, origin="", method=None):
         connection = HTTPConnection(*self.host.split(":"), timeout=HANGS)
@@ -75,7 +76,20 @@ class Client:
     def json(self, path, body=None):
         status, _, content = self.ask(path, body)
         assert status == 200, content
-        return json.loads(content)
+        found = json.loads(content)
+        self.version = found.get("version", self.version)
+        return found
+
+    def act(self, path, **body):
+        """What a page that plans asks for, with the version of the settings that it shows."""
+        return self.json(path, {**body, "version": self.version})
+
+    def another(self):
+        """A second page of the same browser."""
+        made = Client(f"http://{self.host}/")
+        made.cookie = self.cookie
+        made.json("/view")
+        return made
 
     def until(self, fits):
         """What is seen as soon as it fits."""

@@ -1,6 +1,8 @@
 """The mode that explores a finished release: tables and sums are those of its measurements, exactly."""
 
 import json
+import re
+from html import unescape
 
 import numpy as np
 import pandas as pd
@@ -8,7 +10,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._check import InputError
-from leastnoise._release import texts
+from leastnoise._release import rounding_words, texts
 from leastnoise._studio._exploring import Exploring
 from studio.conftest import serving
 
@@ -160,10 +162,65 @@ def test_a_level_is_picked_like_an_attribute(tmp_path):
     release = ln.release(ln.plan(asked, ln.PureDP(2)), rows, seed=1, out=tmp_path / "release")
     with serving(tmp_path / "release") as client:
         page = client.enter()
-        assert page.count("<option>half</option>") == 1
+        assert page.count('<option value="half">half</option>') == 1
         found = client.json("/table", {"asked": {"zone": "half", "kids": ""}, "measure": ""})
         (table,) = release.answer(ln.queries(domain, zone=ln.level("half")))
         assert [row[0] for row in found["rows"]] == ["zone=left", "zone=right"]
         total = client.json("/sum", {"asked": {"zone": "half", "kids": ""}, "measure": "", "cells": [0]})
         assert total["answer"] == pytest.approx(table.answer[0])
         assert "distribution of kids by zone:half" in page
+
+
+WIDE = ln.Domain(
+    a=ln.Integers(0, 99),
+    b=ln.Categories([str(one) for one in range(99)], levels={"tens": {str(one): f"t{one // 10}" for one in range(99)}}),
+    measures={"pay": ln.Measure("pay", 0, 100)},
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "cells"),
+    [
+        (ln.marginals(WIDE, ways=2), {"a": "identity"}, 100),
+        (ln.queries(WIDE, a="all_ranges"), {"a": "identity"}, 100),
+        (ln.queries(WIDE, b=ln.level("tens")), {"b": "tens"}, 10),
+        (ln.queries(WIDE, a=ln.ranges([(0, 9)])) + ln.queries(WIDE, b="prefix"), {"b": "prefix"}, 99),
+        (ln.queries(WIDE, a=ln.ranges([(0, 9)])) + ln.queries(WIDE), {}, 1),
+        (ln.queries(WIDE, b=ln.level("tens"), sum="pay"), {"b": "tens"}, 10),
+    ],
+)
+def test_a_page_opens_with_a_table_that_it_can_show(tmp_path, asked, first, cells):
+    rows = pd.DataFrame({"a": range(90), "b": [str(one) for one in range(90)], "pay": 1})
+    made = ln.release(ln.plan(asked, ln.PureDP(1), strategy="workload"), rows, seed=1, out=tmp_path / "release")
+    with serving(tmp_path / "release") as client:
+        page = client.enter()
+        picked = re.findall(r'data-name="(\w)">.*?<option value="(\w*)" selected>', page)
+        assert {name: kind for name, kind in picked if kind} == first
+        measure = re.findall(r'id="measure">.*?<option value="(\w*)" selected>', page)[0]
+        assert measure == (made.workload.measures[0] or "")
+        assert len(client.json("/table", {"asked": first, "measure": measure})["rows"]) == cells
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_tables_and_sums_of_a_rounded_release_are_rounded_and_say_so(tmp_path, language):
+    asked = ln.queries(DOMAIN, sex="identity", zone="identity") + ln.queries(DOMAIN, kids="identity")
+    options = ln.Options(formats=["csv"], round=5, below=20, language=language)
+    made = ln.release(ln.plan(asked, ln.PureDP(4), strategy="identity"), rows(), seed=1, out=tmp_path / "release", options=options)
+    wanted, question = made.tables["sex x zone"], {"sex": "identity", "zone": "identity"}
+    said = texts(language)
+    with serving(tmp_path / "release") as client:
+        assert rounding_words(made.options, said) in unescape(client.enter())
+        seen = client.json("/table", {"asked": question, "measure": ""})["rows"]
+        columns = [one.reshape(-1) for one in (wanted.answer, wanted.low, wanted.high)]
+        margins = wanted.margins.reshape(-1)
+        for row, answer, low, high, margin in zip(seen, *columns, margins, strict=True):
+            assert row[1:] == [said.number(answer, margin), said.error(margin), said.number(low, margin), said.number(high, margin)]
+        assert np.isnan(wanted.answer).any()
+        found = client.json("/sum", {"asked": question, "cells": [0, 1, 3, 4]})
+        exact = made.sum("sex x zone", {"zone": ["north", "south"]})
+        assert found["answer"] == 5 * round(float(exact.answer.sum()) / 5)
+        assert found["high"] - found["answer"] == pytest.approx(float(exact.margins.sum()) + 2.5)
+        none = client.json("/sum", {"asked": question, "cells": [2, 5]})
+        assert (none["answer"], none["low"]) == (None, None)
+        assert none["high"] > 0
+        assert said.number(float("nan")) in none["sum"]

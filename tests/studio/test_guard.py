@@ -76,7 +76,9 @@ def test_pages_load_nothing_from_elsewhere_and_are_in_no_frame(client):
     assert client.first not in page
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b'{"a": NaN}', b"[" * 5000, b'{"changes": []}', b'{"a":"' + b"a" * 1_000_001])
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b"\xff", b'{"a": NaN}', b"[" * 5000, b'{"changes": [], "version": 1}', b'{"a":"' + b"a" * 1_000_001]
+)
 def test_what_is_no_request_is_refused_with_a_sentence(client, body):
     client.enter()
     status, _, content = client.ask("/change", body)

@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -117,7 +118,7 @@ def test_a_spec_writes_query_sets_as_words_or_tables() -> None:
         (lambda: queries(DOMAIN, age=ranges([(19, 18)])), "17 <= low <= high <= 21"),
         (
             lambda: queries(DOMAIN, income=ranges([(0, 30)])),
-            "two different edges of its bins, the lower first; got \\[0, 30\\]. The bins are 25 wide",
+            "two different edges of its bins, the lower first; got \\[0, 30\\]. The bins are 25 wide. The nearest edges are 25, 50.",
         ),
         (lambda: queries(DOMAIN, age=ranges([])), "ranges must have at least one range"),
         (lambda: queries(DOMAIN, age=QuerySet("prefix", ((1,),))), "prefix must have no arguments; got 1"),
@@ -161,5 +162,24 @@ def test_ranges_of_new_kinds_are_given_in_their_own_values() -> None:
     asked = queries(domain, price=ranges([("0", 50)]), height=ranges([(1, "1.5")]), month=ranges([("2024-02", "2024-04")])).products[0]
     assert [(op.low.tolist(), op.high.tolist()) for op in asked.operators] == [([0], [1]), ([0], [1]), ([1], [3])]
     assert queries(domain, price="prefix").products[0].labels == (("< 9.99", "< 50", "<= 500"),)
-    with pytest.raises(InputError, match="a range on height must be two of its cells \\(1 to 2\\), the lower first"):
+    with pytest.raises(InputError, match=r"a range on height must be two of its cells \(1 to 2\), the lower first; got \[2, 1\].$"):
         queries(domain, height=ranges([(2, 1)]))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"price": (0, 10)}, "got [0, 10]. The nearest edges are 9.99, 50."),
+        ({"price": (-1, 600)}, "got [-1, 600]. The nearest edges are 0, 500."),
+        ({"price": (7, "9.99")}, "got [7, '9.99']. The nearest edges are 0, 9.99."),
+        ({"price": (50, 50)}, "got [50, 50]."),
+        ({"third": (0, "0.34")}, "The bins are 1/3 wide. The nearest edges are 1/3, 2/3."),
+        ({"height": ("1.2", 2)}, "(1 to 2), the lower first; got ['1.2', 2]. The nearest values are 1, 1.5."),
+        ({"height": (0, 3)}, "got [0, 3]. The nearest values are 1, 2."),
+    ],
+)
+def test_a_range_off_the_edges_is_told_the_nearest(asked: dict[str, tuple[Any, Any]], message: str) -> None:
+    domain = Domain(price=Edges([0, "9.99", 50, 500]), third=Bins(0, 1, 3), height=Decimals(1, 2, "0.5"))
+    with pytest.raises(InputError) as refused:
+        queries(domain, {name: ranges([pair]) for name, pair in asked.items()})
+    assert str(refused.value).endswith(message)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, Literal, Self
 
 from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, short_exact
-from leastnoise._check import Exact, InputError, one_of, refuse, whole
+from leastnoise._check import Exact, InputError, one_of, plain, refuse, whole
 from leastnoise._domain import PerCell
 
 Neighbours = Literal["add_remove", "replace"]
@@ -216,7 +216,7 @@ class Privacy:
         max_rows: int = 1,
         max_per_cell: PerCell | None = None,
     ) -> None:
-        if not isinstance(budget, PureDP | ApproxDP | ZCDP):
+        if type(budget) not in (PureDP, ApproxDP, ZCDP):
             raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho)")
         if unit_column is not None and (not isinstance(unit_column, str) or not unit_column.strip()):
             raise refuse("unit_column", unit_column, "the name of a column, or None if every row is a unit")
@@ -230,7 +230,7 @@ class Privacy:
             raise refuse("max_per_cell", max_per_cell.rows, allowed)
         object.__setattr__(self, "budget", budget)
         object.__setattr__(self, "neighbours", one_of("neighbours", neighbours, ["add_remove", "replace"]))
-        object.__setattr__(self, "unit_column", unit_column)
+        object.__setattr__(self, "unit_column", plain(unit_column))
         object.__setattr__(self, "max_rows", rows)
         object.__setattr__(self, "max_per_cell", max_per_cell)
 
@@ -247,6 +247,15 @@ class Privacy:
         if self.max_per_cell is not None:
             rows += f", {self.max_per_cell.rows} in a cell of {' x '.join(self.max_per_cell.attributes)},"
         return f"at most {rows} of one value of the column {self.unit_column!r} ({self.neighbours})"
+
+    @property
+    def protected(self) -> str:
+        """What costs are about that can be added, in words: the unit and the neighbours, however many rows of a unit are counted.
+
+        >>> ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=5).protected
+        "all rows of one value of the column 'id' (add_remove)"
+        """
+        return self.unit if self.unit_column is None else f"all rows of one value of the column {self.unit_column!r} ({self.neighbours})"
 
     @property
     def distance(self) -> int:
@@ -282,12 +291,13 @@ class Privacy:
     def same_unit(self, other: "Privacy") -> bool:
         """Tell whether two promises protect the same thing, so that their costs can be added.
 
-        Which rows of a unit are counted in a cell is no part of that: each cost holds for all that a unit may have in the source.
+        How many rows of a unit are counted, in all and in a cell, is no part of that: each cost holds for all rows that a unit may have in
+        the source, counted or not (theorem 6 of PROOFS-accounting.md).
 
         >>> ln.Privacy(ln.PureDP(1)).same_unit(ln.Privacy(ln.PureDP(2), neighbours="replace"))
         False
         """
-        return (self.neighbours, self.unit_column, self.max_rows) == (other.neighbours, other.unit_column, other.max_rows)
+        return (self.neighbours, self.unit_column) == (other.neighbours, other.unit_column)
 
     def to_json(self) -> dict[str, Any]:
         """Give the values for a JSON object; `privacy_from_json` reads them back.

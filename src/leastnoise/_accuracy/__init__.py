@@ -17,9 +17,11 @@ from leastnoise._accuracy._memory import available_memory, require_memory, withi
 from leastnoise._accuracy._noise import interval_multiplier, noise_variance
 from leastnoise._accuracy._operators import (
     apply_gram,
+    first_cells,
     gram_diagonal,
     gram_generators,
     interval_ends,
+    on_runs,
     row_squares,
     singular_values,
     zero_one,
@@ -72,6 +74,7 @@ __all__ = [
     "covariances",
     "explained",
     "farthest",
+    "first_cells",
     "gram_diagonal",
     "gram_generators",
     "interval_ends",
@@ -87,6 +90,7 @@ __all__ = [
     "nuclear_across",
     "nuclear_norm",
     "nuclear_parts",
+    "on_runs",
     "pair_structure",
     "pair_terms",
     "promised",

@@ -18,13 +18,13 @@ from leastnoise._accuracy._answers import Answers, largest_under
 from leastnoise._accuracy._gram import weighted_gram
 from leastnoise._accuracy._largest import largest_apart, largest_between
 from leastnoise._accuracy._nested import NestedInverse
-from leastnoise._accuracy._operators import apply_gram, gram_diagonal, interval_ends, row_squares
+from leastnoise._accuracy._operators import apply_gram, gram_diagonal, interval_ends, on_runs, row_squares
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, inverted, row_space, triangle
 from leastnoise._accuracy._toeplitz import ToeplitzInverse
 from leastnoise._accuracy._tree import TreeInverse
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
-from leastnoise._linop import DiagonalAndRows, Identity, Nested, Operator, Toeplitz, Total, Tree, dense
+from leastnoise._linop import Coarse, DiagonalAndRows, Identity, Nested, Operator, Toeplitz, Total, Tree, dense
 from leastnoise._measurements import Factor
 
 
@@ -221,6 +221,68 @@ class WoodburyBasis(Answers):
         return largest_apart(self.inverse_squares, self.lifted)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CoarseBasis:
+    """A strategy on the sums of runs of cells: what is known of a run is spread evenly over its cells, the estimate of least norm."""
+
+    runs: Basis
+    coarse: Coarse
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.coarse.size
+
+    @property
+    def kappa(self) -> float:
+        """Variance of the total at unit noise."""
+        return self.runs.kappa
+
+    @property
+    def mean(self) -> FloatArray:
+        """That of the runs, spread."""
+        return self._spread(self.runs.mean)
+
+    def residual(self, v: FloatArray) -> FloatArray:
+        """R v along the first axis."""
+        lengths = self.coarse.lengths.reshape(-1, *([1] * (v.ndim - 1)))
+        return self._spread(self.runs.residual(np.add.reduceat(v, self.coarse.starts, axis=0) / lengths))
+
+    def variances(self, operator: Operator) -> FloatArray:
+        """q G^-1 q for every row."""
+        return self.runs.variances(self._on_runs(operator))
+
+    def total_variance(self, operator: Operator) -> float:
+        """The sum of ``variances``."""
+        return self.runs.total_variance(self._on_runs(operator))
+
+    def largest_variance(self, operator: Operator) -> float:
+        """The largest of ``variances``."""
+        return self.runs.largest_variance(self._on_runs(operator))
+
+    def largest_range(self) -> float:
+        """Of the ranges that the runs make."""
+        return self.runs.largest_range()
+
+    def largest_unlisted(self, operator: Operator) -> float | None:
+        """The largest of ``variances`` where that is known without listing them, else None."""
+        return self.runs.largest_unlisted(self._on_runs(operator))
+
+    def mean_squares(self, operator: Operator) -> float:
+        """The sum over rows of (q mean)^2."""
+        return self.runs.mean_squares(self._on_runs(operator))
+
+    def _spread(self, v: FloatArray) -> FloatArray:
+        lengths = self.coarse.lengths
+        return np.repeat(v / lengths.reshape(-1, *([1] * (v.ndim - 1))), lengths, axis=0)
+
+    def _on_runs(self, operator: Operator) -> Operator:
+        space = row_space(Coarse(Identity(len(self.coarse.starts)), self.coarse.starts, self.size))
+        if space is None or not space.holds(operator):
+            raise Undetermined("The queries measured along an attribute do not determine what is asked along it.")
+        return on_runs(operator, self.coarse.starts)
+
+
 @singledispatch
 def structured(operator: Operator, factor: Factor) -> Basis | None:  # noqa: ARG001 - classes that answer look at them
     """The basis of a factor whose operator has a structure to use; None where it follows from the matrix alone."""
@@ -265,6 +327,11 @@ def _(operator: Nested, factor: Factor) -> Basis | None:
     known[np.diag_indices(len(known))] += heights**2 / np.append(np.full(len(within[0]), bases[0].kappa), bases[1].kappa)
     inverse = np.linalg.inv(np.linalg.cholesky(known))
     return NestedInverse(bases[0], bases[1], heights, inverse.T @ inverse)
+
+
+@structured.register
+def _(operator: Coarse, factor: Factor) -> Basis:
+    return CoarseBasis(basis(Factor(factor.attributes, operator.operator, factor.row_weights)), operator)
 
 
 @lru_cache(maxsize=8)

@@ -33,6 +33,7 @@ from leastnoise._accuracy._subset_sums import Terms, subset_sums
 from leastnoise._domain import Domain, Measure
 from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
 from leastnoise._linop import Identity, Operator
+from leastnoise._measurements import rows_in_view
 from leastnoise._workload import Product, Workload, numbered
 
 _MOST_GRAM = 2048
@@ -146,6 +147,18 @@ def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: 
     Guarantees: valid for every strategy with integer queries and least squares, at any dimension, also for one that measures counts and
         sums together; loose for Laplace noise.
     """
+    units = {product.measure for product in workload if product.of_units} if workload.domain.measures else set()
+    if units and (len(workload.measures) > 1 or rows_in_view(workload.domain, privacy, workload.measures[0]) != privacy):
+        rest = tuple(product for product in workload if product.measure not in units)
+        parts = [(rest, privacy), *((tuple(workload.of(name)), rows_in_view(workload.domain, privacy, name)) for name in units)]
+        power = 3 if noise is Noise.DISCRETE_LAPLACE else 2  # of parts that share a budget, by shares s: the sum of error / s^(power - 1)
+        alone = [_bound(Workload(workload.domain, own), rows, noise) for own, rows in parts if own]
+        return math.fsum(one ** (1 / power) for one in alone) ** power
+    return _bound(workload, privacy, noise, unit_bound)
+
+
+def _bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:
+    """The same for rows, or for one count of units by itself."""
     bound = privacy.max_per_cell if noise is not Noise.DISCRETE_LAPLACE else None
     rows = privacy.max_rows if bound is None else bound.rows  # of a unit in one cell: the least noise of a query is for so many
 

@@ -5,7 +5,7 @@ facts rest on `column_sums`, `non_negative` and `largest_entry`, which refuse a 
 """
 
 import math
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 
 import numpy as np
 
@@ -77,6 +77,40 @@ def _(operator: Coarse) -> tuple[IntArray, IntArray] | None:
 
 
 @singledispatch
+def first_cells(operator: Operator) -> IntArray:
+    """The first cell of every run of cells that no query tells apart, from 0 on; every cell where the class does not tell."""
+    return np.arange(operator.size)
+
+
+@first_cells.register
+def _(operator: Total) -> IntArray:  # noqa: ARG001 - the class says it all
+    return np.zeros(1, dtype=np.int64)
+
+
+@first_cells.register
+def _(operator: Ranges) -> IntArray:
+    edges = np.unique(np.concatenate([[0], operator.low, operator.high + 1]))
+    return edges[edges < operator.size]
+
+
+@singledispatch
+def on_runs(operator: Operator, starts: IntArray) -> Operator:
+    """The same queries over the sums of runs of cells that none of them tells apart."""
+    return operator if len(starts) == operator.size else Dense(dense(operator)[:, starts])
+
+
+@on_runs.register
+def _(operator: Total, starts: IntArray) -> Operator:  # noqa: ARG001 - the class says it all
+    return Total(len(starts))
+
+
+@on_runs.register
+def _(operator: Ranges, starts: IntArray) -> Operator:
+    low, high = (np.searchsorted(starts, ends, side="right") - 1 for ends in (operator.low, operator.high))
+    return operator if len(starts) == operator.size else Ranges(len(starts), low, high)
+
+
+@singledispatch
 def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:  # noqa: ARG001 - classes that answer look at it
     """Rising and falling numbers with ``(A^T A)_ij = rising_i falling_j`` for i <= j; None of operators without that form."""
     return None
@@ -108,7 +142,13 @@ def apply_gram(operator: Operator, x: Array) -> Array:
 def _(operator: Dense, x: Array) -> Array:
     if operator.rows <= 2 * operator.size and x.ndim == 1:
         return apply_transpose(operator, apply(operator, x))
-    return np.asarray((operator.gram() @ x.reshape(operator.size, -1)).reshape(x.shape))
+    return np.asarray((_gram(operator) @ x.reshape(operator.size, -1)).reshape(x.shape))
+
+
+@lru_cache(maxsize=4)
+def _gram(operator: Dense) -> FloatArray:
+    real = operator.matrix.astype(np.float64)
+    return np.asarray(real.T @ real)
 
 
 @apply_gram.register

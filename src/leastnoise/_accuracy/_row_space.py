@@ -13,10 +13,11 @@ from functools import cached_property, lru_cache, singledispatch
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._accuracy._operators import interval_ends
+from leastnoise._accuracy._operators import interval_ends, on_runs
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import (
     AllRanges,
+    Coarse,
     Contrasts,
     Dense,
     DiagonalAndRows,
@@ -106,6 +107,38 @@ class RowSpace:
         return bool((np.abs(outside).max(axis=1, initial=0.0) <= _ZERO_PART * np.sqrt(squares)).all())
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _OnRuns(RowSpace):
+    """The span of queries over the sums of runs of cells, some of which they do not determine."""
+
+    runs: RowSpace
+    starts: IntArray
+
+    @cached_property
+    def basis(self) -> FloatArray:
+        """An orthonormal basis, shape (size, dimension)."""
+        rows = np.repeat(self.runs.basis, np.diff(self.starts, append=self.size), axis=0)
+        return np.asarray(np.linalg.qr(rows)[0], dtype=np.float64)
+
+    def holds(self, operator: Operator) -> bool:
+        """Whether every row of an operator lies in the space."""
+        whole = row_space(Coarse(Identity(len(self.starts)), self.starts, self.size))
+        return whole is not None and whole.holds(operator) and self.runs.holds(on_runs(operator, self.starts))
+
+    def includes(self, other: RowSpace) -> bool:
+        """Whether another space lies within this one."""
+        if isinstance(other, _OnRuns) and np.array_equal(self.starts, other.starts):
+            return self.runs.includes(other.runs)
+        if other.dimension > self.dimension:
+            return False
+        return self.holds_rows(other.basis.T) if other.components is None else self.holds(other.joined)
+
+    def holds_rows(self, rows: npt.NDArray[np.generic]) -> bool:
+        """Whether given queries, shape (queries, size), lie in the space."""
+        whole = np.repeat(rows[:, self.starts], np.diff(self.starts, append=self.size), axis=1)
+        return bool(np.allclose(rows, whole)) and self.runs.holds_rows(rows[:, self.starts])
+
+
 def everything(size: int) -> RowSpace:
     """The span of all cells."""
     return RowSpace(size, size, np.zeros(size + 1, dtype=np.int64))
@@ -139,6 +172,16 @@ def _(operator: Tree) -> RowSpace | None:
 def _(operator: Nested) -> RowSpace | None:
     within = [row_space(part) for part in (operator.inner, operator.last)]
     return everything(operator.size) if all(space is not None and space.everything for space in within) else None
+
+
+@known_span.register
+def _(operator: Coarse) -> RowSpace | None:
+    within = row_space(operator.operator)
+    if within is None or not within.everything:
+        return None if within is None else _OnRuns(operator.size, within.dimension, runs=within, starts=operator.starts)
+    components = np.arange(operator.size + 1)
+    components[operator.starts] = operator.size  # one with the last place; the places between them stay alone
+    return RowSpace(operator.size, len(operator.starts), components)
 
 
 @known_span.register

@@ -10,6 +10,7 @@ so the variances of all prefixes take one convolution for each run of equal scal
 Source: the square root factorisation of prefix sums (Fichtenberger et al. 2023, arXiv 2202.11205); docs/mathematics.md, section 2.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, singledispatchmethod
 from itertools import pairwise
@@ -20,12 +21,13 @@ from leastnoise._accuracy._answers import Solved
 from leastnoise._accuracy._largest import MOST_LISTED
 from leastnoise._accuracy._operators import interval_ends
 from leastnoise._check import InputError
-from leastnoise._check.arrays import FloatArray
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import AllRanges, Identity, Operator, Prefix, Toeplitz, apply_transpose
 
 _MOST_WORK = 2**28  # cells times runs of equal scales
 _MOST_DENSE = 4096  # cells whose covariance is made as a matrix
 _NUMBERS = 2**22  # at a time
+_MOST_KEPT = 2**18  # cells, of which what those before a run of scales weigh is kept for every run
 
 
 def convolved(one: FloatArray, other: FloatArray, size: int) -> FloatArray:
@@ -86,11 +88,12 @@ class ToeplitzInverse(Solved):
     @singledispatchmethod
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row of an operator: O(n log n) a row, but for cells, prefixes and many ranges of few cells."""
-        ends = interval_ends(operator) if self.size <= _MOST_DENSE and operator.rows > self.size else None
-        if ends is not None:
+        if self.size <= _MOST_DENSE and operator.rows > self.size and (ends := interval_ends(operator)) is not None:
             sums, (low, high) = np.zeros((self.size + 1,) * 2), ends
             sums[1:, 1:] = self.solve(np.eye(self.size)).cumsum(axis=0).cumsum(axis=1)
             return np.asarray(sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low])
+        if (ends := interval_ends(operator)) is not None and self.size <= _MOST_KEPT:
+            return self._intervals(*ends)
         answer = np.empty(operator.rows)
         step = max(1, _NUMBERS // max(operator.rows, operator.size))
         for start in range(0, operator.rows, step):
@@ -115,21 +118,43 @@ class ToeplitzInverse(Solved):
         plain = (np.diff(self.strategy.scales) >= 0).all() and np.cumsum(self.series).min() >= 0
         return float(self.prefix_variances.max()) * (2 if plain else 4)
 
+    def _intervals(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Variances of the estimated sums over the cells low..high: the squares of the differences of E."""
+        sums, runs = np.cumsum(self.series), list(self._runs(copy=True))
+        starts = np.array([start for start, _, _ in runs])
+
+        def weights(cells: int) -> FloatArray:
+            if cells == 0:
+                return np.zeros(self.size)
+            found = runs[int(np.searchsorted(starts, cells - 1, side="right")) - 1][2].copy()
+            found[:cells] += sums[cells - 1 :: -1] / self.strategy.scales[cells - 1]
+            return found
+
+        apart = (weights(end + 1) - weights(start) for start, end in zip(low.tolist(), high.tolist(), strict=True))
+        return np.array([one @ one for one in apart])
+
+    def _runs(self, *, copy: bool = False) -> Iterator[tuple[int, int, FloatArray]]:
+        """The runs of equal scales: first cell, the one after the last, and what the cells before them weigh."""
+        scales, sums = self.strategy.scales.astype(float), np.cumsum(self.series)
+        before = np.zeros(self.size)
+        changes = np.append(0, np.flatnonzero(np.diff(scales)) + 1)
+        if not len(changes) * self.size <= _MOST_WORK:
+            raise InputError(f"The scales of a Toeplitz strategy change {len(changes) - 1} times over {self.size} cells. Use fewer scales.")
+        for start, stop in pairwise(np.append(changes, self.size).tolist()):
+            if start:
+                before[:start] += (1 / scales[start - 1] - 1 / scales[start]) * sums[start - 1 :: -1]
+            yield start, stop, before.copy() if copy else before
+
     @cached_property
     def prefix_variances(self) -> FloatArray:
         """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to."""
-        scales = self.strategy.scales.astype(float)
-        changes = np.flatnonzero(np.diff(scales)) + 1
-        if not (len(changes) + 1) * self.size <= _MOST_WORK:
-            raise InputError(f"The scales of a Toeplitz strategy change {len(changes)} times over {self.size} cells. Use fewer scales.")
-        sums = np.cumsum(self.series)
+        scales, sums = self.strategy.scales.astype(float), np.cumsum(self.series)
         answer = np.cumsum(sums**2) / scales**2
-        before = np.zeros(self.size)  # what the cells before the current run weigh
         length = 2 * self.size
         turned = np.fft.rfft(sums, length)
-        for start, stop in pairwise(np.append(changes, self.size)):
-            before[:start] += (1 / scales[start - 1] - 1 / scales[start]) * sums[start - 1 :: -1]
-            both = np.fft.irfft(turned * np.fft.rfft(before, length), length)[start:stop]
-            answer[start:stop] += 2 * both / scales[start] + before @ before
+        for start, stop, before in self._runs():
+            if start:
+                both = np.fft.irfft(turned * np.fft.rfft(before, length), length)[start:stop]
+                answer[start:stop] += 2 * both / scales[start] + before @ before
         answer.setflags(write=False)
         return answer

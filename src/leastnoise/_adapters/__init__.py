@@ -13,10 +13,12 @@ from leastnoise._adapters._location import (
     protected_tables,
 )
 from leastnoise._adapters._read import Wanted, columns, read
-from leastnoise._adapters._usage import ROWS, USAGE
+from leastnoise._adapters._usage import CUT, MOST_CUT, ROWS, USAGE
 
 __all__ = [
     "CSV",
+    "CUT",
+    "MOST_CUT",
     "ROWS",
     "USAGE",
     "DatabaseTable",

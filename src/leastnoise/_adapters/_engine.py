@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
-from leastnoise._adapters._sql import Expression, Value, amount_of, cell_of, key_of, prepared, text, unit_of, whole
+from leastnoise._adapters._sql import Expression, Value, amount_of, case, cell_of, key_of, prepared, text, unit_of, whole
+from leastnoise._adapters._usage import MOST_CUT
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Kind, Measure, PerCell, Unknown
+from leastnoise._domain import Kind, Measure, PerCell, UnitCount, Unknown
 from leastnoise._table import Wanted, groups
 
 # More cells than this are not sent for: then the rows are read, and counted here. 128 MiB of counts.
@@ -128,8 +129,8 @@ def counted(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -
     return found
 
 
-def used_and_not(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> tuple[int, int]:
-    """Count the rows that count for their unit: those that the domain keeps, and the others.
+def usage(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> tuple[int, int, int]:
+    """Count the rows that count for their unit: those that the domain keeps, and the others; and those cut, as `Units.cut` does.
 
     Args:
         engine: where.
@@ -142,14 +143,16 @@ def used_and_not(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], byte
     rows = _bounded_rows(engine, wish, entropy_bytes)
     if rows is None:
         raise InternalError("An engine counted what it cannot count; please report this.")
-    inside = exp.and_(*_kept(wish)) if wish.kinds else exp.true()
-    used = exp.Coalesce(this=exp.Sum(this=exp.Case(ifs=[exp.If(this=inside, true=whole(1))], default=whole(0))), expressions=[whole(0)])
-    numbers = [exp.alias_(exp.Count(this=exp.Star()), "n"), exp.alias_(exp.cast(used, "BIGINT"), "k")]
-    query = exp.select(*numbers).from_(_once(rows, engine).subquery("encoded"))
+    kept, units = exp.Count(this=exp.Star()), [] if wish.unit_column is None else [exp.column("u0")]
+    beyond = exp.Sub(this=exp.Max(this=exp.column("every")), expression=kept)
+    cut = exp.Least(this=beyond, expressions=[exp.Mul(this=whole(MOST_CUT), expression=kept.copy())]) if units else whole(0)
+    numbers = {"n": kept, "k": exp.Sum(this=case([(exp.and_(*_kept(wish)), whole(1))], whole(0)) if wish.kinds else whole(1)), "m": cut}
+    by_unit = _selected(numbers, _once(rows, engine).subquery("encoded")).group_by(*units).subquery("by_unit")
+    sums = {name: exp.Coalesce(this=exp.Sum(this=exp.column(name)), expressions=[whole(0)]) for name in numbers}
     with engine.session() as run:
-        answer = run(query).read_all()
-    every, kept = (int(answer.column(name)[0].as_py()) for name in ("n", "k"))
-    return kept, every - kept
+        answer = run(_selected({name: exp.cast(one, "BIGINT") for name, one in sums.items()}, by_unit)).read_all()
+    every, used, gone = (int(answer.column(name)[0].as_py()) for name in numbers)
+    return used, every - used, gone
 
 
 def counted_keys(
@@ -196,9 +199,13 @@ def counted_keys(
 def encoded(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> exp.Select | None:
     """The rows that count, encoded: for attribute i the cell ``ci``, for measure i the amount ``vi``; None where a column has no SQL."""
     rows = _bounded_rows(engine, wish, entropy_bytes)
-    if rows is None or not wish.kinds:
-        return rows
-    return exp.select("*").from_(_once(rows, engine).subquery("encoded")).where(*_kept(wish))
+    if rows is not None and wish.kinds:
+        rows = exp.select("*").from_(_once(rows, engine).subquery("encoded")).where(*_kept(wish))
+    for place, measure in enumerate(wish.sums.values()):
+        if rows is not None and isinstance(measure, UnitCount):  # E12
+            cell = [exp.column(f"c{list(wish.kinds).index(name)}") for name in measure.attributes]
+            rows = _numbered(rows, [exp.column("u0"), *cell], [exp.column("turn")], f"w{place}")
+    return rows
 
 
 def _kept(wish: Wish) -> list[Expression]:
@@ -209,7 +216,8 @@ def _kept(wish: Wish) -> list[Expression]:
 def _bounded_rows(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes], *, keys: bool = False) -> exp.Select | None:
     """The rows that count for their unit, encoded, with those that the domain drops; or those with a key, which is their cell."""
     sources = [kind.reading.column or name for name, kind in wish.kinds.items()]
-    wanted = [*sources, *(measure.column for measure in wish.sums.values()), *([] if wish.unit_column is None else [wish.unit_column])]
+    sums = {f"v{place}": measure for place, measure in enumerate(wish.sums.values()) if not isinstance(measure, UnitCount)}
+    wanted = [*sources, *(measure.column for measure in sums.values()), *([] if wish.unit_column is None else [wish.unit_column])]
     if not set(wanted) <= set(engine.values):
         return None
     # each value is computed once, and called by a name of ours
@@ -219,9 +227,9 @@ def _bounded_rows(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], byt
     called = [one and Value(one.held, exp.column(f"p{place}")) for place, one in enumerate(ready)]
     coded = partial(key_of, sound=engine.sound) if keys else cell_of
     cells = [one and coded(kind, one) for kind, one in zip(wish.kinds.values(), called, strict=True)]
-    amounts = [amount_of(measure, values[measure.column]) for measure in wish.sums.values()]
+    amounts = {name: amount_of(measure, values[measure.column]) for name, measure in sums.items()}
     unit = [] if wish.unit_column is None else [unit_of(values[wish.unit_column])]
-    columns = {**_named("c", cells), **_named("v", amounts), **_named("u", unit)}
+    columns = {**_named("c", cells), **amounts, **_named("u", unit)}
     if any(column is None for column in columns.values()):
         return None
     raw = _selected({short: engine.values[name].it for name, short in given.items()}, engine.relation.copy())
@@ -254,6 +262,7 @@ def _bounded(rows: exp.Select, names: list[str], engine: Engine, wish: Wish, ent
     """At most so many rows of each unit: they are numbered in the order of what they are encoded as, and the numbers chosen by a key."""
     key = entropy_bytes(_KEY_BYTES).hex()
     unit = exp.column("u0")
+    rows = exp.select("*", exp.alias_(_over(exp.Count(this=exp.Star()), [unit]), "every")).from_(rows.subquery("of_units"))
     numbered = _numbered(rows, [unit], [exp.column(name) for name in names if name != "u0"] or [unit], "place")
     turns = [engine.hashed(reduce(_joined, [text(f"{key}:"), unit, text(":"), exp.cast(exp.column("place"), "TEXT")])), exp.column("place")]
     if wish.max_per_cell is not None:
@@ -272,12 +281,12 @@ def _at_most(rows: exp.Select, name: str, most: int) -> exp.Select:
 
 def _numbered(rows: exp.Select, same: list[Expression], order: list[Expression], name: str) -> exp.Select:
     """The rows with their number among those that have the same."""
-    window = exp.Window(
-        this=exp.RowNumber(),
-        partition_by=[one.copy() for one in same],
-        order=exp.Order(expressions=[exp.Ordered(this=one.copy(), nulls_first=True) for one in order]),
-    )
-    return exp.select("*", exp.alias_(window, name)).from_(rows.subquery(f"before_{name}"))
+    turns = exp.Order(expressions=[exp.Ordered(this=one.copy(), nulls_first=True) for one in order])
+    return exp.select("*", exp.alias_(_over(exp.RowNumber(), same, turns), name)).from_(rows.subquery(f"before_{name}"))
+
+
+def _over(what: Expression, same: list[Expression], order: Expression | None = None) -> Expression:
+    return exp.Window(this=what, partition_by=[one.copy() for one in same], order=order)
 
 
 def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: Wish) -> exp.Select:
@@ -285,10 +294,11 @@ def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: Wish) ->
     places = {name: place for place, name in enumerate(wish.kinds)}
     used = sorted({places[name] for cover in covers for name in cover})
     numbers = [exp.alias_(exp.Count(this=exp.Star()), "n")]
-    numbers += [
-        exp.alias_(exp.cast(exp.Coalesce(this=exp.Sum(this=exp.column(f"v{place}")), expressions=[whole(0)]), "BIGINT"), f"s{place}")
-        for place in range(len(wish.sums))
-    ]
+    for place, measure in enumerate(wish.sums.values()):
+        first = exp.EQ(this=exp.column(f"w{place}"), expression=whole(1))
+        amount = case([(first, whole(1))], whole(0)) if isinstance(measure, UnitCount) else exp.column(f"v{place}")
+        summed = exp.Coalesce(this=exp.Sum(this=amount), expressions=[whole(0)])
+        numbers.append(exp.alias_(exp.cast(summed, "BIGINT"), f"s{place}"))
     query = exp.select(*(exp.column(f"c{place}") for place in used), *numbers).from_(rows.subquery("kept"))
     sets = [[exp.column(f"c{places[name]}") for name in cover] for cover in covers]
     if len(sets) > 1:

@@ -81,9 +81,7 @@ def read_keys(
     if units is not None:
         every = np.concatenate(parts)
         counts = np.bincount(every[units.keep(max_rows, urandom, every != _NONE)], minlength=len(numbers))
-    present = np.flatnonzero(counts)
-    keys = list(numbers)
-    return table([keys[place] for place in present], counts[present].astype(np.int64))
+    return table([key for key, units_of in zip(numbers, counts.tolist(), strict=True) if units_of], counts[counts > 0].astype(np.int64))
 
 
 def _numbered(kind: Unknown, numbers: dict[str, int]) -> Callable[[Sequence[object]], IntArray]:

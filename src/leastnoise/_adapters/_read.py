@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from os import urandom
 from typing import Any
 
@@ -13,10 +14,10 @@ from leastnoise._adapters._encode import DROP, amount_encoder, cell_encoder
 from leastnoise._adapters._layout import CSV
 from leastnoise._adapters._location import DatabaseTable, Joined
 from leastnoise._adapters._units import Units
-from leastnoise._adapters._usage import usage_table
+from leastnoise._adapters._usage import MOST_CUT, usage_table
 from leastnoise._check import InputError, did_you_mean, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
-from leastnoise._domain import Domain, Kind, Measure, PerCell
+from leastnoise._domain import Domain, Kind, Measure, PerCell, UnitCount
 from leastnoise._table import Table
 
 Progress = Callable[[int, int | None], object]
@@ -98,21 +99,23 @@ def read(
     if unit_column is None and max_per_cell is not None:
         raise refuse("max_per_cell", max_per_cell, "None where each row is a unit", "Name the unit_column whose rows are to be bounded.")
     units = None if unit_column is None else Units(max_per_cell, kinds)
+    counts = {name: one.attributes for name, one in sums.items() if isinstance(one, UnitCount)}
+    if counts and not (units and {*chain.from_iterable(counts.values())} <= {*kinds}):
+        raise refuse("a count of units", ", ".join(counts), "in a table whose rows have units, and of attributes that are read")
     opened, names = opened_for(source, kinds, sums, unit_column)
     if opened.engine is not None and wanted.tables is not None:
-        from leastnoise._adapters._engine import Wish, counted, used_and_not
+        from leastnoise._adapters._engine import Wish, counted, usage
 
         wish = Wish(kinds=kinds, sums=sums, tables=wanted.tables, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell)
         found = counted(opened.engine, wish, urandom)
         if found is not None:
-            shares = used_and_not(opened.engine, wish, urandom) if wanted.usage else None
-            beside = None if shares is None else usage_table(*shares, unit_column, most)
+            beside = usage_table(*usage(opened.engine, wish, urandom), unit_column, most) if wanted.usage else None
             return Table.counted(
                 domain, list(kinds), list(sums), found, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell, usage=beside
             )
     cells = [cell_encoder(kind) for kind in kinds.values()]
-    amounts = [amount_encoder(measure) for measure in sums.values()]
-    collected = _Collected(kinds, sums)
+    amounts = [amount_encoder(measure) for measure in sums.values() if not isinstance(measure, UnitCount)]
+    collected = _Collected(kinds, [name for name in sums if name not in counts])
     for rows, columns in opened.chunks(names):
         codes = [encode(column) for encode, column in zip(cells, columns, strict=False)]
         collected.add(
@@ -125,9 +128,13 @@ def read(
         if progress is not None:
             progress(collected.read, opened.total)
     keep = None if units is None else units.keep(most, urandom)
-    columns_kept, values, kept = collected.columns(keep)
+    columns_kept, values, rows_kept = collected.columns(keep)
+    kept = int(np.count_nonzero(rows_kept))
+    if units is not None:
+        values |= {name: units.worth(rows_kept, [columns_kept[one] for one in cell]) for name, cell in counts.items()}
     counting = collected.read if keep is None else int(np.count_nonzero(keep))
-    beside = usage_table(kept, counting - kept, unit_column, most) if wanted.usage else None
+    cut = 0 if units is None or keep is None or not wanted.usage else units.cut(keep, MOST_CUT)
+    beside = usage_table(kept, counting - kept, cut, unit_column, most) if wanted.usage else None
     return Table(domain, columns_kept, values, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell, rows=kept, usage=beside)
 
 
@@ -150,7 +157,7 @@ def opened_for(source: Any, kinds: Mapping[str, Kind], sums: Mapping[str, Measur
         source.check_unit(unit_column)
     wanted = [
         *(kind.reading.column or name for name, kind in kinds.items()),
-        *(measure.column for measure in sums.values()),
+        *(measure.column for measure in sums.values() if not isinstance(measure, UnitCount)),
         *([] if unit_column is None else [unit_column]),
     ]
     opened = open_source(source, wanted)
@@ -194,7 +201,7 @@ def columns(path: str | os.PathLike[str] | CSV) -> list[tuple[str, str]]:
 class _Collected:
     """Encoded chunks: small codes of the rows that are kept so far, and which rows of the source they were."""
 
-    def __init__(self, kinds: Mapping[str, Kind], sums: Mapping[str, Measure]) -> None:
+    def __init__(self, kinds: Mapping[str, Kind], sums: Sequence[str]) -> None:
         self._codes: dict[str, list[Array]] = {name: [np.zeros(0, dtype=np.min_scalar_type(kind.size - 1))] for name, kind in kinds.items()}
         self._values: dict[str, list[Array]] = {name: [np.zeros(0, dtype=np.int64)] for name in sums}
         self._inside = [np.zeros(0, dtype=np.bool_)]
@@ -212,8 +219,8 @@ class _Collected:
         for kept, column in zip(self._values.values(), amounts, strict=True):
             kept.append(column[chosen])
 
-    def columns(self, keep: BoolArray | None) -> tuple[dict[str, Any], dict[str, Any], int]:
-        """Codes and values of the rows that stay, and how many these are."""
+    def columns(self, keep: BoolArray | None) -> tuple[dict[str, Any], dict[str, Any], BoolArray]:
+        """Codes and values of the rows that stay, and which these are."""
         inside = np.concatenate(self._inside)
         chosen = slice(None) if keep is None else keep[inside]
 
@@ -223,9 +230,8 @@ class _Collected:
             parts.clear()
             return column
 
-        kept = np.count_nonzero(inside if keep is None else inside & keep)
         codes, values = ({name: whole_column(parts) for name, parts in columns.items()} for columns in (self._codes, self._values))
-        return codes, values, int(kept)
+        return codes, values, inside if keep is None else inside & keep
 
 
 def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:

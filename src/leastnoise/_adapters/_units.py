@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._adapters._column import Column
-from leastnoise._adapters._distinct import distinct
+from leastnoise._adapters._distinct import by_value
 from leastnoise._adapters._values import is_null, text
 from leastnoise._check import refuse
 from leastnoise._check.arrays import BoolArray, IntArray
@@ -28,6 +28,7 @@ class Units:
 
     def __init__(self, bound: PerCell | None = None, kinds: Mapping[str, Kind] | None = None) -> None:
         self._numbers: dict[Hashable, int] = {}
+        self._numbered = by_value(lambda values: numbered(self._numbers, values))
         self._chunks: list[IntArray] = []
         names = list(kinds or {})
         if bound is not None and not set(bound.attributes) <= set(names):
@@ -46,9 +47,7 @@ class Units:
             column: the unit column of the chunk.
             codes: of every attribute the rows' cells, where few rows of a unit are to be kept in one; -1 is a cell like the others.
         """
-        values, where = distinct(column.data)
-        found = numbered(self._numbers, values)
-        units = column.rows(found if where is None else found[where], -1)
+        units = self._numbered(column)
         self._chunks.append(units)
         cell = np.zeros(len(units), dtype=np.int64)
         for place, size in self._within:
@@ -92,14 +91,39 @@ class Units:
         above does not mind.
         """
         units = self._units() if among is None else np.where(among, self._units(), -1)
-        rows = len(units)
-        keys = np.empty(rows, dtype=np.uint64)
-        for start in range(0, rows, _BLOCK):
-            some = min(_BLOCK, rows - start)
-            keys[start : start + some] = np.frombuffer(entropy_bytes(8 * some), dtype="<u8")
+        keys = np.empty(len(units), dtype=np.uint64)
+        for start in range(0, len(units), _BLOCK):
+            some = keys[start : start + _BLOCK]
+            some[:] = np.frombuffer(entropy_bytes(some.nbytes), dtype="<u8")
         if self._bound is not None:
             units = np.where(_first(keys, self._bound.rows, units, np.concatenate(self._cells or [units])), units, -1)
         return _first(keys, max_rows, units) & (units >= 0)
+
+    def cut(self, keep: BoolArray, most: int) -> int:
+        """Count the rows of each unit that are not kept, as ``most`` for each one that is where there are more, and add them up.
+
+        Args:
+            keep: what `keep` gave.
+            most: rows cut for which a kept row may stand.
+
+        >>> units = Units()
+        >>> units.add(Column(["a"] * 9 + ["b", "b", None]))
+        >>> units.cut(units.keep(1, os.urandom), 3)
+        4
+        """
+        units, count = self._units(), len(self._numbers)
+        kept = np.bincount(units[keep], minlength=count)
+        return int(np.minimum(np.bincount(units[units >= 0], minlength=count) - kept, most * kept).sum())
+
+    def worth(self, rows: BoolArray, cells: Sequence[npt.ArrayLike]) -> IntArray:
+        """What some of the rows added are worth in a count of units: 1 for the first of a unit in each cell, else 0 (E12).
+
+        Args:
+            rows: a mask over all rows added, each of a unit.
+            cells: of every attribute whose values together are a cell the cells of these rows; none: a unit is worth 1 in all.
+        """
+        units = self._units()[rows]
+        return _first(np.arange(len(units), dtype=np.uint64), 1, units, *map(np.asarray, cells)).astype(np.int64)
 
 
 def _first(keys: npt.NDArray[np.uint64], most: int, *groups: IntArray) -> BoolArray:
@@ -123,8 +147,7 @@ def numbered(numbers: dict[Hashable, int], values: Sequence[object]) -> IntArray
     >>> numbered({"a": 0}, ["b", "a", None, b"b"]).tolist()
     [1, 0, -1, 1]
     """
-    keys = map(_key, values)
-    found = (-1 if key is None else numbers.setdefault(key, len(numbers)) for key in keys)
+    found = (-1 if (key := _key(value)) is None else numbers.setdefault(key, len(numbers)) for value in values)
     return np.fromiter(found, dtype=np.int64, count=len(values))
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from leastnoise._audit._made_up import Source
 from leastnoise._check.arrays import FloatArray
-from leastnoise._kernel import Entropy
 
 LEAST_TRIALS = 200
 _ORDERS = 1 + np.geomspace(1e-3, 50, 100)
@@ -31,7 +31,7 @@ class Effort:
     trials: int | None
     seconds: float
     risk: float
-    entropy: Entropy | None
+    entropy: Source
 
     def batches(self, most: int) -> Iterator[int]:
         """How many trials to draw next, until there are enough."""

@@ -16,9 +16,10 @@ import numpy as np
 
 from leastnoise._accounting import ApproxDP, GaussianCost, Noise, Privacy, PureCost
 from leastnoise._audit._bounds import Effort, Part, Tails, certified, divergence, gap, gaussian_epsilon, log_ratio, sharpness
+from leastnoise._audit._made_up import Source, on_rows
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Coded, Domain
-from leastnoise._kernel import Entropy, Series, Terms
+from leastnoise._kernel import Terms
 from leastnoise._linop import Identity, SignedArray, apply
 from leastnoise._measurements import Block, Factor, Measurements, cost, row_scales
 
@@ -28,7 +29,7 @@ def rehearse(
     codes: Mapping[str, Sequence[int]],
     values: Mapping[str, Sequence[int]],
     count: int,
-    entropy: Entropy | None = None,
+    entropy: Source = None,
 ) -> tuple[SignedArray, ...]:
     """Measure made-up rows many times, independently, with the kernel's own noise and, by default, the system's randomness.
 
@@ -42,12 +43,12 @@ def rehearse(
     blocks = tuple(replace(block, factors=(*block.factors, each)) for block in measurements.blocks)
     rows = len(next(iter(codes.values()), ()))
     # that the measurements cost no more than they declare is asked before they are changed
-    next(Series.rehearsed(Terms(domain=measurements.domain, privacy=measurements.privacy, only=measurements), codes, values, entropy))
+    on_rows(Terms(domain=measurements.domain, privacy=measurements.privacy, only=measurements), codes, values, entropy)
     several: dict[str, Any] = {name: np.tile(np.array(own, dtype=np.int64), count) for name, own in codes.items()}
     amounts: dict[str, Any] = {name: np.tile(np.array(own, dtype=np.int64), count) for name, own in values.items()}
     several[trial] = np.repeat(np.arange(count), rows)
     terms = Terms(domain=domain, privacy=privacy, attributes=domain.names, measures=tuple(domain.measures))
-    series = next(Series.rehearsed(terms, several, amounts, entropy))
+    series = on_rows(terms, several, amounts, entropy)
     drawn = series.measure(replace(measurements, domain=domain, privacy=privacy, blocks=blocks)).values
     return tuple(own.reshape(-1, count) for own in drawn)
 

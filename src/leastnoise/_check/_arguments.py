@@ -10,6 +10,7 @@ import reprlib
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from leastnoise._check._errors import InputError
 
@@ -142,4 +143,14 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
     words = list(allowed)
     if not isinstance(value, str) or value not in words:
         raise refuse(name, value, "one of " + ", ".join(repr(word) for word in words), did_you_mean(value, words))
-    return value
+    return words[words.index(value)]
+
+
+def plain(value: Any) -> Any:
+    """A text as one of Python's own, anything else as it is: a class derived from ``str`` could compare otherwise the next time.
+
+    >>> type(plain(np.str_("age")))
+    <class 'str'>
+    """
+    characters = (value,)
+    return "".join(characters) if isinstance(value, str) else value

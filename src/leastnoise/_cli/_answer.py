@@ -57,7 +57,7 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
     heading, rows = _answered(found, found.level if level is None else level, asked)
     notes = [] if found.private else ["NOT PRIVATE: the noise of this release came from a seed."]
     notes += notices_of_all(found)
-    if found.options.round or found.options.below:
+    if found.options.rounds:
         notes.append(_NOT_ROUNDED)
     if as_json:
         show_json({"level": found.level if level is None else level, "answers": rows, "notes": notes})

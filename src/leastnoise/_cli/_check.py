@@ -17,8 +17,9 @@ def check(spec: Path, source: Path | None, values: bool) -> None:  # noqa: FBT00
 
     PRIVATE: every number it prints is one of the data. It spends nothing, because nothing of it may be published, and it writes no file.
     """
+    from leastnoise._frames import visible
+    from leastnoise._holder import check as checked
     from leastnoise._session import read_spec, reading_seconds
-    from leastnoise._session._fit import check as checked
 
     what = read_spec(spec)
     place = source or what.source
@@ -26,4 +27,4 @@ def check(spec: Path, source: Path | None, values: bool) -> None:  # noqa: FBT00
     with Progress(f"reading {data_name(what) if source is None else source.name}", about=reading_seconds(data)):
         found = checked(what, data, values=10 if values else 0)
     for line in found.lines():
-        click.echo(line)
+        click.echo(visible(line))

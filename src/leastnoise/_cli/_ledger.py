@@ -38,7 +38,6 @@ def ledger() -> None:
 @click.option("--rho", help="Zero-concentrated differential privacy.")
 @click.option("--dataset", help="Name of the data set.  [default: the name of FILE]")
 @click.option("--unit-column", help="The column that names a person.  [default: every row is a person]")
-@click.option("--max-rows", type=int, default=1, help="At most so many rows of a person count.", show_default=True)
 @click.option("--neighbours", type=click.Choice(["add_remove", "replace"]), default="add_remove", show_default=True)
 def set_budget(
     file: Path,
@@ -47,7 +46,6 @@ def set_budget(
     rho: str | None,
     dataset: str | None,
     unit_column: str | None,
-    max_rows: int,
     neighbours: str,
 ) -> None:
     """Make the ledger of a data set, with a budget and nothing spent.
@@ -57,7 +55,7 @@ def set_budget(
     from leastnoise._accounting import Privacy
     from leastnoise._session import Ledger, other_ledgers
 
-    privacy = Privacy(_budget(epsilon, delta, rho), neighbours, unit_column, max_rows)
+    privacy = Privacy(_budget(epsilon, delta, rho), neighbours, unit_column)
     made = Ledger.create(file, dataset or file.name.split(".")[0] or file.name, privacy)
     for other in other_ledgers(file, made.dataset):
         click.echo(
@@ -229,7 +227,7 @@ def _budget(epsilon: str | None, delta: str | None, rho: str | None, book: "Ledg
 
 def _head(book: "Ledger") -> list[tuple[str, str]]:
     limits = [("share" if limit.share else "budget", _limit(limit)) for limit in book.limits()]
-    return [("data set", book.dataset), ("protects", book.privacy.unit), *limits]
+    return [("data set", book.dataset), ("protects", book.privacy.protected), *limits]
 
 
 def _limit(limit: "Limit") -> str:

@@ -182,5 +182,7 @@ def _debugging() -> bool:
 
 
 def _say(text: str) -> None:
+    from leastnoise._frames import visible
+
     with suppress(OSError):
-        click.echo(f"leastnoise: {text}", err=True)
+        click.echo("leastnoise: " + "\n".join(map(visible, text.split("\n"))), err=True)

@@ -81,13 +81,15 @@ def show_table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Se
     from rich.table import Table
     from rich.text import Text
 
+    from leastnoise._frames import visible
+
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for heading, side in columns:
-        table.add_column(heading, justify="right" if side == "right" else "left", no_wrap=side != "fold", overflow="fold")
+        table.add_column(Text(visible(heading)), justify="right" if side == "right" else "left", no_wrap=side != "fold", overflow="fold")
     for place, row in enumerate(rows):
-        table.add_row(*(Text(cell) for cell in row), style="bold" if place == bold else None)
+        table.add_row(*(Text(visible(cell)) for cell in row), style="bold" if place == bold else None)
     if title:
-        _print(Text(title, style="bold"))
+        _print(Text(visible(title), style="bold"))
     _print(table)
     click.echo()
 
@@ -97,11 +99,13 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from leastnoise._frames import visible
+
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     for name, value in facts:
-        table.add_row(Text(name), Text(value))
+        table.add_row(Text(visible(name)), Text(visible(value)))
     _print(table)
 
 

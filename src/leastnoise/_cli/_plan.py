@@ -194,6 +194,7 @@ def show_plan(made: "Plan", seconds: float, level: float) -> None:
             ("strategy", made.strategy),
             ("protects", made.privacy.unit),
             ("cost", f"{_cost(made)}{rest}, with {noise(found.mechanism)} noise"),
+            *_shares(made),
             ("seconds", f"{seconds:.2f}"),
         ]
     )
@@ -270,6 +271,19 @@ def _cost(made: "Plan") -> str:
     pairs = {name: (getattr(paid, name), getattr(most, name)) for name in ("epsilon", "delta", "rho")}
     near = Fraction(10**6 - 1, 10**6)
     return str(Charge(**{name: above if below >= near * above else below for name, (below, above) in pairs.items()}))
+
+
+def _shares(made: "Plan") -> list[tuple[str, str]]:
+    """What share of the cost is for rows and sums, and for each count of units, which add up; nothing where no units are counted."""
+    from leastnoise._accounting import parameters
+    from leastnoise._measurements import cost, views
+
+    if not any(product.of_units for product in made.workload):
+        return []
+    units = {product.measure for product in made.workload if product.of_units}
+    paid = {view.blocks[0].measure: float(next(iter(parameters(cost(view)).values()))) for view in views(made.measured())}
+    names = [(str(name) if name in units else "rows and sums", own) for name, own in paid.items()]
+    return [("of which for", ", ".join(f"{name} {own / sum(paid.values()):.0%}" for name, own in names))]
 
 
 def _row(candidate: "Candidate", made: "Plan") -> list[str]:

@@ -28,7 +28,12 @@ def show(release: Path, table: str | None) -> None:
     RELEASE is the directory that `leastnoise release` wrote; TABLE the id or the name of one of its tables, such as q7 or "sex x age", or
     of one of its means, quantiles and distribution functions, such as s1.
     """
+    from leastnoise._release import notices_of_all
+
     found = opened(release)
+    if table is not None:
+        for text in notices_of_all(found):
+            click.echo(click.wrap_text(text, 100) + "\n")
     if table is not None and found.statistics.has(table):
         _statistic(found, found.statistics[table], _MOST_ROWS)
         return

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, cast
 
 from leastnoise._check import InputError, html_facts, one_of, refuse
 from leastnoise._domain._json import KINDS, kind_from_json, kind_to_json, measure_from_json, measure_to_json
 from leastnoise._domain._kind import Kind
 from leastnoise._domain._kinds import Categories
-from leastnoise._domain._measure import Measure
+from leastnoise._domain._measure import Measure, UnitCount
 from leastnoise._domain._names import attribute_name, known_keys
 
 
@@ -37,7 +38,7 @@ class Domain:
     _kinds: tuple[tuple[str, Kind], ...]
     _measures: tuple[tuple[str, Measure], ...]
     # What is asked for once a table of a workload, made once.
-    _by_name: dict[str, Kind]
+    _by_name: Mapping[str, Kind]
     _names: tuple[str, ...]
     _shape: tuple[int, ...]
     _hash: int
@@ -55,20 +56,21 @@ class Domain:
             raise InputError("a domain must have at least one attribute; got none. Name one, for example Domain(sex=['F', 'M']).")
         checked: dict[str, Kind] = {}
         for name, kind in pairs:
-            attribute_name("the name of an attribute", name)
-            if name in checked:
+            if (name := attribute_name("the name of an attribute", name)) in checked:
                 raise InputError(f"an attribute must be named once; got {name!r} twice. Give one of them another name.")
             checked[name] = _kind(name, kind)
         if measures is not None and not isinstance(measures, Mapping):
             raise refuse("measures", measures, "a mapping from a name to a Measure")
-        for name, measure in (measures or {}).items():
-            attribute_name("the name of a measure", name)
-            if not isinstance(measure, Measure):
+        sums = tuple((attribute_name("the name of a measure", name), measure) for name, measure in (measures or {}).items())
+        for name, measure in sums:
+            if type(measure) not in (Measure, UnitCount):
                 raise refuse(f"the measure {name!r}", measure, "a Measure", "Write for example Measure('income', 0, 200000).")
-        own, sums = tuple(checked.items()), tuple((measures or {}).items())
+            if isinstance(measure, UnitCount) and not {*measure.attributes} <= {*checked}:
+                raise refuse(f"the attributes of {name!r}", list(measure.attributes), "attributes of the domain")
+        own = tuple(checked.items())
         object.__setattr__(self, "_kinds", own)
         object.__setattr__(self, "_measures", sums)
-        object.__setattr__(self, "_by_name", checked)
+        object.__setattr__(self, "_by_name", MappingProxyType(checked))
         object.__setattr__(self, "_names", tuple(checked))
         object.__setattr__(self, "_shape", tuple(kind.size for kind in checked.values()))
         object.__setattr__(self, "_hash", hash((own, sums)))
@@ -137,12 +139,8 @@ class Domain:
         """
         known = dict(self._measures)
         if not known:
-            raise refuse(
-                "a measure",
-                name,
-                "declared in the domain, which has none",
-                "Add it, for example measures={'pay': Measure('income', 0, 200000)}.",
-            )
+            advice = "Add it, for example measures={'pay': Measure('income', 0, 200000)}."
+            raise refuse("a measure", name, "declared in the domain, which has none", advice)
         return known[one_of("a measure", name, known)]
 
     def to_json(self) -> dict[str, Any]:
@@ -239,8 +237,8 @@ def _pairs(attributes: object) -> list[tuple[str, Any]]:
 
 
 def _kind(name: str, kind: object) -> Kind:
-    if isinstance(kind, Kind) and isinstance(kind, KINDS):
-        return kind
+    if type(kind) in KINDS:
+        return cast(Kind, kind)
     if isinstance(kind, (list, tuple)):
         return Categories(tuple(kind))
     advice = "Name the measure in measures={...}." if isinstance(kind, Measure) else ""

@@ -10,7 +10,7 @@ from leastnoise._check import InputError, refuse
 from leastnoise._domain._dates import Dates
 from leastnoise._domain._kind import Kind
 from leastnoise._domain._kinds import Categories, Coded, Integers
-from leastnoise._domain._measure import Measure
+from leastnoise._domain._measure import Measure, UnitCount
 from leastnoise._domain._names import attribute_name, known_keys
 from leastnoise._domain._numbers import Bins, Decimals, Edges
 from leastnoise._domain._reading import Reading
@@ -84,6 +84,8 @@ def measure_to_json(measure: Measure) -> dict[str, Any]:
     >>> measure_to_json(Measure("income", 0, 100, unit="0.5"))
     {'column': 'income', 'low': '0', 'high': '100', 'unit': '1/2'}
     """
+    if isinstance(measure, UnitCount):
+        return {"units_of": list(measure.attributes)}
     said = {"column": measure.column, "low": str(measure.low), "high": str(measure.high), "unit": str(measure.unit)}
     return said | {name: value for name, value in {"reading": measure.reading.to_json()}.items() if value}
 
@@ -94,6 +96,9 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
     >>> measure_from_json({"name": "pay", "column": "income", "low": "0", "high": "100", "unit": "1/2"})
     ('pay', Measure('income', 0, 100, unit='0.5'))
     """
+    if "units_of" in value:
+        counted: dict[str, Any] = known_keys("a count of units in JSON", value, ["name", "units_of"])
+        return attribute_name("'name' of a count of units in JSON", counted.get("name")), UnitCount(counted["units_of"])
     keys = ["name", "column", "low", "high", "unit"]
     given: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
     if missing := [key for key in keys if key not in given]:

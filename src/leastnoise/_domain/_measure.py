@@ -1,11 +1,13 @@
 """Numeric columns that may be summed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from leastnoise._check import Exact, InputError, exact, refuse
 from leastnoise._domain._kind import MOST, READ_AS_IT_IS, number_text, short
 from leastnoise._domain._names import attribute_name
+from leastnoise._domain._per_cell import PerCell
 from leastnoise._domain._reading import Reading
 
 # Numerator and denominator of a unit stay within the doubles.
@@ -86,3 +88,30 @@ class Measure:
         unit = [] if self.unit == 1 else [f"unit={short(self.unit)}"]
         unit += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
         return f"Measure({', '.join([repr(self.column), short(self.low), short(self.high), *unit])})"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class UnitCount(Measure):
+    """The number of privacy units, summed like a measure: one row of a unit in each cell of some attributes is worth 1, its others 0.
+
+    Args:
+        attributes: whose values together are a cell, at most 8 of them; none: one row of a unit is worth 1, so that it counts once in all.
+
+    Raises:
+        InputError: an attribute twice, or more than 8.
+
+    Guarantees: which rows are worth 1 follows from the rows of the unit that are kept.
+
+    >>> UnitCount(["region"]).attributes, UnitCount().largest
+    (('region',), 1)
+    """
+
+    attributes: tuple[str, ...] = ()
+
+    def __init__(self, attributes: Sequence[str] = ()) -> None:
+        one = {"column": "units", "low": Fraction(0), "high": Fraction(1), "unit": Fraction(1), "reading": READ_AS_IT_IS}
+        for field, content in {**one, "attributes": PerCell(1, attributes).attributes if attributes else ()}.items():
+            object.__setattr__(self, field, content)
+
+    def __repr__(self) -> str:
+        return f"UnitCount({list(self.attributes)})"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from leastnoise._check import InputError, did_you_mean, refuse
+from leastnoise._check import InputError, did_you_mean, plain, refuse
 
 
 def attribute_name(what: str, name: object) -> str:
@@ -13,6 +13,7 @@ def attribute_name(what: str, name: object) -> str:
     """
     allowed = "text that is not empty and has no control characters"
     # str.isprintable would also refuse the ideographic space, which occurs in real column names
+    name = plain(name)
     if not isinstance(name, str) or not name or any(ord(character) < 32 or ord(character) == 127 for character in name):
         raise refuse(what, name, allowed)
     return name

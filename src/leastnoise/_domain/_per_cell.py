@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from leastnoise._check import refuse, whole
+from leastnoise._check import plain, refuse, whole
 
 _MOST_NAMES = 8  # blocks of contrasts are split along each of them
 
@@ -27,7 +27,7 @@ class PerCell:
     attributes: tuple[str, ...]
 
     def __init__(self, rows: int, attributes: str | Sequence[str]) -> None:
-        names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        names = tuple(map(plain, (attributes,) if isinstance(attributes, str) else attributes))
         if not (0 < len(names) <= _MOST_NAMES and len(set(names)) == len(names) and all(isinstance(one, str) and one for one in names)):
             raise refuse("the attributes of max_per_cell", list(names), f"1 to {_MOST_NAMES} names of attributes, none twice")
         object.__setattr__(self, "rows", whole("max_per_cell", rows, 1))

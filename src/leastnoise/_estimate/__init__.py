@@ -10,6 +10,7 @@ from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._left_out import LeftOut
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, locally_non_negative
 from leastnoise._estimate._means import Means, means
+from leastnoise._estimate._model import Modelled, Moved, NoisyTables
 from leastnoise._estimate._nnls import REPETITIONS, NonNegativeCells, nnls, weak_total
 from leastnoise._estimate._non_negative import monotone, non_negative, onto_simplex, projection_method, whole_numbers
 from leastnoise._estimate._outcome import Finding, Fixed, Outcome, Said
@@ -40,6 +41,9 @@ __all__ = [
     "Levels",
     "LocallyNonNegative",
     "Means",
+    "Modelled",
+    "Moved",
+    "NoisyTables",
     "NonNegativeCells",
     "Outcome",
     "Posterior",

@@ -11,9 +11,9 @@ Without simulations c is the multiplier of an interval whose level leaves each o
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from leastnoise._estimate._up_to import (
     rising_share,
     up_to,
 )
+from leastnoise._frames import Columns, Framed, grouped_columns, key_columns, label_array
 from leastnoise._measurements import Observation
 from leastnoise._threads import one_thread
 from leastnoise._workload import By, Product
@@ -63,8 +64,41 @@ class Quantile:
     group: tuple[Label, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cdf:
+@dataclass(frozen=True, slots=True, repr=False)
+class Quantiles(Framed, Sequence[Quantile]):
+    """Quantiles group by group: a sequence that gives a data frame and prints as a table.
+
+    Attributes:
+        found: the quantiles.
+        by: the attributes of their groups.
+        library: of its data frames; None where the data came as none.
+    """
+
+    found: tuple[Quantile, ...]
+    by: tuple[str, ...] = ()
+    library: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @overload
+    def __getitem__(self, place: int) -> Quantile: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Quantile, ...]: ...
+    def __getitem__(self, place: int | slice) -> Quantile | tuple[Quantile, ...]:
+        return self.found[place]
+
+    def columns(self) -> Columns:
+        """One column a key, then share, value, low and high; a row a quantile."""
+        names = ("share", "value", "low", "high")
+        groups = zip(*(one.group for one in self), strict=True)
+        keys = {name: label_array(own) for name, own in zip(key_columns(self.by, names), groups, strict=False)}
+        numbers = zip(*((one.share, one.value, one.low, one.high) for one in self), strict=True)
+        return {**keys, **{name: np.array(values) for name, values in zip(names, numbers, strict=False)}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Cdf(Framed):
     """A distribution function with a simultaneous band, or one for every group.
 
     Attributes:
@@ -79,6 +113,7 @@ class Cdf:
         level: with this probability a band contains the whole true function; each group's by itself.
         by: the attributes of the groups.
         labels: of the groups along each attribute of ``by``.
+        library: of its data frames; None where the data came as none.
     """
 
     attribute: str
@@ -91,8 +126,19 @@ class Cdf:
     level: float
     by: tuple[str, ...] = ()
     labels: tuple[tuple[Label, ...], ...] = ()
+    library: str | None = None
 
-    def quantiles(self, shares: Iterable[float]) -> tuple[Quantile, ...]:
+    @property
+    def title(self) -> str:
+        """Such as ``distribution of age, a 95% band``."""
+        return f"distribution of {self.attribute}, a {100 * self.level:g}% band"
+
+    def columns(self) -> Columns:
+        """One column a key, the upper end of each cell under the number's name, then share, low and high; a row a cell of a group."""
+        numbers = {"share": self.share, "low": self.low, "high": self.high}
+        return grouped_columns((*self.by, self.attribute), (*self.labels, self.values.tolist()), numbers)
+
+    def quantiles(self, shares: Iterable[float]) -> Quantiles:
         """Quantiles with intervals that hold all at once, together with the band."""
         wanted, found = [checked_share(share) for share in shares], []
         for place in np.ndindex(self.share.shape[:-1]):
@@ -101,7 +147,7 @@ class Cdf:
                 ends = (min(int(np.searchsorted(side[place], share)), len(self.values) - 1) for side in (self.high, self.low))
                 value, low, high = place_within(self.starts, self.values, self.share[place], share, *ends)
                 found.append(Quantile(share=share, value=value, low=low, high=high, group=group))
-        return tuple(found)
+        return Quantiles(tuple(found), self.by, self.library)
 
 
 @one_thread()
@@ -173,6 +219,7 @@ def cdf(
         level=level,
         by=asked.by,
         labels=asked.labels,
+        library=source.library,
     )
 
 

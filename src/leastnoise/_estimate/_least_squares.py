@@ -30,6 +30,10 @@ class Estimate:
     _structures: dict[str | None, Structure] = field(default_factory=dict, repr=False)
     _linear: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
 
+    @property
+    def library(self) -> None:
+        """Of data frames: an estimate is of measurements, whatever the data came as."""
+
     def least_squares(self) -> "Estimate":
         """Itself: see `HasLeastSquares`."""
         return self

@@ -120,10 +120,21 @@ def locally_non_negative(
     for names in wide:
         for tau, part in residual_parts(estimate.marginal(names, measure), names).items():
             unbiased.setdefault(tau, part)
-    precision = _precisions(estimate, unbiased, measure)
     sizes = {name: domain.kind(name).size for names in wide for name in names}
-    total = max(float(unbiased[()]), 0.0)
-    unbiased[()] = np.array(total)
+    return nearest_tables(unbiased, residual_precisions(estimate, unbiased, measure), sizes, wide, rounds, tolerance)
+
+
+def nearest_tables(
+    parts: dict[Names, FloatArray],
+    precision: Mapping[Names, float],
+    sizes: Mapping[str, int],
+    wide: list[Names],
+    rounds: int = 2000,
+    tolerance: float = 1e-3,
+) -> LocallyNonNegative:
+    """Non-negative tables that agree with each other, nearest to residual components of given precisions; their total stays."""
+    total = max(float(parts[()]), 0.0)
+    unbiased = {**parts, (): np.array(total)}
     if total == 0:
         zeros = {tau: np.zeros(part.shape) for tau, part in unbiased.items()}
         distance = 0.5 * sum(precision[tau] * float((part**2).sum()) for tau, part in unbiased.items())
@@ -131,7 +142,7 @@ def locally_non_negative(
     return _Ascent(unbiased, precision, sizes, wide).run(total, rounds, tolerance)
 
 
-def _precisions(estimate: Estimate, parts: Mapping[Names, FloatArray], measure: str | None) -> dict[Names, float]:
+def residual_precisions(estimate: Estimate, parts: Mapping[Names, FloatArray], measure: str | None) -> dict[Names, float]:
     """The dimension of every component over its mean squared error: for identities along all attributes exactly its precision.
 
     The components of a table are orthogonal, so its summed variance is the sum of theirs over the cells that each is spread over.

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accuracy import ROUNDING, checked_level, interval_multiplier, middles, ratio_interval, told
-from leastnoise._charts import Dots, dots, in_digits, live
-from leastnoise._check import InputError, html_facts
+from leastnoise._charts import Dots, dots, live
+from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._up_to import HasLeastSquares
+from leastnoise._frames import Columns, Framed, grouped_columns
 from leastnoise._threads import one_thread
 from leastnoise._workload import By, groups_of, queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Means:
+class Means(Framed):
     """Means of a measure by group.
 
     Attributes:
@@ -31,6 +32,7 @@ class Means:
         std_error: standard errors of the means by the delta method, at the estimates; NaN where the count is not clear of 0.
         labels: of the groups along each attribute of ``by``.
         groups: what the groups are called, such as ``sex x store:region``.
+        library: of its data frames; None where the data came as none.
     """
 
     measure: str
@@ -44,6 +46,7 @@ class Means:
     std_error: FloatArray
     labels: tuple[tuple[str | int, ...], ...] = ()
     groups: str = ""
+    library: str | None = None
 
     def rows(self) -> list[tuple[str, float, float, float]]:
         """Group, mean, low and high, one record a group; the group is ``all`` where there are no groups."""
@@ -56,12 +59,15 @@ class Means:
         rows = tuple((name, "", mean, low, high) for name, mean, low, high in self.rows())
         return live(dots(Dots(title=f"mean of {self.measure}", groups=self.groups, rows=rows)))
 
-    def __repr__(self) -> str:
-        return f"Means({self.measure} by {self.groups or 'nothing'}, {self.mean.size} groups)"
+    @property
+    def title(self) -> str:
+        """Such as ``mean of pay by store:region``."""
+        return f"mean of {self.measure}" + (f" by {self.groups}" if self.groups else "") + f", {100 * self.level:g}% intervals"
 
-    def _repr_html_(self) -> str:
-        rows = [(name, f"{in_digits(mean)} ({in_digits(low)} to {in_digits(high)})") for name, mean, low, high in self.rows()]
-        return html_facts(repr(self), rows)
+    def columns(self) -> Columns:
+        """One column a key, then mean, low, high, std_error, sum and count; a row a group."""
+        numbers = {"mean": self.mean, "low": self.low, "high": self.high}
+        return grouped_columns(self.by, self.labels, numbers | {"std_error": self.std_error, "sum": self.sums, "count": self.counts})
 
 
 @one_thread()
@@ -128,4 +134,5 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
         std_error=np.where(clear, spread / np.where(clear, counts, 1.0), np.nan) * unit,
         labels=counted.labels,
         groups=counted.name if sets else "",
+        library=source.library,
     )

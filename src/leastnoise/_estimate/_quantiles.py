@@ -14,7 +14,7 @@ import numpy as np
 
 from leastnoise._accuracy import checked_level, interval_multiplier
 from leastnoise._check.arrays import FloatArray
-from leastnoise._estimate._cdf import Quantile
+from leastnoise._estimate._cdf import Quantile, Quantiles
 from leastnoise._estimate._up_to import HasLeastSquares, checked_share, place_within, quantile_counts, rising_share, up_to
 from leastnoise._threads import one_thread
 from leastnoise._workload import By
@@ -29,7 +29,7 @@ def quantiles(
     where: Mapping[str, Any] | None = None,
     by: By = (),
     level: float = 0.95,
-) -> tuple[Quantile, ...]:
+) -> Quantiles:
     """Quantiles of a number, by group, from what was measured already.
 
     Args:
@@ -73,7 +73,7 @@ def quantiles(
         for p, (first, last) in zip(wanted, ends, strict=True):
             value, low, high = place_within(asked.starts, asked.values, shown[place], p, int(first[place]), int(last[place]))
             found.append(Quantile(share=p, value=value, low=low, high=high, group=group))
-    return tuple(found)
+    return Quantiles(tuple(found), asked.by, source.library)
 
 
 def _cells_of(tested: FloatArray, margin: FloatArray) -> tuple[np.ndarray, np.ndarray]:

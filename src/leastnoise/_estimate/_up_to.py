@@ -20,6 +20,10 @@ Label = str | int
 class HasLeastSquares(Protocol):
     """An estimate or a release."""
 
+    @property
+    def library(self) -> str | None:
+        """Of data frames: that of the data, if these were a frame."""
+
     def least_squares(self) -> Estimate:
         """For questions that were not in its workload."""
 

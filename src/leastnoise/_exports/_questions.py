@@ -104,7 +104,7 @@ def _errors(manifest: Manifest) -> str:
 
 
 def _amount(table: Mapping[str, Any]) -> str:
-    unit = "rows" if table["measure"] is None else "in the unit of the measure"
+    unit = {"row": "rows", "unit": "units"}.get(table["unit"], "in the unit of the measure")
     return f"{table['rmse']:.4g} {unit}, {table['answers']} answers"
 
 

@@ -204,8 +204,9 @@ def fit(
         least = min(ratios[weight] * factor / heaviest for weight, heaviest, _ in distinct)
         while least * grid < _LEAST_GAUSSIAN_SCALE and grid < 2**20:
             grid *= 2
-    # Sums that were rounded up do not scale exactly: a hair more noise then meets the budget.
-    for margin in (Fraction(1), 1 + Fraction(1, 2**40)):
+    # Sums that were rounded up do not scale exactly, and where rows must be apart more noise on contrasts alone is no gain: a hair more
+    # noise on all then meets the budget.
+    for margin in (Fraction(1), 1 + Fraction(1, 2**40), 1 + Fraction(1, 2**20), 1 + Fraction(1, 2**12)):
         scales = {kind: _drawable(ratios[kind[0]] * factor * margin, kind[1], grid, contrasts=kind[2]) for kind in distinct}
         scaled = tuple(_scaled(block, scales[kind]) for block, kind in zip(relative, kinds, strict=True))
         fitted = replace(plan, blocks=scaled, grid=grid)

@@ -10,7 +10,7 @@ from leastnoise._kernel._measure import simulate
 from leastnoise._kernel._partition import Partition
 from leastnoise._kernel._plane import RectanglePartition
 from leastnoise._kernel._selections import LeastBlockCost, LeastCost, SampledPartition, SampledRectangles, Selection
-from leastnoise._kernel._series import Series, made_up_keys
+from leastnoise._kernel._series import Series, UnpaidSeries
 from leastnoise._kernel._terms import Terms
 
 __all__ = [
@@ -34,6 +34,6 @@ __all__ = [
     "Series",
     "SystemEntropy",
     "Terms",
-    "made_up_keys",
+    "UnpaidSeries",
     "simulate",
 ]

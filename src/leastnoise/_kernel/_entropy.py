@@ -14,14 +14,9 @@ Words = npt.NDArray[np.uint64]
 class Entropy(Protocol):
     """A source of independent, uniform 64-bit words.
 
-    Guarantees: noise drawn from a source is private only if its words are unpredictable and never handed out twice; a source
-    for which this does not hold has ``private = False``, and whatever is made with it must be marked as not private.
+    Guarantees: noise drawn from a source is private only if its words are unpredictable and never handed out twice. What is paid for
+    draws from `SystemEntropy` alone, whatever another source says of itself.
     """
-
-    @property
-    def private(self) -> bool:
-        """Whether the words are unpredictable, so that noise made of them protects anybody."""
-        ...
 
     def words(self, count: int) -> Words:
         """Return ``count`` fresh words as a uint64 array of shape (count,)."""
@@ -34,12 +29,11 @@ class SystemEntropy:
     Guarantees: nothing is kept between calls, so neither a fork nor a copied process can hand the same word out twice.
 
     >>> source = SystemEntropy()
-    >>> source.private, source.words(3).shape, source.words(3).dtype.name
-    (True, (3,), 'uint64')
+    >>> source.words(3).shape, source.words(3).dtype.name
+    ((3,), 'uint64')
     """
 
     __slots__ = ()
-    private: bool = True
 
     def words(self, count: int) -> Words:
         """Return ``count`` fresh words of the operating system.
@@ -69,12 +63,11 @@ class SeededEntropy:
         InputError: the seed is not such a number (there is no default seed).
 
     >>> source = SeededEntropy(7)
-    >>> source.private, bool((source.words(4) == SeededEntropy(7).words(4)).all())
-    (False, True)
+    >>> bool((source.words(4) == SeededEntropy(7).words(4)).all())
+    True
     """
 
     __slots__ = ("_generator", "_seed")
-    private: bool = False
 
     def __init__(self, seed: int) -> None:
         self._seed = whole("seed", seed, 0)

@@ -21,7 +21,7 @@ def discrete_gaussian(numerator: int | IntArray, denominator: int | IntArray, co
         numerator: of sigma, a whole number from 1 to 2^56 - 1, or an int64 array of shape (count,): one sigma a draw.
         denominator: the same.
         count: number of draws, at least 0.
-        entropy: the source of bits; the noise is private only if ``entropy.private``.
+        entropy: the source of bits; the noise is private only if it is `SystemEntropy`.
 
     Returns:
         int64 array of shape (count,), in counts.
@@ -76,7 +76,7 @@ def rounded_gaussian(numerator: int | IntArray, denominator: int | IntArray, cou
         numerator: of sigma, a whole number from 1 to 2^56 - 1, or an int64 array of shape (count,): one sigma a draw.
         denominator: the same.
         count: number of draws, at least 0.
-        entropy: the source of bits; the noise is private only if ``entropy.private``.
+        entropy: the source of bits; the noise is private only if it is `SystemEntropy`.
 
     Returns:
         int64 array of shape (count,), in counts; mean exactly 0, variance sigma^2 + 1/12 up to an exponentially small term.

@@ -21,7 +21,7 @@ def discrete_laplace(numerator: int | IntArray, denominator: int | IntArray, cou
         numerator: of the scale, a whole number from 1 to 2^56 - 1, or an int64 array of shape (count,): one scale a draw.
         denominator: the same.
         count: number of draws, at least 0.
-        entropy: the source of bits; the noise is private only if ``entropy.private``.
+        entropy: the source of bits; the noise is private only if it is `SystemEntropy`.
 
     Returns:
         int64 array of shape (count,), in counts.

@@ -67,7 +67,7 @@ class Ledger:
         return html_facts("Ledger", self._facts())
 
     def _facts(self) -> list[tuple[str, str]]:
-        facts = [("of", self.dataset), ("protects", self.privacy.unit), ("file", str(self.path))]
+        facts = [("of", self.dataset), ("protects", self.privacy.protected), ("file", str(self.path))]
         try:
             parts = [(one, f"share {one.share}: " if one.share else "") for one in replace(self, timeout=_GLANCE).limits()]
         except (LedgerError, InputError) as error:  # it is shown, also in a debugger, and does not raise

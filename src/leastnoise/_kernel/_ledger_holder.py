@@ -40,7 +40,8 @@ def request_of(ledger: "Ledger", cost: Cost, privacy: Privacy) -> Charge:
         raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
     if not privacy.same_unit(ledger.privacy):
         raise InputError(
-            f"The plan protects {privacy.unit}, the data set {ledger.dataset!r} {ledger.privacy.unit}; such costs cannot be added. "
+            f"The plan protects {privacy.protected}, the data set {ledger.dataset!r} {ledger.privacy.protected}; "
+            "such costs cannot be added: what is lost by a change of the one kind bounds nothing for a change of the other. "
             "Decide which of the two one person can change; then use plans and a ledger of that unit."
         )
     return charge(ledger.privacy.budget, privacy.budget, cost)

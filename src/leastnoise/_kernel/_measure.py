@@ -32,7 +32,7 @@ from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Domain
 from leastnoise._kernel._count import count
-from leastnoise._kernel._entropy import Entropy
+from leastnoise._kernel._entropy import Entropy, SeededEntropy
 from leastnoise._kernel._gaussian import discrete_gaussian, rounded_gaussian
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._linop import SignedArray, along, apply, narrow
@@ -43,27 +43,27 @@ _SAMPLERS = {Noise.DISCRETE_LAPLACE: discrete_laplace, Noise.DISCRETE_GAUSSIAN: 
 _BATCH_ROWS = 2**18
 
 
-def simulate(measurements: Measurements, table: Table, entropy: Entropy) -> Observation:
+def simulate(measurements: Measurements, table: Table, entropy: SeededEntropy) -> Observation:
     """Measure with noise from a seed, for tests and experiments: nothing is paid because nothing is private.
 
     Args:
         measurements: what to measure.
         table: encoded rows that are not secret.
-        entropy: a source that says of itself that it is not private.
+        entropy: a seeded source.
 
     Returns:
         An observation marked as not private, without a receipt.
 
     Raises:
-        InputError: the source is private (use a paid series), or the table is of another domain or unit.
+        InputError: another source (use a paid series), or the table is of another domain or unit.
 
     >>> table = Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
     >>> measurements = Measurements(domain=table.domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),))
     >>> simulate(measurements, table, SeededEntropy(1)).private
     False
     """
-    if entropy.private:
-        raise InputError("simulate is for seeded noise, which protects nobody; got a private source. Use a paid series, with a ledger.")
+    if type(entropy) is not SeededEntropy:
+        raise InputError("simulate is for seeded noise, which protects nobody; got another source. Use a paid series, with a ledger.")
     verify(measurements, table)
     return Observation(measurements, draw(measurements, table, entropy), "", private=False)
 

@@ -16,18 +16,15 @@ The argument continues that of ``_measure.py``:
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, cast, get_args
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
-from leastnoise._accounting import Charge, Cost, Privacy, PureCost, PureDP, SeriesCost, charge, charge_text, left, total
+from leastnoise._accounting import Charge, Cost, PureCost, PureDP, SeriesCost, charge, charge_text, left, total
 from leastnoise._check import BudgetError, InputError, refuse
-from leastnoise._domain import Domain
 from leastnoise._kernel._count import count
-from leastnoise._kernel._entropy import Entropy, SystemEntropy
+from leastnoise._kernel._entropy import SeededEntropy, SystemEntropy
 from leastnoise._kernel._keys import FoundKeys, KeySearch
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_steps import NeedsData, Receipt, Step
@@ -45,7 +42,7 @@ class _Inside:
     """What a series keeps and does not hold, so that whoever has the series has nothing that leads to the rows (K7)."""
 
     table: Table | None
-    entropy: Entropy
+    entropy: SystemEntropy | SeededEntropy
     cost: Cost
     ledger: Ledger | None = None
     known: tuple[Step, ...] = ()
@@ -58,17 +55,17 @@ _INSIDE: "WeakKeyDictionary[Series, _Inside]" = WeakKeyDictionary()
 
 
 class Series:
-    """Steps on private data, paid for together; made by `Series.paid`, or by `Series.simulated` for tests and experiments.
+    """Steps on private data, paid for together, with the system's randomness alone; made by `Series.paid`, or by `Series.resumed`.
 
     Attributes:
         terms: what is public about it.
-        receipt: of the ledger; None if nothing was paid because the noise is not private.
-        private: False if the noise comes from a seed.
+        receipt: of the ledger; None of an `UnpaidSeries`.
+        private: whether it was paid for.
 
     Guarantees: all outputs of all steps together satisfy the budget of the terms for their neighbours and unit; (K1) to (K6).
 
     >>> terms = Terms(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
-    >>> series = Series.simulated(terms, Table(terms.domain, {"age": [0, 0, 1]}), SeededEntropy(1))
+    >>> series = UnpaidSeries(terms, Table(terms.domain, {"age": [0, 0, 1]}), SeededEntropy(1))
     >>> cost = series.choose(LeastCost(attributes=("age",), epsilon="3/4", penalty=0))
     >>> str(series.left())
     'epsilon = 0.25'
@@ -83,19 +80,11 @@ class Series:
     receipt: Receipt | None
 
     def __init__(self) -> None:
-        raise TypeError("A Series is made by Series.paid, which pays for it, or by Series.simulated.")
+        raise TypeError("A Series is made by Series.paid, which pays for it; without payment, and not private, by UnpaidSeries.")
 
-    @classmethod
-    def _make(cls, terms: Terms, inside: _Inside, receipt: Receipt | None) -> "Series":
-        made = object.__new__(cls)
-        object.__setattr__(made, "terms", terms)
-        object.__setattr__(made, "receipt", receipt)
-        _INSIDE[made] = inside
-        return made
-
-    @classmethod
+    @staticmethod
     def paid(
-        cls, terms: Terms, table: Table, ledger: Ledger, *, output: str, description: str = "", options: str = "", run: str = ""
+        terms: Terms, table: Table, ledger: Ledger, *, output: str, description: str = "", options: str = "", run: str = ""
     ) -> "Series":
         """Pay for a series, for real.
 
@@ -124,10 +113,10 @@ class Series:
             options=options,
             run=run,
         )
-        return cls._make(terms, _Inside(table, SystemEntropy(), spent, ledger), receipt)
+        return _keep(object.__new__(Series), terms, _Inside(table, SystemEntropy(), spent, ledger), receipt)
 
-    @classmethod
-    def resumed(cls, terms: Terms, table: Table | None, ledger: Ledger, receipt: Receipt) -> "Series":
+    @staticmethod
+    def resumed(terms: Terms, table: Table | None, ledger: Ledger, receipt: Receipt) -> "Series":
         """Go on with a series that another process paid for and began.
 
         Args:
@@ -146,70 +135,11 @@ class Series:
         due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
         if (entry.plan_digest, entry.charge) != (terms.digest(), due) or not terms.privacy.same_unit(ledger.privacy):
             raise InputError("The entry of this receipt is not the payment of this plan. Resume the release with its own plan and receipt.")
-        return cls._make(terms, _Inside(table, SystemEntropy(), spent, ledger, ledger.pending(receipt).steps), receipt)
-
-    @classmethod
-    def simulated(cls, terms: Terms, table: Table, entropy: Entropy) -> "Series":
-        """Make a series with noise from a seed, for tests and experiments: nothing is paid because nothing is private.
-
-        Args:
-            terms: what will be done.
-            table: encoded rows that are not secret.
-            entropy: a source that says of itself that it is not private.
-
-        Raises:
-            InputError: the source is private, or the table does not belong to the terms.
-        """
-        spent = _verified(terms, table)
-        if entropy.private:
-            raise InputError("A simulated series is for seeded noise, which protects nobody; got a private source. Use Series.paid.")
-        return cls._make(terms, _Inside(table, entropy, spent), None)
-
-    @classmethod
-    def rehearsed(
-        cls, terms: Terms, codes: Mapping[str, Sequence[int]], values: Mapping[str, Sequence[int]], entropy: Entropy | None = None
-    ) -> Iterator["Series"]:
-        """Make series on rows that somebody made up, one after another and each for itself, for audits: nothing is paid (K8).
-
-        Args:
-            terms: what will be done.
-            codes: of every attribute the cells of the rows, in the clear.
-            values: of every measure the amounts.
-            entropy: another source than the system's, for tests.
-
-        Raises:
-            InputError: the rows do not belong to the terms.
-
-        >>> terms = Terms(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
-        >>> next(Series.rehearsed(terms, {"age": [0, 0, 1]}, {})).private
-        False
-        """
-        table = _made_up(terms.domain, terms.privacy, codes, values)
-        inside = _Inside(table, SystemEntropy() if entropy is None else entropy, _verified(terms, table))
-        while True:
-            yield cls._make(terms, replace(inside, charges=[]), None)
-
-    @classmethod
-    def rehearsed_keys(cls, terms: Terms, units: Sequence[int], entropy: Entropy | None = None) -> "Series":
-        """Make a series on keys that somebody made up, for audits of searches: nothing is paid (K8).
-
-        Args:
-            terms: what will be done, with one attribute.
-            units: how many have each of `made_up_keys`.
-            entropy: another source than the system's, for tests.
-
-        Raises:
-            InputError: the keys do not belong to the terms.
-        """
-        unit, (attribute,) = terms.privacy, terms.attributes
-        numbers = np.array(units, dtype=np.int64)
-        bounds = {"unit_column": unit.unit_column, "max_rows": unit.max_rows}
-        table = Table.keyed(terms.domain, attribute, made_up_keys(len(units)), numbers, **bounds)  # type: ignore[arg-type]
-        return cls._make(terms, _Inside(table, SystemEntropy() if entropy is None else entropy, _verified(terms, table)), None)
+        return _keep(object.__new__(Series), terms, _Inside(table, SystemEntropy(), spent, ledger, ledger.pending(receipt).steps), receipt)
 
     @property
     def private(self) -> bool:
-        """False if the noise comes from a seed, or the rows are made up."""
+        """Whether it was paid for; an unpaid one has seeded noise, or rows that are made up."""
         return self.receipt is not None
 
     def left(self) -> Charge:
@@ -319,13 +249,36 @@ class Series:
         raise TypeError("a Series holds private rows and is not pickled")
 
 
-def made_up_keys(count: int) -> list[str]:
-    """Different keys of one letter, so that every attribute allows them.
+class UnpaidSeries(Series):
+    """Steps that nobody paid for: with noise from a seed, or on rows that are made up; never private, whatever they draw (K8).
 
-    >>> made_up_keys(2) == [chr(0x20000), chr(0x20001)]
-    True
+    Args:
+        terms: what will be done.
+        table: encoded rows that are not secret.
+        entropy: a seeded source for tests and experiments, or the system's for audits on made-up rows.
+
+    Raises:
+        InputError: another source, or the table does not belong to the terms.
+
+    >>> terms = Terms(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
+    >>> UnpaidSeries(terms, Table(terms.domain, {"age": [0, 0, 1]}), SystemEntropy()).private
+    False
     """
-    return [chr(0x20000 + place) for place in range(count)]
+
+    __slots__ = ()
+
+    def __init__(self, terms: Terms, table: Table, entropy: SeededEntropy | SystemEntropy) -> None:
+        if type(entropy) not in {SeededEntropy, SystemEntropy}:
+            raise refuse("entropy", type(entropy).__name__, "SeededEntropy(seed) or SystemEntropy()")
+        _keep(self, terms, _Inside(table, entropy, _verified(terms, table)), None)
+
+
+def _keep(series: Series, terms: Terms, inside: _Inside, receipt: Receipt | None) -> Series:
+    """Fill a series that is being made, once."""
+    object.__setattr__(series, "terms", terms)
+    object.__setattr__(series, "receipt", receipt)
+    _INSIDE[series] = inside
+    return series
 
 
 def _verified(terms: Terms, table: Table | None) -> Cost:
@@ -375,12 +328,3 @@ def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], A
     if inside.ledger is not None and series.receipt is not None:
         inside.ledger.record(series.receipt, number, outcome_to_text(outcome))
     return outcome
-
-
-def _made_up(domain: Domain, privacy: Privacy, codes: Mapping[str, Any], values: Mapping[str, Any]) -> Table:
-    """A table of rows that are nobody's."""
-    arrays = {name: np.array(own, dtype=np.int64) for name, own in codes.items()}
-    amounts = {name: np.array(own, dtype=np.int64) for name, own in values.items()}
-    rows = len(next(iter(arrays.values()), ()))
-    unit = {"unit_column": privacy.unit_column, "max_rows": privacy.max_rows, "max_per_cell": privacy.max_per_cell}
-    return Table(domain, arrays, amounts, rows=rows, **unit)  # type: ignore[arg-type]

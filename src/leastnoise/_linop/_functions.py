@@ -348,6 +348,12 @@ def largest_entry(operator: Operator) -> int:
     return entries(operator)[1]
 
 
+def refuse_others(name: str, operator: Operator, without: tuple[type, ...], allowed: str) -> None:
+    """Refuse what is not of the very class of an operator, or is of one that is not allowed within another (M6)."""
+    if type(operator) not in operators() or type(operator) in without:
+        raise refuse(name, type(operator).__name__, allowed)
+
+
 def operators() -> tuple[type[Operator], ...]:
     """All classes of operators: those that have registered `apply`.
 

@@ -7,7 +7,7 @@ import numpy as np
 from leastnoise._check import refuse
 from leastnoise._check.arrays import Array, IntArray
 from leastnoise._linop._contrasts import Contrasts
-from leastnoise._linop._functions import apply, apply_transpose, column_sums, entries, refuse_overflow
+from leastnoise._linop._functions import apply, apply_transpose, column_sums, entries, refuse_others, refuse_overflow
 from leastnoise._linop._operators import Operator
 from leastnoise._linop._rearranged import Coarse, Ordered
 
@@ -33,8 +33,8 @@ class Nested:
 
     def __post_init__(self) -> None:
         for name, part in (("inner", self.inner), ("last", self.last), ("above", self.above)):
-            if isinstance(part, (Coarse, Contrasts, Nested, Ordered)):
-                raise refuse(name, type(part).__name__, "another operator than contrasts, coarse, ordered and nested ones")
+            without = Coarse, Contrasts, Nested, Ordered
+            refuse_others(name, part, without, "another operator than contrasts, coarse, ordered and nested ones")
         if self.above.size < 2 or self.last.size > self.inner.size:
             raise refuse(
                 "blocks",

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import refuse, whole
-from leastnoise._check.arrays import Array, FloatArray, IntArray
+from leastnoise._check.arrays import Array, IntArray
 
 SignedArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
@@ -219,19 +219,12 @@ class Dense:
 
     matrix: IntArray
     largest: int = field(init=False, repr=False)
-    _kept: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
+    _hash: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "matrix", frozen("matrix", self.matrix, 2))
         object.__setattr__(self, "largest", int(np.abs(self.matrix).max()))
-
-    def gram(self) -> FloatArray:
-        """A^T A in floating point, made once; not to be written to."""
-        if "gram" not in self._kept:
-            real = self.matrix.astype(np.float64)
-            self._kept["gram"] = real.T @ real
-            self._kept["gram"].setflags(write=False)
-        return np.asarray(self._kept["gram"])
+        object.__setattr__(self, "_hash", hash((self.matrix.shape, self.matrix.tobytes())))
 
     @property
     def rows(self) -> int:
@@ -247,9 +240,7 @@ class Dense:
         return self is other or (isinstance(other, Dense) and np.array_equal(self.matrix, other.matrix))
 
     def __hash__(self) -> int:
-        if "hash" not in self._kept:
-            self._kept["hash"] = hash((self.matrix.shape, self.matrix.tobytes()))
-        return int(self._kept["hash"])
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True, eq=False)

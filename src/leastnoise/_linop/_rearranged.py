@@ -7,7 +7,7 @@ import numpy as np
 from leastnoise._check import refuse, whole
 from leastnoise._check.arrays import Array, IntArray
 from leastnoise._linop._contrasts import Contrasts
-from leastnoise._linop._functions import apply, apply_transpose, column_sums, entries
+from leastnoise._linop._functions import apply, apply_transpose, column_sums, entries, refuse_others
 from leastnoise._linop._operators import Operator, frozen
 
 
@@ -29,8 +29,7 @@ class Coarse:
     size: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.operator, (Coarse, Contrasts, Ordered)):
-            raise refuse("operator", type(self.operator).__name__, "another operator than contrasts, coarse and ordered ones")
+        refuse_others("operator", self.operator, (Coarse, Contrasts, Ordered), "another operator than contrasts, coarse and ordered ones")
         object.__setattr__(self, "size", whole("size", self.size, 1))
         object.__setattr__(self, "starts", frozen("starts", self.starts, 1))
         first, last = int(self.starts[0]), int(self.starts[-1])
@@ -77,8 +76,7 @@ class Ordered:
     order: IntArray
 
     def __post_init__(self) -> None:
-        if isinstance(self.operator, (Ordered, Contrasts)):
-            raise refuse("operator", type(self.operator).__name__, "another operator than contrasts and ordered ones")
+        refuse_others("operator", self.operator, (Ordered, Contrasts), "another operator than contrasts and ordered ones")
         object.__setattr__(self, "order", frozen("order", self.order, 1))
         seen = np.zeros(self.operator.size, dtype=np.bool_)
         if len(self.order) == len(seen) and int(self.order.min()) >= 0 and int(self.order.max()) < len(seen):

@@ -4,7 +4,7 @@ from leastnoise._measurements._limits import Limits
 from leastnoise._measurements._measurements import MOST_ROWS, MOST_TABLE_CELLS, Block, Factor, Measurements
 from leastnoise._measurements._observation import Observation
 from leastnoise._measurements._scales import row_scales
-from leastnoise._measurements._sensitivity import column_norm, cost
+from leastnoise._measurements._sensitivity import column_norm, cost, rows_in_view, views
 from leastnoise._measurements._sums import sum_up
 
 __all__ = [
@@ -18,5 +18,7 @@ __all__ = [
     "column_norm",
     "cost",
     "row_scales",
+    "rows_in_view",
     "sum_up",
+    "views",
 ]

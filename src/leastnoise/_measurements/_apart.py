@@ -43,16 +43,17 @@ class _Term:
     parts: Mapping[int, int]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class _Axis:
     """Attributes that are looked at together: units and shares of the parts of blocks along them.
 
     Shares have shape (shares, parts, 4): norm of the first column, of the second, twice their common part of the same sign and twice that
-    of different signs (power 1), or twice their inner product and 0 (power 2); all times the part's unit.
+    of different signs (power 1), or twice their inner product and 0 (power 2); all times the part's unit. They are tuples, because they
+    are kept for other plans.
     """
 
     units: tuple[int, ...]
-    shares: Array
+    shares: tuple[Any, ...]
 
 
 def largest_distance(plan: Measurements, power: int) -> Fraction | None:
@@ -152,7 +153,7 @@ def _axis(parts: tuple[_Part, ...], sizes: tuple[tuple[str, int], ...], power: i
             some = _distinct(found if bits is None else _rounded(found, bits))
             kept = None if len(some) > _MOST_LISTED else _worst(some, limit) if ordered else some
             if kept is not None and len(kept) <= limit:
-                return _Axis(units, kept.astype(object))
+                return _Axis(units, tuple(tuple(map(tuple, share)) for share in kept.tolist()))
         tops, least, most = found[:, :, :2].max(axis=(0, 2)), found[:, :, 2:].min(axis=0), found[:, :, 2].max(axis=0)
         return _Axis(units, _box(tops.tolist(), least.tolist(), most.tolist(), ordered=ordered))
     known = [[bounds(factor, power) for factor in part] for part in parts]
@@ -163,12 +164,12 @@ def _axis(parts: tuple[_Part, ...], sizes: tuple[tuple[str, int], ...], power: i
     return _Axis(units, _box(tops, least, [2 * top for top in tops], ordered=ordered))
 
 
-def _box(tops: Sequence[int], least: Sequence[Sequence[int]], most: Sequence[int], *, ordered: bool) -> Array:
+def _box(tops: Sequence[int], least: Sequence[Sequence[int]], most: Sequence[int], *, ordered: bool) -> tuple[Any, ...]:
     """Shares at least as far apart as all that lie between the given ends (R5)."""
     if ordered:
-        return np.array([[[top, top, *low] for top, low in zip(tops, least, strict=True)]], dtype=object)
+        return (tuple((top, top, *low) for top, low in zip(tops, least, strict=True)),)
     ends = [((top, top, low[0], 0), (top, top, high, 0)) for top, low, high in zip(tops, least, most, strict=True)]
-    return np.array(list(product(*ends)), dtype=object)
+    return tuple(product(*ends))
 
 
 def _listed(parts: Sequence[_Part], sizes: Mapping[str, int], power: int) -> tuple[tuple[int, ...], Array] | None:
@@ -275,8 +276,7 @@ def _merged(terms: Sequence[_Term], axes: Sequence[_Axis], most: int) -> tuple[l
     table = {frozenset(term.parts.items()): term.weight for term in raised}
 
     def interchangeable(one: int, two: int) -> bool:
-        first, second = axes[one], axes[two]
-        if first.units != second.units or not np.array_equal(first.shares, second.shares):
+        if axes[one] != axes[two]:
             return False
         turn = {one: two, two: one}
         return all(table.get(frozenset((turn.get(p, p), part) for p, part in key)) == weight for key, weight in table.items())
@@ -330,7 +330,7 @@ def _choices(orbits: Sequence[Sequence[int]], places: Iterable[int]) -> dict[int
 
 def _distances(term: _Term, axes: Sequence[_Axis]) -> Array:
     """|c - c'| of one product for all combinations of shares along its axes, times its units (R2)."""
-    own = [axes[place].shares[:, part] for place, part in term.parts.items()]
+    own = [np.array([share[part] for share in axes[place].shares], dtype=object) for place, part in term.parts.items()]
     common = [((one[:, 2] + one[:, 3]) // 2, (one[:, 2] - one[:, 3]) // 2) for one in own]
     columns = ([one[:, 0] for one in own], [one[:, 1] for one in own], [one[0] for one in common], [one[1] for one in common])
     first, second, both, signed = (reduce(np.multiply.outer, column, np.array(1, dtype=object)) for column in columns)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise._check import refuse
+from leastnoise._check import plain, refuse
 from leastnoise._check.arrays import IntArray
 from leastnoise._linop import sealed
 
@@ -42,6 +42,7 @@ class Limits:
             raise refuse("limits", f"{low} to {high}", "from 0 to 2^53 - 1 units, one of them at least 1")
         if self.attribute is None and given.size != 1:
             raise refuse("limits without an attribute", f"{given.size} values", "one value", "Name the attribute whose cells they are for.")
+        object.__setattr__(self, "attribute", plain(self.attribute))
         object.__setattr__(self, "values", sealed(given.astype(np.int64)))
 
     def key(self) -> tuple[str | None, bytes]:

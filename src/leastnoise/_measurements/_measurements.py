@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accounting import Noise, Privacy
-from leastnoise._check import InputError, exact_positive, refuse, whole
+from leastnoise._check import InputError, exact_positive, plain, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._domain import Domain
+from leastnoise._domain import Domain, UnitCount
 from leastnoise._linop import Contrasts, Operator, largest_entry, operators, pack, sealed, to_json
 from leastnoise._measurements._limits import Limits
 
@@ -44,7 +44,7 @@ class Factor:
     _hash: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "attributes", tuple(self.attributes))
+        object.__setattr__(self, "attributes", tuple(map(plain, self.attributes)))
         if self.row_weights is not None:
             self._freeze_weights()
             object.__setattr__(self, "heaviest", int(self.weights.max()))
@@ -256,6 +256,10 @@ class Measurements:
             raise refuse("the measure of a block", block.measure, "a measure of the domain")
         if block.ends and (block.measure is None or block.limits is not None):
             raise refuse("the ends of a block", "of counts or limited sums", "those of a measure without limits", "Name the measure alone.")
+        if block.measure is not None and isinstance(self.domain.measure(block.measure), UnitCount):
+            own = "rows" if self.privacy.unit_column is None else "ends" if block.ends else "limits" if block.limits is not None else ""
+            if own:
+                raise refuse("a count of units", f"one of {own}", "a plain sum, where a column names the units", "Count rows instead.")
         largest = self.domain.largest_value(block.measure) if block.limits is None else self._limited(block, block.limits)
         largest = max(largest, int(self.largest_values(block)[0])) if block.ends else largest
         # The values of a table add up to at most that of all rows, and no entry of a product is above the product of the largest ones.

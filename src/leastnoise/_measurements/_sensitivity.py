@@ -4,16 +4,17 @@ The labels (M1 ...) refer to PROOFS-cost.md, (R0) to PROOFS-replace.md.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._accounting import Cost
+from leastnoise._accounting import Cost, Privacy
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
+from leastnoise._domain import Domain, PerCell, UnitCount
 from leastnoise._linop import Contrasts, column_sums, non_negative
 from leastnoise._measurements._apart import largest_distance
 from leastnoise._measurements._measurements import Block, Factor, Measurements
@@ -64,12 +65,57 @@ def cost(plan: Measurements) -> Cost:
     >>> cost(Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))).epsilon
     Fraction(1, 1)
     """
+    return plan.noise.cost(sum_up((1, _shift(view)) for view in views(plan)))
+
+
+def views(plan: Measurements) -> Iterator[Measurements]:
+    """Give what counts rows or sums their values; and each count of units by itself, as a plan for the rows that are worth 1 (M8).
+
+    >>> domain = Domain(a=["x"], measures={"units": UnitCount()})
+    >>> blocks, privacy = (Block((), 1), Block((), 1, "units")), Privacy(PureDP(1), unit_column="id", max_rows=5)
+    >>> plan = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    >>> [cost(view).epsilon for view in views(plan)], cost(plan).epsilon
+    ([Fraction(5, 1), Fraction(1, 1)], Fraction(6, 1))
+    """
+    units = {name for name, one in plan.domain.measures.items() if isinstance(one, UnitCount)}
+    found: dict[str | None, list[Block]] = {}
+    for group in plan.alike:
+        found.setdefault(group[0].measure if group[0].measure in units else None, []).extend(group)
+    for name, blocks in found.items():
+        if name is None and len(found) == 1:
+            yield plan
+        else:
+            yield replace(plan, privacy=rows_in_view(plan.domain, plan.privacy, name), blocks=tuple(blocks))
+
+
+def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
+    """What is known of the rows of a unit that count: all that are kept, or in a count of units those that are worth 1 (M8).
+
+    Args:
+        domain: the domain of a plan.
+        privacy: of the plan.
+        measure: what is summed, None for rows.
+
+    >>> domain, privacy = Domain(a=["x"], measures={"units": UnitCount()}), Privacy(PureDP(1), unit_column="id", max_rows=5)
+    >>> rows_in_view(domain, privacy, "units").max_rows, rows_in_view(domain, privacy, None).max_rows
+    (1, 5)
+    """
+    counted = None if measure is None else domain.measure(measure)
+    if not isinstance(counted, UnitCount):
+        return privacy
+    rows = min(privacy.max_rows, math.prod(domain.kind(name).size for name in counted.attributes))
+    bound = PerCell(1, counted.attributes) if counted.attributes else None
+    return Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, rows, bound)
+
+
+def _shift(plan: Measurements) -> Fraction:
+    """At least the largest |shift|_p^p, over the noise scales, that the rows of a unit cause (M1)."""
     rows, power = plan.privacy.max_rows, plan.noise.norm
     norm = column_norm(plan, power)
     if plan.privacy.neighbours == "replace":
         norm = _replaced(plan, norm, power)
-    lost, bound = norm * rows**power, plan.privacy.max_per_cell
-    return plan.noise.cost(lost if bound is None or power == 1 else min(lost, spread_distance(plan, bound)))
+    lost, bound = Fraction(norm * rows**power), plan.privacy.max_per_cell
+    return lost if bound is None or power == 1 else min(lost, spread_distance(plan, bound))
 
 
 def _replaced(plan: Measurements, norm: Fraction, power: int) -> Fraction:

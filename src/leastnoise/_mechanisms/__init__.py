@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from leastnoise._mechanisms._choose import (
         Candidate,
+        Comparison,
         candidates,
         choose,
         noises,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "_mechanisms._choose": (
         "Candidate",
+        "Comparison",
         "candidates",
         "choose",
         "noises",
@@ -45,6 +47,7 @@ __all__ = [
     "MECHANISMS",
     "SECONDS",
     "Candidate",
+    "Comparison",
     "Explanation",
     "Mechanism",
     "Progress",

@@ -16,16 +16,19 @@ from leastnoise._accounting import Noise, Privacy, parameters, readable
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError, one_of, refuse
 from leastnoise._fitting import NOISES, fit
+from leastnoise._frames import Columns, Framed
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms._search import SECONDS, Progress, Search
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, Planner, Strategy, Task, reweighted_strategy, together
+from leastnoise._planner import PLANNERS, Clock, Planner, Strategy, Task, reweighted_strategy, running, shared, together
 from leastnoise._workload import Workload
 
 _MOST_BUDGET = 2**20
 _NEXT_TO_NOTHING = 1 / 20  # of the time
 _NO_GAIN = 1e-3  # of the squared error: a twentieth of a per cent of the error itself
 _NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} of the squared error; ask for it by name"
+ENDED_EARLY = "ended_early"
+"""Of the details of a plan: the strategies whose search the clock ended."""
 _MANY_TABLES = 1024  # each planner that is tried on more takes seconds
 
 
@@ -40,6 +43,7 @@ class Candidate:
     seconds: float
     more: float = 0.0
     needless: bool = False
+    ended: bool = False
 
     @property
     def left_out(self) -> bool:
@@ -57,6 +61,25 @@ class Candidate:
         return float("inf") if self.plan is None else self.plan.expected_error().total_squared_error
 
 
+class Comparison(Framed, tuple[Candidate, ...]):
+    """Strategies side by side: a tuple of candidates that gives a data frame and prints as a table."""
+
+    __slots__ = ()
+
+    def columns(self) -> Columns:
+        """One row a strategy; the errors of one that cannot be used are NaN, and ``reason`` says why."""
+        promises = [None if one.plan is None else one.plan.expected_error() for one in self]
+        least = [None if one is None else one.times_least for one in promises]
+        return {
+            "strategy": np.array([one.strategy for one in self], dtype=object),
+            "noise": np.array([one.noise.value for one in self], dtype=object),
+            "expected_total_squared_error": np.array([math.nan if one is None else one.total_squared_error for one in promises]),
+            "error_over_least": np.array([math.nan if one is None else one for one in least]),
+            "seconds": np.array([one.seconds for one in self]),
+            "reason": np.array([one.reason for one in self], dtype=object),
+        }
+
+
 def noises(privacy: Privacy) -> tuple[Noise, ...]:
     """The kinds of noise that can meet a budget, the usual one first."""
     found = NOISES[type(privacy.budget)]
@@ -71,8 +94,13 @@ def candidates(
     tell: Progress = None,
     *,
     every: bool = True,
+    now: Callable[[], float] = time.thread_time,
 ) -> Iterator[Candidate]:
-    """Try strategies one by one."""
+    """Try strategies one by one.
+
+    The automatic choice ends a search where it would take the CPU seconds that others may need, and a quarter of all beside: that is, where
+    estimates are wrong by more.
+    """
     if strategy == "auto":
         tasks = _within(workload, privacy, seconds)
     else:
@@ -82,10 +110,13 @@ def candidates(
     if many:
         tasks.sort(key=lambda one: not one[0].contains(workload))
     contained: dict[tuple[str, Noise], str] = {}
+    end, reserved = now() + seconds + max(1.0, seconds / 4), _ways(workload) * sum(task.seconds for _, task in tasks)
     least, proved = math.inf, dict.fromkeys(noises(privacy), 0.0)
     for planner, task in tasks:
         wanted = planner.most_seconds(workload, task.norm)
         start = time.perf_counter()
+        reserved -= _ways(workload) * task.seconds
+        clock = Clock(end - reserved, now) if strategy == "auto" else Clock()
         slow = _ways(workload) * planner.least_seconds(workload, task.norm) > _NEXT_TO_NOTHING * seconds
         needless = slow and least <= (1 + _NO_GAIN) * proved[task.noise]
         if (planner.name, task.noise) in contained:
@@ -93,10 +124,13 @@ def candidates(
             needless = False
         elif needless and not every:
             plan, reason, wanted = None, _NEEDLESS, 0.0
+        elif least < math.inf and task.norm in planner.norms and task.seconds > 0 and clock.over():
+            plan, reason = None, f"the {seconds:g} CPU seconds were over before it was tried; give the plan more, or ask for it by name"
         else:
             if tell is not None:
                 tell(planner.name)
-            plan, reason = _best(planner, task, iterate=strategy != "auto")
+            with running(clock):
+                plan, reason = _best(planner, task, iterate=strategy != "auto")
             needless = needless and plan is not None
         if plan is not None and not needless:
             promise = plan.expected_error()
@@ -104,7 +138,7 @@ def candidates(
         if many and plan is not None:
             contained |= {(name, task.noise): planner.name for name in planner.contains(workload)}
         more = wanted if wanted > task.seconds else 0.0
-        yield Candidate(planner.name, task.noise, plan, reason, time.perf_counter() - start, more, needless)
+        yield Candidate(planner.name, task.noise, plan, reason, time.perf_counter() - start, more, needless, clock.ended)
 
 
 def _best(planner: Planner, task: Task, *, iterate: bool) -> tuple[Plan | None, str]:
@@ -121,7 +155,7 @@ def _planned(propose: Callable[[Task], Strategy], task: Task, *, iterate: bool) 
         # Extreme weights or budgets are too much for floating point here and there in a search; what comes of it is checked exactly.
         with np.errstate(all="ignore"):
             proposal = propose(task)
-        fitted = fit(task.workload.domain, task.privacy, task.noise, proposal.blocks)
+        fitted = fit(task.workload.domain, task.privacy, task.noise, shared(task, proposal.blocks))
         return promised(task.workload, fitted, proposal.name, details=proposal.details, iterate=iterate), ""
     except InputError as error:
         return None, str(error)
@@ -283,7 +317,8 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
             )
     listed = []
     with _UNCOLLECTED if len(workload.products) > _MANY_TABLES else nullcontext():
-        for one in candidates(workload, privacy, search.own or search.strategy, search.seconds, search.tell, every=search.every):
+        wanted = search.own or search.strategy
+        for one in candidates(workload, privacy, wanted, search.seconds, search.tell, every=search.every, now=search.now):
             listed.append(one)
             if search.found is not None and one.plan is not None:
                 search.found(one.plan)
@@ -293,4 +328,5 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
         raise InputError(best.reason)
     if best.plan is None:
         raise InputError(f"No strategy can be used for this workload. {_reasons(tried)}.")
-    return best.plan, tuple(tried)
+    ended = [*dict.fromkeys(one.strategy for one in tried if one.ended)]
+    return replace(best.plan, details={**best.plan.details, **({ENDED_EARLY: ended} if ended else {})}), tuple(tried)

@@ -5,6 +5,7 @@ from leastnoise._mechanisms._dawa import Dawa
 from leastnoise._mechanisms._dawa_plane import DawaPlane
 from leastnoise._mechanisms._grouped_sums import GroupedSums
 from leastnoise._mechanisms._linear import Linear
+from leastnoise._mechanisms._model import Model
 from leastnoise._mechanisms._protocol import Mechanism
 from leastnoise._mechanisms._truncated_sums import TruncatedSums
 from leastnoise._plan import Plan
@@ -16,6 +17,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
     BucketedSums(),
     GroupedSums(),
     TruncatedSums(),
+    Model(),
     Linear(),
 )
 BY_NAME = tuple(dict.fromkeys(name for mechanism in MECHANISMS for name in mechanism.names))

@@ -1,6 +1,7 @@
 """How a plan is looked for: which strategies, and how long."""
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -23,6 +24,7 @@ class Search:
     found: Callable[[Plan], None] | None = None
     every: bool = False
     own: Planner | None = None
+    now: Callable[[], float] = time.thread_time
 
     def __post_init__(self) -> None:
         given = self.seconds

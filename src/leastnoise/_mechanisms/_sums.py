@@ -41,7 +41,7 @@ class Setting:
 
 def setting(workload: Workload, privacy: Privacy, steps: Sequence[tuple[str, Fraction]], strategy: str) -> Setting:
     """What is public about a release of sums, with its plan."""
-    if len(workload.measures) != 1 or workload.measures[0] is None:
+    if len(workload.measures) != 1 or workload.measures[0] is None or workload.products[0].of_units:
         raise InputError(
             f"{strategy} answers sums of one measure; this workload asks for {_asked(workload)}. "
             "Ask for counts and other sums in a release of their own."
@@ -62,11 +62,13 @@ def setting(workload: Workload, privacy: Privacy, steps: Sequence[tuple[str, Fra
 def number_of_sums(workload: Workload) -> str | None:
     """The column of the one measure whose sums are asked for; None for counts, or several measures."""
     measures = workload.measures
-    return workload.domain.measure(measures[0]).column if len(measures) == 1 and measures[0] is not None else None
+    found = len(measures) == 1 and workload.products[0].of_values
+    return workload.domain.measure(str(measures[0])).column if found else None
 
 
 def _asked(workload: Workload) -> str:
-    return " and ".join("counts" if name is None else f"sums of {name}" for name in workload.measures)
+    asked = {product.measure: "counts of units" if product.of_units else f"sums of {product.measure}" for product in workload}
+    return " and ".join("counts" if name is None else asked[name] for name in workload.measures)
 
 
 def _budget_json(budget: Budget, share: Fraction) -> dict[str, str]:

@@ -4,14 +4,17 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
+
+import numpy as np
 
 from leastnoise._accounting import Cost, Privacy, SeriesCost, charge_text, privacy_from_json, whole_budget
 from leastnoise._charts import errors, live
 from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._domain import Domain
+from leastnoise._frames import Columns, Framed
 from leastnoise._measurements import Measurements, cost
 from leastnoise._plan._frozen import frozen
 from leastnoise._plan._json import measurements_from_value, read, read_json
@@ -35,13 +38,25 @@ class TableError:
     largest_is_bound: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
+@dataclass(frozen=True, slots=True, repr=False)
+class Promise(Framed):
     """The expected error of a workload under a plan, computed before any data is seen."""
 
     total_squared_error: float
     lower_bound: float
     tables: tuple[TableError, ...]
+    units: tuple[float, ...] = field(default=(), compare=False)
+
+    def columns(self) -> Columns:
+        """One row a table: its name, queries, weight, and the typical and largest standard error, in rows or the measure's own amounts."""
+        units = np.array(self.units or [1.0] * len(self.tables))
+        return {
+            "table": np.array([table.name for table in self.tables], dtype=object),
+            "queries": np.array([table.queries for table in self.tables]),
+            "weight": np.array([float(table.weight) for table in self.tables]),
+            "rmse": units * [table.rmse for table in self.tables],
+            "largest_std": units * [table.largest_std for table in self.tables],
+        }
 
     @property
     def times_least(self) -> float | None:
@@ -87,6 +102,9 @@ class Plan:
         if measured is not None and (measured.domain, measured.privacy) != (self.domain, self.privacy):
             raise InputError("The measurements of a plan must be of its own domain and privacy. Make the plan again; nothing was spent.")
         object.__setattr__(self, "details", frozen(self.details))
+        if self.promise is not None and self.workload.measures != (None,):
+            units = tuple(product.unit for product in self.workload)
+            object.__setattr__(self, "promise", replace(self.promise, units=units))
 
     def __repr__(self) -> str:
         return f"Plan({', '.join(f'{name}: {text}' for name, text in self._facts())})"

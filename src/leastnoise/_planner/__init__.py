@@ -1,9 +1,10 @@
 """One folder for each thing that is planned; a planner turns a workload into a strategy and never sees data."""
 
+from leastnoise._planner._clock import Clock, running
 from leastnoise._planner._own import OWN, Own, own_planner
 from leastnoise._planner._registry import PLANNERS
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
-from leastnoise._planner._together import together
+from leastnoise._planner._together import shared, together
 from leastnoise._planner.aware._buckets import (
     MOST_BUCKETS,
     bucket_gram,
@@ -13,6 +14,7 @@ from leastnoise._planner.aware._buckets import (
     on_rectangles,
     total_cost,
 )
+from leastnoise._planner.aware._model_tables import ALONE_SHARE, binned_tables, precisions
 from leastnoise._planner.aware._plane_blocks import (
     DEEP,
     FIRST_SHARE,
@@ -38,6 +40,7 @@ from leastnoise._planner.aware._truncated_sums import (
 from leastnoise._planner.tables._tables import reweighted_strategy
 
 __all__ = [
+    "ALONE_SHARE",
     "DEEP",
     "FIRST_SHARE",
     "GROUP_SHARE",
@@ -46,6 +49,7 @@ __all__ = [
     "PLANNERS",
     "SURE",
     "TEST_SHARE",
+    "Clock",
     "GroupBuckets",
     "Kept",
     "KeptByGroup",
@@ -58,6 +62,7 @@ __all__ = [
     "Task",
     "ThresholdChoice",
     "asked_along",
+    "binned_tables",
     "bucket_gram",
     "candidate_cells",
     "choose_group_threshold",
@@ -72,8 +77,11 @@ __all__ = [
     "on_rectangles",
     "own_planner",
     "plane_regime",
+    "precisions",
     "records_a_part",
     "reweighted_strategy",
+    "running",
+    "shared",
     "single_cells",
     "together",
     "total_cost",

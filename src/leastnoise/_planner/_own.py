@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from leastnoise._accuracy import Undetermined
-from leastnoise._check import InputError, quoted, refuse
-from leastnoise._linop import Dense, Operator, apply
+from leastnoise._accuracy import MOST_DENSE, Undetermined, first_cells, on_runs
+from leastnoise._check import InputError, LeastNoiseError, quoted, refuse
+from leastnoise._check.arrays import Array
+from leastnoise._linop import Coarse, Dense, Operator, apply
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import Planner, Strategy, Task
 from leastnoise._planner.line._matrix import column_norm, to_dyadic
@@ -40,7 +41,7 @@ def own_planner(given: Own) -> Planner:
 
 
 def _proposed(given: Own, task: Task) -> Strategy:
-    known: Own = given(task) if callable(given) and not _is_operator(given) else given
+    known: Own = _returned(given, task) if callable(given) and not _is_operator(given) else given
     if isinstance(known, Strategy):
         return replace(known, name=OWN)
     names = task.workload.attributes
@@ -56,6 +57,18 @@ def _proposed(given: Own, task: Task) -> Strategy:
         raise refuse("strategy", "an empty mapping", _ALLOWED)
     bits = min(20, _MOST_BITS // len(known))
     return _weighted(task, {name: Factor((name,), _operator(task, name, value, bits)) for name, value in known.items()})
+
+
+def _returned(given: Any, task: Task) -> Own:
+    try:
+        return given(task)
+    except LeastNoiseError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"The function given as strategy failed: {type(error).__name__}: {error}. It is called with one argument, the task, and "
+            "must return an array of numbers (queries x cells), or a mapping from attributes to these."
+        ) from error
 
 
 def _weighted(task: Task, along: Mapping[str, Factor]) -> Strategy:
@@ -83,15 +96,27 @@ def _operator(task: Task, name: str, value: Any, bits: int) -> Operator:
     """What is measured along an attribute, in whole numbers."""
     kind = task.workload.domain.kind(name)
     if isinstance(value, (str, QuerySet, Mapping)):
-        return query_set(name, value).operator(name, kind)
-    if not _is_operator(value):
+        value = query_set(name, value).operator(name, kind)
+    elif not _is_operator(value):
         value = _matrix(name, value, task.norm, bits)
     if value.size != kind.size:
         raise refuse(f"the strategy along {name}", f"{value.rows} x {value.size}", f"{kind.size} columns, one a cell")
-    return value
+    return value if value.size <= MOST_DENSE else _on_runs(value)
 
 
-def _matrix(name: str, value: object, norm: int, bits: int) -> Dense:
+def _on_runs(value: Operator) -> Operator:
+    """The same queries over the sums of the runs of cells that none of them tells apart."""
+    starts = first_cells(value)
+    return value if len(starts) == value.size else Coarse(on_runs(value, starts), starts, value.size)
+
+
+def _dense(array: Array) -> Operator:
+    """Whole numbers as queries, over the runs of equal columns where there are many."""
+    starts, size = np.append(0, 1 + np.flatnonzero((array[:, 1:] != array[:, :-1]).any(axis=0))), array.shape[1]
+    return Dense(array) if size <= MOST_DENSE or len(starts) == size else Coarse(Dense(array[:, starts]), starts, size)
+
+
+def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
     try:
         array = np.asarray(value)
     except ValueError:  # rows of different lengths
@@ -102,12 +127,12 @@ def _matrix(name: str, value: object, norm: int, bits: int) -> Dense:
     if not array.any():
         raise InputError(f"The strategy along {name} measures nothing: every coefficient is 0. Give at least one query.")
     if array.dtype.kind != "f":
-        return Dense(array)
+        return _dense(array)
     if not np.isfinite(array).all():
         raise refuse(f"the strategy along {name}", "a number that is not finite", "finite numbers")
     if np.array_equal(array, np.rint(array)) and np.abs(array).max() < 2**53:
-        return Dense(array.astype(np.int64))
-    return Dense(to_dyadic(array / column_norm(array, norm), bits))
+        return _dense(array.astype(np.int64))
+    return _dense(to_dyadic(array / column_norm(array, norm), bits))
 
 
 def _is_operator(value: object) -> bool:

@@ -14,9 +14,10 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from leastnoise._accounting import Noise, parameters
 from leastnoise._accuracy import middle, structures
 from leastnoise._fitting import fit
-from leastnoise._measurements import Block
+from leastnoise._measurements import Block, cost, views
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
 from leastnoise._workload import Product, Workload
 
@@ -143,3 +144,25 @@ def _least(error: Callable[[float], float]) -> float:
             inner[1] = low + _GOLDEN * (high - low)
             found[1] = error(inner[1])
     return inner[0] if found[0] <= found[1] else inner[1]
+
+
+def shared(task: Task, blocks: tuple[tuple[Block, float], ...]) -> tuple[tuple[Block, float], ...]:
+    """The same blocks, with the weights of each count of units, and of all that counts rows, changed together."""
+    if not any(product.of_units for product in task.workload):
+        return blocks
+    # with so much noise that it is as continuous noise would be, whose shares are the same at every budget
+    largest = max(parameters(task.privacy.budget).values())
+    small = task.privacy.share(Fraction(1, 8 * math.ceil(largest)))
+    measured = fit(task.workload.domain, small, task.noise, blocks)
+    parts, known = list(views(measured)), structures(task.workload, measured)
+    if len(parts) == 1 or any(own.solver_cells for own in known.values()):
+        return blocks
+    # A weight m times as large has 1 / m^2 of the error and m, or m^2, times the cost.
+    root = 3 if task.noise is Noise.DISCRETE_LAPLACE else 4
+    times: dict[str | None, float] = {}
+    for part in parts:
+        of = {block.measure for block in part.blocks}
+        error = math.fsum(product.importance * known[product.measure].total(product) for product in task.workload if product.measure in of)
+        (price,) = parameters(cost(part)).values()
+        times |= dict.fromkeys(of, (error / float(price)) ** (1 / root))
+    return tuple((block, weight * times[block.measure]) for block, weight in blocks)

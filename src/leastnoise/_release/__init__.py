@@ -1,6 +1,7 @@
 """Answers with error bars, the manifest and the report of a release; written whole or not at all."""
 
 from leastnoise._release._categories import COLUMN, LIST, FoundCategories, found_there, read_categories, words, write_categories
+from leastnoise._release._cut import cells_save
 from leastnoise._release._directory import Draft, check_target, draft, sha256
 from leastnoise._release._extras import check_options, table_place
 from leastnoise._release._keys import picture
@@ -9,7 +10,7 @@ from leastnoise._release._manifest import FORMAT
 from leastnoise._release._names import statistic_words, table_words
 from leastnoise._release._options import Options
 from leastnoise._release._release import Release, build
-from leastnoise._release._rounding import Rounded, rounded, rounding_words, write_rounded
+from leastnoise._release._rounding import Rounded, published, rounded, rounding_words, write_rounded
 from leastnoise._release._seconds import finishing_seconds
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import Table, Tables
@@ -33,6 +34,7 @@ __all__ = [
     "bet_words",
     "budget_words",
     "build",
+    "cells_save",
     "check_options",
     "check_target",
     "draft",
@@ -44,6 +46,7 @@ __all__ = [
     "notices",
     "notices_of_all",
     "picture",
+    "published",
     "read_categories",
     "rounded",
     "rounding_words",

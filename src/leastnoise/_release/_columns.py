@@ -1,35 +1,12 @@
-"""Columns as data frames of the user's library, and the names of the files that they are written to."""
+"""The names of the files that tables are written to."""
 
-import importlib
-import importlib.util
 import re
-from typing import Any
 
-from leastnoise._check import InputError, one_of
-from leastnoise._check.arrays import Array
-
-Columns = dict[str, Array]
-LIBRARIES = ("pandas", "polars", "pyarrow")
 _LONGEST_NAME = 60
-# What spreadsheets run as a formula, or take for the end of a field, where a text begins with it; numbers and dates are none.
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
+# What spreadsheets run as a formula, or take for the end of a field, where a text begins with it, full-width signs too; numbers and dates
+# are none. ``report.js`` has the same two patterns.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")  # noqa: RUF001 - full-width
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,:/ -]*")
-
-
-def to_frame(columns: Columns, library: str | None = None) -> Any:
-    """Columns as a data frame of the user's library."""
-    # PyArrow always is: the library needs it itself.
-    name = one_of("library", library, LIBRARIES) if library else next(filter(importlib.util.find_spec, LIBRARIES))
-    try:
-        module = importlib.import_module(name)
-    except ImportError:
-        raise InputError(
-            f"library must be one that is installed; got {name!r}, which cannot be imported. Install it (pip install {name})."
-        ) from None
-    if name == "pandas":
-        return module.DataFrame(columns)
-    plain = {column: values.tolist() if values.dtype == object else values for column, values in columns.items()}
-    return module.DataFrame(plain) if name == "polars" else module.table(plain)
 
 
 def file_name(table_id: str, name: str, tables: int) -> str:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leastnoise._check import InputError
+from leastnoise._release._cut import of_words, unit_words
+from leastnoise._release._names import measured_words
 from leastnoise._release._rounding import rounding_words
 from leastnoise._release._texts import texts
 
@@ -41,7 +43,8 @@ class Workbook:
         import xlsxwriter
 
         self._release, self._said = release, texts(release.options.language)
-        self._rule = rounding_words(release.options, self._said)
+        of = of_words(release, self._said)
+        self._rule = " ".join([rounding_words(release.options, self._said), self._said.say("beyond", of=of) if of else ""]).strip()
         self._book = xlsxwriter.Workbook(str(directory / NAME), {"constant_memory": True, "tmpdir": str(directory)})
         # Only the day is told, as in the manifest.
         day = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time())
@@ -56,7 +59,7 @@ class Workbook:
     def add(self, table: "Table", stem: str) -> None:  # noqa: ARG002 - all tables are in one file
         """Write a table to a sheet of its own."""
         name = sheet_name(table.id, table.name)
-        unit = table.product.measure or self._said.say("unit_rows")
+        unit = unit_words(measured_words(table.product, self._said), table.privacy, self._said)
         self._line(self._index, self._rows, (table.id, table.name, name, table.cells, unit, table.typical_margin))
         self._rows += 1
         sheet = self._book.add_worksheet(name)

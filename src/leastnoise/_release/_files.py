@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check.arrays import Array
+from leastnoise._frames import Names, key_columns, label_array
 from leastnoise._release._columns import file_name, inert_text
+from leastnoise._release._cut import of_words
 from leastnoise._release._formats import WRITERS
 from leastnoise._release._options import Options
 from leastnoise._release._release import Release
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import NUMBERS, Label, Names, Table, key_columns, label_array
+from leastnoise._release._tables import NUMBERS, Label, Table
 from leastnoise._threads import Beside
 
 MOST_TABLE_FILES = 200
@@ -40,6 +42,7 @@ class TableEntry:
     rmse: float
     largest_std: float
     promised_rmse: float | None
+    of: str
 
     def to_json(self) -> dict[str, Any]:
         """The values for JSON."""
@@ -102,11 +105,12 @@ def _entry(release: Release, table: Table, stem: str) -> TableEntry:
         attributes=product.attributes,
         answers=table.cells,
         measure=product.measure,
-        unit="row" if unit is None else str(unit),
+        unit="unit" if product.of_units else "row" if unit is None else str(unit),
         weight=str(product.weight),
         rmse=table.rmse,
         largest_std=float(table.noise_std.max(initial=0.0)),
         promised_rmse=promised,
+        of=of_words(release),
     )
 
 
@@ -148,7 +152,7 @@ def _clean(text: str) -> str:
 def _one_by_one(release: Release, directory: Path) -> Iterator[tuple[Table, str]]:
     for table in release.tables:
         stem = f"answers/{file_name(table.id, table.name, len(release.tables))}"
-        keys = _Keys(key_columns(table.product.attributes), table.labels, _places(table.answer.shape))
+        keys = _Keys(key_columns(table.product.attributes, NUMBERS), table.labels, _places(table.answer.shape))
         _write_keyed(table.id, keys, table.numbers(), directory / stem, release.options.formats)
         yield table, stem
 

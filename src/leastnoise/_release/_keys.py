@@ -12,7 +12,8 @@ from leastnoise._accuracy import interval_ends
 from leastnoise._charts import Axis, Picture, chart_for
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind
-from leastnoise._release._names import table_words
+from leastnoise._release._cut import unit_words
+from leastnoise._release._names import measured_words, table_words
 from leastnoise._release._texts import Texts
 from leastnoise._workload import Product, QuerySet
 
@@ -25,14 +26,13 @@ _PERIOD = re.compile(r"(\d{4})(?:-(?:Q([1-4])|W(\d\d)|(\d\d)(?:-(\d\d)(?: (\d\d)
 def picture(table: "Table", said: Texts) -> Picture:
     """What a chart of a table is drawn of: all cells, or numbers and dates may be without the cell of other values."""
     product = table.product
-    unit = said.say("unit_rows") if product.measure is None else product.measure
     whole = Picture(
         name=table_words(product, said),
         axes=axes(product, table.labels),
         answer=table.answer,
         low=table.low,
         high=np.where(np.isnan(table.answer), np.nan, table.high),
-        unit=unit,
+        unit=unit_words(measured_words(product, said), table.privacy, said),
         value=said.value,
         number=said.number,
         up_to=said.say("up_to"),

@@ -7,16 +7,18 @@ from typing import Any
 
 from leastnoise._accounting import covers
 from leastnoise._accuracy import block_variance
-from leastnoise._domain import Domain
 from leastnoise._estimate import REPETITIONS, projection_method
+from leastnoise._frames import key_columns
 from leastnoise._measurements import Measurements
 from leastnoise._plan import versions
 from leastnoise._release import _aware as aware
 from leastnoise._release import _words as words
+from leastnoise._release._cut import cut_words, of_words
 from leastnoise._release._files import TableEntry, in_batches, statistic_file
 from leastnoise._release._release import Release
-from leastnoise._release._rounding import rule_facts
-from leastnoise._release._tables import key_columns
+from leastnoise._release._rounding import exact_rule, rule_facts
+from leastnoise._release._tables import NUMBERS
+from leastnoise._release._texts import ENGLISH
 
 FORMAT = 1
 MOST_LISTED = 200
@@ -59,7 +61,7 @@ def manifest(
 ) -> dict[str, Any]:
     """The manifest of a release as a JSON value."""
     plan = release.plan
-    warning = {} if release.private else {"warning": words.ENGLISH.say("not_private")}
+    warning = {} if release.private else {"warning": ENGLISH.say("not_private")}
     return {
         "format": FORMAT,
         **warning,
@@ -68,7 +70,7 @@ def manifest(
         "versions": versions(),
         "privacy": _privacy(release),
         "receipt": {**release.receipt, "id": release.observation.receipt} if release.observation.receipt or release.receipt else None,
-        "domain": _domain(plan.domain),
+        "domain": _domain(release),
         "workload": plan.workload.to_json()
         if len(plan.workload.products) <= MOST_LISTED
         else "listed in measurements/plan.json under 'questions'",
@@ -76,7 +78,7 @@ def manifest(
             "digest": release.plan_digest,
             "strategy": plan.strategy,
             "mechanism": release.measurements.noise.value,
-            "mechanism_in_words": words.ENGLISH.say(release.measurements.noise.value),
+            "mechanism_in_words": ENGLISH.say(release.measurements.noise.value),
             "details": dict(plan.details),
             **({"outcome": found} if (found := release.finding.facts()) else {}),
         },
@@ -85,9 +87,9 @@ def manifest(
         "intervals": {
             "level": release.level,
             "half_width_in_noise_std": release.interval.multiplier,
-            "half_width_added": release.interval.half_step,
+            "half_width_added": release.interval.half_step + float(exact_rule(release.options)[0]) / 2,
             "method": words.interval_words(release),
-            **({"notice": cut} if (cut := words.cut_words(release.privacy)) else {}),
+            **({"notice": cut} if (cut := cut_words(release)) else {}),
             "does_not_cover": words.limits(release),
         },
         "post_processing": {**_post_processing(release), **rule_facts(release.options)},
@@ -120,14 +122,15 @@ def _unit(release: Release) -> dict[str, Any]:
     return {"column": privacy.unit_column, "max_rows": privacy.max_rows, **bound, "in_words": words.change(privacy), **joined}
 
 
-def _domain(domain: Domain) -> dict[str, Any]:
+def _domain(release: Release) -> dict[str, Any]:
+    domain = release.plan.domain
     return {
         **domain.to_json(),
         "rules": [
             *(words.domain_words(name, domain.kind(name)) for name in domain.names),
             *(words.measure_words(name, measure) for name, measure in domain.measures.items()),
         ],
-        "rows_outside": words.dropped_words(domain),
+        "rows_outside": words.dropped_words(release),
     }
 
 
@@ -160,8 +163,11 @@ def _expected(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]
 
 def _post_processing(release: Release) -> dict[str, Any]:
     if not release.options.biased:
-        unbiased = "answer is unbiased least squares; it is not rounded, and it may be negative."
-        return {"columns": [], "note": unbiased if release.finding.linear else aware.POST_PROCESSING}
+        step, least = exact_rule(release.options)
+        made = f"rounded to multiples of {step}" if step else "not rounded"
+        if not release.finding.linear:
+            return {"columns": [], "note": aware.POST_PROCESSING % made}
+        return {"columns": [], "note": f"answer is unbiased least squares; it is {made}{', and it may be negative' * (least is None)}."}
     columns: dict[str, Any] = {}
     if release.options.non_negative:
         used = {projection_method(product) for product in release.workload}
@@ -240,10 +246,11 @@ def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
         "layout": layout,
         "formats": list(release.options.formats),
         "unit": "rows; a sum in the measure's own unit (the whole multiples that were measured, times its unit)",
+        **({"of": of} if (of := of_words(release)) else {}),
         "columns": {
             **(_COLUMNS if release.finding.linear else aware.COLUMNS),
-            "low": f"lower end of the {words.ENGLISH.percent(release.level)} interval",
-            "high": f"upper end of the {words.ENGLISH.percent(release.level)} interval",
+            "low": f"lower end of the {ENGLISH.percent(release.level)} interval",
+            "high": f"upper end of the {ENGLISH.percent(release.level)} interval",
         },
         **({"too_large_to_write": [words.large_words(release, product) for product in release.large]} if release.large else {}),
         "number_of_tables": len(entries),
@@ -256,4 +263,4 @@ def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
 
 def _table(release: Release, place: int, entry: TableEntry) -> dict[str, Any]:
     biased = {"answer_non_negative": projection_method(release.workload.products[place])} if release.options.non_negative else {}
-    return {**entry.to_json(), "key_columns": key_columns(entry.attributes), **biased}
+    return {**entry.to_json(), "key_columns": key_columns(entry.attributes, NUMBERS), **biased}

@@ -93,6 +93,11 @@ class Options:
         return tuple(name for name, wanted in zip(SOMETIMES, asked, strict=True) if wanted)
 
     @property
+    def rounds(self) -> bool:
+        """Whether each answer is rounded or left out by itself."""
+        return self.round is not None or self.below is not None
+
+    @property
     def biased(self) -> bool:
         """Whether there is any biased column."""
         return self.non_negative or self.integer or self.nnls or self.local_non_negative

@@ -11,9 +11,10 @@ from leastnoise._accuracy import Known, checked_level, covariances, interval_mul
 from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate import Estimate, Finding, Outcome
+from leastnoise._frames import to_frame
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan, guard_share, with_guard
-from leastnoise._release._columns import to_frame
+from leastnoise._release._cut import of_words
 from leastnoise._release._extras import check_linear, joint_cells, local_tables, table_place
 from leastnoise._release._large import is_large, is_part, written
 from leastnoise._release._options import Options
@@ -64,7 +65,13 @@ class Release:
     def _facts(self) -> list[tuple[str, str]]:
         privacy = self.privacy
         facts = [("protects", privacy.unit), ("cost", charge_text(privacy.budget, whole_budget(privacy.budget)))]
+        facts += [("answers", of)] if (of := of_words(self)) else []
         return facts if self.private else [*facts, ("noise", "NOT PRIVATE, from a seed")]
+
+    @property
+    def library(self) -> str | None:
+        """Of its data frames: that of the data, if these were a frame; None for the first that is installed."""
+        return self.tables.library
 
     @property
     def plan(self) -> Plan:
@@ -120,7 +127,8 @@ class Release:
     def answers(self) -> Any:
         """All answers as one data frame: query, cell, answer, noise_std, low, high.
 
-        It comes from the first of pandas, polars and pyarrow that is installed.
+        It comes from the library of the data, if these were a data frame, else from the first of pandas, polars and pyarrow that is
+        installed.
 
         Raises:
             InputError: none is installed, or there are over 20 million answers.
@@ -132,7 +140,7 @@ class Release:
         """All answers as one data frame: query, cell, answer, noise_std, low, high, and the optional columns.
 
         Args:
-            library: pandas, polars or pyarrow; None for the first that is installed.
+            library: pandas, polars or pyarrow; None for that of the data, or else the first that is installed.
 
         Raises:
             InputError: the library is not installed, or there are over 20 million answers.
@@ -151,14 +159,14 @@ class Release:
             parts["cell"].append(np.array(table.cell_names(), dtype=object))
             for name, values in numbers.items():
                 parts.setdefault(name, []).append(values)
-        return to_frame({name: np.concatenate(values) for name, values in parts.items()}, library)
+        return to_frame({name: np.concatenate(values) for name, values in parts.items()}, library or self.library)
 
     def frame(self, table_id: str, library: str | None = None) -> Any:
         """One table as a data frame: query, one key column an attribute, answer, noise_std, low, high.
 
         Args:
             table_id: such as ``q1``, or the table's name.
-            library: pandas, polars or pyarrow; None for the first that is installed.
+            library: pandas, polars or pyarrow; None for that of the data, or else the first that is installed.
 
         Raises:
             InputError: no such table, or the library is not installed.
@@ -204,7 +212,15 @@ class Release:
         interval = interval_of(self.measurements, self.level if level is None else checked_level(level))
         # A mechanism's own answers have intervals for the queries of its workload; others need measurements that determine them.
         own = all(any(is_part(question, one) for one in self.plan.workload) for question in questions)
-        return tuple(Tables(self.outcome.estimator() if own else self.least_squares(), questions.products, Options(), interval))
+        found = Tables(
+            self.outcome.estimator() if own else self.least_squares(),
+            questions.products,
+            Options(),
+            interval,
+            library=self.library,
+            privacy=self.privacy,
+        )
+        return tuple(found)
 
     def least_squares(self) -> Estimate:
         """The least squares estimate, for questions that were not in the workload.
@@ -263,7 +279,7 @@ class Release:
         >>> release.with_nnls().tables["sex"].nnls.round(6) + 0.0
         array([4., 0.])
         """
-        return build(self.outcome, replace(self.options, nnls=True), self.receipt)
+        return build(self.outcome, replace(self.options, nnls=True), self.receipt, self.library)
 
     @one_thread()
     def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:
@@ -309,7 +325,9 @@ def interval_of(measurements: Measurements, level: float) -> Interval:
     return Interval(two, 0.5 / measurements.grid, one)
 
 
-def build(outcome: Outcome, options: Options | None = None, receipt: Mapping[str, Any] | None = None) -> Release:
+def build(
+    outcome: Outcome, options: Options | None = None, receipt: Mapping[str, Any] | None = None, library: str | None = None
+) -> Release:
     """Make the release of an outcome; its tables are computed when they are taken or written."""
     workload = Workload(outcome.plan.domain, written(outcome.plan.workload.products))
     asked = Options() if options is None else options
@@ -324,6 +342,8 @@ def build(outcome: Outcome, options: Options | None = None, receipt: Mapping[str
         interval_of(outcome.observation.measurements, kept.level),
         joint_cells(outcome.observation, workload) if kept.nnls else None,
         local_tables(Estimate(outcome.observation), workload) if kept.local_non_negative else None,
+        library,
+        outcome.plan.privacy,
     )
-    statistics = Statistics(Estimate(outcome.observation), outcome.plan.workload, kept)
+    statistics = Statistics(Estimate(outcome.observation), outcome.plan.workload, kept, library)
     return Release(outcome=outcome, workload=workload, options=kept, receipt=dict(receipt or {}), tables=tables, statistics=statistics)

@@ -13,6 +13,7 @@ import numpy as np
 from leastnoise._accuracy import lower_bound
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
+from leastnoise._release._cut import of_words
 from leastnoise._release._files import TableEntry
 from leastnoise._release._names import table_words
 from leastnoise._release._pages import TEMPLATES, filled
@@ -68,6 +69,7 @@ class _Head:
     exact: list[tuple[str, str]]
     exact_intro: str
     facts: list[tuple[str, str, str]]
+    first: list[str]
     notices: list[str]
     written: str
 
@@ -79,7 +81,7 @@ def _head(release: Release, entries: Sequence[TableEntry], said: Texts, when: da
     about = said.say("about_row")
     if privacy.unit_column is not None:
         about = said.some("about_unit", privacy.max_rows, column=repr(privacy.unit_column))
-    month = f"{when:%Y-%m-%d}"
+    month, of, first = f"{when:%Y-%m-%d}", of_words(release, said), words.first_words(release, said)
     return _Head(
         title=title,
         mark=title if release.private else said.say("mark_seeded", title=title),
@@ -90,9 +92,10 @@ def _head(release: Release, entries: Sequence[TableEntry], said: Texts, when: da
         about=about,
         protects=words.bet_words(privacy, said),
         exact=_exact(release, entries, said),
-        exact_intro=said.say("exact_intro", percent=said.percent(release.level)),
+        exact_intro=said.say("exact_intro", percent=said.percent(release.level)) + (f" {said.say('beyond', of=of)}" if of else ""),
         facts=_facts(release, said),
-        notices=_notices(release, said),
+        first=first,
+        notices=[one for one in _notices(release, said) if one not in first],
         written=said.say("written_on", date=month),
     )
 
@@ -108,8 +111,9 @@ def _title(release: Release, said: Texts) -> str:
 
 
 def _what(release: Release, entries: Sequence[TableEntry], said: Texts, answers: str) -> str:
-    sums = sorted({entry.measure for entry in entries if entry.measure is not None})
+    sums = sorted({str(product.measure) for product in release.workload if product.of_values})
     counts = [said.say("counts")] if any(entry.measure is None for entry in entries) else []
+    counts += [said.say("counts_units")] if any(product.of_units for product in release.workload) else []
     kinds = said.listed(counts + ([said.say("sums_of", names=said.listed(sums))] if sums else []))
     asked = {name for entry in entries for name in entry.attributes}
     names = [name for name in release.workload.domain.names if name in asked]
@@ -210,9 +214,9 @@ def _reading(release: Release, said: Texts) -> dict[str, Any]:
     rules += [words.measure_words(name, measure, said) for name, measure in domain.measures.items()]
     return {
         "interval": words.interval_words(release, said),
-        "plain": said.say("reading") if release.finding.linear else "",
+        "plain": words.reading_words(release, said) if release.finding.linear else "",
         "limits": words.limits(release, said),
-        "dropped": words.dropped_words(domain, said),
+        "dropped": words.dropped_words(release, said),
         "rules": rules[:MOST_RULES],
         "more": said.say("rows_more", count=MOST_RULES, all=len(rules)) if len(rules) > MOST_RULES else "",
         "promise": words.promise(release.privacy, said),

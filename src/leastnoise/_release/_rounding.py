@@ -14,7 +14,9 @@ import numpy as np
 
 from leastnoise._check import Exact, exact_positive
 from leastnoise._check.arrays import Array, FloatArray
-from leastnoise._release._columns import file_name, to_frame
+from leastnoise._frames import to_frame
+from leastnoise._release._columns import file_name, inert_text
+from leastnoise._release._cut import cut_words
 from leastnoise._release._options import Options
 from leastnoise._release._texts import Texts, texts
 
@@ -47,8 +49,8 @@ class Rounded:
         return {**keys, **numbers}
 
     def frame(self, library: str | None = None) -> Any:
-        """The columns as a data frame of pandas, polars or pyarrow; None for the first that is installed."""
-        return to_frame(self.columns(), library)
+        """The columns as a data frame of pandas, polars or pyarrow; None for that of the data, or else the first that is installed."""
+        return to_frame(self.columns(), library or self.table.library)
 
     def words(self) -> str:
         """What was done, and what it does to error bars."""
@@ -161,14 +163,17 @@ def write_rounded(release: "Release", directory: Path, to: Exact, below: Exact |
     lines = [f"# {dataset}: rounded tables" if dataset else "# Rounded tables", ""]
     if not release.private:
         lines += ["**NOT PRIVATE**: the noise of this release came from a seed.", ""]
+    if said := cut_words(release):
+        lines += [said, ""]
     for table in release.tables:
         found = rounded(table, to, below)
         name = f"{file_name(table.id, table.name, len(release.tables))}.csv"
         columns = found.columns()
         with (directory / name).open("w", encoding="utf-8", errors="replace", newline="") as file:
             rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(columns)
+            rows.writerow(map(inert_text, columns))
             for row in zip(*(values.tolist() for values in columns.values()), strict=True):
-                rows.writerow(["" if value != value else value for value in row])  # noqa: PLR0124 - NaN is empty
+                known = ("" if value != value else value for value in row)  # noqa: PLR0124 - NaN is empty
+                rows.writerow([inert_text(value) if isinstance(value, str) else value for value in known])
         lines += [f"- `{name}`: {found.words()}"]
     (directory / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")

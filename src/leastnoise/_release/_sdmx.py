@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leastnoise._release._columns import file_name
+from leastnoise._release._cut import of_words
 from leastnoise._release._pages import filled
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def codes(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     for name in names:
         plain = name.replace("<=", "LE ").replace(">=", "GE ").replace("<", "LT ").replace(">", "GT ").upper()
         stem = re.sub(r"[^A-Z0-9-]+", "_", plain).strip("_") or "X"
+        stem = stem if re.fullmatch("-?[0-9_]+", stem) else stem.lstrip("-_") or "X"  # none that a spreadsheet takes for a formula
         code, number = stem, 2
         while code in used:
             code, number = f"{stem}_{number}", number + 1
@@ -107,7 +109,12 @@ class Messages:
         known = table.numbers()
         numbers = {"OBS_VALUE": known["answer"], "NOISE_STD": known["noise_std"], "LOW": known["low"], "HIGH": known["high"]}
         axes = dict(zip(table.product.attributes, table.labels, strict=True))
-        self._write(flow_of(table.id, table.name, axes, numbers, table.product.measure or ""), table.answer.shape, numbers, stem)
+        self._write(
+            flow_of(table.id, table.name, axes, numbers, "units" if table.product.of_units else table.product.measure or ""),
+            table.answer.shape,
+            numbers,
+            stem,
+        )
 
     def close(self) -> None:
         """Write the means, quantiles and distribution functions, and then the structures of all."""
@@ -157,6 +164,7 @@ class Messages:
             release=self.release,
             day=datetime.now(UTC).date().isoformat(),
             flows=self.flows,
+            of=of_words(self.release),
             concepts=[*((code, name) for name, code in concepts.items()), *_VALUES.items()],
             concept_of=concepts,
             lists=[*lists.values(), *((f"CL_{one}", _VALUES[one], listed) for one, listed in fixed.items())],

@@ -13,11 +13,11 @@ from leastnoise._check import InputError, html_facts
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import number_text
 from leastnoise._estimate import HasLeastSquares, cdf, few_draws, means, quantiles
-from leastnoise._release._columns import Columns, to_frame
+from leastnoise._frames import Columns, key_columns, label_array, to_frame
 from leastnoise._release._names import statistic_words
 from leastnoise._release._options import Options
 from leastnoise._release._rounding import exact_rule, multiples
-from leastnoise._release._tables import MOST_SHOWN, Label, key_columns, label_array
+from leastnoise._release._tables import MOST_SHOWN, Label
 from leastnoise._release._taken import Taken
 from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Statistic, Workload
@@ -39,6 +39,7 @@ class StatisticTable:
     low: FloatArray
     high: FloatArray
     further: Mapping[str, FloatArray] = field(default_factory=dict)
+    library: str | None = None
 
     @property
     def name(self) -> str:
@@ -78,8 +79,8 @@ class StatisticTable:
         return {"query": np.full(self.cells, self.id, dtype=object), **keys, **self.numbers()}
 
     def frame(self, library: str | None = None) -> Any:
-        """The columns as a data frame of pandas, polars or pyarrow; None for the first that is installed."""
-        return to_frame(self.columns(), library)
+        """The columns as a data frame of pandas, polars or pyarrow; None for that of the data, or else the first that is installed."""
+        return to_frame(self.columns(), library or self.library)
 
     def _labelled(self, most: int | None = None) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
         """The first values: the labels of their keys, then value, low and high."""
@@ -178,7 +179,8 @@ class Statistics(Taken[StatisticTable]):
 
     _called = "statistic"
 
-    def __init__(self, source: HasLeastSquares, workload: Workload, options: Options) -> None:
+    def __init__(self, source: HasLeastSquares, workload: Workload, options: Options, library: str | None = None) -> None:
+        self.library = library
         self._source = source
         self._workload = workload
         self._options = options
@@ -205,10 +207,8 @@ class Statistics(Taken[StatisticTable]):
     def _taken(self, place: int) -> StatisticTable:
         if place not in self._made:
             asked = self._workload.statistics[place]
-            self._made[place] = _MAKERS[asked.kind](
-                self._source, asked, self._options.level, {"id": f"s{place + 1}", "workload": self._workload}
-            )
-            self._made[place] = _published(self._made[place], self._options)
+            facts = {"id": f"s{place + 1}", "workload": self._workload, "library": self.library}
+            self._made[place] = _published(_MAKERS[asked.kind](self._source, asked, self._options.level, facts), self._options)
         return self._made[place]
 
 

@@ -1,18 +1,19 @@
 """The tables of a release: one a product of the workload, computed when it is asked for."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from leastnoise._accounting import Privacy
 from leastnoise._charts import live, vega_lite
 from leastnoise._check import Exact, InputError, html_facts
 from leastnoise._check.arrays import Array, FloatArray
 from leastnoise._estimate import Answer, Estimator, estimates, non_negative, whole_numbers
-from leastnoise._release._columns import Columns, to_frame
+from leastnoise._frames import Columns, Names, key_columns, label_array, to_frame
 from leastnoise._release._extras import table_place
 from leastnoise._release._keys import axes, picture
 from leastnoise._release._options import Options
@@ -66,6 +67,8 @@ class Table:
     approximation_std: FloatArray | None = None
     local: FloatArray | None = None
     rounded_to: Fraction = Fraction(0)
+    privacy: Privacy | None = None
+    library: str | None = None
 
     @property
     def cells(self) -> int:
@@ -109,16 +112,16 @@ class Table:
         places = np.unravel_index(np.arange(self.cells), self.answer.shape) if self.labels else ()
         keys = {
             column: label_array(labels)[place]
-            for column, labels, place in zip(key_columns(self.product.attributes), self.labels, places, strict=True)
+            for column, labels, place in zip(key_columns(self.product.attributes, NUMBERS), self.labels, places, strict=True)
         }
         return {"query": np.full(self.cells, self.id, dtype=object), **keys, **self.numbers()}
 
     def frame(self, library: str | None = None) -> Any:
-        """The columns as a data frame of pandas, polars or pyarrow; None for the first that is installed.
+        """The columns as a data frame of pandas, polars or pyarrow; None for that of the data, or else the first that is installed.
 
         Beside a key of numbers stand its ends, ``age_low`` and ``age_high``; beside one of periods its first day or hour, ``month_start``.
         """
-        return to_frame(self.framed(), library)
+        return to_frame(self.framed(), library or self.library)
 
     def framed(self) -> Columns:
         """`columns` with numbers and days beside the labels that stand for them."""
@@ -126,7 +129,7 @@ class Table:
         places = np.unravel_index(np.arange(self.cells), self.answer.shape) if self.labels else ()
         made: Columns = {"query": columns.pop("query")}
         names = Names({"query", *columns})
-        keys = zip(key_columns(self.product.attributes), axes(self.product, self.labels), places, strict=True)
+        keys = zip(key_columns(self.product.attributes, NUMBERS), axes(self.product, self.labels), places, strict=True)
         for key, axis, place in keys:
             made[key] = columns.pop(key)
             if axis.first is not None and axis.last is not None:
@@ -185,7 +188,10 @@ class Tables(Taken[Table]):
         interval: Interval,
         joint: Mapping[str | None, Estimator] | None = None,
         local: Mapping[str | None, Estimator] | None = None,
+        library: str | None = None,
+        privacy: Privacy | None = None,
     ) -> None:
+        self.library, self._privacy = library, privacy
         self._estimator = estimator
         self._joint = joint or {}
         self._local = local or {}
@@ -245,6 +251,8 @@ class Tables(Taken[Table]):
             name=product.name,
             product=product,
             labels=self.labels(product),
+            library=self.library,
+            privacy=self._privacy,
             answer=answer,
             noise_std=in_unit(product, found.noise_std),
             approximation_std=None if rest is None else in_unit(product, rest),
@@ -257,33 +265,6 @@ class Tables(Taken[Table]):
             local=None if local is None else in_unit(product, local.values),
         )
         return published(made, options)
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """Column names given so far, compared as databases do: without regard to case."""
-
-    taken: set[str] = field(default_factory=set)
-
-    def give(self, name: str) -> str:
-        given, number = name, 2
-        while given.lower() in self.taken:
-            given, number = f"{name}_{number}", number + 1
-        self.taken.add(given.lower())
-        return given
-
-
-def key_columns(attributes: Sequence[str], numbers: Sequence[str] = NUMBERS) -> list[str]:
-    """The key column of every attribute: its name, with a number behind it where it would repeat another column."""
-    names = Names({"query", *numbers})
-    return [names.give(name) for name in attributes]
-
-
-def label_array(labels: Sequence[Label]) -> Array:
-    """Labels as an array, shape (len(labels),): int64 if all are whole numbers that fit, else text as objects."""
-    if all(isinstance(label, int) and -(2**63) <= label < 2**63 for label in labels):
-        return np.array(labels, dtype=np.int64)
-    return np.array([str(label) for label in labels], dtype=object)
 
 
 def in_unit(product: Product, values: FloatArray) -> FloatArray:

@@ -12,6 +12,8 @@ class Taken(Sequence[Part], Generic[Part]):
 
     _called: ClassVar[str]
     """What one part is, in messages."""
+    library: str | None
+    """Of the data frames of its parts: that of the data, where they came as a frame."""
 
     @abstractmethod
     def place(self, key: str) -> int:

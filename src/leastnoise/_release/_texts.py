@@ -100,3 +100,6 @@ def texts(language: str = "en") -> Texts:
     for path in (folder / f"{language}.toml", *sorted(folder.glob(f"*.{language}.toml"))):
         found |= tomllib.loads(path.read_text(encoding="utf-8"))
     return Texts(language, found)
+
+
+ENGLISH = texts("en")

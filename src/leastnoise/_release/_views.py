@@ -11,9 +11,10 @@ import numpy as np
 from leastnoise._accounting import readable
 from leastnoise._accuracy import interval_multiplier
 from leastnoise._charts import Picture, chart_for, clear_of_the_rest, svg_of, vega_lite
+from leastnoise._release._cut import of_words, unit_words
 from leastnoise._release._files import TableEntry
 from leastnoise._release._keys import picture
-from leastnoise._release._names import statistic_words, table_words
+from leastnoise._release._names import measured_words, statistic_words, table_words
 from leastnoise._release._release import Release
 from leastnoise._release._rounding import exact_rule
 from leastnoise._release._statistics import StatisticTable
@@ -114,12 +115,12 @@ def _in_lines(view: View) -> View:
     return replace(view, width=2 + max(map(len, chain(view.keys, view.numbers, *view.rows))))
 
 
-def unit_words(table: Table, said: Texts) -> str:
+def _unit(table: Table, said: Texts) -> str:
     """Of what a table's answers are."""
-    measure = table.product.measure
-    if measure is None:
-        return said.say("unit_rows")
-    return said.say("unit_measure", measure=measure, unit=said.local(readable(table.product.domain.measures[measure].unit)))
+    measure, unit = table.product.measure, measured_words(table.product, said)
+    if measure is not None and table.product.of_values:
+        unit = said.say("unit_measure", measure=measure, unit=said.local(readable(table.product.domain.measures[measure].unit)))
+    return unit_words(unit, table.privacy, said)
 
 
 def _within(pictures: list[str | None]) -> Iterator[str | None]:
@@ -132,9 +133,7 @@ def _within(pictures: list[str | None]) -> Iterator[str | None]:
 
 def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, whole: bool) -> View:
     percent = said.percent(release.level)
-    meta = said.say(
-        "meta", answers=said.some("answers", table.cells), unit=unit_words(table, said), margin=said.error(table.typical_margin)
-    )
+    meta = said.say("meta", answers=said.some("answers", table.cells), unit=_unit(table, said), margin=said.error(table.typical_margin))
     total = "" if table.labels else said.value(float(table.answer), float(table.margins))
     places = np.arange(table.cells)
     rows_said = said.say("rows_whole")
@@ -175,9 +174,8 @@ def _with_picture(release: Release, view: View, chart: str, svg: str | None, tab
     words = [said.say(f"how_{chart}", percent=said.percent(release.level))] if svg else [said.say("not_drawn", id=view.id)]
     if chart == "largest" and svg and table is not None:
         words.insert(0, _sure(release, table, said))
-    privacy = release.privacy
-    if privacy.unit_column is not None and privacy.max_rows > 1:
-        words.append(said.say("beyond", count=privacy.max_rows, column=privacy.unit_column))
+    if of := of_words(release, said):
+        words.append(said.say("beyond", of=of))
     return replace(view, svg=svg or "", said=" ".join(words))
 
 

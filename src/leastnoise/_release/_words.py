@@ -24,20 +24,19 @@ from leastnoise._accounting import (
     readable,
 )
 from leastnoise._accuracy import interval_multiplier
-from leastnoise._domain import Bins, Categories, Dates, Decimals, Domain, Edges, Integers, Kind, Measure
+from leastnoise._domain import Bins, Categories, Dates, Decimals, Domain, Edges, Integers, Kind, Measure, UnitCount
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import Plan
+from leastnoise._release._cut import MANY, cut_share, cut_words
 from leastnoise._release._large import MOST_WRITTEN, is_large
 from leastnoise._release._names import table_words
 from leastnoise._release._release import Release
-from leastnoise._release._rounding import rounding_words
-from leastnoise._release._texts import Texts, texts
+from leastnoise._release._rounding import exact_rule, rounding_words
+from leastnoise._release._texts import ENGLISH, Texts
 from leastnoise._workload import Product
 
-ENGLISH = texts("en")
 _COMMON_DELTA = Fraction(1, 10**9)
-# Readers are told of rows that are not used if these are surely more than this share of all.
-_MANY_UNUSED = 0.1
+_MOST_NAMED = 6  # tables in a sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,14 +172,18 @@ def _cells(kind: Kind, said: Texts) -> str:
 
 
 def measure_words(name: str, measure: Measure, said: Texts = ENGLISH) -> str:
-    """What is summed."""
+    """What is summed, or how units are counted."""
+    if isinstance(measure, UnitCount):
+        return said.say("measure_units_of" if measure.attributes else "measure_units", name=name, names=said.listed([*measure.attributes]))
     low, high, unit = (said.local(readable(value)) for value in (measure.low, measure.high, measure.unit))
     return said.say("measure", name=name, column=repr(measure.column), low=low, high=high, unit=unit)
 
 
-def dropped_words(domain: Domain, said: Texts = ENGLISH) -> str:
-    """Whether rows are missing from the release."""
-    return said.say("dropped" if drops(domain) else "not_dropped")
+def dropped_words(release: Release, said: Texts = ENGLISH) -> str:
+    """Whether rows are missing from the release, and that nobody counted them where there was no guard."""
+    if not drops(release.plan.domain):
+        return said.say("not_dropped")
+    return said.say("dropped") + ("" if "guard_used" in release.receipt else f" {said.say('dropped_unmeasured')}")
 
 
 def drops(domain: Domain) -> bool:
@@ -192,27 +195,58 @@ def clipped(release: Release) -> list[str]:
     """The columns of which values beyond the public bounds were counted at the nearest bound, of those that were asked about."""
     domain, products = release.plan.domain, release.workload.products
     asked = {name for product in products for name in product.attributes}
-    measures = {product.measure for product in products} - {None}
+    measures = {product.measure for product in products if product.of_values}
     names = [name for name in domain.names if name in asked and domain.kind(name).outside == "clip"]
     return [*dict.fromkeys([*names, *sorted(str(one) for one in measures)])]
 
 
 def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:
-    """The noisy counts of rows read and used, if the release has them; they were paid for like everything else.
+    """The noisy counts of rows kept (all that were read, where each is a unit) and used, if there are any; they were paid for.
 
-    No more rows are used than were read: where noise has made it so, the count of those used is the best known of both. Where surely over a
+    No more rows are used than were kept: where noise has made it so, the count of those used is the best known of both. Where surely over a
     tenth of the rows are not used it says so, from the same counts.
     """
     if "guard_used" not in release.receipt:
         return None
-    read, used, std = (float(release.receipt[f"guard_{name}"]) for name in ("read", "used", "noise_std"))
+    kept, used, std = _guarded(release)
     times = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
-    margins = {"read_margin": said.error(times * math.sqrt(2) * std + 0.5), "used_margin": said.error(times * std + 0.5)}
-    words, margin = said.say("guard", read=said.number(max(read, used)), used=said.number(used), **margins), times * std + 0.5
-    if read - used - margin <= _MANY_UNUSED * read:
+    margins = {"kept_margin": said.error(times * math.sqrt(2) * std + 0.5), "used_margin": said.error(times * std + 0.5)}
+    values = {"kept": said.number(max(kept, used)), "used": said.number(used), **margins}
+    privacy = release.privacy
+    words = (
+        said.say("guard", **values)
+        if privacy.unit_column is None
+        else said.some("guard_kept", privacy.max_rows, column=repr(privacy.unit_column), **values)
+    )
+    if not _few(release):
         return words
-    unused = round(min(1.0, (read - used) / max(read, 1)), 2)
+    unused = round(min(1.0, (kept - used) / max(kept, 1)), 2)
     return f"{words} {said.say('guard_few', percent=said.percent(unused))}"
+
+
+def _guarded(release: Release) -> tuple[float, float, float]:
+    """What a guard found of rows kept and used, and its noise; rows kept were called read once, in releases that may still be resumed."""
+    found = release.receipt
+    return (
+        float(found["guard_kept" if "guard_kept" in found else "guard_read"]),
+        float(found["guard_used"]),
+        float(found["guard_noise_std"]),
+    )
+
+
+def _few(release: Release) -> bool:
+    """Whether surely over a tenth of the rows that a guard counted are not used."""
+    if "guard_used" not in release.receipt:
+        return False
+    kept, used, std = _guarded(release)
+    return kept - used - interval_multiplier(Noise.DISCRETE_LAPLACE, release.level) * std - 0.5 > MANY * kept
+
+
+def first_words(release: Release, said: Texts = ENGLISH) -> list[str]:
+    """What is said before any number: of which rows they are, where a limit may have cut over a tenth or values drop as many."""
+    cut, share = cut_words(release, said), cut_share(release)
+    found = [cut] if share is None or share.share > MANY else []
+    return [one for one in (*found, guard_words(release, said) if _few(release) else None) if one]
 
 
 def interval_words(release: Release, said: Texts = ENGLISH) -> str:
@@ -224,28 +258,38 @@ def interval_words(release: Release, said: Texts = ENGLISH) -> str:
         "half": said.local(f"{release.interval.half_step:.4g}"),
         "percent": said.percent(release.level),
     }
-    words = said.say(release.finding.interval, **values)
-    if release.finding.linear:
-        return words
-    return f"{words} {said.say(release.finding.reading, once=said.local(f'{release.interval.one_sided:.4g}'))}"
+    step, found = exact_rule(release.options)[0], [said.say(release.finding.interval, **values)]
+    if step:
+        found.append(said.say("interval_rounded", half=said.plain(step / 2)))
+    if not release.finding.linear:
+        agree = said.say("reading_apart" if release.options.rounds else "reading_agree")
+        found.append(said.say(release.finding.reading, once=said.local(f"{release.interval.one_sided:.4g}"), agree=agree))
+    return " ".join(found)
+
+
+def reading_words(release: Release, said: Texts = ENGLISH) -> str:
+    """How answers by least squares are read: whether they are rounded, may be below zero, and agree."""
+    options = release.options
+    found = ["reading_exact"] * (not options.round) + ["reading_negative"] * (not options.below)
+    return " ".join(map(said.say, [*found, *(["reading_apart"] if options.rounds else ["reading_agree", "reading_sum"])]))
 
 
 def limits(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What the intervals do not cover."""
     plan = release.plan
     privacy, domain = plan.privacy, plan.domain
-    found = [said.say("limit_noise")]
+    found = [said.say("limit_noise_rounded" if release.options.round else "limit_noise")]
     if not release.finding.linear:
         found = [said.say("limit_aware"), *(said.say(key, **values) for key, values in release.finding.not_covered(domain))]
     if drops(domain):
-        found.append(f"{dropped_words(domain, said)} {said.say('not_covered_dropped')}")
+        found.append(f"{dropped_words(release, said)} {said.say('not_covered_dropped')}")
     if privacy.unit_column is not None:
         values: dict[str, object] = {"column": repr(privacy.unit_column), "count": privacy.max_rows}
         if privacy.max_per_cell is not None:
             values |= {"rows": privacy.max_per_cell.rows, "names": said.listed([*privacy.max_per_cell.attributes])}
         found.append(said.say("limit_unit" if privacy.max_per_cell is None else "limit_unit_cell", **values))
     found.append(said.say("limit_sample"))
-    if any(product.measure is not None for product in release.workload):
+    if any(product.of_values for product in release.workload):
         found.append(said.say("limit_sums"))
     found.append(said.say("limit_each", hundred=said.local(f"{round(100 * (1 - release.level), 4):g}")))
     if release.options.biased:
@@ -262,12 +306,18 @@ def large_words(release: Release, product: Product, said: Texts = ENGLISH) -> st
     return said.say("large", name=table_words(product, said), rows=product.rows, most=MOST_WRITTEN, cells=cells, prefix=prefix)
 
 
-def cut_words(privacy: Privacy, said: Texts = ENGLISH) -> str | None:
-    """What a limit on the rows of a unit does to all answers; None if there is none."""
-    if privacy.unit_column is None:
+def units_words(release: Release, said: Texts = ENGLISH) -> str | None:
+    """What a unit is, and how often it counts; None where no table counts units."""
+    counted = [product for product in release.workload if product.of_units]
+    if not counted:
         return None
-    cut, bound = said.some("cut", privacy.max_rows, column=repr(privacy.unit_column)), privacy.max_per_cell
-    return cut if bound is None else f"{cut} {said.some('cut_cell', bound.rows, names=said.listed([*bound.attributes]))}"
+    once = [product.domain.measure(str(product.measure)) == UnitCount() for product in counted]
+    found = [said.say("unit_is", column=repr(release.privacy.unit_column))]
+    for key, wanted in (("units_each", False), ("units_once", True)):
+        tables = [product.attributes for product, own in zip(counted, once, strict=True) if own is wanted and product.attributes]
+        names = [*map(" x ".join, tables[:_MOST_NAMED]), *(["..."] if len(tables) > _MOST_NAMED else [])]
+        found += [said.say(key, names=said.listed(names))] if names else []
+    return " ".join(found)
 
 
 def joined_words(release: Release, said: Texts = ENGLISH) -> str | None:
@@ -280,12 +330,12 @@ def joined_words(release: Release, said: Texts = ENGLISH) -> str | None:
 
 def notices_of_all(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What a reader of any answer has to know, of one that is asked for later too: rows beyond a limit, and a second table."""
-    return [found for found in (cut_words(release.privacy, said), joined_words(release, said)) if found]
+    return [found for found in (cut_words(release, said), units_words(release, said), joined_words(release, said)) if found]
 
 
 def notices(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What a reader of what was written has to know first: how it was rounded, `notices_of_all`, and tables that are not written."""
-    rule = [rounding_words(release.options, said)] if release.options.round or release.options.below else []
+    rule = [rounding_words(release.options, said)] if release.options.rounds else []
     return [*rule, *notices_of_all(release, said), *(large_words(release, product, said) for product in release.large)]
 
 

@@ -1,6 +1,7 @@
 """Which columns are asked about."""
 
 from leastnoise._check import refuse
+from leastnoise._domain import UnitCount
 from leastnoise._plan import Plan
 from leastnoise._session._planned import looks
 from leastnoise._session._spec import Spec
@@ -8,7 +9,7 @@ from leastnoise._workload import Workload
 
 
 def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The attributes and measures that a release of a spec, a plan or a workload reads, in the order of the domain."""
+    """The attributes and measured columns that a release of a spec, a plan or a workload reads, in the order of the domain."""
     if isinstance(what, Plan):
         return what.used()
     workload = what.workload if isinstance(what, Spec) else what
@@ -21,5 +22,5 @@ def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         names.update(mechanism_for(what.strategy, workload).decides_along(workload))
     return (
         tuple(name for name in workload.domain.names if name in names),
-        tuple(name for name in workload.domain.measures if name in workload.measures),
+        tuple(name for name, one in workload.domain.measures.items() if name in workload.measures and not isinstance(one, UnitCount)),
     )

@@ -2,7 +2,7 @@
 
 from leastnoise._audit import Audit, audited
 from leastnoise._check import Exact, InputError
-from leastnoise._kernel import Entropy
+from leastnoise._kernel import SeededEntropy
 from leastnoise._plan import CategoryPlan, Plan, guard_share
 from leastnoise._session._guard import guard_measurements
 from leastnoise._threads import one_thread
@@ -16,7 +16,7 @@ def audit(
     trials: int | None = None,
     seconds: float = 20.0,
     confidence: float = 0.999,
-    entropy: Entropy | None = None,
+    entropy: SeededEntropy | None = None,
 ) -> Audit:
     """Bound from below what a plan loses, by running the kernel on made-up rows.
 

@@ -124,11 +124,7 @@ def read_plan(path: Path, what: Spec) -> Plan:
     made = Plan.from_json(text)
     asked = what.planned_privacy
     wanted = smallest(asked)
-    same = (
-        made.privacy.same_unit(wanted)
-        and made.privacy.max_per_cell == wanted.max_per_cell
-        and type(made.privacy.budget) is type(wanted.budget)
-    )
+    same = made.privacy.within(wanted.budget) == wanted and type(made.privacy.budget) is type(wanted.budget)
     same = same and stated(asked) in (None, made.privacy)
     pairs: dict[str, tuple[object, object]] = {"[privacy]": (same, True), "[domain]": (made.domain, what.domain)}
     of_plan, of_spec = ((one.to_json(), one.statistics) for one in (made.workload, what.workload))

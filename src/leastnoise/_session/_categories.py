@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from leastnoise import _adapters
 from leastnoise._accounting import Privacy, SeriesCost
 from leastnoise._check import InputError, InternalError, LedgerError, refuse
-from leastnoise._kernel import Entry, FoundKeys, KeySearch, Ledger, NeedsData, SeededEntropy, Series, Terms
+from leastnoise._kernel import Entry, FoundKeys, KeySearch, Ledger, NeedsData, SeededEntropy, Series, Terms, UnpaidSeries
 from leastnoise._plan import CategoryPlan
 from leastnoise._progress import rows_shown
 from leastnoise._release import Draft, FoundCategories, check_target, draft, write_categories
@@ -76,8 +76,8 @@ def find_categories(
     if seed is not None:
         if ledger is not None:
             raise InputError("A seeded search pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
-        series = Series.simulated(_terms(plan), _keys(plan, source, progress), SeededEntropy(seed))
-        found = _found(plan, series.find(_search(plan)), _joined(_adapters.join_facts(source)), private=False)
+        unpaid = UnpaidSeries(_terms(plan), _keys(plan, source, progress), SeededEntropy(seed))
+        found = _found(plan, unpaid.find(_search(plan)), _joined(_adapters.join_facts(source)), private=False)
         with nullcontext() if target is None else draft(target) as place:
             return _written(found, place)
     book = ledger_for(ledger, source, dataset, [] if target is None else [target.parent])

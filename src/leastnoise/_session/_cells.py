@@ -52,5 +52,5 @@ def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
 
 
 def protected(privacy: Privacy) -> Privacy:
-    """What a ledger holds of a promise: budget, neighbours and unit, for releases that bound the rows in any cells, or in none."""
+    """The same without a bound on the rows in a cell, which is about cells of the table that is asked for."""
     return Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, privacy.max_rows)

@@ -35,12 +35,13 @@ class Asked:
     place: Any = None
     guard: Mapping[str, Any] = field(default_factory=dict)
     joined: Mapping[str, Any] = field(default_factory=dict)
+    library: str | None = None
 
     def build(self, outcome: Outcome, receipt: Mapping[str, Any] | None = None) -> Release:
         """Answer, from what was measured."""
         guard = {f"guard_{name}": value for name, value in self.guard.items()}
         joined = {"joined": dict(self.joined)} if self.joined else {}
-        return build(outcome, self.options, {**(receipt or {}), **guard, **joined})
+        return build(outcome, self.options, {**(receipt or {}), **guard, **joined}, self.library)
 
     def to_json(self) -> str:
         """The text that the ledger keeps."""

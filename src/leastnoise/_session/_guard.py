@@ -1,4 +1,4 @@
-"""The guard of a release: rows read and rows used, counted with noise and paid before the rest, and a stop where fewer than half are used.
+"""The guard of a release: rows cut, kept and used, counted with noise and paid before the rest, and a stop where fewer than half are used.
 
 The stop, and how often it is wrong. With u rows used and v rows not, the guard sees U = u + N and V = v + M, where N and M are independent
 draws of the same noise, and stops if V - U > q. If at least half of the rows are used, v <= u, and it stops only if M - N > q; so q is
@@ -11,12 +11,12 @@ chosen with P(M - N > q) <= ``WRONG``, whatever the rows, their number and the b
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
-from leastnoise._adapters import ROWS, USAGE
+from leastnoise._adapters import CUT, MOST_CUT, ROWS, USAGE
 from leastnoise._check import GuardError, InputError
 from leastnoise._fitting import fit
 from leastnoise._kernel import Ledger, Series, Terms
@@ -39,32 +39,39 @@ class Guarded:
         charge: what that was.
         number: of its entry in the ledger; 0 of a run that is not private.
         used: about how many rows are used.
-        read: about how many rows were read: those that count for their unit.
-        noise_std: standard error of ``used``; that of ``read`` is 1.41 times as much.
+        kept: about how many rows count for their unit: all that were read, where every row is a unit.
+        noise_std: standard error of ``used``; that of ``kept`` is 1.41 times as much.
+        cut: about how many rows do not count for their unit, of which there may be more than 3 for each that does; None where each is one.
+        cut_std: its standard error.
     """
 
     share: str
     charge: str
     number: int
     used: int
-    read: int
+    kept: int
     noise_std: float
+    cut: int | None = None
+    cut_std: float | None = None
 
     def facts(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
-    """What a guard measures: rows used and rows not, by themselves.
+    """What a guard measures: rows used and rows not, by themselves; and, where some are cut, how many, for half of the price.
 
     Guarantees: all rows of a unit may be in one of the two cells; a bound on its rows in cells of the plan's domain says nothing of these.
+        A kept row stands for at most ``MOST_CUT`` that were cut, so that the cost is that of a sum.
     """
     budget, part = privacy.budget, share / (1 - share)
     pure = not isinstance(budget, ZCDP)
     own = protected(privacy).within(PureDP(budget.epsilon * part) if not isinstance(budget, ZCDP) else ZCDP(budget.rho * part))
     noise = Noise.DISCRETE_LAPLACE if pure else Noise.DISCRETE_GAUSSIAN
-    return fit(USAGE, own, noise, [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)])
+    blocks = [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)]
+    blocks += [] if privacy.unit_column is None else [(Block((), Fraction(1), CUT), 1 / MOST_CUT)]
+    return fit(USAGE, own, noise, blocks)
 
 
 def most_by_chance(noise: Noise, scale: float) -> int:
@@ -109,27 +116,28 @@ def guard_terms(privacy: Privacy, share: Fraction) -> Terms:
 
 
 def _terms(measured: Measurements) -> Terms:
-    return Terms(domain=USAGE, privacy=measured.privacy, attributes=(ROWS,), only=measured)
+    return Terms(domain=USAGE, privacy=measured.privacy, attributes=(ROWS,), measures=(CUT,), only=measured)
 
 
-def _values(series: Series, measured: Measurements) -> tuple[int, int]:
-    used, unused = (int(value) // measured.grid for value in series.measure(measured).values[0])
-    return used, unused
+def _values(series: Series, measured: Measurements) -> tuple[int, ...]:
+    return tuple(int(value) // measured.grid for block in series.measure(measured).values for value in block)
 
 
-def judged(measured: Measurements, share: Fraction, values: tuple[int, int], charge: str, number: int) -> Guarded:
+def judged(measured: Measurements, share: Fraction, values: tuple[int, ...], charge: str, number: int) -> Guarded:
     """Say what was found, or stop."""
     scale = float(measured.blocks[0].scale)
-    std = scale if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2) * scale
-    used, unused = values
-    found = Guarded(share=str(share), charge=charge, number=number, used=used, read=used + unused, noise_std=std)
+    std, *of_cut = (float(one.scale) * (1 if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2)) for one in measured.blocks)
+    used, unused, *cut = values
+    found = Guarded(share=str(share), charge=charge, number=number, used=used, kept=used + unused, noise_std=std)
+    found = replace(found, cut=cut[0], cut_std=of_cut[0]) if cut else found
     if unused - used > most_by_chance(measured.noise, scale):
+        rows = f"{max(found.kept, 0):,} rows{' that count for their unit' * bool(cut)}"
         spent, again = "Nothing was spent", "and release again"
         if number:
             spent = f"Only the guard was paid, {charge}: {share} of the budget. The rest is left"
             again = "and release again, with a budget of at most what the ledger has left"
         raise GuardError(
-            f"The guard stopped this release: of about {max(found.read, 0):,} rows about {max(used, 0):,} are used (each with a standard "
+            f"The guard stopped this release: of about {rows} about {max(used, 0):,} are used (each with a standard "
             f"error of about {std:,.0f}), with confidence fewer than half. {spent}. `leastnoise check` shows the data's holder why; mend "
             f"the spec, {again}."
         )

@@ -75,7 +75,8 @@ def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Can
 def _tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Plan, tuple[Candidate, ...]]:
     best, tried = choose(workload, privacy, search)
     found = tuple(sorted(tried, key=lambda candidate: candidate.rank))
-    _write(place_of(workload, privacy, search), lambda: json.dumps([_entry(candidate) for candidate in found]))
+    if not any(one.ended for one in tried):  # another time it may find more
+        _write(place_of(workload, privacy, search), lambda: json.dumps([_entry(candidate) for candidate in found]))
     return best, found
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._accuracy import LEVEL, checked_level
 from leastnoise._check import Exact, InputError, one_of, refuse
-from leastnoise._mechanisms import SECONDS, Candidate, Search, candidates, planning_seconds, sharpened, too_large
+from leastnoise._mechanisms import SECONDS, Comparison, Search, candidates, planning_seconds, sharpened, too_large
 from leastnoise._plan import Plan, guard_share, without_guard
 from leastnoise._planner import OWN, PLANNERS, Own, own_planner
 from leastnoise._progress import planning_shown
@@ -150,7 +150,7 @@ def compare(
     seconds: float = SECONDS,
     by_name: bool = False,
     own: Own = None,
-) -> tuple[Candidate, ...]:
+) -> Comparison:
     """Every strategy side by side, least expected error first; those that cannot be used come last, with the reason.
 
     Args:
@@ -176,4 +176,4 @@ def compare(
             tried += candidates(workload, privacy, name, tell=tell)
         if own is not None:
             tried += candidates(workload, privacy, own_planner(own), tell=tell)
-    return tuple(sorted(sharpened(tried), key=lambda candidate: candidate.total))
+    return Comparison(sorted(sharpened(tried), key=lambda candidate: candidate.total))

@@ -90,9 +90,15 @@ def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> No
     """Refuse a budget that cannot pay for searches, and what other searches found."""
     for one in searches:
         said = stated(privacy)
-        if said is None or not isinstance(said.budget, ApproxDP):
-            got = "the least of one" if said is None else said.budget
-            raise refuse("[privacy] with unknown categories", got, "a budget of epsilon and delta, each a number")
+        if said is None:
+            found = (
+                f"The categories of {one.attribute} are found first, with a share of the budget, and how many there are decides what the"
+            )
+            instead = f"or list them: [domain.{one.attribute}] categories = [...], or {{ file = ..., column = ... }}."
+            why = f"{found} tables need. Give epsilon a number, such as '1', {instead}"
+            raise refuse("[privacy] with unknown categories", "least", "a budget of epsilon and delta, each a number", why)
+        if not isinstance(said.budget, ApproxDP):
+            raise refuse("[privacy] with unknown categories", said.budget, "a budget of epsilon and delta, each a number")
         if one.found is None:
             continue
         known, asked = one.found.plan, one.plan(said)

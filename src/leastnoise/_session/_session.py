@@ -9,7 +9,8 @@ from typing import Any
 from leastnoise import _adapters
 from leastnoise._accounting import SeriesCost
 from leastnoise._check import InputError, refuse
-from leastnoise._kernel import Ledger, SeededEntropy, Series
+from leastnoise._frames import library_of
+from leastnoise._kernel import Ledger, SeededEntropy, Series, UnpaidSeries
 from leastnoise._mechanisms import Run, mechanism_of, terms_of
 from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._progress import rows_shown
@@ -118,7 +119,7 @@ def release(
                 else Ledger.create(str(ledger), name, protected(with_guard(plan.privacy, share)))
             )
         found = {} if share is None else guarded(book, table, plan.privacy, share).facts()
-        kept = Asked(asked, _adapters.location(source), found, _adapters.join_facts(source))
+        kept = Asked(asked, _adapters.location(source), found, _adapters.join_facts(source), library_of(type(source)))
         with paying(book, room_for(plan)) as process:
             output = IN_MEMORY if target is None else str(target)
             facts = {"output": output, "description": _described(plan), "options": kept.to_json(), "run": process}
@@ -140,9 +141,10 @@ def _simulated(
     with nullcontext() if target is None else draft(target) as place:
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
-            series = Series.simulated(guard_terms(plan.privacy, share), table.usage, entropy)
+            series = UnpaidSeries(guard_terms(plan.privacy, share), table.usage, entropy)
             found = rehearsed(series, plan.privacy, share).facts()
-        made = Asked(options, guard=found, joined=_adapters.join_facts(source)).build(run(Series.simulated(terms_of(plan), table, entropy)))
+        kept = Asked(options, guard=found, joined=_adapters.join_facts(source), library=library_of(type(source)))
+        made = kept.build(run(UnpaidSeries(terms_of(plan), table, entropy)))
         if place is not None:
             fill_draft(made, place)
             place.publish()

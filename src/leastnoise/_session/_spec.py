@@ -142,7 +142,7 @@ def spec_from_table(
     files = PublicFiles(folder, [data, None if join.get("public") else path_of(join.get("second"))])
     domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})), files, reading)
     searches = searches_of(domain, found["domain"], folder, categories)
-    asked = _parts(with_found(domain, searches), found["workload"])
+    asked = _parts(with_found(domain, searches), found["workload"], _of_unit(domain, found["privacy"]))
     workload = together(asked)
     privacy = _privacy(found["privacy"], options.level, workload)
     check_join(join, privacy.unit_column)
@@ -255,7 +255,7 @@ def _unit(value: object, workload: Workload) -> tuple[str | None, int, PerCell |
         return None, 1, None
     if not isinstance(value, Mapping):
         raise refuse("[privacy] unit", value, "'row' or a table such as { column = 'person_id', max_rows = 5 }")
-    table: dict[str, Any] = known_keys("[privacy] unit", value, ["column", "max_rows", "max_per_cell", "cell"])
+    table: dict[str, Any] = known_keys("[privacy] unit", value, ["column", "max_rows", "max_per_cell", "cell", "of_unit"])
     if "column" not in table or "max_rows" not in table:
         got = ", ".join(table) or "neither"
         raise InputError(f"[privacy] unit must have column and max_rows; got {got}. Say how many rows of a unit count.")
@@ -269,20 +269,34 @@ def _unit(value: object, workload: Workload) -> tuple[str | None, int, PerCell |
     return table["column"], table["max_rows"], per_cell(workload, table["max_per_cell"], cell)
 
 
-def _parts(domain: Domain, value: object) -> list[Workload]:
+def _of_unit(domain: Domain, value: object) -> Sequence[str] | None:
+    """The attributes in which the rows of a unit agree; None where every row is a unit."""
+    unit = _mapping("[privacy]", value).get("unit", "row")
+    if not isinstance(unit, Mapping):
+        return None
+    names = unit.get("of_unit", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) and name in domain.names for name in names):
+        raise refuse("[privacy] unit of_unit", names, f"a list of attributes ({', '.join(domain.names)}) in which the rows of a unit agree")
+    return names
+
+
+def _parts(domain: Domain, value: object, of_unit: Sequence[str] | None) -> list[Workload]:
     if not isinstance(value, list) or not value:
         raise InputError("The workload is empty; add at least one part [[workload]] with marginals = { ways = 1 } or queries = { ... }.")
-    return [_part(domain, entry, f"[[workload]] number {place}") for place, entry in enumerate(value, 1)]
+    return [_part(domain, entry, of_unit, f"[[workload]] number {place}") for place, entry in enumerate(value, 1)]
 
 
-def _part(domain: Domain, value: object, where: str) -> Workload:
-    table: dict[str, Any] = known_keys(where, value, [*_ASKED, "weight", "sum", *_TARGETS])
+def _part(domain: Domain, value: object, of_unit: Sequence[str] | None, where: str) -> Workload:
+    table: dict[str, Any] = known_keys(where, value, [*_ASKED, "weight", "sum", "count", *_TARGETS])
     given = [name for name in _ASKED if name in table]
     if len(given) != 1:
         raise InputError(f"{where} must have exactly one of {', '.join(_ASKED)}; got {' and '.join(given) or 'none of them'}.")
     if given[0] in _STATISTICS:
         return _statistic_part(domain, given[0], table, where)
-    common = {"weight": table.get("weight", 1), "sum": table.get("sum")}
+    common = {"weight": table.get("weight", 1), "sum": table.get("sum"), "count": table.get("count", "rows"), "of_unit": of_unit or ()}
+    if of_unit is None and common["count"] == "units":
+        advice = "Name the column of the unit in [privacy] unit."
+        raise refuse(f"{where}: count", "units", '"rows" where every row is a unit', advice)
     wanted = {name: table[name] for name in _TARGETS if name in table}
     try:
         if "queries" in table:

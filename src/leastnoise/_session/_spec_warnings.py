@@ -3,15 +3,17 @@
 import re
 from collections.abc import Iterator
 
-from leastnoise._accounting import Noise
+from leastnoise._accounting import PureDP
 from leastnoise._adapters import DatabaseTable, Joined
 from leastnoise._domain import Bins, Categories, Dates, Decimals, Edges, Integers, Kind
+from leastnoise._mechanisms import noises
 from leastnoise._plan import Plan
+from leastnoise._release import cells_save
 from leastnoise._session._asked import asked_about
 from leastnoise._session._goals import goals_of
 from leastnoise._session._spec import Spec
 from leastnoise._session._targets import stated
-from leastnoise._session._warnings import budget_warnings, error_warnings
+from leastnoise._session._warnings import budget_warnings, early_warnings, error_warnings
 
 _DECIMAL_NAME = re.compile(r"income|salary|wage|price|amount|cost|rent|height|weight|balance|rate$|umsatz|preis|betrag", flags=re.ASCII)
 _SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", flags=re.ASCII)
@@ -39,9 +41,17 @@ def spec_warnings(what: Spec) -> tuple[str, ...]:
 def plan_warnings(what: Spec, made: Plan) -> tuple[str, ...]:
     r"""One sentence for each mistake that only the plan of a spec shows: large errors, and a large budget where it was to be found."""
     found = (*budget_warnings(made.privacy, what.rows), *_without_target(what)) if stated(what.privacy) is None else ()
-    laplace = made.measurements is None or made.measurements.noise is Noise.DISCRETE_LAPLACE
-    idle = (_IDLE,) if made.privacy.max_per_cell is not None and laplace else ()
-    return *found, *idle, *error_warnings(made, what.rows)
+    return *found, *_of_cells(made), *early_warnings(made), *error_warnings(made, what.rows)
+
+
+def _of_cells(made: Plan) -> Iterator[str]:
+    """Where a limit on a unit's rows in a cell cuts rows and saves nothing."""
+    noise = noises(made.privacy)[0] if made.measurements is None else made.measurements.noise  # what chooses as it goes takes the usual
+    if made.privacy.max_per_cell is None or cells_save(noise):
+        return
+    pure = isinstance(made.privacy.budget, PureDP)
+    instead = ", or give a budget for Gaussian noise: rho, or delta beside epsilon" if pure else ": Gaussian noise would be larger here"
+    yield f"max_per_cell makes nothing cheaper under this plan's Laplace noise, and cuts rows. Leave it out{instead}."
 
 
 def _without_target(what: Spec) -> Iterator[str]:
@@ -66,10 +76,6 @@ def _of_join(what: Spec) -> Iterator[str]:
         yield "[source.join] public: nobody's row in the second table is protected, as if everyone knew it. Leave public out if not."
 
 
-_IDLE = (
-    "max_per_cell makes nothing cheaper under this plan's Laplace noise, and cuts rows. Leave it out, or give a budget for Gaussian noise: "
-    "rho, or delta beside epsilon."
-)
 _NAMED = 3
 _BOUNDS = "Check the bounds, and the unit they are in."
 

@@ -37,6 +37,14 @@ def budget_warnings(privacy: Privacy, rows: int | None = None) -> tuple[str, ...
     return tuple(found)
 
 
+def early_warnings(plan: Plan) -> tuple[str, ...]:
+    """One sentence if the clock ended the search of strategies."""
+    ended = plan.details.get("ended_early", ())
+    if not ended:
+        return ()
+    return (f"The time for planning was over before the search of {', '.join(ended)} ended. Set seconds in [plan] higher to search on.",)
+
+
 def error_warnings(plan: Plan, rows: int | None = None) -> tuple[str, ...]:
     """One sentence if answers are expected to be wrong by more than every count can be."""
     if plan.promise is None:

@@ -1,14 +1,15 @@
 """The page that explores a release: its routes, and what they show."""
 
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from leastnoise._charts import spoken, vega_lite
 from leastnoise._check import InputError, InternalError
-from leastnoise._release import Release, StatisticTable, Table, Texts, notices_of_all, picture, statistic_words, table_words, texts
+from leastnoise._release import StatisticTable, Table, Texts, notices_of_all, picture, rounding_words, statistic_words, table_words, texts
 from leastnoise._session import read_release
-from leastnoise._studio._exploring import Exploring, question
+from leastnoise._studio._exploring import KINDS, Asked, Exploring, question
 from leastnoise._studio._pages import Page, action, asset, html, shown, text
 from leastnoise._workload import level_names
 
@@ -23,14 +24,14 @@ def exploring_page(place: Path) -> Page:
     said = texts(release.options.language)
     domain = release.plan.domain
 
-    def asked(body: dict[str, Any]) -> tuple[tuple[tuple[str, str], ...], str | None]:
+    def asked(body: dict[str, Any]) -> tuple[Asked, str | None]:
         wanted, measure = body.get("asked"), body.get("measure") or None
         if not isinstance(wanted, dict) or not (measure is None or isinstance(measure, str)):
             raise InputError("A question must have an object of attributes, and a measure or none.")
         return question(wanted, domain.names), measure
 
     def table(body: dict[str, Any]) -> Any:
-        return _table(exploring.table(*asked(body)), said)
+        return _table(exploring.shown(*asked(body)), said)
 
     def total(body: dict[str, Any]) -> Any:
         cells = body.get("cells")
@@ -42,7 +43,8 @@ def exploring_page(place: Path) -> Page:
         words = said.say(
             "st_sum_is", cells=said.some("st_cells", found.cells), value=said.value(found.answer, margin), low=ends[0], high=ends[1]
         )
-        return {"sum": words, "answer": found.answer, "noise_std": found.noise_std, "low": found.low, "high": found.high}
+        numbers = {"answer": found.answer, "noise_std": found.noise_std, "low": found.low, "high": found.high}
+        return {"sum": words, **{name: None if math.isnan(value) else value for name, value in numbers.items()}}
 
     def statistic(body: dict[str, Any]) -> Any:
         key = body.get("statistic")
@@ -53,7 +55,7 @@ def exploring_page(place: Path) -> Page:
 
     return Page(
         routes=[
-            html("/", lambda: shown("exploring.html", t=said, name=place.resolve().name, **_choices(release, said))),
+            html("/", lambda: shown("exploring.html", t=said, name=place.resolve().name, **_choices(exploring, said))),
             *(asset(name) for name in ("studio.css", "asking.js", "exploring.js")),
             text("/vega.js", _vega, "text/javascript"),
             action("/table", table),
@@ -63,17 +65,18 @@ def exploring_page(place: Path) -> Page:
     )
 
 
-def _choices(release: Release, said: Texts) -> dict[str, Any]:
-    first = next((product for product in release.workload if product.attributes and product.is_marginal), None)
+def _choices(exploring: Exploring, said: Texts) -> dict[str, Any]:
+    release, domain = exploring.release, exploring.release.plan.domain
+    first, measure = exploring.first()
     warnings = [] if release.private else [said.say("not_private")]
+    words = [("", said.say("st_left_out")), *zip(KINDS, (said.say("st_values"), said.say("st_up_to")), strict=True)]
     return {
-        "names": release.plan.domain.names,
-        "first": () if first is None else first.attributes,
-        "measures": list(dict.fromkeys(one for one in release.workload.measures if one is not None)),
-        "kinds": [("", said.say("st_left_out")), ("identity", said.say("st_values")), ("prefix", said.say("st_up_to"))],
-        "levels": {name: level_names(release.plan.domain.kind(name)) for name in release.plan.domain.names},
+        "kinds": {name: [*words, *((one, one) for one in level_names(domain.kind(name)))] for name in domain.names},
+        "first": dict(first),
+        "measures": [("", said.say("st_counts")), *((one, one) for one in release.workload.measures if one is not None)],
+        "measure": measure or "",
         "lead": said.say("st_explore", percent=said.percent(release.level)),
-        "notices": [*warnings, *notices_of_all(release, said)],
+        "notices": [*warnings, *filter(None, [rounding_words(release.options, said)]), *notices_of_all(release, said)],
         "percent": said.percent(release.level),
         "statistics": [_statistic(made, said) for made in release.statistics],
     }

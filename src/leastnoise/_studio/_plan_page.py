@@ -1,7 +1,10 @@
 """The page that plans: its routes."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from starlette.routing import BaseRoute
 
 from leastnoise._check import InputError
 from leastnoise._release import Texts, texts
@@ -23,20 +26,30 @@ def planning_page(place: Path) -> Page:
     def page() -> str:
         return shown("planning.html", t=said, name=place.name, lead=view(planning.seen)["lead"], **_choices(planning, said))
 
-    def change(asked: dict[str, Any]) -> Any:
+    def doing(path: str, do: Callable[[dict[str, Any]], str | None]) -> BaseRoute:
+        """What is done for a page that says which version of the settings it shows; what it shows then, and a word of what was done."""
+
+        def done(asked: dict[str, Any]) -> Any:
+            with planning.showing(asked.get("version")):
+                word = do(asked)
+                return {**view(planning.seen), "done": word}
+
+        return action(path, done)
+
+    def change(asked: dict[str, Any]) -> None:
         rows, changes = asked.get("rows", []), asked.get("changes")
         if not isinstance(rows, list) or not isinstance(changes, dict):
             raise InputError("A change must have an object of changes, and a list of rows.")
-        return view(planning.change(changes, rows))
+        planning.change(changes, rows)
 
-    def price(asked: dict[str, Any]) -> Any:
+    def price(asked: dict[str, Any]) -> None:
         rows = asked.get("rows")
         if not isinstance(rows, list) or not all(isinstance(row, int) for row in rows):
             raise InputError("A price must have a list of rows.")
-        return view(planning.price(rows))
+        planning.price(rows)
 
-    def save(asked: dict[str, Any]) -> Any:
-        return {"saved": said.say("st_saved", file=planning.save(str(asked.get("name", ""))).name)}
+    def save(asked: dict[str, Any]) -> str:
+        return said.say("st_saved", file=planning.save(str(asked.get("name", ""))).name)
 
     return Page(
         routes=[
@@ -44,11 +57,11 @@ def planning_page(place: Path) -> Page:
             *(asset(name) for name in ("studio.css", "asking.js", "planning.js")),
             value("/view", lambda: view(planning.seen)),
             text("/spec", lambda: spec_text(planning.seen.draft)),
-            action("/change", change),
-            action("/price", price),
-            action("/keep", lambda _: view(planning.keep())),
-            action("/swap", lambda _: view(planning.swap())),
-            action("/save", save),
+            doing("/change", change),
+            doing("/price", price),
+            doing("/keep", lambda _: planning.keep()),
+            doing("/swap", lambda _: planning.swap()),
+            doing("/save", save),
         ],
         begin=planning.begin,
         close=planning.close,

@@ -21,6 +21,7 @@ def view(seen: Seen) -> dict[str, Any]:
     before = None if seen.kept is None else margins(seen.kept.plan, seen.kept.draft.level)
     each = enumerate(zip(draft.rows, draft.settings, strict=True))
     return {
+        "version": seen.version,
         "busy": bool(seen.doing),
         "lead": said.say("st_lead", percent=said.percent(draft.level)),
         "status": _status(seen, said),
@@ -44,10 +45,9 @@ def _status(seen: Seen, said: Texts) -> str:
     trying = " " + said.say("st_trying", strategy=seen.trying) if seen.trying else ""
     if seen.doing == "pricing":
         return said.say("st_pricing")
-    if seen.plan is None:
-        return said.say("st_first") + trying if seen.doing else ""
-    if not seen.ready:
-        return said.say("st_planning") + trying
+    if seen.plan is None or not seen.ready:
+        known = "" if seen.plan is None else said.say("st_before_now")
+        return f"{known} {said.say('st_planning') + trying if seen.doing else said.say('st_stopped')}".strip()
     return said.say("st_aware" if seen.plan.promise is None else "st_ready", strategy=seen.plan.strategy)
 
 

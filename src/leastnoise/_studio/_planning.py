@@ -1,7 +1,8 @@
 """Planning: the draft, what is known of its margins now, the plan that is being made for it, and the one it is compared with."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a page shows at one moment."""
+    """What a page shows at one moment; ``version`` counts the changes of the draft, ``number`` what was asked of the background."""
 
     number: int
     draft: Draft
@@ -39,6 +40,7 @@ class Seen:
     error: str = ""
     prices: Mapping[int, Price] = field(default_factory=dict)
     kept: Kept | None = None
+    version: int = 0
 
 
 class Planning:
@@ -66,24 +68,34 @@ class Planning:
         """End what runs in the background."""
         self._background.stop()
 
-    def change(self, changes: Mapping[str, object], rows: Sequence[int] = ()) -> Seen:
+    @contextmanager
+    def showing(self, version: object) -> Iterator[None]:
+        """Hold the draft still for a page that shows this version of it; a page that shows another is refused."""
+        with self._lock:
+            if version != self._seen.version:
+                raise InputError(
+                    "These settings were changed on another page of this studio, and nothing was done. They are shown here as they are "
+                    "now; look at them, and do it again."
+                )
+            yield
+
+    def change(self, changes: Mapping[str, object], rows: Sequence[int] = ()) -> None:
         """Change the draft, and begin to plan it; as `changed`."""
         with self._lock:
-            return self._plan_for(changed(self._seen.draft, changes, rows))
+            self._plan_for(changed(self._seen.draft, changes, rows))
 
-    def _plan_for(self, draft: Draft) -> Seen:
+    def _plan_for(self, draft: Draft) -> None:
         plan = None if self._base is None else scaled(self._base, draft.spec)
-        self._seen = replace(self._seen, number=self._seen.number + 1, draft=draft, plan=plan, ready=False, doing="planning", trying="")
-        self._seen = replace(self._seen, error="", prices={})
+        before = self._seen
+        self._seen = Seen(before.number + 1, draft, plan, doing="planning", kept=before.kept, version=before.version + 1)
         first = not self._covers(plan)
         self._background.start(self._seen.number, lambda: {**_request(draft), "first": first}, 0.0 if self._base is None else _PATIENCE)
-        return self._seen
 
     def _covers(self, plan: Plan | None) -> bool:
         """Whether the margins of all tables are known."""
         return plan is not None and len(plan.workload.products) == len(self._seen.draft.spec.workload.products)
 
-    def price(self, rows: Sequence[int]) -> Seen:
+    def price(self, rows: Sequence[int]) -> None:
         """Find what rows cost, one after the other."""
         with self._lock:
             seen = self._seen
@@ -96,17 +108,15 @@ class Planning:
             self._seen = replace(seen, number=seen.number + 1, doing="pricing", trying="", error="")
             request = {"plan": seen.plan.to_json(), "price": asked}
             self._background.start(self._seen.number, lambda: {**_request(seen.draft), **request})
-            return self._seen
 
-    def keep(self) -> Seen:
+    def keep(self) -> None:
         """Keep the plan that is ready, to compare others with it; where none is, forget the one that is kept."""
         with self._lock:
             seen = self._seen
             kept = Kept(seen.draft, seen.plan) if seen.plan is not None and seen.ready and seen.plan.promise is not None else None
             self._seen = replace(seen, kept=kept)
-            return self._seen
 
-    def swap(self) -> Seen:
+    def swap(self) -> None:
         """Go back to the draft of the plan that is kept, and keep the one that was here."""
         with self._lock:
             kept, seen = self._seen.kept, self._seen
@@ -116,8 +126,7 @@ class Planning:
             self.keep()
             self._base = kept.plan
             other = self._seen.kept or kept
-            self._seen = Seen(seen.number + 1, kept.draft, kept.plan, ready=True, kept=other)
-            return self._seen
+            self._seen = Seen(seen.number + 1, kept.draft, kept.plan, ready=True, kept=other, version=seen.version + 1)
 
     def save(self, name: str) -> Path:
         """Write the spec; as `save`."""

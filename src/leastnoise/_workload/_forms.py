@@ -1,7 +1,9 @@
 """Kinds of query sets: what each asks along an attribute, and what is known of its queries; one record a kind."""
 
+from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -91,12 +93,9 @@ def _cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
         edges = kind.edges
         bounds = [exact(f"a bound of a range on {attribute}", value) for value in pair]
         if not bounds[0] < bounds[1] or any(bound not in edges for bound in bounds):
-            raise refuse(
-                f"a range on {attribute}",
-                list(pair),
-                "two different edges of its bins, the lower first",
-                f"The bins are {(kind.high - kind.low) / kind.count} wide." if isinstance(kind, Bins) else "",
-            )
+            wide = f"The bins are {number_text((kind.high - kind.low) / kind.count)} wide. " if isinstance(kind, Bins) else ""
+            allowed = "two different edges of its bins, the lower first"
+            raise refuse(f"a range on {attribute}", list(pair), allowed, wide + _nearest("edges", edges, bounds))
         return edges.index(bounds[0]), edges.index(bounds[1]) - 1
     if not isinstance(kind, (Integers, Categories, Coded)):
         return _labelled(attribute, kind, pair)
@@ -110,12 +109,23 @@ def _cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
     return int(pair[0]) - first, int(pair[1]) - first
 
 
+def _nearest(what: str, known: Sequence[Fraction], given: Iterable[Fraction]) -> str:
+    """The numbers on either side of those that are not known, as a sentence."""
+    places = {place: bisect(known, one) for place, one in enumerate(given) if one not in known}
+    near = {one for place in places.values() for one in known[max(0, place - 1) : place + 1]}
+    return f"The nearest {what} are {', '.join(map(number_text, sorted(near)))}." if near else ""
+
+
 def _labelled(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
     """The cells of a range between two labels, both included: values of Decimals, periods of Dates."""
     labels = [str(label) for label in kind.regular_labels]
-    ends = [number_text(exact(f"a bound of a range on {attribute}", end)) if isinstance(kind, Decimals) else str(end) for end in pair]
+    bounds = [exact(f"a bound of a range on {attribute}", end) for end in pair] if isinstance(kind, Decimals) else []
+    ends = [number_text(bound) for bound in bounds] or [str(end) for end in pair]
     if any(end not in labels for end in ends) or not labels.index(ends[0]) <= labels.index(ends[1]):
-        raise refuse(f"a range on {attribute}", list(pair), f"two of its cells ({labels[0]} to {labels[-1]}), the lower first")
+        allowed = f"two of its cells ({labels[0]} to {labels[-1]}), the lower first"
+        raise refuse(
+            f"a range on {attribute}", list(pair), allowed, _nearest("values", [Fraction(one) for one in labels] if bounds else [], bounds)
+        )
     return labels.index(ends[0]), labels.index(ends[1])
 
 

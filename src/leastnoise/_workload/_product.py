@@ -1,10 +1,11 @@
 """One table of what is asked: a product of per-attribute query sets, with a weight."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from leastnoise._domain import Domain, Label
+from leastnoise._check import refuse
+from leastnoise._domain import Domain, Label, UnitCount
 from leastnoise._linop import Operator
 from leastnoise._workload._query_sets import QuerySet, identity
 from leastnoise._workload._target import Target
@@ -22,6 +23,13 @@ class Product:
     target: Target | None = None
     size: Fraction | None = None
     _operators: list[tuple[Operator, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        counted = None if self.measure is None else self.domain.measure(self.measure)
+        cell = counted.attributes if isinstance(counted, UnitCount) else ()
+        if cell and not (cell == self.attributes and self.is_marginal):
+            advice = "A unit may be in several cells. If its rows agree in these attributes, name them in of_unit."
+            raise refuse(f"the queries of {self.measure}", replace(self, measure=None).name, f"the cells of {' x '.join(cell)}", advice)
 
     @property
     def operators(self) -> tuple[Operator, ...]:
@@ -58,6 +66,16 @@ class Product:
         return all(q is cells or q == cells for q in self.query_sets)
 
     @property
+    def of_units(self) -> bool:
+        """Whether it counts privacy units, not rows."""
+        return self.measure is not None and isinstance(self.domain.measure(self.measure), UnitCount)
+
+    @property
+    def of_values(self) -> bool:
+        """Whether it sums the values of a measure."""
+        return self.measure is not None and not self.of_units
+
+    @property
     def question(self) -> tuple[object, ...]:
         """What is asked, without its weight; products with equal ones are one table."""
         return self.measure, self.attributes, self.query_sets
@@ -85,4 +103,6 @@ class Product:
         """A short name that is unique within a workload but for repetitions."""
         parts = [q.name_along(name) for name, q in zip(self.attributes, self.query_sets, strict=True)]
         table = " x ".join(parts) or "total"
+        if self.of_units:
+            return f"units by {table}" if parts else "units"
         return table if self.measure is None else f"sum of {self.measure} by {table}" if parts else f"sum of {self.measure}"

@@ -6,8 +6,8 @@ from functools import cached_property
 from itertools import chain, combinations
 from typing import Any, cast
 
-from leastnoise._check import Exact, InputError, exact_positive, html_facts, refuse, whole
-from leastnoise._domain import Domain
+from leastnoise._check import Exact, InputError, exact_positive, html_facts, one_of, refuse, whole
+from leastnoise._domain import Domain, UnitCount
 from leastnoise._linop import Operator
 from leastnoise._workload._product import Product
 from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, query_set, total
@@ -155,7 +155,7 @@ class Workload:
         if None not in self.measures or len(self.measures) == 1:
             return ()
         counted = {product.question[1:] for product in self.products if product.measure is None}
-        summed = (product for product in self.products if product.measure is not None and product.question[1:] in counted)
+        summed = (product for product in self.products if product.of_values and product.question[1:] in counted)
         return tuple(dict.fromkeys(cast("str", product.measure) for product in summed))
 
     def within(
@@ -204,8 +204,36 @@ class Workload:
         ]
 
 
-def together(parts: Sequence[Workload]) -> Workload:
+def _counting(count: str, of_unit: Sequence[str], workload: Workload) -> Workload:
+    """The same tables, of rows or of privacy units: a unit counts once in a cell, or once in all by attributes of its own."""
+    if one_of("count", count, ("rows", "units")) == "rows":
+        return workload
+    own = {*groups_of(workload.domain, list(of_unit), "of_unit")}
+    counts = [UnitCount(() if {*product.attributes} <= own else product.attributes) for product in workload]
+    names = [" by ".join(["units", *([" x ".join(one.attributes)] if one.attributes else [])]) for one in counts]
+    if any(product.measure is not None for product in workload):
+        raise refuse("count", "units", 'left out, or "rows", where a measure is summed')
+    found = _with(workload, dict(zip(names, counts, strict=True)))
+    products = tuple(replace(product, measure=name) for product, name in zip(found, names, strict=True))
+    return replace(found, products=products)
+
+
+def _with(workload: Workload, units: Mapping[str, UnitCount]) -> Workload:
+    """The same over a domain that has these counts of units."""
+    known = workload.domain.measures
+    if taken := [name for name in units if known.get(name, units[name]) != units[name]]:
+        raise refuse("the name of a measure", taken[0], "another one, as counts of units have it")
+    if {*units} <= {*known}:
+        return workload
+    domain = Domain({name: workload.domain.kind(name) for name in workload.domain.names}, measures={**known, **units})
+    products = tuple(replace(product, domain=domain).knowing(product.operators) for product in workload)
+    return replace(workload, domain=domain, products=products)
+
+
+def together(asked: Sequence[Workload]) -> Workload:
     """All that several workloads ask, as ``+`` says it."""
+    units = {name: one for part in asked for name, one in part.domain.measures.items() if isinstance(one, UnitCount)}
+    parts = [_with(part, units) for part in asked] if units else asked
     known: dict[tuple[object, ...], Product] = {}
     for product in (product for part in parts for product in part.products):
         before = known.get(product.question)
@@ -263,15 +291,19 @@ def queries(
     *,
     weight: Exact = 1,
     sum: str | None = None,  # noqa: A002 - the word users expect
+    count: str = "rows",
+    of_unit: Sequence[str] = (),
     **query_sets: object,
 ) -> Workload:
     """One table: a product of query sets.
 
     Args:
         domain: the domain.
-        asked: query sets by attribute as a mapping, for attributes whose names are no keywords or are ``weight`` or ``sum``.
+        asked: query sets by attribute as a mapping, for attributes whose names are no keywords or are words of this function.
         weight: counts in the total error as weight squared; above 0.
         sum: a measure to sum in place of counting rows.
+        count: "units" counts privacy units in place of rows: each once in every cell that one of its rows is in.
+        of_unit: attributes in which the rows of a unit agree; by these alone a unit counts once in all.
         query_sets: by attribute: ``identity()``, ``prefix()`` ... or their names; attributes left out are summed over.
 
     Raises:
@@ -288,7 +320,7 @@ def queries(
     twice = sorted({*(asked or {})} & {*query_sets})
     if twice:
         raise refuse("an attribute of a query", twice[0], "given once")
-    return Workload(domain, (_product(domain, {**(asked or {}), **query_sets}, weight, sum),))
+    return _counting(count, of_unit, Workload(domain, (_product(domain, {**(asked or {}), **query_sets}, weight, sum),)))
 
 
 def marginals(
@@ -299,6 +331,8 @@ def marginals(
     of: By | None = None,
     weight: Exact = 1,
     sum: str | None = None,  # noqa: A002 - the word users expect
+    count: str = "rows",
+    of_unit: Sequence[str] = (),
 ) -> Workload:
     """All marginals on ``ways`` attributes, or on up to ``upto`` of them.
 
@@ -309,12 +343,16 @@ def marginals(
         of: restrict to these attributes; a mapping such as ``{"store": level("region")}`` is for the groups of a level.
         weight: counts in the total error as weight squared; above 0.
         sum: a measure to sum in place of counting rows.
+        count: "units" counts privacy units in place of rows: each once in every cell that one of its rows is in.
+        of_unit: attributes in which the rows of a unit agree; by these alone a unit counts once in all.
 
     Raises:
         InputError: neither or both of ``ways`` and ``upto``, or more ways than attributes.
 
     >>> ln.marginals(ln.Domain(a=["x", "y"], b=["x", "y"], c=["x", "y"]), ways=2).rows
     12
+    >>> [table.name for table in ln.marginals(ln.Domain(region=["N", "S"]), upto=1, count="units")]
+    ['units', 'units by region']
     """
     sets = dict.fromkeys(domain.names, identity()) if of is None else groups_of(domain, of, "of")
     if (ways is None) == (upto is None):
@@ -330,4 +368,4 @@ def marginals(
         along = tuple(map(sets.__getitem__, set_))
         product = Product(domain=domain, attributes=set_, query_sets=along, weight=share, measure=sum)
         products.append(product.knowing(tuple(map(operators.__getitem__, set_))))
-    return Workload(domain, tuple(products))
+    return _counting(count, of_unit, Workload(domain, tuple(products)))

@@ -9,12 +9,12 @@ import pytest
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import basis
 from leastnoise._domain import Domain, Integers
-from leastnoise._linop import Operator, Prefix, apply_transpose, column_sums
+from leastnoise._linop import Operator, Prefix, Ranges, apply_transpose, column_sums
 from leastnoise._measurements import Factor
 from leastnoise._planner import PLANNERS, NotApplicable, Task
 from leastnoise._planner.line._blocks import _asked, block_width, blocks_objective, fit_blocks
-from leastnoise._planner.line._factors import nested_factor, p_identity_blocks
-from leastnoise._planner.line._gram import AllRangesGram, Gram, PrefixGram, ScaledSum, WidthGram
+from leastnoise._planner.line._factors import gram_of, nested_factor, p_identity, p_identity_blocks
+from leastnoise._planner.line._gram import AllRangesGram, Gram, PrefixGram, RangesGram, ScaledSum, WidthGram
 from leastnoise._planner.line._support import Support
 from leastnoise._session import plan, release
 from leastnoise._workload import queries
@@ -23,6 +23,7 @@ GRAMS: dict[str, Gram] = {
     "prefix": PrefixGram(48),
     "ranges": AllRangesGram(48),
     "mixed": ScaledSum(((1.0, PrefixGram(48)), (3.0, WidthGram(48, 1)), (2.0, WidthGram(48, 48)))),
+    "ranges of whole blocks": ScaledSum(((2.0, RangesGram(48, np.array([0, 12, 24]), np.array([35, 23, 47]))), (1.0, WidthGram(48, 1)))),
 }
 
 
@@ -59,6 +60,15 @@ def test_its_error(size: int, most: float) -> None:
     assert unit_error(p_identity_blocks("a", PrefixGram(size), 1).factor, Prefix(size)) < most
 
 
+def test_given_ranges_are_planned_as_well_as_by_descent_on_all_of_them() -> None:
+    ends = np.sort(np.random.default_rng(2).integers(0, 512, (2, 300)), axis=0)
+    asked = Ranges(512, ends[0], ends[1])
+    gram = gram_of(asked)
+    found = unit_error(p_identity_blocks("a", gram, 1).factor, asked)
+    assert found < 1.15 * unit_error(p_identity("a", gram, 1, seconds=0.0).factor, asked)
+    assert found < 0.6 * math.sqrt(float((ends[1] - ends[0] + 1).mean()))  # with every cell measured
+
+
 def test_blocks_sums_by_themselves_are_measured_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leastnoise._planner.line._blocks._FEW", 4)
     found = fit_blocks(PrefixGram(5000), steps=20)
@@ -77,7 +87,7 @@ def test_widths_keep_the_blocks_even() -> None:
 
 def test_what_it_is_not_made_for_is_refused() -> None:
     for gram, reason in (
-        (WidthGram(64, 5), "made for cells, prefix sums, all ranges and totals alone"),
+        (WidthGram(64, 5), "made for cells, prefix sums, ranges and totals alone"),
         (PrefixGram(1), "made for 2 to 4194304 cells"),
         (PrefixGram(2**22 + 1), "made for 2 to 4194304 cells"),
     ):

@@ -7,7 +7,8 @@ import pytest
 
 from leastnoise._check import InputError
 from leastnoise._planner.line._cell_order import line_order, merge_equal_cells, recognise
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, GeneratedGram, Gram, PrefixGram, ScaledSum, WidthGram
+from leastnoise._planner.line._gram import AllRangesGram, DenseGram, GeneratedGram, Gram, PrefixGram, RangesGram, ScaledSum, WidthGram
+from leastnoise._planner.line._level_tree import block_traces
 from leastnoise._planner.line._matrix import column_norm, fill_columns, singular_value_bound, strategy_rmse, to_dyadic
 
 
@@ -24,6 +25,18 @@ def cases() -> list[tuple[str, Gram, np.ndarray]]:
         out.extend((f"width{w}of{size}", WidthGram(size, w), ranges(size, range(w, w + 1))) for w in widths)
         some = np.random.default_rng(size).integers(-2, 3, (5, size)).astype(float)
         out.append((f"dense{size}", DenseGram(some.T @ some, 5), some))
+        low, high = np.sort(np.random.default_rng(size).integers(0, size, (2, 6)), axis=0)
+        given = np.array([(np.arange(size) >= first) & (np.arange(size) <= last) for first, last in zip(low, high, strict=True)]).astype(
+            float
+        )
+        out.append((f"given{size}", RangesGram(size, low, high), given))
+        out.append(
+            (
+                f"given and prefix{size}",
+                ScaledSum(((1.0, PrefixGram(size)), (3.0, RangesGram(size, low, high)))),
+                np.vstack([np.tril(np.ones((size, size))), math.sqrt(3) * given]),
+            )
+        )
         both = ScaledSum(((4.0, PrefixGram(size)), (1.0, AllRangesGram(size))))
         out.append((f"sum{size}", both, np.vstack([2 * np.tril(np.ones((size, size))), ranges(size, range(1, size + 1))])))
     return out
@@ -50,6 +63,9 @@ def test_a_gram_agrees_with_its_workload(name: str, gram: Gram, workload: np.nda
         np.testing.assert_allclose(upper, np.triu(full), atol=1e-9)
     assert not gram.mirrored or np.allclose(full, full[::-1, ::-1])
     assert gram.coarsen(2).size == -(-size // 2)
+    widths = [1, 2, 4, size]
+    same = [np.equal.outer(np.arange(size) // width, np.arange(size) // width) / width for width in widths]
+    np.testing.assert_allclose(block_traces(gram, widths), [np.sum(full * own) for own in same], atol=1e-9)
 
 
 def test_the_singular_value_bound_is_the_published_one() -> None:

@@ -34,7 +34,7 @@ from leastnoise._check import InputError, InternalError, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import Dense, Total
 from leastnoise._measurements import MOST_ROWS, Factor, Limits
-from leastnoise._planner._strategy import Strategy
+from leastnoise._planner._strategy import NotApplicable, Strategy
 from leastnoise._planner.line._cell_order import all_alike, merge_equal_cells
 from leastnoise._planner.line._factors import MOST_DENSE, Fit, Fitted, _tree, fitted, gram_of, level_tree
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
@@ -328,6 +328,8 @@ def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
         names = product.attributes
         operator = product.operators[names.index(attribute)] if attribute in names else Total(kind.size)
         groups, gram = product.rows // operator.rows, gram_of(operator)
+        if operator.size > MOST_DENSE and gram.listed and not gram.mirrored:  # ranges that are not all of one width
+            raise NotApplicable(f"given ranges along what is summed need a matrix of all cells; at most {MOST_DENSE} cells are allowed")
         noise.append((product.importance * groups, gram))
         loss.append((product.importance / groups, gram))
     return ScaledSum(tuple(noise)), ScaledSum(tuple(loss))

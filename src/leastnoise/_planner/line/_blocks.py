@@ -23,7 +23,7 @@ import numpy as np
 from leastnoise._check.arrays import FloatArray
 from leastnoise._planner._strategy import NotApplicable
 from leastnoise._planner.line._descent import descended
-from leastnoise._planner.line._gram import GeneratedGram, Generators, Gram, ScaledSum, WidthGram
+from leastnoise._planner.line._gram import GeneratedGram, Generators, Gram, RangesGram, ScaledSum, WidthGram
 from leastnoise._planner.line._p_identity import PIdentity, p_identity_objective, positive_inverse
 from leastnoise._planner.line._p_identity_starts import TALLEST, Window, bumps
 from leastnoise._planner.line._support import Support
@@ -33,7 +33,7 @@ _COARSER, _COARSER_ABOVE = 15.0, 8.0  # a layer's spacing over that of the layer
 _MOST_BLOCKS = 1024
 _FEW = 256  # blocks up to which their sums by themselves are left out: what is measured within them tells enough
 _VANISHED = 1e-9
-_MADE_FOR = "it is made for cells, prefix sums, all ranges and totals alone"
+_MADE_FOR = "it is made for cells, prefix sums, ranges and totals alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,59 +57,82 @@ class BlockPIdentity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """A workload in blocks: ``own`` times every cell's query, and pairs of a and b, (value at 0, slope) by block, shape (blocks, 2)."""
+    """A workload in blocks: ``own`` times every cell's query, and pairs of a and b, (value at 0, slope) by block, shape (blocks, 2).
+
+    Of given ranges, ``local`` has the coefficients within every block, shape (blocks, 2, 2), and ``across`` what they ask of pairs of
+    blocks on average, shape (blocks, blocks).
+    """
 
     own: float
     pairs: tuple[tuple[FloatArray, FloatArray], ...]
+    local: FloatArray
+    across: FloatArray
 
     def within(self, weights: FloatArray) -> FloatArray:
         """Coefficients of the sum over blocks of weight times M_bb, shape (2, 2)."""
-        return np.asarray(sum((a * weights[:, None]).T @ b for a, b in self.pairs))
+        return np.asarray(np.tensordot(weights, self.local, 1) + sum((a * weights[:, None]).T @ b for a, b in self.pairs))
 
     def between(self, weights: FloatArray) -> FloatArray:
         """Coefficients of the sum over pairs of blocks b < c of weight times M_bc and its transpose."""
         upper = np.triu(weights, 1)
-        half = sum(a.T @ upper @ b for a, b in self.pairs)
+        half = (upper * self.across).sum() * _ALIKE + sum(a.T @ upper @ b for a, b in self.pairs)
         return np.asarray(half + np.transpose(half))
 
     def of_blocks(self, forms: FloatArray) -> FloatArray:
         """The form of every M_bb, from those of the four matrices E_i E_j^T (i <= j), E = (1, cell)."""
-        return np.asarray(sum(np.einsum("bi,ij,bj->b", a, forms, b) for a, b in self.pairs))
+        return np.asarray((self.local * forms).sum(axis=(1, 2)) + sum(np.einsum("bi,ij,bj->b", a, forms, b) for a, b in self.pairs))
 
     def of_shares(self, shares: FloatArray, forms: FloatArray) -> FloatArray:
         """m^T M_bc m for all blocks, from the sums of m and of m times the cell."""
-        upper = np.triu(sum(np.outer(a @ shares, b @ shares) for a, b in self.pairs), 1)
+        upper = np.triu(self.across * shares[0] ** 2 + sum(np.outer(a @ shares, b @ shares) for a, b in self.pairs), 1)
         return np.asarray(upper + upper.T + np.diag(self.of_blocks(forms)))
 
 
+_ALIKE = np.array([[1.0, 0.0], [0.0, 0.0]])  # the coefficients of a matrix of ones
+_NOTHING = np.zeros((1, 2, 2)), np.zeros((1, 1))
+_Split = tuple[float, Generators, tuple[FloatArray, FloatArray]]
+
+
 @singledispatch
-def _split(gram: Gram) -> tuple[float, Generators | None]:
-    """How often every cell is asked for by itself, squared weights counted, and generators of the rest; None where it has none."""
-    return 0.0, gram.generators()
+def _split(gram: Gram, width: int) -> _Split:
+    """How often every cell is asked for by itself, squared weights counted, generators, and of given ranges ``local`` and ``across``."""
+    generators = gram.generators()
+    if generators is None:
+        raise NotApplicable(_MADE_FOR)
+    return 0.0, generators, _NOTHING
 
 
 @_split.register
-def _(gram: WidthGram) -> tuple[float, Generators | None]:
-    return (1.0, ()) if gram.width == 1 else (0.0, gram.generators())
+def _(gram: RangesGram, width: int) -> _Split:
+    """Each end of a range as if it might be anywhere in its block; those within one block by their cells alone."""
+    blocks, ends = -(-gram.size // width), gram.high + 1
+    alone = (gram.low // width == gram.high // width) & ((gram.low % width > 0) | (ends % width > 0))
+    low, stop = gram.low[~alone], ends[~alone]
+    own = float((ends - gram.low)[alone].sum()) / gram.size
+    covered = np.cumsum(np.bincount(-(-low // width), minlength=blocks + 1) - np.bincount(stop // width, minlength=blocks + 1))
+    starting, ending = (np.bincount(end[end % width > 0] // width, minlength=blocks)[:, None, None] for end in (low, stop))
+    local = covered[:blocks, None, None] * _ALIKE + starting * np.array([[1.0, 0.0], [1.0, 0.0]]) / width
+    return own, (), (local + ending * np.array([[1.0, -1.0 / width], [0.0, 0.0]]), gram.coarsen(width).array)
 
 
 @_split.register
-def _(gram: ScaledSum) -> tuple[float, Generators | None]:
-    own, pairs = 0.0, []
+def _(gram: WidthGram, width: int) -> _Split:
+    return (1.0, (), _NOTHING) if gram.width == 1 else _split.dispatch(object)(gram, width)
+
+
+@_split.register
+def _(gram: ScaledSum, width: int) -> _Split:
+    own, pairs, (local, across) = 0.0, [], _NOTHING
     for weight, part in gram.parts:
-        alone, rest = _split(part)
-        if rest is None:
-            return own, None
-        own += weight * alone
+        alone, rest, blocks = _split(part, width)
+        own, local, across = own + weight * alone, local + weight * blocks[0], across + weight * blocks[1]
         pairs += [(weight * a, b) for a, b in rest]
-    return own, tuple(pairs)
+    return own, tuple(pairs), (local, across)
 
 
 def _asked(gram: Gram, width: int, blocks: int) -> _Asked:
     """The blocks of a workload."""
-    own, generators = _split(gram)
-    if generators is None:
-        raise NotApplicable(_MADE_FOR)
+    own, generators, (local, across) = _split(gram, width)
     starts, cells, pairs = width * np.arange(blocks, dtype=float), np.arange(gram.size), []
     for pair in generators:
         lines = [(float(one[0]), float(one[1] - one[0])) for one in pair]
@@ -117,7 +140,7 @@ def _asked(gram: Gram, width: int, blocks: int) -> _Asked:
             raise NotApplicable(_MADE_FOR)
         a, b = (np.column_stack([first + slope * starts, np.full(blocks, slope)]) for first, slope in lines)
         pairs.append((a, b))
-    return _Asked(own, tuple(pairs))
+    return _Asked(own, tuple(pairs), local + np.zeros((blocks, 2, 2)), across + np.zeros((blocks, blocks)))
 
 
 def _forms(one: FloatArray) -> FloatArray:

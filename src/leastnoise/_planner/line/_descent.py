@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from leastnoise._check.arrays import BoolArray, FloatArray
+from leastnoise._planner._clock import over
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 # How many steps are remembered, how small a gain ends the descent, and which part of what the slope promises a step must gain.
@@ -34,6 +35,8 @@ def descended(objective: Objective, start: FloatArray, most: float | FloatArray,
     value, slope = logarithm(point)
     memory: _Memory = deque(maxlen=_MEMORY)
     for _ in range(steps):
+        if over():
+            break
         free = ~(((point <= 0) & (slope > 0)) | ((point >= most) & (slope < 0)))
         found = _along(logarithm, (point, value, slope), _direction(slope, free, memory), most)
         if found is None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import FloatArray
+from leastnoise._planner._clock import over
 from leastnoise._planner.line._gram import Gram
 from leastnoise._planner.line._matrix import column_norm, fill_columns, strategy_rmse
 
@@ -62,7 +63,7 @@ def fit_eigen_design(gram: Gram, norm: int, *, gap: float = 1e-4, steps: int = 1
         columns = amounts @ spread
         reached = float(columns.max()) ** (2 / norm) - 1
         best = min(best, (reached, amounts), key=lambda pair: pair[0])
-        if reached <= gap:
+        if reached <= gap or over():
             break
         duals = np.maximum(duals * columns**_POWER, 1e-14 / gram.size)
         duals /= duals.sum()

@@ -7,19 +7,33 @@ rounded integers.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, singledispatch
+from functools import lru_cache, partial, singledispatch
 
 import numpy as np
 
-from leastnoise._accuracy import apply_gram
-from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Nested, Operator, Prefix, Ranges, Total, Tree, dense
+from leastnoise._accuracy import apply_gram, first_cells, on_runs
+from leastnoise._linop import (
+    AllRanges,
+    Coarse,
+    Dense,
+    DiagonalAndRows,
+    Haar,
+    Identity,
+    Nested,
+    Operator,
+    Prefix,
+    Ranges,
+    Total,
+    Tree,
+    dense,
+)
 from leastnoise._measurements import Factor
 from leastnoise._planner._strategy import NotApplicable
 from leastnoise._planner.line._blocks import BlockPIdentity, fit_blocks
 from leastnoise._planner.line._cell_order import merge_equal_cells
 from leastnoise._planner.line._eigen import fit_eigen_design
 from leastnoise._planner.line._gaussian_optimal import optimal_factor
-from leastnoise._planner.line._gram import FITS, AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
+from leastnoise._planner.line._gram import FITS, AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, ranges_gram
 from leastnoise._planner.line._greedy_h import fit_greedy_h
 from leastnoise._planner.line._level_tree import fit_haar, fit_level_tree, uniform_tree
 from leastnoise._planner.line._matrix import to_dyadic
@@ -34,6 +48,7 @@ _MOST_EIGEN = 1024
 _MOST_TURNED = 16
 _WEIGHT_BITS = 20
 _BLOCK_BITS = 14
+_MOST_LISTED = 2**28  # given ranges times cells
 _MOST_ALONE = 20  # bits, where one attribute has them all
 
 
@@ -53,7 +68,11 @@ Fit = Callable[[str, Gram, int, int], Fitted]
 @singledispatch
 def gram_of(operator: Operator) -> Gram:
     """The Gram matrix of queries, with its structure where there is one."""
-    return _by_matrix(operator, lambda: apply_gram(operator, np.eye(operator.size)))
+    n = operator.size
+    if n > MOST_DENSE:
+        raise NotApplicable(f"queries without a known structure need a matrix of {n} x {n}; at most {MOST_DENSE} cells are allowed")
+    made = apply_gram(operator, np.eye(n))
+    return DenseGram((made + made.T) / 2, operator.rows)
 
 
 @gram_of.register
@@ -78,34 +97,19 @@ def _(operator: AllRanges) -> Gram:
 
 @gram_of.register
 def _(operator: Ranges) -> Gram:
-    n = operator.size
-    cells, places = np.arange(n), np.sort(operator.low * n + operator.high)
-    width = int(operator.high[0] - operator.low[0]) + 1
-    if operator.rows == n and np.array_equal(places, cells):
-        return PrefixGram(n)
-    if operator.rows == n - width + 1 and np.array_equal(places, (cells * (n + 1) + width - 1)[: n - width + 1]):
-        return WidthGram(n, width)
-    if operator.rows == n * (n + 1) // 2 and np.array_equal(places, np.flatnonzero(np.tri(n, dtype=bool).T)):
-        return AllRangesGram(n)
-    return _by_matrix(operator, lambda: _ranges_gram(operator))
+    return ranges_gram(operator.size, operator.low, operator.high)
 
 
-def _by_matrix(operator: Operator, gram: Callable[[], np.ndarray]) -> DenseGram:
-    n = operator.size
-    if n > MOST_DENSE:
-        raise NotApplicable(f"queries without a known structure need a matrix of {n} x {n}; at most {MOST_DENSE} cells are allowed")
-    made = gram()
-    return DenseGram((made + made.T) / 2, operator.rows)
-
-
-def _ranges_gram(operator: Ranges) -> np.ndarray:
-    """Every range adds one to a square of cells: its four corners, summed up along both axes."""
-    corners = np.zeros((operator.size + 1,) * 2)
-    for edges, sign in ((operator.low, 1.0), (operator.high + 1, -1.0)):
-        np.add.at(corners, (edges, operator.low), sign)
-        np.add.at(corners, (edges, operator.high + 1), -sign)
-    np.cumsum(corners, axis=0, out=corners)
-    return np.cumsum(corners, axis=1)[:-1, :-1]
+def fitted_to(fit: Fit, name: str, asked: Sequence[tuple[float, Operator]], norm: int, bits: int) -> Fitted:
+    """What a family finds for weighted queries: on runs of cells that their ends tell apart, where they are fewer than the cells."""
+    size = asked[0][1].size
+    starts = np.unique(np.concatenate([first_cells(operator) for _, operator in asked]))
+    grams = [(weight, gram_of(on_runs(operator, starts))) for weight, operator in asked]
+    find = partial(fitted, fit) if any(gram.by_matrix for _, gram in grams) else fit
+    found = find(name, summed(grams), norm, bits)
+    if len(starts) == size:
+        return found
+    return Fitted(Factor((name,), Coarse(found.factor.operator, starts, size), found.factor.row_weights), found.bound)
 
 
 def fitted(fit: Fit, name: str, gram: Gram, norm: int, bits: int) -> Fitted:
@@ -188,7 +192,7 @@ def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, floa
         inverted = (size / 2**14) ** 3
         begin = max(0.3 + size / 4096, 1.5 * inverted)
         return begin, begin + max(5.5 * (size / 1024) ** 0.75, 44 * inverted)
-    begin = min(2.0, 0.2 + size / 640)
+    begin = min(2.0, 0.1 + 1.35 * (size / 1024) ** 1.5)
     return begin, begin + (9 * min(1.0, size / 1024) if size <= 2048 else 55 * (size / 4096) ** 1.2)
 
 
@@ -235,8 +239,8 @@ def gaussian_optimum(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted
 
 def square_root(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The Toeplitz square root of the prefix sums, for Gaussian noise."""
-    if gram.size > MOST_DENSE and not gram.of_ends:
-        raise NotApplicable(f"above {MOST_DENSE} cells it is made for prefix sums, all ranges and cells alone")
+    if gram.size > MOST_DENSE and gram.listed * gram.size > _MOST_LISTED:
+        raise NotApplicable(f"above {MOST_DENSE} cells it is made for prefix sums, all ranges, cells and few other ranges")
     return Fitted(Factor((name,), toeplitz_root(gram.size, bits if bits < _MOST_ALONE else 24)))
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from leastnoise._check import InputError, InternalError, whole
 from leastnoise._check.arrays import FloatArray
+from leastnoise._planner._clock import over
 from leastnoise._planner.line._cell_order import recognise
 from leastnoise._planner.line._gram import DenseGram, Gram
 from leastnoise._planner.line._matrix import column_norm, strategy_rmse
@@ -156,7 +157,7 @@ def _iterate(gram: Gram, gap: float, steps: int) -> tuple[FloatArray, float, Flo
         ratio = (vectors * vectors) @ roots / (weights * total)
         if best is None or ratio.max() - 1 < best[0]:
             best = float(ratio.max()) - 1, weights, total, roots, vectors
-        if best[0] <= gap:
+        if best[0] <= gap or over():
             break
         # t^2 can only rise under the plain first power: when a longer step lowers it, come back to that.
         power = 1.0 if total < previous * (1 - 1e-9) else power

@@ -2,18 +2,20 @@
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from leastnoise._accuracy import singular_values
 from leastnoise._check import InputError, InternalError, refuse, whole
-from leastnoise._check.arrays import FloatArray
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import AllRanges, Prefix
 
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
 # Strategies along so few cells are kept when they were found, so many of each family: some megabytes.
 MOST_KEPT, FITS = 256, 64
+_AT_ONCE = 2**22  # numbers
 
 
 class Gram(Protocol):
@@ -45,6 +47,10 @@ class Gram(Protocol):
     @property
     def of_ends(self) -> bool:
         """Whether the queries are prefix sums, all ranges and cells alone."""
+
+    @property
+    def listed(self) -> int:
+        """Number of the other queries."""
 
     def rows(self, matrix: FloatArray) -> FloatArray:
         """``matrix @ M`` for a p x n matrix: the form the solvers use, because a row is contiguous in memory."""
@@ -105,6 +111,10 @@ class _Common:
     @property
     def of_ends(self) -> bool:
         return False
+
+    @property
+    def listed(self: Any) -> int:
+        return 0 if self.of_ends else int(self.queries)
 
     def matmul(self: Any, matrix: FloatArray) -> FloatArray:
         return np.asarray(self.rows(np.asarray(matrix, float).T).T)
@@ -260,6 +270,88 @@ class WidthGram(_Common):
         return _Common.singular_values(self)
 
 
+@dataclass(frozen=True, eq=False)
+class RangesGram(_Common):
+    """Given ranges low..high: M is ``S^T L S``, S the sums of the first 0 to n cells, L the Laplacian of ranges as edges between these."""
+
+    mirrored = False
+
+    size: int
+    low: IntArray
+    high: IntArray
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is RangesGram and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[int, bytes, bytes]:
+        return self.size, self.low.tobytes(), self.high.tobytes()
+
+    @property
+    def queries(self) -> int:
+        return len(self.low)
+
+    @cached_property
+    def _edges(self) -> Any:
+        from scipy.sparse import csr_array
+
+        ends, ones = (self.low, self.high + 1), np.ones(len(self.low))
+        corners = [(one, other, ones if one is other else -ones) for one in ends for other in ends]
+        rows, columns, values = (np.concatenate(part) for part in zip(*corners, strict=True))
+        return csr_array((values, (rows, columns)), shape=(self.size + 1,) * 2)
+
+    def rows(self, matrix: FloatArray) -> FloatArray:
+        return np.asarray(_running(matrix) @ self._edges)[:, :0:-1].cumsum(axis=1)[:, ::-1]
+
+    def diagonal(self) -> FloatArray:
+        return self._covered(np.ones(len(self.low)), self.low, self.high)
+
+    def generators(self) -> None:
+        return None
+
+    def block_products(self, vector: FloatArray, width: int) -> FloatArray:
+        sums, starts = np.append(0.0, np.cumsum(vector)), np.arange(0, self.size, width)
+        first, last = self.low // width, self.high // width
+        whole = np.add.reduceat(vector, starts) * self._covered(np.ones(len(first)), first + 1, last - 1)[: len(starts)]
+        found = np.repeat(whole, width)[: self.size]
+        # The part of a range in its first block, and that in its last one where this is another.
+        ends, more = np.minimum(self.high, (first + 1) * width - 1), last > first
+        for low, high in ((self.low, ends), (last[more] * width, self.high[more])):
+            found = found + self._covered(sums[high + 1] - sums[low], low, high)
+        return found
+
+    def coarsen(self, factor: int) -> "DenseGram":
+        starts, blocks = np.arange(0, self.size, factor), -(-self.size // factor)
+        summed = np.zeros((blocks, blocks))
+        for part in range(0, self.queries, step := max(1, _AT_ONCE // blocks)):
+            low, high = self.low[part : part + step, None], self.high[part : part + step, None]
+            inside = np.maximum(0.0, np.minimum(high + 1, starts + factor) - np.maximum(low, starts))
+            summed += inside.T @ inside
+        return DenseGram(summed / factor**2, self.queries)
+
+    def _covered(self, amounts: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
+        """What the ranges low..high, those that are empty left out, put on each cell."""
+        some = low <= high
+        change = np.bincount(low[some], amounts[some], self.size + 1) - np.bincount(high[some] + 1, amounts[some], self.size + 1)
+        return np.asarray(np.cumsum(change)[: self.size], dtype=np.float64)
+
+
+def ranges_gram(size: int, low: IntArray, high: IntArray) -> Gram:
+    """The Gram matrix of given ranges, as that of prefix sums, of one width or of all ranges where they are these."""
+    cells, places = np.arange(size), np.sort(low * size + high)
+    width = int(high[0] - low[0]) + 1
+    if len(low) == size and np.array_equal(places, cells):
+        return PrefixGram(size)
+    if len(low) == size - width + 1 and np.array_equal(places, (cells * (size + 1) + width - 1)[: size - width + 1]):
+        return WidthGram(size, width)
+    if len(low) == size * (size + 1) // 2 and np.array_equal(places, np.flatnonzero(np.tri(size, dtype=bool).T)):
+        return AllRangesGram(size)
+    return RangesGram(size, low, high)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DenseGram(_Common):
     """Any workload, by its n x n Gram matrix."""
@@ -342,6 +434,10 @@ class ScaledSum(_Common):
     @property
     def of_ends(self) -> bool:
         return all(part.of_ends for _, part in self.parts)
+
+    @property
+    def listed(self) -> int:
+        return sum(part.listed for _, part in self.parts)
 
     def rows(self, matrix: FloatArray) -> FloatArray:
         total = self.parts[0][0] * self.parts[0][1].rows(matrix)

@@ -12,14 +12,14 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 
 import numpy as np
 
 from leastnoise._check import InputError, one_of, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._planner.line._descent import descended
-from leastnoise._planner.line._gram import FITS, MOST_KEPT, Gram
+from leastnoise._planner.line._gram import FITS, MOST_KEPT, Gram, RangesGram, ScaledSum
 from leastnoise._planner.line._tree import ScaledTree, full_chain, node_counts, tree_error
 
 # Logarithm of the least weight, relative to the largest: with the cells' weight any smaller, the error drowns in rounding.
@@ -84,6 +84,7 @@ class WeightedHaar:
         return np.vstack(rows)
 
 
+@singledispatch
 def block_traces(gram: Gram, widths: Sequence[int]) -> FloatArray:
     """``tr(M P)`` for the projections P on vectors that are constant on blocks of each width.
 
@@ -111,6 +112,22 @@ def block_traces(gram: Gram, widths: Sequence[int]) -> FloatArray:
         totals = [run.sum(axis=0) for run in runs[1:]]
         known[width] = whole_sums, list(zip(totals[::2], totals[1::2], strict=True))
     return np.array([known[width][0].sum() / width for width in widths])
+
+
+@block_traces.register
+def _(gram: ScaledSum, widths: Sequence[int]) -> FloatArray:
+    return np.asarray(sum(weight * block_traces(part, widths) for weight, part in gram.parts))
+
+
+@block_traces.register
+def _(gram: RangesGram, widths: Sequence[int]) -> FloatArray:
+    found = []
+    for width in widths:  # a range is of some whole blocks, and of a part of its first and of its last one
+        first, last = gram.low // width, gram.high // width
+        begin, end = np.minimum(gram.high + 1, (first + 1) * width) - gram.low, gram.high + 1 - last * width
+        parts = np.where(last > first, (last - first - 1) * float(width) ** 2 + end.astype(float) ** 2, 0.0)
+        found.append(float((begin.astype(float) ** 2 + parts).sum()) / width)
+    return np.array(found)
 
 
 def _sensitivity(weights: FloatArray, norm: int) -> FloatArray:

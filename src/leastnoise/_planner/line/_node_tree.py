@@ -13,6 +13,7 @@ import numpy as np
 
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
+from leastnoise._planner._clock import over
 from leastnoise._planner.line._gram import Gram
 from leastnoise._planner.line._tree import ScaledTree, block_spread, path_scales, scaled_tree, tree_error
 
@@ -57,6 +58,11 @@ def _remainders(widths: Sequence[int], shares: Sequence[FloatArray], size: int) 
     return left[::-1]
 
 
+def _look_at_clock(_: FloatArray) -> None:
+    if over():
+        raise StopIteration
+
+
 def fit_node_tree(gram: Gram, starts: Sequence[ScaledTree], *, steps: int | None = None, descents: int = 1) -> ScaledTree:
     """Improve hierarchies by optimising the scale of every node."""
     from scipy.optimize import minimize
@@ -78,7 +84,7 @@ def fit_node_tree(gram: Gram, starts: Sequence[ScaledTree], *, steps: int | None
         bounds = [(0.0, _LARGEST_SHARE)] * len(start)
         most = max(8, min(300, 600 * 2**18 // (gram.size * len(tree.widths)))) if steps is None else steps
         options = {"maxiter": most, "maxfun": 2 * most, "ftol": 1e-10, "maxcor": 8}
-        end = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+        end = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=_look_at_clock).x
         shares = [end[first:last] for first, last in itertools.pairwise(shapes)]
         found.append(scaled_tree(gram, tree.widths, path_scales(tree.widths, shares, norm, gram.size), norm))
     return min(found, key=lambda tree: tree.rmse)

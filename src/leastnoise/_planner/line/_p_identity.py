@@ -21,6 +21,7 @@ import numpy as np
 
 from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._planner._clock import over
 from leastnoise._planner.line._cell_order import recognise
 from leastnoise._planner.line._descent import descended
 from leastnoise._planner.line._gram import FITS, MOST_KEPT, Generators, Gram
@@ -303,6 +304,8 @@ def _from_others(gram: Gram, starts: Iterator[list[Window]], effort: float) -> _
     first, rounds = _schedule(gram.size)
     runs: list[_Run] = []
     for rows in starts:
+        if runs and over():
+            break
         run = _begun(gram, rows)
         run.further(gram, first * effort)
         runs = _best([*runs, run], 8)
@@ -343,7 +346,10 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     """Find a p-Identity strategy of small error: bells, hierarchies, the total and random rows as starts, the best refined."""
     if not 0 < effort < math.inf:
         raise InputError(f"effort must be a finite number above 0; got {effort!r}.")
-    return kept_fit(gram, effort) if gram.size <= MOST_KEPT else _fit(gram, effort)
+    found = kept_fit(gram, effort) if gram.size <= MOST_KEPT else _fit(gram, effort)
+    if over():
+        kept_fit.cache_clear()  # what ended early is not what the next search would find
+    return found
 
 
 def _fit(gram: Gram, effort: float) -> PIdentity:

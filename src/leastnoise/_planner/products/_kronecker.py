@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 from leastnoise._accuracy import basis
+from leastnoise._linop import Operator
 from leastnoise._measurements import MOST_TABLE_CELLS, Factor
 from leastnoise._planner._strategy import (
     NotApplicable,
@@ -21,6 +22,7 @@ from leastnoise._planner._strategy import (
     Seconds,
     Strategy,
     Task,
+    cells_along,
     each_attribute,
     rich,
     searched,
@@ -32,9 +34,8 @@ from leastnoise._planner.line._factors import (
     Fit,
     best_hierarchy,
     eigen_design,
-    fitted,
+    fitted_to,
     gaussian_optimum,
-    gram_of,
     haar,
     level_tree,
     node_tree,
@@ -42,9 +43,7 @@ from leastnoise._planner.line._factors import (
     p_identity_blocks,
     p_identity_seconds,
     square_root,
-    summed,
 )
-from leastnoise._planner.line._gram import Gram
 from leastnoise._planner.line._p_identity import MIXED
 from leastnoise._planner.tables._tables import Candidates, asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import Product, QuerySet, Workload
@@ -64,7 +63,7 @@ def kronecker(name: str, fit: Fit, task: Task, first: Fit | None = None) -> Stra
     bits = min(20, _MOST_BITS // len(attributes))
     for left in reversed(range(sweeps(workload))):
         for one in attributes:
-            found_along = fitted(first if first and left else fit, one, summed(_grams(workload, one, along)), norm, bits)
+            found_along = fitted_to(first if first and left else fit, one, _asked(workload, one, along), norm, bits)
             along[one], bounds[one] = found_along.factor, found_along.bound
     tables = asked_tables(workload)
     for sets in tables.values():
@@ -122,7 +121,7 @@ def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
     return product.importance * math.prod(bounds.get(name, float(workload.domain.kind(name).size)) for name in product.attributes)
 
 
-def _grams(workload: Workload, one: str, along: Mapping[str, Factor]) -> list[tuple[float, Gram]]:
+def _asked(workload: Workload, one: str, along: Mapping[str, Factor]) -> list[tuple[float, Operator]]:
     """What is asked along an attribute, weighted by the error that the other attributes' strategies multiply it with."""
     merged: dict[QuerySet, float] = {}
     for product in workload:
@@ -132,7 +131,7 @@ def _grams(workload: Workload, one: str, along: Mapping[str, Factor]) -> list[tu
     if len(merged) == 1 and len(workload.products) == 1 and len(workload.products[0].attributes) > 1:
         merged = dict.fromkeys(merged, 1.0)  # a single product: the weight would only scale the bound
     kind = workload.domain.kind(one)
-    return [(weight, gram_of(asked.operator(one, kind))) for asked, weight in merged.items()]
+    return [(weight, asked.operator(one, kind)) for asked, weight in merged.items()]
 
 
 def _others(product: Product, one: str, along: Mapping[str, Factor]) -> float:
@@ -202,8 +201,10 @@ EIGEN_DESIGN = Planner(
     measures="weighted eigenvectors of the workload",
     made_for="Gaussian noise",
     limits="attributes of 1024 cells",
-    seconds=each_attribute(lambda cells: 1.4 * (cells / 1024) ** 3),
-    laplace=lambda workload: joint_design_seconds(workload) + 0.3 * len(rich(workload)) * sweeps(workload),
+    seconds=each_attribute(lambda cells: 0.02 + 0.75 * (cells / 1024) ** 3),
+    laplace=lambda workload: (
+        joint_design_seconds(workload) + 0.3 * sweeps(workload) * sum(size <= 16 for size in cells_along(workload).values())
+    ),
 )
 P_IDENTITY = Planner(
     name="p_identity",

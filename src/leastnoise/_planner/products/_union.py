@@ -19,9 +19,9 @@ from leastnoise._accuracy import apply_gram, basis, pair_structure, pair_terms
 from leastnoise._check.arrays import FloatArray
 from leastnoise._linop import Operator, Total
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, block_norm, rich, shortly
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, block_norm, cells_along, rich, shortly, structured
 from leastnoise._planner.line._cell_order import merge_equal_cells
-from leastnoise._planner.line._factors import Fit, every_cell, fitted, gaussian_optimum, gram_of, p_identity, p_identity_seconds, summed
+from leastnoise._planner.line._factors import Fit, every_cell, fitted_to, gaussian_optimum, p_identity, p_identity_seconds
 from leastnoise._planner.line._gram import DenseGram
 from leastnoise._workload import Product, QuerySet, Workload
 
@@ -126,7 +126,6 @@ def _along(products: Sequence[Product], name: str, size: int) -> list[Operator]:
 def _table(products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[Fit], norm: int) -> tuple[Factor, ...]:
     """One table for some products: a strategy along every attribute, fitted in sweeps with those along the others fixed."""
     asked = {name: _along(products, name, sizes[name]) for name in sizes if any(name in own.attributes for own in products)}
-    grams = {name: [gram_of(operator) for operator in operators] for name, operators in asked.items()}
     bits = min(20, _MOST_BITS // max(1, len(asked)))
     factors: dict[str, Factor] = {}
     # Along each attribute the error of every product, by which the others' Gram matrices are weighted.
@@ -135,8 +134,8 @@ def _table(products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[
         for name, operators in asked.items():
             others = [error[other] for other in asked if other != name]
             weights = np.prod(np.array([*others, [own.importance for own in products]]), axis=0)
-            weighed = list(zip((weights / weights.max()).tolist(), grams[name], strict=True))
-            factors[name] = fitted(fit, name, summed(weighed), norm, bits).factor
+            weighed = list(zip((weights / weights.max()).tolist(), operators, strict=True))
+            factors[name] = fitted_to(fit, name, weighed, norm, bits).factor
             height = block_norm(products[0].domain, Block((factors[name],), Fraction(1)), norm)
             error[name] = np.array([basis(factors[name]).total_variance(operator) for operator in operators]) * height**2
     return tuple(factors.values())
@@ -171,14 +170,19 @@ def _strategy(workload: Workload, parting: tuple[bool, ...], sizes: dict[str, in
 
 def _seconds(workload: Workload) -> float:
     """Estimated CPU seconds of the fits along every attribute, of two parts and for two partings."""
-    cells = [workload.domain.kind(name).size for name in rich(workload)]
-    return shortly(workload) + 6 * sum(15 * (size / 4096) ** 2.5 for size in cells)
+    return shortly(workload) + _gaussian(workload)
+
+
+def _gaussian(workload: Workload) -> float:
+    cells = cells_along(workload)
+    return 6 * sum(15 * (cells[name] / 4096) ** 2.5 for name in rich(workload))
 
 
 def _laplace(workload: Workload) -> float:
-    """How many more p-Identity takes."""
-    known = [p_identity_seconds(workload.domain.kind(name).size) for name in rich(workload)]
-    return sum(4 * begin + whole for begin, whole in known)
+    """How many more p-Identity takes than the Gaussian optimum, or less."""
+    cells, line = cells_along(workload), structured(workload)
+    known = [p_identity_seconds(cells[name], in_line=line) for name in rich(workload)]
+    return sum(4 * begin + whole for begin, whole in known) - _gaussian(workload)
 
 
 UNION = Planner(

@@ -50,12 +50,12 @@
   };
   const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
   // As `inert_text` does: no spreadsheet runs a label as a formula.
-  const inert = (text) => (/^'*[=+\-@\t\r\n]/.test(text) && !/^[+-]?[0-9][0-9.,:/ -]*$/.test(text) ? `'${text}` : text);
+  const inert = (text) => (/^'*[=+\-@\t\r\n＝＋－＠]/.test(text) && !/^[+-]?[0-9][0-9.,:/ -]*$/.test(text) ? `'${text}` : text);
   const saved = (details, table) => {
     const keys = Number(details.dataset.keys);
     const level = details.dataset.margin.replace(/[^\d.,]/g, "").replace(",", ".");
     const heads = [...table.tHead.rows[0].cells].map((head) => head.textContent.trim());
-    const lines = [[...heads.slice(0, keys), "answer", `margin_${level}`, "low", "high", ...heads.slice(keys + 2)]];
+    const lines = [[...heads.slice(0, keys).map(inert), "answer", `margin_${level}`, "low", "high", ...heads.slice(keys + 2)]];
     for (const row of table.tBodies[0].rows) {
       if (row.hidden) continue;
       const texts = [...row.cells].map((cell) => cell.textContent.trim());

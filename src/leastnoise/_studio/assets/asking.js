@@ -21,6 +21,6 @@ async function ask(path, body, refused) {
   const found = await answer.json();
   if (found.refused === undefined) return found;
   say(found.refused);
-  if (refused) refused();
+  if (refused) await refused(found.refused);
   return null;
 }

@@ -6,14 +6,17 @@ const rows = [...at("rows").rows].map((row) => ({
 }));
 // a row's settings in the order of the page: weight, target, most, size_of
 const FIELDS = ["weight", "target", "most", "size_of"];
-let seen = null;
-let running = false;
-let waiting = null;
-
-const refused = () => { if (seen) show(seen, true); };
+let seen = null; // what the page shows
+let refusal = ""; // why what was asked last was not done
+let wishes = []; // what is still to be asked for, in order
+let working = false;
 
 // A field that somebody types in is left alone, but for what was refused.
-function fill(field, value, all) { if ((all || field !== document.activeElement) && field.value !== value) field.value = value; }
+function fill(field, value, all) {
+  if (!all && field === document.activeElement && field.value !== field.dataset.shown) return;
+  if (field.value !== value) field.value = value;
+  field.dataset.shown = value;
+}
 
 function list(element, facts) {
   element.replaceChildren(...(facts || []).flatMap(([name, value]) => {
@@ -25,10 +28,11 @@ function list(element, facts) {
 }
 
 function show(view, all = false) {
+  if (!seen || view.version !== seen.version) write(at("saved"), "");
   seen = view;
   write(at("lead"), view.lead);
   write(at("status"), view.status);
-  if (!all) say(view.error);
+  say(refusal || view.error);
   const least = view.size === "least";
   at("least").checked = least;
   at("size").disabled = at("slider").disabled = least;
@@ -36,7 +40,7 @@ function show(view, all = false) {
   if (at("delta")) fill(at("delta"), view.delta, all);
   const [over, under] = view.size.split("/").map(Number);
   const number = over / (under || 1);
-  if (number > 0 && at("slider") !== document.activeElement) at("slider").value = Math.round(100 * Math.log10(number));
+  if (number > 0) at("slider").value = Math.round(100 * Math.log10(number));
   at("slider").setAttribute("aria-valuetext", `${at("slider").dataset.of} = ${view.size}`);
   fill(at("objective"), view.objective, all);
   fill(at("level"), String(view.level), all);
@@ -65,45 +69,57 @@ function show(view, all = false) {
   if (at("preview").open) preview();
 }
 
-// The latest wish waits while another is answered; a slider sends many, and only its last one counts.
-async function change(changes, places) {
-  const wish = { changes, rows: places || [] };
-  if (running) {
-    if (waiting && String(waiting.rows) === String(wish.rows)) Object.assign(waiting.changes, changes);
-    else if (waiting) { const before = waiting; waiting = wish; await send(before); return; } else waiting = wish;
-    return;
-  }
-  await send(wish);
-}
-
-async function send(wish) {
-  running = true;
-  const view = await ask("/change", wish, refused);
-  running = false;
-  if (view) { say(""); show(view); follow(); }
-  if (waiting) { const next = waiting; waiting = null; await send(next); }
-}
-
-let following = false;
-async function follow() {
-  if (following) return;
-  following = true;
-  while (seen && seen.busy) {
-    await new Promise((done) => { setTimeout(done, 500); });
-    if (running) continue;
-    const view = await ask("/view");
+// One wish after the other, each with the version of the settings that the page shows: what was changed elsewhere meanwhile is refused.
+// A slider sends many wishes, and only its last one counts; after one that is refused the others are not done.
+async function want(path, body) {
+  if (!seen) return;
+  const last = wishes.at(-1);
+  if (path === "/change" && last && last.path === path && String(last.body.rows) === String(body.rows)) Object.assign(last.body.changes, body.changes);
+  else wishes.push({ path, body });
+  if (working) return;
+  working = true;
+  while (wishes.length) {
+    const wish = wishes.shift();
+    const view = await ask(wish.path, { ...wish.body, version: seen.version }, refused);
     if (!view) break;
-    if (!running) show(view);
+    refusal = "";
+    at("other").hidden = true;
+    if (wishes.length) seen = view;
+    else show(view, wish.path !== "/change");
+    if (view.done) write(at("saved"), view.done);
   }
-  following = false;
+  wishes = [];
+  working = false;
+  wake();
 }
 
-async function act(path, body) {
-  const view = await ask(path, body, refused);
-  if (view) { say(""); show(view, true); follow(); }
+async function refused(text) {
+  refusal = text;
+  const view = await ask("/view");
+  if (view) show(view, true);
 }
 
-async function preview() { write(at("preview").querySelector("pre"), await (await fetch("/spec")).text()); }
+const change = (changes, places) => want("/change", { changes, rows: places || [] });
+
+// The page follows what is planned, and what other pages change.
+let wake = () => {};
+async function follow() {
+  for (;;) {
+    await new Promise((done) => { wake = done; setTimeout(done, seen.busy ? 500 : 2000); });
+    const before = seen;
+    const view = working ? null : await ask("/view");
+    if (working || seen !== before) continue; // what was done meanwhile shows more
+    if (!view) return;
+    if (view.version !== before.version) at("other").hidden = false;
+    show(view);
+  }
+}
+
+async function preview() {
+  const { version } = seen;
+  const text = await (await fetch("/spec")).text();
+  if (seen.version === version) write(at("preview").querySelector("pre"), text);
+}
 
 // Three digits are enough for a slider; exact decimals are typed.
 function sized(place) {
@@ -123,10 +139,8 @@ at("objective").addEventListener("change", () => change({ objective: at("objecti
 at("level").addEventListener("change", () => change({ level: Number(at("level").value) }));
 rows.forEach(({ on, settings, price }, place) => {
   on.addEventListener("change", () => change({ on: on.checked }, [place]));
-  for (const field of settings) {
-    field.addEventListener("change", () => change(Object.fromEntries(settings.map((one, number) => [FIELDS[number], one.value])), [place]));
-  }
-  price.addEventListener("click", () => act("/price", { rows: [place] }));
+  settings.forEach((field, number) => field.addEventListener("change", () => change({ [FIELDS[number]]: field.value }, [place])));
+  price.addEventListener("click", () => want("/price", { rows: [place] }));
 });
 const shown = () => rows.map((one, place) => [one, place]).filter(([one]) => !one.row.hidden).map(([, place]) => place);
 at("find").addEventListener("input", () => {
@@ -139,12 +153,11 @@ at("set").addEventListener("click", () => {
   const values = ["weight", "target", "most", "size"].map((name) => at(`bulk-${name}`).value);
   change(Object.fromEntries(FIELDS.map((name, place) => [name, values[place]])), shown());
 });
-at("all-prices").addEventListener("click", () => act("/price", { rows: shown() }));
-at("keep").addEventListener("click", () => act("/keep", {}));
-at("swap").addEventListener("click", () => act("/swap", {}));
-at("save").addEventListener("click", async () => {
-  const done = await ask("/save", { name: at("name").value });
-  if (done) { say(""); write(at("saved"), done.saved); }
-});
+at("all-prices").addEventListener("click", () => want("/price", { rows: shown() }));
+at("keep").addEventListener("click", () => want("/keep", {}));
+at("swap").addEventListener("click", () => want("/swap", {}));
+at("save").addEventListener("click", () => want("/save", { name: at("name").value }));
 at("preview").addEventListener("toggle", () => { if (at("preview").open) preview(); });
+document.addEventListener("change", ({ target }) => { target.dataset.shown = target.value; }, true);
+document.addEventListener("visibilitychange", () => wake());
 ask("/view").then((view) => { if (view) { show(view, true); follow(); } });

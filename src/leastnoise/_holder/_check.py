@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leastnoise._adapters._fit import ColumnFit, Fit, JoinFit, rows_fit
 from leastnoise._check import InputError, whole
 from leastnoise._domain import PerCell, Unknown
+from leastnoise._holder._rows_fit import ColumnFit, Fit, JoinFit, rows_fit
 from leastnoise._plan import Plan
 from leastnoise._session._asked import asked_about
 from leastnoise._session._spec import Spec

@@ -1,6 +1,7 @@
 """How the rows of a source fit a domain, exactly and without noise: for the data's holder alone.
 
-Nothing that makes a release can reach this module: `leastnoise._session._fit` alone may import it, which the import contracts see to.
+Nothing that makes a release can reach this folder: `leastnoise check` alone may import it, which the import contracts see to. It reads as
+releases do, by the same trusted code, and no release depends on it, so it need not be trusted itself.
 """
 
 import os
@@ -19,7 +20,7 @@ from leastnoise._adapters._read import open_source, opened_for
 from leastnoise._adapters._units import Units
 from leastnoise._adapters._values import text
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Bins, Domain, Kind, PerCell, kind_from_json, kind_to_json
+from leastnoise._domain import Bins, Domain, Kind, PerCell, UnitCount, kind_from_json, kind_to_json
 
 _NULL, _OUTSIDE = -3, -2
 _LONGEST_SHOWN = 60
@@ -123,7 +124,7 @@ def rows_fit(
     from leastnoise._adapters._files import count_lines_of
 
     kinds = {name: domain.kind(name) for name in attributes}
-    sums = {name: domain.measure(name) for name in measures}
+    sums = {name: one for name in measures if not isinstance(one := domain.measure(name), UnitCount)}
     opened, wanted = opened_for(source, kinds, sums, unit_column)
     columns = [_Tally(name, kind, values) for name, kind in kinds.items()]
     columns += [_Tally(name, Bins(one.low, one.high, 1, outside="clip", reading=one.reading), values) for name, one in sums.items()]

@@ -1,0 +1,45 @@
+"""Series on rows and keys that are made up: what audits ask, unpaid. No private table comes here, as each is made from what is listed."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from leastnoise._accounting import Privacy
+from leastnoise._domain import Domain
+from leastnoise._kernel import SeededEntropy, SystemEntropy, Terms, UnpaidSeries
+from leastnoise._table import Table
+
+Source = SeededEntropy | SystemEntropy | None
+
+
+def on_rows(terms: Terms, codes: Mapping[str, Sequence[int]], values: Mapping[str, Sequence[int]], entropy: Source) -> UnpaidSeries:
+    """A series on rows, by the cells of every attribute and the amounts of every measure."""
+    return of_table(terms, made_up(terms.domain, terms.privacy, codes, values), entropy)
+
+
+def made_up(domain: Domain, privacy: Privacy, codes: Mapping[str, Sequence[int]], values: Mapping[str, Sequence[int]]) -> Table:
+    """A table of rows that are nobody's."""
+    arrays = {name: np.array(own, dtype=np.int64) for name, own in codes.items()}
+    amounts = {name: np.array(own, dtype=np.int64) for name, own in values.items()}
+    rows = len(next(iter(arrays.values()), ()))
+    unit = {"unit_column": privacy.unit_column, "max_rows": privacy.max_rows, "max_per_cell": privacy.max_per_cell}
+    return Table(domain, arrays, amounts, rows=rows, **unit)  # type: ignore[arg-type]
+
+
+def of_table(terms: Terms, table: Table, entropy: Source) -> UnpaidSeries:
+    """A series on a table that was made up."""
+    return UnpaidSeries(terms, table, SystemEntropy() if entropy is None else entropy)
+
+
+def on_keys(terms: Terms, units: Sequence[int], entropy: Source) -> UnpaidSeries:
+    """A series on `keys`, by how many units have each."""
+    unit, (attribute,) = terms.privacy, terms.attributes
+    numbers = np.array(units, dtype=np.int64)
+    bounds = {"unit_column": unit.unit_column, "max_rows": unit.max_rows}
+    table = Table.keyed(terms.domain, attribute, keys(len(units)), numbers, **bounds)  # type: ignore[arg-type]
+    return of_table(terms, table, entropy)
+
+
+def keys(count: int) -> list[str]:
+    """Different keys of one letter, so that every attribute allows them."""
+    return [chr(0x20000 + place) for place in range(count)]

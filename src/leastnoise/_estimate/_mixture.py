@@ -1,0 +1,233 @@
+"""A mixture of products fitted to noisy tables: rows fall into kinds, and within a kind the attributes are independent.
+
+A table of the model is the sum over kinds of their shares times the outer product of their distributions along its attributes, so every
+table of every size follows from a few thousand numbers. The fit minimises half the squared residuals in units of their noise, plus a
+multiple of the information between the kind and each attribute; that multiple is raised and lowered until the residuals are as large as
+noise alone would leave them (the discrepancy principle). It is deterministic: the start is drawn from a fixed seed that has nothing to do
+with the data, and all rounds follow from the tables.
+
+Source: latent classes fitted to private tables, Nixon et al. (arXiv 2201.10545); the steps are those of Adam (arXiv 1412.6980).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._check.arrays import FloatArray, IntArray
+
+KINDS = 200
+_FIRST_STEP, _SPREAD, _SEED = 0.05, 0.2, 20_261_124
+_REFIT_STEP = 0.05
+_LEAST_ROUNDS, _MOST_ROUNDS, _LAST_ROUNDS, _EVERY = 60, 1500, 250, 10
+_RAISED, _LOWERED, _STALLED = 1.25, 0.85, 0.01  # of the penalty, and the fall of the residuals in ten rounds below which it is lowered
+_LEAST_PENALTY, _MOST_PENALTY = 0.003, 10.0  # over the first one
+_CLEAR = 0.7  # of the universal threshold sqrt(2 log n): what noise alone hardly exceeds
+_FLOOR = 0.05  # of the noise, spread over all cells: what a cell has at least
+_SHIFTS = 16
+RESIDUAL = 0.9  # the mean squared residual, in units of the noise, that a fit should leave: some of the noise is fitted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyTable:
+    """A table that was measured: noisy counts of bins of one to three attributes.
+
+    ``attributes`` are places among the model's; ``starts`` are the first cells of the bins along each; ``counts`` has the bins' shape.
+    """
+
+    attributes: tuple[int, ...]
+    starts: tuple[IntArray, ...]
+    counts: FloatArray
+    std: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """Kinds of rows: ``shares`` of shape (kinds,), and of every attribute the distribution of each kind, of shape (cells, kinds)."""
+
+    shares: FloatArray
+    along: tuple[FloatArray, ...]
+    residual: float
+    penalty: float
+
+    def table(self, attributes: Sequence[int]) -> FloatArray:
+        """The shares of rows in the cells of a table of some attributes; they add up to 1."""
+        return _outer([self.along[place] for place in attributes], self.shares)
+
+
+def _outer(parts: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
+    """The table of parts of shape (cells, kinds), summed over kinds."""
+    if not parts:
+        return np.asarray(shares.sum())
+    first, last = _joined(parts[:-1], len(shares)), parts[-1] * shares
+    return (first @ last.T).reshape([len(part) for part in parts])
+
+
+def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
+    """Outer products of parts for each kind, of shape (cells of all, kinds)."""
+    found = np.ones((1, kinds))
+    for part in parts:
+        found = (found[:, None, :] * part[None, :, :]).reshape(-1, kinds)
+    return found
+
+
+def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
+    """The distribution along an attribute from noisy counts: steps that noise could have made are left out; all cells are above 0.
+
+    Source: translation-invariant thresholding in a Haar basis, Coifman and Donoho 1995.
+    """
+    size = len(counts)
+    smooth = np.asarray(counts, dtype=np.float64) if size < _SHIFTS else _thresholded(counts, std * _CLEAR * math.sqrt(2 * math.log(size)))
+    falling = np.sort(smooth)[::-1]
+    sums = (np.cumsum(falling) - max(total, 1.0)) / np.arange(1, size + 1)
+    cells = np.maximum(smooth - sums[np.flatnonzero(falling > sums)[-1]], _FLOOR * std / size)
+    return np.asarray(cells / cells.sum())
+
+
+def _thresholded(counts: FloatArray, threshold: float) -> FloatArray:
+    size = len(counts)
+    whole = 1 << (size - 1).bit_length()
+    found, shifts = np.zeros(size), range(0, whole, whole // _SHIFTS)
+    for shift in shifts:
+        places = (np.arange(size) + shift) % whole
+        sums, steps = np.zeros(whole), []
+        sums[places] = counts
+        while len(sums) > 1:
+            step = (sums[0::2] - sums[1::2]) / math.sqrt(2)
+            steps.append(np.where(np.abs(step) > threshold, step, 0.0))
+            sums = (sums[0::2] + sums[1::2]) / math.sqrt(2)
+        for step in reversed(steps):
+            sums = np.stack([sums + step, sums - step], axis=1).reshape(-1) / math.sqrt(2)
+        found += sums[places]
+    return found / len(shifts)
+
+
+def fit_mixture(total: float, start: Sequence[FloatArray], tables: Sequence[NoisyTable], kinds: int = KINDS) -> Mixture:
+    """Fit kinds of rows to noisy tables of ``total`` rows, from a distribution along every attribute on, all of whose cells are above 0."""
+    noise = np.random.default_rng(_SEED).standard_normal((sum(map(len, start)), kinds))
+    logits = np.log(np.concatenate(start))[:, None] + _SPREAD * noise
+    return _Fit(total, start, tables, (logits, np.zeros(kinds))).run()
+
+
+def refit_mixture(mixture: Mixture, total: float, start: Sequence[FloatArray], tables: Sequence[NoisyTable], rounds: int) -> Mixture:
+    """The mixture moved to other noise in the same tables: some rounds from it on, with its penalty."""
+    logits, weights = (np.log(np.maximum(one, 1e-12)) for one in (np.concatenate(mixture.along), mixture.shares))
+    fit = _Fit(total, start, tables, (logits, weights))
+    residual = 0.0
+    for done in range(rounds):
+        residual = fit.round(mixture.penalty, _REFIT_STEP * max(1 - done / rounds, 0.02))
+    return fit.mixture(residual, mixture.penalty)
+
+
+class _Fit:
+    """The state of a fit: logits of shape (cells of all attributes, kinds) and (kinds,), and Adam's moments of both."""
+
+    def __init__(
+        self, total: float, start: Sequence[FloatArray], tables: Sequence[NoisyTable], state: tuple[FloatArray, FloatArray]
+    ) -> None:
+        self.state, self.kinds = state, len(state[1])
+        self.first = np.cumsum([0, *(len(one) for one in start[:-1])])
+        self.sizes = np.array([len(one) for one in start])
+        self.prior = np.log(np.concatenate(start))[:, None]
+        self.moments = [(np.zeros_like(one), np.zeros_like(one)) for one in self.state]
+        self.rounds = 0
+        self.cells = sum(table.counts.size for table in tables)
+        # Tables use few ways to merge the cells of an attribute; each is done once a round.
+        self.merged: list[tuple[IntArray, IntArray]] = []
+        places: dict[tuple[int, bytes], int] = {}
+        self.tables: list[tuple[tuple[int, ...], FloatArray, float]] = []
+        for table in tables:
+            axes = []
+            for attribute, starts in zip(table.attributes, table.starts, strict=True):
+                key = (attribute, starts.tobytes())
+                if key not in places:
+                    places[key] = len(self.merged)
+                    begins = self.first[attribute] + starts
+                    self.merged.append((begins, np.append(begins[1:], self.first[attribute] + self.sizes[attribute])))
+                axes.append(places[key])
+            self.tables.append((tuple(axes), table.counts / table.std, total / table.std))
+
+    def distributions(self) -> tuple[FloatArray, FloatArray]:
+        """Of every attribute within each kind, one below the other, and the shares of the kinds."""
+        logits, weights = self.state
+        along = np.exp(logits - np.repeat(np.maximum.reduceat(logits, self.first), self.sizes, axis=0))
+        along /= np.repeat(np.add.reduceat(along, self.first), self.sizes, axis=0)
+        shares = np.exp(weights - weights.max())
+        return along, shares / shares.sum()
+
+    def slopes(self, along: FloatArray, shares: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Squared residuals, and half their slopes along the distributions (times shares, each) and the shares."""
+        sums = np.concatenate([np.zeros((1, self.kinds)), np.cumsum(along, axis=0)])
+        parts = [sums[ends] - sums[begins] for begins, ends in self.merged]
+        pulls = [np.zeros_like(part) for part in parts]
+        pull, squares = np.zeros(self.kinds), 0.0
+        for axes, observed, scale in self.tables:
+            own = [parts[axis] for axis in axes]
+            first = _joined(own[:-1], self.kinds)
+            gap = scale * (first @ (own[-1] * shares).T) - observed.reshape(-1, len(own[-1]))
+            squares += float(np.vdot(gap, gap))
+            gap *= scale
+            towards = gap.T @ first
+            pulls[axes[-1]] += towards
+            pull += (towards * own[-1]).sum(axis=0)
+            if len(axes) == 2:
+                pulls[axes[0]] += gap @ own[-1]
+            elif len(axes) == 3:
+                back = (gap @ own[-1]).reshape(len(own[0]), len(own[1]), self.kinds)
+                pulls[axes[0]] += (back * own[1][None]).sum(axis=1)
+                pulls[axes[1]] += (back * own[0][:, None]).sum(axis=0)
+        # The slope of a bin is that of all its cells: it begins at the first and ends behind the last.
+        changes = np.zeros_like(sums)
+        for (begins, ends), one in zip(self.merged, pulls, strict=True):
+            changes[begins] += one
+            changes[ends] -= one
+        return squares, np.cumsum(changes[:-1], axis=0), pull
+
+    def step(self, along: FloatArray, shares: FloatArray, spread: FloatArray, pull: FloatArray, penalty: float, size: float) -> None:
+        """One step of Adam along the slopes of residuals and penalty."""
+        told = np.log(np.maximum(along, 1e-12)) - self.prior
+        spread += penalty * told
+        pull = pull + penalty * (along * told).sum(axis=0)
+        inner = along * spread
+        inner -= along * np.repeat(np.add.reduceat(inner, self.first), self.sizes, axis=0)
+        self.rounds += 1
+        slopes = (shares * inner, shares * (pull - shares @ pull))
+        for state, (mean, square), slope in zip(self.state, self.moments, slopes, strict=True):
+            np.add(mean, 0.1 * (slope - mean), out=mean)
+            np.add(square, 0.01 * (slope * slope - square), out=square)
+            scale = np.sqrt(square / (1 - 0.99**self.rounds)) + 1e-12
+            np.subtract(state, size / (1 - 0.9**self.rounds) * mean / scale, out=state)
+
+    def run(self) -> Mixture:
+        """Rounds of one step size until the residuals are small or stall, then some with a falling one."""
+        first = math.exp(sum(math.log(scale) for *_, scale in self.tables) / max(len(self.tables), 1))
+        penalty, last, end, seen = first, math.inf, None, []
+        residual = math.inf
+        while end is None or self.rounds - end < _LAST_ROUNDS:
+            falling = 1.0 if end is None else max(1 - (self.rounds - end) / _LAST_ROUNDS, 0.02)
+            residual = self.round(penalty, _FIRST_STEP * falling)
+            if self.rounds % _EVERY == 0:
+                if residual < RESIDUAL:
+                    penalty = min(penalty * min(1 + 2 * (RESIDUAL / residual - 1), _RAISED), first * _MOST_PENALTY)
+                elif last - residual < _STALLED * last:
+                    penalty = max(penalty * _LOWERED, first * _LEAST_PENALTY)
+                last = residual
+                seen.append(residual)
+                stalled = len(seen) > 30 and seen[-1] > 0.97 * seen[-21]
+                if end is None and self.rounds >= _LEAST_ROUNDS and (residual <= 1.03 * RESIDUAL or self.rounds >= _MOST_ROUNDS or stalled):
+                    end = self.rounds
+        return self.mixture(residual, penalty)
+
+    def round(self, penalty: float, size: float) -> float:
+        """One step of a size; the mean squared residual before it."""
+        along, shares = self.distributions()
+        squares, spread, pull = self.slopes(along, shares)
+        self.step(along, shares, spread, pull, penalty, size)
+        return squares / max(self.cells, 1)
+
+    def mixture(self, residual: float, penalty: float) -> Mixture:
+        """What was reached."""
+        along, shares = self.distributions()
+        ends = np.append(self.first, len(along))
+        return Mixture(shares, tuple(along[ends[k] : ends[k + 1]] for k in range(len(self.sizes))), residual, penalty)

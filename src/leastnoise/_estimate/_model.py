@@ -1,0 +1,306 @@
+"""Answers from a model of tables that was fitted to noisy ones, with what its fit may have missed.
+
+Where cells hold few rows the model's answers stand as they are. Where they hold many, the model is fitted to the least-squares tables of
+the plan that does not look, and answers are moved from the model towards least squares by as much as an unbiased estimate of the squared
+error deserves. Both estimates of error come from the model fitted anew to tables with as much noise again.
+
+Source: Stein 1981 (the unbiased estimate of risk), Ramani, Blu and Unser 2008 (its divergence by perturbation), Nixon et al. 2201.10545.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, singledispatch
+from itertools import chain
+
+import numpy as np
+
+from leastnoise._accuracy import block_variance, subsets
+from leastnoise._check import InputError
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._estimate._answer import Answer
+from leastnoise._estimate._least_squares import Estimate
+from leastnoise._estimate._local_non_negative import LocallyNonNegative, nearest_tables, residual_precisions
+from leastnoise._estimate._mixture import Mixture, NoisyTable, fit_mixture, refit_mixture, smoothed_shares
+from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
+from leastnoise._linop import Coarse, Operator, along, apply
+from leastnoise._measurements import Observation
+from leastnoise._workload import Product
+
+Names = tuple[str, ...]
+_REFITS, _ROUNDS, _SEED = 3, 150, 20_261_125
+_UNSEEN = 0.5  # the standard error of a share that only the model tells, beside the share itself: typical of real tables
+_UNEVEN = 2.0  # by how much errors of large cells exceed their part of the squared error
+_EVEN = 0.25  # of the average cell: what a cell counts as at least where errors are spread over cells
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyTables:
+    """What a model is fitted to: its attributes, noisy tables, the number of rows with its error, and where the fit begins."""
+
+    names: Names
+    tables: tuple[NoisyTable, ...]
+    total: float
+    total_std: float
+    shares: tuple[FloatArray, ...]
+
+    @staticmethod
+    def of(observation: Observation) -> "NoisyTables":
+        """From an observation of attributes alone, and of tables on bins."""
+        made = observation.measurements
+        names = tuple(name for name in made.domain.names if any(name in block.attributes for block in made.blocks))
+        tables = []
+        for block, value in zip(made.blocks, observation.values, strict=True):
+            starts = tuple(_starts(factor.operator) for factor in block.factors)
+            counts = (value / made.grid).reshape([len(one) for one in starts])
+            places = tuple(names.index(factor.attributes[0]) for factor in block.factors)
+            tables.append(NoisyTable(places, starts, counts, math.sqrt(block_variance(made, block))))
+        return NoisyTables.from_tables(names, tables)
+
+    @staticmethod
+    def from_tables(names: Names, tables: Sequence[NoisyTable]) -> "NoisyTables":
+        """From tables, among them every attribute alone."""
+        precision = np.array([1 / (table.std**2 * table.counts.size) if len(table.attributes) < 2 else 0.0 for table in tables])
+        total = float(precision @ [table.counts.sum() for table in tables] / precision.sum())
+        alone = {table.attributes[0]: table for table in tables if len(table.attributes) == 1}
+        shares = tuple(smoothed_shares(alone[place].counts, alone[place].std, total) for place in range(len(names)))
+        told = tuple(table for table in tables if table.attributes)
+        return NoisyTables(names, told, max(total, 1.0), 1 / math.sqrt(precision.sum()), shares)
+
+    def mixture(self) -> Mixture:
+        """The model that is fitted to them."""
+        return fit_mixture(self.total, self.shares, self.tables)
+
+    def refitted(self, mixture: Mixture, noise: Sequence[FloatArray]) -> Mixture:
+        """The model with noise added to the tables."""
+        tables = [replace(table, counts=table.counts + more) for table, more in zip(self.tables, noise, strict=True)]
+        return refit_mixture(mixture, self.total, self.shares, tables, _ROUNDS)
+
+    def counts(self, mixture: Mixture, names: Names) -> FloatArray:
+        """Cells of a table by a model, in rows."""
+        missing = [name for name in names if name not in self.names]
+        if missing:
+            raise InputError(f"The model is of {', '.join(self.names)}; got a question about {', '.join(missing)}. Ask about these.")
+        return self.total * mixture.table([self.names.index(name) for name in names])
+
+
+@singledispatch
+def _starts(operator: Operator) -> IntArray:
+    """The first cells of the bins that are counted."""
+    return np.arange(operator.rows)
+
+
+@_starts.register
+def _(operator: Coarse) -> IntArray:
+    return operator.starts
+
+
+def _asked(cells: FloatArray, product: Product) -> FloatArray:
+    for axis, operator in enumerate(product.operators):
+        cells = along(apply, operator, cells, axis)
+    return cells
+
+
+def _spread(values: FloatArray, cells: int, total: float, squared_error: float) -> FloatArray:
+    """Variances of answers whose cells' squared errors add up to a sum, in proportion to what they hold or leave."""
+    held = np.clip(np.minimum(values, total - values), _EVEN * total / cells, None)
+    return np.asarray(squared_error * held / total)
+
+
+@dataclass(frozen=True, eq=False)
+class Modelled:
+    """Answers from a mixture of products that was fitted to noisy tables on bins."""
+
+    measured: NoisyTables
+
+    @staticmethod
+    def of(observation: Observation) -> "Modelled":
+        """The model of an observation; it is fitted once."""
+        return _modelled(observation)
+
+    @cached_property
+    def mixture(self) -> Mixture:
+        """The model."""
+        return self.measured.mixture()
+
+    @cached_property
+    def _refits(self) -> list[tuple[Mixture, list[FloatArray]]]:
+        noise = np.random.default_rng(_SEED)
+        added = [[table.std * noise.standard_normal(table.counts.shape) for table in self.measured.tables] for _ in range(_REFITS)]
+        return [(self.measured.refitted(self.mixture, more), more) for more in added]
+
+    @cached_property
+    def _errors(self) -> Mapping[tuple[int, ...], tuple[float, float]]:
+        """Of every measured table the squared error by Stein's estimate, and that of refits; summed over bins, in squared rows."""
+        found = {}
+        total = self.measured.total
+        for place, table in enumerate(self.measured.tables):
+            own = total * _binned(self.mixture, table)
+            moved = [total * _binned(refit, table) - own for refit, _ in self._refits]
+            follows = np.mean([(change * more[place]).sum() for change, (_, more) in zip(moved, self._refits, strict=True)])
+            risk = ((table.counts - own) ** 2).sum() - table.std**2 * own.size + 2 * follows
+            found[table.attributes] = float(risk), float(np.mean([(change**2).sum() for change in moved]))
+        return found
+
+    def estimate(self, product: Product) -> Answer:
+        """The model's answers; their errors are those of refits and, where that is larger, Stein's estimate."""
+        measured, names = self.measured, product.attributes
+        values = _asked(measured.counts(self.mixture, names), product)
+        moved = [_asked(measured.counts(refit, names), product) - values for refit, _ in self._refits]
+        noise = np.mean(np.square(moved), axis=0) + (values / measured.total * measured.total_std) ** 2
+        inside = {measured.names.index(name) for name in names}
+        errors = [error for places, error in self._errors.items() if inside.issuperset(places) and len(places) == min(len(inside), 2)]
+        if not errors:  # one number of rows, or a pair that was not measured: what is typical of all tables
+            errors = list(self._errors.values()) if inside else [(0.0, 1.0)]
+        risk, refits = (sum(parts) for parts in zip(*errors, strict=True))
+        cells = math.prod(product.domain.kind(name).size for name in names)
+        raised = max(risk / max(refits, 1e-9) - 1, 0.0) * noise
+        missed = _spread(values, cells, measured.total, _UNEVEN * max(0.0, *(one for one, _ in errors)))
+        return Answer(values, np.sqrt(np.maximum(noise, 1e-12)), np.sqrt(raised + missed + self._within(product)))
+
+    def _within(self, product: Product) -> FloatArray:
+        """Variances of answers because cells that were merged are told apart by the model alone."""
+        places = tuple(self.measured.names.index(name) for name in product.attributes)
+        cells = np.square(_UNSEEN * self.measured.counts(self.mixture, product.attributes))
+        for table in self.measured.tables:
+            if table.attributes == places:
+                widths = [np.diff(starts, append=kind) for starts, kind in zip(table.starts, cells.shape, strict=True)]
+                alone = [np.repeat(width == 1, width) for width in widths]
+                cells = np.where(np.logical_and.outer(*alone) if len(alone) == 2 else alone[0], 0.0, cells)
+        for axis, operator in enumerate(product.operators):
+            cells = along(apply, operator, cells, axis)
+        return np.abs(cells)
+
+
+def _binned(mixture: Mixture, table: NoisyTable) -> FloatArray:
+    cells = mixture.table(table.attributes)
+    for axis, starts in enumerate(table.starts):
+        cells = np.add.reduceat(cells, starts, axis=axis)
+    return cells
+
+
+@lru_cache(maxsize=2)
+def _modelled(observation: Observation) -> Modelled:
+    return Modelled(NoisyTables.of(observation))
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """Answers between a model and the least-squares tables that it was fitted to; ``tables`` are the widest that were asked for."""
+
+    least_squares: Estimate
+    tables: tuple[Names, ...]
+
+    @staticmethod
+    def of(observation: Observation, tables: Sequence[Names]) -> "Moved":
+        """The model of an observation; it is fitted once."""
+        return _moved(observation, tuple(tables))
+
+    @cached_property
+    def _parts(self) -> dict[Names, FloatArray]:
+        """Residual components of all tables by least squares."""
+        found: dict[Names, FloatArray] = {}
+        for names in self.tables:
+            for tau, part in residual_parts(self.least_squares.marginal(names), names).items():
+                found.setdefault(tau, part)
+        return found
+
+    @cached_property
+    def _precision(self) -> dict[Names, float]:
+        return residual_precisions(self.least_squares, self._parts, None)
+
+    @cached_property
+    def _names(self) -> Names:
+        asked = set(chain.from_iterable(self.tables))
+        return tuple(name for name in self.least_squares.observation.measurements.domain.names if name in asked)
+
+    def _shape(self, names: Names) -> list[int]:
+        return [self.least_squares.observation.measurements.domain.kind(name).size for name in names]
+
+    @property
+    def _fitted(self) -> list[Names]:
+        return [*((name,) for name in self._names), *(names for names in self.tables if len(names) > 1)]
+
+    def _cells_of(self, parts: Mapping[Names, FloatArray]) -> Iterator[FloatArray]:
+        for names in self._fitted:
+            yield from_residual_parts(parts, names, self._shape(names))
+
+    @cached_property
+    def measured(self) -> NoisyTables:
+        """Every attribute alone and all tables, each as if its cells had noise of their own."""
+        tables = []
+        for names, counts in zip(self._fitted, self._cells_of(self._parts), strict=True):
+            shape = self._shape(names)
+            cells = math.prod(shape)
+            variance = sum(self._dimension(tau) * self._variance(tau) * math.prod(self._shape(tau)) for tau in subsets(names)) / cells**2
+            places = tuple(self._names.index(name) for name in names)
+            tables.append(NoisyTable(places, tuple(np.arange(n) for n in shape), counts, math.sqrt(max(variance, 1e-9))))
+        return NoisyTables.from_tables(self._names, tables)
+
+    def _variance(self, tau: Names) -> float:
+        return 1 / self._precision[tau] if self._precision[tau] > 0 else 0.0
+
+    def _dimension(self, tau: Names) -> int:
+        return math.prod(n - 1 for n in self._shape(tau))
+
+    @cached_property
+    def mixture(self) -> Mixture:
+        """The model."""
+        return self.measured.mixture()
+
+    def _model_parts(self, mixture: Mixture) -> dict[Names, FloatArray]:
+        found: dict[Names, FloatArray] = {}
+        for names in self.tables:
+            for tau, part in residual_parts(self.measured.counts(mixture, names), names).items():
+                found.setdefault(tau, part)
+        return found
+
+    @cached_property
+    def _kept(self) -> tuple[float, float]:
+        """How much of what least squares says beside the model is kept, and the mean squared error that is left, in units of the noise.
+
+        Only components of two attributes and more are moved, all by one factor: a factor for each would follow its own noise.
+        """
+        several = [tau for tau in self._parts if len(tau) > 1 and self._precision[tau] > 0]
+        model, dimension = self._model_parts(self.mixture), sum(map(self._dimension, several))
+        gap = sum(self._precision[tau] * float(((self._parts[tau] - model[tau]) ** 2).sum()) for tau in several) / max(dimension, 1)
+        if not gap > 0:
+            return 1.0, 1.0
+        follows, random = 0.0, np.random.default_rng(_SEED)
+        for _ in range(_REFITS):
+            noise = {
+                tau: residual_parts(random.standard_normal(part.shape), tau)[tau] * math.sqrt(self._variance(tau))
+                for tau, part in self._parts.items()
+            }
+            refit = self._model_parts(self.measured.refitted(self.mixture, list(self._cells_of(noise))))
+            moved = [self._precision[tau] * float(((refit[tau] - model[tau]) * noise[tau]).sum()) for tau in several]
+            follows += sum(moved) / (_REFITS * dimension)
+        free = min(max(1 - follows, 0.0), 1.0)
+        factor = free * max(1 - 2 * math.sqrt(2 / dimension), 0.0) / gap
+        kept = min(max(1 - factor, 0.0), 1.0)
+        # Stein's estimate for the answers: the gap is (1 - kept) of the model's, and they follow the noise by what it does not leave free.
+        return kept, min(max((1 - kept) ** 2 * gap + 1 - 2 * (1 - kept) * free, 0.0), 1.0)
+
+    @cached_property
+    def _tables(self) -> LocallyNonNegative:
+        """The tables that are published: never negative, and in agreement."""
+        kept, model = self._kept[0], self._model_parts(self.mixture)
+        parts = {tau: part if len(tau) < 2 else model[tau] + kept * (part - model[tau]) for tau, part in self._parts.items()}
+        sizes = dict(zip(self._names, self._shape(self._names), strict=True))
+        return nearest_tables(parts, self._precision, sizes, list(self.tables))
+
+    def estimate(self, product: Product) -> Answer:
+        """Answers to what lies within an asked table, and the model's to other questions."""
+        names = product.attributes
+        if not any(set(names) <= set(table) for table in self.tables):
+            return Modelled(self.measured).estimate(product)
+        values = _asked(self._tables.marginal(names), product)
+        noise, cells = self.least_squares.estimate(product).noise_std, math.prod(self._shape(names))
+        missed = _spread(values, cells, self.measured.total, self._kept[1] * float((noise**2).mean()) * cells)
+        # The total and attributes alone are least squares; elsewhere large cells are moved by more than small ones.
+        return Answer(values, noise, np.sqrt(missed) if len(names) > 1 else np.zeros(product.shape))
+
+
+@lru_cache(maxsize=2)
+def _moved(observation: Observation, tables: tuple[Names, ...]) -> Moved:
+    return Moved(Estimate(observation), tables)

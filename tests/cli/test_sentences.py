@@ -1,0 +1,252 @@
+"""Every sentence of a report is one of the facts that its numbers were made with: a grid of releases, and what each has to say.
+
+A sentence that is new in the catalogue has to say here when it is said, or that it is a label or is about other pages.
+"""
+
+import html
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leastnoise._release import _texts
+
+PURE, APPROXIMATE, CONCENTRATED = 'epsilon = "6"', 'epsilon = "6"\ndelta = "1e-9"', 'rho = "4"'
+GRID = [
+    {"budget": PURE},
+    {"budget": PURE, "language": "de", "round": "5", "guard": "1/10"},
+    {"budget": CONCENTRATED, "below": "30", "unit": 1, "sum": True},
+    {"budget": CONCENTRATED, "language": "de", "unit": 3, "per_cell": 1, "guard": "1/10", "contact": "statistik@example.org"},
+    {"budget": PURE, "unit": 3, "per_cell": 2, "round": "1/2", "below": "20", "objective": "worst"},
+    {"budget": APPROXIMATE, "language": "de", "unit": 3, "per_cell": 1, "outside": "clip"},
+    {"budget": APPROXIMATE, "unit": 24, "per_cell": 2, "outside": "clip", "columns": ["non_negative", "integer"], "sum": True},
+    {
+        "budget": CONCENTRATED,
+        "neighbours": "replace",
+        "few": True,
+        "guard": "1/10",
+        "round": "10",
+        "columns": ["nnls"],
+        "objective": "worst",
+    },
+    {"budget": PURE, "language": "de", "few": True, "guard": "1/10", "unit": 3, "outside": "other", "columns": ["local_non_negative"]},
+    {"budget": 'epsilon = "least"', "target": True, "round": "5", "sum": True, "neighbours": "replace", "unit": 1},
+    {"budget": 'epsilon = "least"', "language": "de", "target": True, "below": "30", "unit": 3, "guard": "1/20"},
+    {"budget": CONCENTRATED, "strategy": "dawa", "round": "5", "unit": 1},
+    {"budget": PURE, "language": "de", "strategy": "dawa", "unit": 3, "covariances": False},
+]
+
+
+def spec(case: dict) -> str:
+    """The spec of a case: two attributes, of which the second has values beyond its cells."""
+    unit = "" if "unit" not in case else f'unit = {{ column = "id", max_rows = {case["unit"]}{_per_cell(case)} }}'
+    output = {name: case[name] for name in ("round", "below", "language", "contact") if name in case}
+    output |= dict.fromkeys(case.get("columns", []), True)
+    if case.get("strategy") == "dawa":
+        asked = ["[[workload]]", 'queries = { month = "prefix" }']
+    else:
+        more = "\nmargin = 40" if case.get("target") else ""
+        asked = [
+            "[[workload]]",
+            "marginals = { ways = 1 }" + more,
+            "[[workload]]",
+            'queries = { month = "identity", size = "identity" }' + more,
+        ]
+        asked += ["[[workload]]", 'queries = { month = "identity" }', 'sum = "pay"'] if case.get("sum") else []
+    lines = [
+        "[source]",
+        'path = "rows.csv"',
+        "[privacy]",
+        case["budget"],
+        f'neighbours = "{case.get("neighbours", "add_remove")}"',
+        unit,
+        "[domain.month]",
+        "integers = [1, 12]",
+        "[domain.size]",
+        f"integers = [1, {2 if case.get('few') else 4}]",
+        f'outside = "{case.get("outside", "drop")}"',
+        "[measures.pay]",
+        'column = "pay"',
+        "clip = [0, 10]",
+        *asked,
+        "[plan]",
+        "seconds = 2",
+        f'objective = "{case["objective"]}"' if "objective" in case else "",
+        f'guard = "{case["guard"]}"' if "guard" in case else "",
+        'strategy = "dawa"' if case.get("strategy") == "dawa" else "",
+        "[output]",
+        *(f"{name} = {json.dumps(value)}" for name, value in output.items()),
+    ]
+    return "\n".join(lines)
+
+
+def _per_cell(case: dict) -> str:
+    return f', max_per_cell = {case["per_cell"]}, cell = "month"' if "per_cell" in case else ""
+
+
+def sized(word, fact):
+    """A pair of sentences for one and for several, by a number that may be missing."""
+    return {f"{word}_one": lambda case: fact(case) == 1, f"{word}_many": lambda case: (fact(case) or 0) > 1}
+
+
+def kind(case):
+    """The definition of privacy by the budget that was asked for."""
+    return "concentrated" if "rho" in case["budget"] else "approximate" if "delta" in case["budget"] else "pure"
+
+
+def changed(who, how):
+    """Whether a clause on what neighbours differ by is this one."""
+    return lambda case: (("unit" if "unit" in case else "row"), case.get("neighbours", "add_remove")) == (who, how)
+
+
+def apart(case):
+    return "round" in case or "below" in case
+
+
+def linear(case):
+    return "strategy" not in case
+
+
+def drops(case):
+    return True  # month drops what is beyond its bounds in every case
+
+
+def chosen(case):
+    return "least" if case.get("target") else case.get("objective", "total")
+
+
+FACTS = {
+    **sized("cut", lambda case: case.get("unit")),
+    **sized("cut_cell", lambda case: case.get("per_cell")),
+    **sized("about_unit", lambda case: case.get("unit")),
+    **sized("at_most_rows", lambda case: case.get("unit")),
+    **{f"change_row_{how}": changed("row", how) for how in ("add_remove", "replace")},
+    **{f"bet_{who}_{how}": changed(who, how) for who in ("row", "unit") for how in ("add_remove", "replace")},
+    **{
+        f"change_unit_{how}_{many}": lambda case, how=how, many=many: changed("unit", how)(case) and (case["unit"] == 1) == (many == "one")
+        for how in ("add_remove", "replace")
+        for many in ("one", "many")
+    },
+    **{f"promise_{one}": lambda case, one=one: kind(case) == one for one in ("pure", "approximate", "concentrated")},
+    **{one: lambda case, one=one: case["noise"] == one for one in ("discrete_laplace", "discrete_gaussian", "rounded_gaussian")},
+    "cut_cell_saves": lambda case: "per_cell" in case and case["noise"] != "discrete_laplace",
+    "quantile_laplace": lambda case: case["noise"] == "discrete_laplace",
+    "quantile_normal": lambda case: case["noise"] != "discrete_laplace",
+    "about_row": lambda case: "unit" not in case,
+    "limit_unit": lambda case: "unit" in case and "per_cell" not in case,
+    "limit_unit_cell": lambda case: "per_cell" in case,
+    "beyond": lambda case: "unit" in case,
+    "rounded": lambda case: "round" in case,
+    "interval_rounded": lambda case: "round" in case,
+    "left_out": lambda case: "below" in case,
+    "reading_exact": lambda case: linear(case) and "round" not in case,
+    "reading_negative": lambda case: linear(case) and "below" not in case,
+    "reading_sum": lambda case: linear(case) and not apart(case),
+    "reading_agree": lambda case: not apart(case),
+    "reading_apart": apart,
+    "limit_noise": lambda case: linear(case) and "round" not in case,
+    "limit_noise_rounded": lambda case: linear(case) and "round" in case,
+    "limit_aware": lambda case: not linear(case),
+    "aware_errors": lambda case: not linear(case),
+    "limit_sums": lambda case: bool(case.get("sum")),
+    "dropped": drops,
+    "dropped_unmeasured": lambda case: drops(case) and "guard" not in case,
+    "not_dropped": lambda case: not drops(case),
+    "not_covered_dropped": drops,
+    "clipped": lambda case: bool(case.get("sum")) or case.get("outside") == "clip",
+    "guard": lambda case: "guard" in case and "unit" not in case,
+    **sized("guard_kept", lambda case: case["unit"] if "guard" in case and "unit" in case else None),
+    "cut_unpublished": lambda case: "unit" in case and "guard" not in case,
+    "cut_share": lambda case: "unit" in case and "guard" in case and not case.get("target"),
+    "cut_hidden": lambda case: "unit" in case and "guard" in case and bool(case.get("target")),  # the least budget is small
+    "guard_few": lambda case: "guard" in case and bool(case.get("few")) and case.get("outside") != "other",
+    "biased_one": lambda case: len(case.get("columns", [])) == 1,
+    "biased_many": lambda case: len(case.get("columns", [])) > 1,
+    "biased_disagree": lambda case: "integer" in case.get("columns", []),
+    "biased_nnls": lambda case: "nnls" in case.get("columns", []),
+    "biased_local": lambda case: "local_non_negative" in case.get("columns", []),
+    "not_private": lambda case: True,
+    "kicker_seeded": lambda case: True,
+    "kicker_private": lambda case: False,
+    "ask_whom": lambda case: "contact" not in case,
+    "f_covariances": lambda case: False,
+    "joined": lambda case: False,
+    "joined_public": lambda case: False,
+    "large": lambda case: False,
+    **{f"chosen_{one}": lambda case, one=one: linear(case) and chosen(case) == one for one in ("total", "worst", "relative", "least")},
+    **dict.fromkeys(("truncated", "bucketed", "grouped"), lambda case: False),
+}
+ALWAYS = {"lead", "exact_intro", "tables_intro", "promise_holds", "recompute_text", "ask_text", "limit_sample", "limit_each", "index_note"}
+# Clauses, labels, charts and other pages; and what data-aware strategies say, which tests/mechanisms and tests/session see.
+ELSEWHERE = re.compile(
+    r"(st|js|col|h|s|book|f|by|kind|fate|how|name|meta|title|unit|aware|regime|in_tables|tables|answers|largest|exact|goodness|done)_\w+"
+    r"|and|of_(one|many|share)|pure|approximate|concentrated|gaussian_cost|over_10_300|rule|measure|interval(_aware|_smoothed)?|alt(_left_out)?|more_attributes"
+    r"|mark_seeded|written_on|what(_nothing)?|counts|sums_of|row_one|value_of|protects(_\w+)?|goodness|budget|protected|one_row|one_of"
+    r"|added_removed|replaced|find|index_(alone|cut)|meta|show_table|rows_\w+|not_drawn|up_to|without|searched|computed(_aware)?|no_receipt"
+    r"|gives_way|squared|cite(_text)?|recompute|ask|contact|all_rows|from_to|statistics_intro"
+)
+
+
+def test_every_sentence_of_the_catalogue_says_when_it_is_said():
+    unknown = {key for key in _texts.texts("en").sentences if key not in FACTS and key not in ALWAYS and not ELSEWHERE.fullmatch(key)}
+    assert unknown == set(), "say in FACTS when they are said, or in ELSEWHERE that they are labels or of other pages"
+    assert set(FACTS) | ALWAYS <= set(_texts.texts("en").sentences)
+
+
+def found_in(page: str, sentence: str) -> bool:
+    """Whether a page has a sentence, whatever stands in its places."""
+    parts = re.split(r"%\(\w+\)s", sentence)
+    return re.search(".{1,400}?".join(re.escape(part.replace("%%", "%")) for part in parts), page) is not None
+
+
+@pytest.fixture
+def rows(folder) -> Path:
+    """900 rows of 150 people; a fifth of the sizes is beyond 2, none beyond 4."""
+    rng = np.random.default_rng(5)
+    ids = rng.integers(0, 150, 900)
+    sizes = rng.choice([1, 2, 3, 4], 900, p=[0.4, 0.4, 0.1, 0.1])
+    lines = [
+        f"{one},{month},{size},{pay}"
+        for one, month, size, pay in zip(ids, rng.integers(1, 13, 900), sizes, rng.integers(0, 15, 900), strict=True)
+    ]
+    (folder / "rows.csv").write_text("id,month,size,pay\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("place", range(len(GRID)))
+def test_a_report_says_what_is_so_and_nothing_else(rows, run, place):
+    case = GRID[place]
+    Path("case.toml").write_text(spec(case), encoding="utf-8")
+    done = run("release", "case.toml", "--out", "out", "--seed", place, "--no-cache")
+    assert done.code == 0, done.err
+    facts = json.loads(Path("out/manifest.json").read_text(encoding="utf-8"))
+    case = {**case, "noise": facts["plan"]["mechanism"]}
+    page = Path("out/report.html").read_text(encoding="utf-8")
+    page = re.sub(r"\s+", " ", html.unescape(re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)))
+    said = _texts.texts(case.get("language", "en"))
+    wrong = [key for key, so in FACTS.items() if found_in(page, said.sentences[key]) != so(case)]
+    assert wrong == [], {key: FACTS[key](case) for key in wrong}
+    assert [key for key in ALWAYS if not found_in(page, said.sentences[key])] == []
+    # the numbers in them
+    step = float(Fraction(case.get("round", "0")))
+    assert facts["intervals"]["half_width_added"] == pytest.approx(0.5 / facts["measurements"]["grid"] + step / 2)
+    assert ("is not rounded" in facts["post_processing"]["note"]) == (not step and not case.get("columns"))
+    assert ("it may be negative" in facts["post_processing"]["note"]) == (linear(case) and "below" not in case and not case.get("columns"))
+    if step:
+        assert said.say("interval_rounded", half=Fraction(case["round"]) / 2) in page
+
+
+def test_the_warning_of_a_plan_and_the_sentence_of_its_release_are_of_one_noise(rows, run):
+    """Whoever is told that a limit in cells saves nothing is not told that it did, at every kind of budget."""
+    idle = []
+    for budget, most in ((PURE, 3), (APPROXIMATE, 3), (APPROXIMATE.replace("6", "1").replace("-9", "-5"), 12), (CONCENTRATED, 3)):
+        Path("case.toml").write_text(spec({"budget": budget, "unit": most, "per_cell": 1}), encoding="utf-8")
+        done = run("release", "case.toml", "--out", f"out-{most}-{budget[:3]}-{len(budget)}", "--seed", 1, "--no-cache")
+        assert done.code == 0, done.err
+        idle.append("makes nothing cheaper" in done.err)
+        assert ("makes nothing cheaper" in done.err) == ("need less noise" not in done.out + done.err), budget
+        assert "delta beside epsilon" not in done.err or budget == PURE
+    assert idle == [True, True, False, False]

@@ -1,0 +1,58 @@
+"""Of which rows answers are: the share that a limit on the rows of a unit cut, by noisy counts, and how often its interval is right."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from leastnoise._accounting import ZCDP, Noise, Privacy
+from leastnoise._release import build, texts
+from leastnoise._release._cut import cut_share, cut_words, of_words
+
+
+@pytest.fixture(scope="module")
+def release(making):
+    privacy = Privacy(ZCDP("1/2"), unit_column="customer", max_rows=20)
+    observation = making.observe(making.plan(privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN), making.cells(), np.random.default_rng(1))
+    return build(observation)
+
+
+def guarded(release, cut, kept, cut_std, std):
+    return replace(
+        release, receipt={"guard_cut": cut, "guard_kept": kept, "guard_used": kept, "guard_cut_std": cut_std, "guard_noise_std": std}
+    )
+
+
+@pytest.mark.parametrize(("cut", "kept", "std"), [(86_667, 133_333, 1500), (0, 3000, 60), (900, 2100, 80), (5000, 2000, 40)])
+def test_the_interval_of_the_share_holds_the_true_one_as_often_as_the_level_says(release, cut, kept, std):
+    rng, true, right, trials = np.random.default_rng(3), cut / (cut + kept), 0, 1500
+    for _ in range(trials):
+        used, unused, beyond = rng.normal(scale=[std, std, 3 * std]).round()
+        found = cut_share(guarded(release, cut + int(beyond), kept + int(used + unused), 3 * std, std))
+        assert found is not None
+        assert 0 <= found.low <= found.share <= found.high <= 1
+        right += found.low <= true <= found.high
+    # the multiplier is the larger of those of normal and Laplace noise
+    assert right / trials > 0.95 - 4 * (0.05 * 0.95 / trials) ** 0.5
+
+
+def test_nothing_is_said_that_the_noise_hides(release):
+    for cut, kept, cut_std, std in [(400, 500, 900, 300), (0, -20, 30, 10), (10, 0, 30, 10)]:
+        hidden = guarded(release, cut, kept, cut_std, std)
+        assert cut_share(hidden) is None
+        assert "cannot be told from the noise" in cut_words(hidden, texts("en"))
+        assert of_words(hidden, texts("en")) == "of at most 20 rows of every value of 'customer'"
+    assert cut_share(release) is None
+    assert "How many rows were cut is not published." in cut_words(release, texts("en"))
+
+
+def test_the_share_is_said_in_both_languages(release):
+    found = guarded(release, 86_667, 133_333, 1500, 500)
+    assert of_words(found, texts("en")) == "of at most 20 rows of every value of 'customer'; about 39% of the rows were cut"
+    assert of_words(found, texts("de")) == "höchstens 20 Zeilen je Wert von 'customer'; etwa 39\u00a0% der Zeilen sind abgeschnitten"
+    assert "About 39% of the rows were cut (38% to 40%), and more if values have more than three" in cut_words(found, texts("en"))
+
+
+def test_where_each_row_is_a_unit_nothing_is_cut(observation):
+    assert of_words(build(observation), texts("en")) == ""
+    assert cut_words(build(observation), texts("en")) is None

@@ -1,0 +1,138 @@
+"""What is said of rows that were cut, against the truth: from files and where the rows are, in everything that is published."""
+
+import csv
+import html
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import leastnoise as ln
+from adapters.postgres import fill, server
+from leastnoise._cli._main import program
+
+ROWS = 6000
+DOMAIN = ln.Domain(month=ln.Integers(1, 12), store=ln.Coded(5))
+ASKED = ln.marginals(DOMAIN, ways=1) + ln.queries(DOMAIN)
+OPTIONS = {"guard": "1/4", "formats": ["csv", "xlsx", "sdmx"]}
+
+
+def shop(unit_rows: float) -> pd.DataFrame:
+    """Purchases of customers, of whom some have very many; so many rows a customer on average."""
+    rng = np.random.default_rng(7)
+    weights = rng.gamma(0.7, size=int(ROWS / unit_rows))
+    ids = rng.choice(len(weights), ROWS, p=weights / weights.sum())
+    return pd.DataFrame({"customer": ids, "month": rng.integers(1, 13, ROWS), "store": rng.integers(0, 5, ROWS)})
+
+
+def cut_in(frame: pd.DataFrame, most: int, per_cell: int | None) -> tuple[float, float]:
+    """The share of rows that a limit cuts, and that with at most three rows cut for each that is kept."""
+    cells = frame.groupby(["customer", "month"]).size().clip(upper=per_cell or ROWS)
+    kept = cells.groupby("customer").sum().clip(upper=most)
+    cut = frame.groupby("customer").size() - kept
+    few = cut.clip(upper=3 * kept).sum()
+    return cut.sum() / len(frame), few / (few + kept.sum())
+
+
+def plan(most: int, per_cell: int | None = None) -> ln.Plan:
+    bound = None if per_cell is None else ln.PerCell(per_cell, "month")
+    privacy = ln.Privacy(ln.ZCDP(8), unit_column="customer", max_rows=most, max_per_cell=bound)
+    return ln.plan(ASKED if bound is None else ln.queries(DOMAIN, month="identity"), privacy, guard=OPTIONS["guard"], strategy="identity")
+
+
+def told(release: ln.Release) -> tuple[float, float, float]:
+    found = re.search(r"About ([\d.]+)% of the rows were cut \(([\d.]+)% to ([\d.]+)%\)", _notice(release))
+    return tuple(float(number) / 100 for number in found.groups())
+
+
+def _notice(release: ln.Release) -> str:
+    from leastnoise._release import notices_of_all
+
+    return notices_of_all(release)[0]
+
+
+@pytest.mark.parametrize(("unit_rows", "most", "per_cell"), [(8, 2, None), (8, 12, 1), (6, 8, None), (2, 20, None)])
+def test_the_share_that_is_told_is_that_of_the_data(tmp_path: Path, unit_rows: float, most: int, per_cell: int | None) -> None:
+    frame, made = shop(unit_rows), plan(most, per_cell)
+    true, counted = cut_in(frame, most, per_cell)
+    frame.to_csv(tmp_path / "shop.csv", index=False)
+    for number, source in enumerate((frame, tmp_path / "shop.csv")):
+        release = ln.release(made, source, ledger=tmp_path / f"{number}.ledger", options=ln.Options(guard=OPTIONS["guard"]))
+        share, low, high = told(release)
+        assert low - 0.03 <= counted <= high + 0.03  # six standard errors and more, with rounding
+        assert low - 0.03 <= true <= high + (0.03 if most > 3 else 1)  # more of units of very many rows, as it says
+        assert share == pytest.approx(counted, abs=0.06)
+        assert high - low < 0.15
+
+
+def test_the_share_is_told_of_rows_that_are_counted_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = shop(8)
+    lines = ", ".join(f"({', '.join(map(str, row))})" for row in frame.itertuples(index=False))
+    with server() as url:
+        fill(url, ["CREATE TABLE shop (customer bigint, month int, store int)", f"INSERT INTO shop VALUES {lines}"])
+        monkeypatch.setenv("SHOP_URL", url)
+        for most, per_cell in ((5, None), (12, 1)):
+            source = ln.DatabaseTable("public.shop", "env:SHOP_URL")
+            ledger = tmp_path / str(most) / "shop.ledger"
+            ledger.parent.mkdir()
+            release = ln.release(plan(most, per_cell), source, ledger=ledger, options=ln.Options(guard=OPTIONS["guard"]))
+            _, low, high = told(release)
+            true, counted = cut_in(frame, most, per_cell)
+            assert low - 0.03 <= counted <= high + 0.03
+            kept = (1 - true) * ROWS
+            assert abs(release.receipt["guard_kept"] - kept) < 9 * release.receipt["guard_noise_std"]
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cut")
+    ln.release(plan(5), shop(8), ledger=folder / "a.ledger", out=folder / "out", options=ln.Options(**OPTIONS))
+    return folder / "out"
+
+
+def test_everything_that_is_published_says_of_which_rows_it_is(out: Path) -> None:
+    release = ln.read_release(out)
+    short = re.compile(r"of at most 5 rows of every value of 'customer'; about \d\d% of the rows were cut")
+    with (out / "tables.csv").open(encoding="utf-8", newline="") as file:
+        assert all(short.fullmatch(row["of"]) for row in csv.DictReader(file))
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert short.fullmatch(manifest["answers"]["of"])
+    assert manifest["intervals"]["notice"] == _notice(release)
+    assert len(short.findall((out / "structure.sdmx.xml").read_text(encoding="utf-8").replace("&#39;", "'"))) == len(release.tables)
+    book = openpyxl.load_workbook(out / "answers.xlsx")
+    assert book["tables"]["E2"].value == "rows (at most 5 rows of each customer)"
+    assert all(short.search(sheet["A4"].value) for sheet in book.worksheets[1:])
+    assert "rows (at most 5 rows of each customer)" in json.dumps(release.tables["month"].plot().to_dict())
+
+
+def test_a_report_says_first_that_over_a_tenth_of_the_rows_were_cut(out: Path, tmp_path: Path) -> None:
+    page = html.unescape((out / "report.html").read_text(encoding="utf-8"))
+    notice = _notice(ln.read_release(out))
+    assert page.count(notice) == 1
+    assert page.index("</h1>") < page.index(notice) < page.index('class="lead"')
+    assert re.search(r"Every answer is of at most 5 rows of every value of 'customer'; about \d\d% of the rows were cut\.", page)
+    assert "Rows read" not in page
+    few = plan(60)
+    ln.release(few, shop(2), ledger=tmp_path / "b.ledger", out=tmp_path / "out", options=ln.Options(guard=OPTIONS["guard"]))
+    page = html.unescape((tmp_path / "out/report.html").read_text(encoding="utf-8"))
+    assert page.index('class="lead"') < page.index(_notice(ln.read_release(tmp_path / "out")))
+
+
+def test_rounded_tables_and_notebooks_say_it(out: Path, tmp_path: Path) -> None:
+    release = ln.read_release(out)
+    done = CliRunner().invoke(program, ["round", str(out), "--to", "5", "--out", str(tmp_path / "rounded")], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert _notice(release) in (tmp_path / "rounded/README.md").read_text(encoding="utf-8")
+    assert "of at most 5 rows of every value of 'customer'; about" in repr(release)
+
+
+@pytest.mark.parametrize("asked", [["show"], ["show", "month"], ["answer"]], ids=" ".join)
+def test_commands_say_it_beside_the_numbers(out: Path, asked: list[str]) -> None:
+    more = ["--cells", "month"] if asked[0] == "answer" else asked[1:]
+    said = CliRunner().invoke(program, [asked[0], str(out), *more], catch_exceptions=False).output
+    assert re.search(r"About \d\d% of the rows were cut", re.sub(r"\s+", " ", said))

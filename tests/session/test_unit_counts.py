@@ -1,0 +1,175 @@
+"""Units counted beside rows and sums, from the spec to the report: what is counted, what it costs, and what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._measurements import cost, views
+from leastnoise._session import parse_spec, spec_warnings
+
+RNG = np.random.default_rng(5)
+CUSTOMERS = RNG.integers(0, 600, 4000)
+SHOP = pd.DataFrame(
+    {
+        "customer": CUSTOMERS,
+        "region": np.array(["N", "S", "W"])[CUSTOMERS % 3],
+        "month": RNG.integers(0, 4, 4000),
+        "revenue": RNG.integers(0, 100, 4000),
+    }
+)
+SPEC = """\
+[source]
+path = "shop.csv"
+[privacy]
+epsilon = "1"
+unit = { column = "customer", max_rows = 5, of_unit = ["region"] }
+[domain.region]
+categories = ["N", "S", "W"]
+levels.coast = { groups = { coast = ["N", "W"], inland = ["S"] } }
+[domain.month]
+size = 4
+[measures.revenue]
+clip = [0, 100]
+[[workload]]
+queries = { region = "identity" }
+sum = "revenue"
+[[workload]]
+marginals = { ways = 1, of = ["region", "month"] }
+count = "units"
+[[workload]]
+queries = { region = { level = "coast" } }
+count = "units"
+"""
+
+
+@pytest.fixture(scope="module")
+def made() -> tuple[ln.Plan, Any]:
+    asked = parse_spec(SPEC, Path("/nowhere"))
+    assert spec_warnings(asked) == ()
+    return ln.plan(asked.workload, asked.privacy), asked
+
+
+@pytest.mark.parametrize("rows", [5, 40])
+def test_units_are_counted_once_in_a_cell_and_once_in_all_by_what_is_their_own(rows: int) -> None:
+    asked = parse_spec(SPEC.replace("max_rows = 5", f"max_rows = {rows}").replace('epsilon = "1"', 'epsilon = "5000"'), Path("/nowhere"))
+    release = ln.release(ln.plan(asked.workload, asked.privacy), SHOP, seed=1)
+    found = {table.name: table.answer.round().astype(int).tolist() for table in release.tables}
+    truth = SHOP.groupby("region")["customer"].nunique().tolist()
+    assert found["units by region"] == truth
+    assert found["units by region:coast"] == [truth[0] + truth[2], truth[1]]
+    by_month = SHOP.groupby("month")["customer"].nunique().tolist()
+    if rows == 40:  # nobody has more
+        assert found["units by month"] == by_month
+        assert found["sum of revenue by region"] == pytest.approx(SHOP.groupby("region")["revenue"].sum().tolist(), abs=60)
+    else:  # a month of which no row is kept
+        assert all(0.6 * most < kept < most for kept, most in zip(found["units by month"], by_month, strict=True))
+
+
+def test_rows_and_units_share_the_budget_and_units_of_their_own_attributes_cost_a_single_row(made: tuple[ln.Plan, Any]) -> None:
+    plan, _ = made
+    paid = {view.blocks[0].measure: cost(view).epsilon for view in views(plan.measured())}
+    assert float(sum(paid.values())) == pytest.approx(1)
+    assert plan.cost().epsilon == sum(paid.values())
+    promise = plan.expected_error()
+    assert promise.lower_bound <= promise.total_squared_error
+    own = {table.name: table.rmse for table in promise.tables}
+    # of the noise that one row would have within the share: one row by region, and one in each of the four months
+    noise = {
+        name: table * float(paid[measure]) / 2**0.5
+        for name, measure, table in (
+            ("region", "units", own["units by region"]),
+            ("month", "units by month", own["units by month"]),
+        )
+    }
+    assert noise == pytest.approx({"region": 1, "month": 4}, rel=0.05)
+    again = ln.Plan.from_json(plan.to_json())
+    assert (again, again.domain) == (plan, plan.domain)
+
+
+@pytest.mark.parametrize("budget", ['epsilon = "1"', 'rho = "1/2"', 'epsilon = "1"\ndelta = "1e-7"'])
+def test_errors_are_those_promised(budget: str) -> None:
+    asked = parse_spec(SPEC.replace('epsilon = "1"', budget), Path("/nowhere"))
+    plan = ln.plan(asked.workload, asked.privacy)
+    frame = SHOP.iloc[:0]
+    runs = [ln.release(plan, frame, seed=seed) for seed in range(60)]
+    for place, table in enumerate(plan.expected_error().tables):
+        squares = np.mean([run.tables[place].answer ** 2 for run in runs])
+        assert np.sqrt(squares) == pytest.approx(table.rmse, rel=0.35)
+    assert plan.expected_error().lower_bound <= plan.expected_error().total_squared_error
+
+
+def test_files_and_report_say_what_a_unit_is(made: tuple[ln.Plan, Any], tmp_path: Path) -> None:
+    ln.release(made[0], SHOP, ledger=tmp_path / "shop.ledger", dataset="shop", out=tmp_path / "out", options=ln.Options(language="de"))
+    release = ln.read_release(tmp_path / "out")
+    assert [table.name for table in release.tables][1:] == ["units by region", "units by month", "units by region:coast"]
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text(encoding="utf-8"))
+    assert [table["unit"] for table in manifest["answers"]["tables"]] == ["1", "unit", "unit", "unit"]
+    page = (tmp_path / "out/report.html").read_text(encoding="utf-8")
+    for words in (
+        "Einheiten nach region",
+        "Zahlen von Einheiten",
+        "Eine Einheit ist ein Wert der Spalte",
+        "Nach month ist sie einmal in jeder Zelle",
+    ):
+        assert words in page
+    assert "Summe von units" not in page
+    (further,) = release.answer(ln.queries(release.plan.domain, region=ln.total(), sum="units"))
+    assert float(further.answer) == pytest.approx(float(release.tables[1].answer.sum()), abs=3)
+    with pytest.raises(
+        ln.InputError, match=r"the queries of units by month must be the cells of month; got '.*'. A unit may be in several"
+    ):
+        ln.queries(release.plan.domain, month="prefix", sum="units by month")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            '{ column = "customer", max_rows = 5, of_unit = ["region"] }',
+            '"row"',
+            r"number 2: count must be \"rows\" where every row is a unit",
+        ),
+        ('of_unit = ["region"]', 'of_unit = ["regoin"]', r"\[privacy\] unit of_unit must be a list of attributes \(region, month\)"),
+        (', of_unit = ["region"]', "", "number 3: the queries of units by region must be the cells of region; got 'region:coast'"),
+        ('sum = "revenue"', 'sum = "revenue"\ncount = "units"', 'number 1: count must be left out, or "rows", where a measure is summed'),
+        ('count = "units"', 'count = "people"', "number 2: count must be one of .rows., .units."),
+        (
+            "[measures.revenue]",
+            '[measures."units by month"]\ncolumn = "x"\nclip = [0, 2]\n[measures.revenue]',
+            "the name of a measure must be",
+        ),
+        ('[[workload]]\nqueries = { region = "identity" }\nsum', '[[workload]]\nmeans = { of = "revenue" }\ncount', "a key of"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused(old: str, new: str, message: str) -> None:
+    assert old in SPEC
+    with pytest.raises(ln.InputError, match=message):
+        parse_spec(SPEC.replace(old, new), Path("/nowhere"))
+
+
+def test_mechanisms_for_sums_and_audits_refuse_counts_of_units(made: tuple[ln.Plan, Any]) -> None:
+    domain = ln.Domain(month=ln.Integers(0, 3))
+    asked, privacy = ln.marginals(domain, ways=1, count="units"), ln.Privacy(ln.PureDP(1), unit_column="customer", max_rows=5)
+    for strategy, message in (("truncated_sums", "this workload asks for counts of units"), ("dawa", "dawa")):
+        with pytest.raises(ln.InputError, match=message):
+            ln.plan(asked, privacy, strategy=strategy)
+    with pytest.raises(ln.InputError, match="A plan that counts units cannot be audited yet"):
+        ln.audit(made[0], trials=200)
+    with pytest.raises(ln.InputError, match="got 'one of rows'"):
+        ln.plan(asked, ln.PureDP(1))
+
+
+def test_workloads_of_rows_and_of_units_are_put_together() -> None:
+    domain = ln.Domain(region=["N", "S"], month=ln.Coded(2))
+    rows, units = ln.marginals(domain, ways=1), ln.marginals(domain, upto=1, count="units", of_unit=["region"])
+    assert [table.name for table in rows + units] == ["region", "month", "units", "units by region", "units by month"]
+    assert (rows + units).domain == (units + rows).domain == units.domain
+    privacy = ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=9)
+    for asked in (rows + units, units):
+        plan = ln.plan(asked, privacy)
+        assert plan.expected_error().lower_bound <= plan.expected_error().total_squared_error
