@@ -37,12 +37,15 @@ GRID = [
     {"budget": 'epsilon = "least"', "language": "de", "target": True, "below": "30", "unit": 3, "guard": "1/20"},
     {"budget": CONCENTRATED, "strategy": "dawa", "round": "5", "unit": 1},
     {"budget": PURE, "language": "de", "strategy": "dawa", "unit": 3, "covariances": False},
+    {"budget": CONCENTRATED, "unit": 3, "people": "month"},
+    {"budget": PURE, "language": "de", "unit": 3, "people": "size", "guard": "1/10"},
 ]
 
 
 def spec(case: dict) -> str:
     """The spec of a case: two attributes, of which the second has values beyond its cells."""
-    unit = "" if "unit" not in case else f'unit = {{ column = "id", max_rows = {case["unit"]}{_per_cell(case)} }}'
+    of_unit = ', of_unit = ["size"]' if case.get("people") == "size" else ""
+    unit = "" if "unit" not in case else f'unit = {{ column = "id", max_rows = {case["unit"]}{_per_cell(case)}{of_unit} }}'
     output = {name: case[name] for name in ("round", "below", "language", "contact") if name in case}
     output |= dict.fromkeys(case.get("columns", []), True)
     if case.get("strategy") == "dawa":
@@ -56,6 +59,7 @@ def spec(case: dict) -> str:
             'queries = { month = "identity", size = "identity" }' + more,
         ]
         asked += ["[[workload]]", 'queries = { month = "identity" }', 'sum = "pay"'] if case.get("sum") else []
+        asked += ["[[workload]]", f'queries = {{ {case["people"]} = "identity" }}', 'count = "units"'] if "people" in case else []
     lines = [
         "[source]",
         'path = "rows.csv"',
@@ -139,6 +143,11 @@ FACTS = {
     "limit_unit": lambda case: "unit" in case and "per_cell" not in case,
     "limit_unit_cell": lambda case: "per_cell" in case,
     "beyond": lambda case: "unit" in case,
+    "counts_units": lambda case: "people" in case,
+    "units_each": lambda case: case.get("people") == "month",
+    "measure_units_of": lambda case: case.get("people") == "month",
+    "units_once": lambda case: case.get("people") == "size",
+    "measure_units": lambda case: case.get("people") == "size",
     "rounded": lambda case: "round" in case,
     "interval_rounded": lambda case: "round" in case,
     "left_out": lambda case: "below" in case,

@@ -289,6 +289,7 @@ class _Recorder:
 
 PAID = Domain(pay=Bins(0, 40, 8, closed="right"), measures={"wages": Measure("pay", 0, 40)})
 PLANE = Domain(a=Integers(0, 3), b=Integers(0, 3))
+CUBE = Domain(a=["x", "y"], b=Integers(0, 7), c=Integers(0, 3))
 
 
 def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
@@ -318,6 +319,8 @@ def asked() -> Iterator[tuple[str, Workload]]:
         elif name.endswith("_sums"):  # along the number alone no threshold is needed
             along = queries(PAID, pay="prefix", sum="wages")
             yield name, along + queries(PAID, sum="wages") if name == "truncated_sums" else along
+        elif name == "model":
+            yield name, marginals(CUBE, ways=2)
         else:
             yield name, queries(LONG, b="prefix")
             yield name, queries(PLANE, a="prefix", b="prefix")

@@ -26,7 +26,7 @@ def usage_table(used: int, unused: int, cut: int, unit_column: str | None, max_r
         All its rows may be in one of them, whatever ``max_per_cell`` of the table beside it says: that is about other cells.
 
     >>> usage_table(3, 1, 0, None, 1)
-    <Table of private rows over Domain(rows=Categories(['used', 'unused']))>
+    <Table of private rows over Domain(rows=Categories(['used', 'unused']), measures={'cut': Measure('cut', 0, 3)})>
     """
     counts = {(None, (ROWS,)): np.array([used, unused]), (CUT, ()): np.array([cut])}
     return Table.counted(USAGE, [ROWS], [CUT], counts, unit_column=unit_column, max_rows=max_rows)
