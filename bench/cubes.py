@@ -1,7 +1,7 @@
 """Data cubes: expected error of each workload, ours over the best of the others and over the reference figures.
 
-    python bench/cubes.py [--effort 10] [--only TEXT]    # the search
-    python bench/cubes.py --plans [--only TEXT]          # what leastnoise.plan(..., strategy="auto") promises, whole noise included
+    python bench/cubes.py [--only TEXT]            # the designs
+    python bench/cubes.py --plans [--only TEXT]    # what leastnoise.plan(..., strategy="auto") promises, whole noise included
 
 Errors are total squared errors at epsilon 1, factor 2 included, add/remove neighbours; a ratio of at most 1.00 is reached. The others are
 the strategies of Cormode et al., those with tables also recovered by least squares, and the best weights inside the workload's closure.
@@ -44,7 +44,7 @@ def others(shape: Sequence[int], targets: list[AttributeSet]) -> dict[str, float
     return {**found, "weights inside": 2 * inside.error}
 
 
-def cubes(effort: float, only: str) -> Iterator[str]:
+def cubes(only: str) -> Iterator[str]:
     """The twelve workloads."""
     for data, (shape, figures) in CUBES.items():
         for name, figure in figures.items():
@@ -52,7 +52,7 @@ def cubes(effort: float, only: str) -> Iterator[str]:
                 continue
             targets = cube_workload(len(shape), name)
             start = time.process_time()
-            ours = 2 * method(OURS, shape, targets, effort=effort).error
+            ours = 2 * method(OURS, shape, targets).error
             seconds = time.process_time() - start
             known = others(shape, targets)
             best = min(known, key=lambda other: known[other])
@@ -90,11 +90,10 @@ def plans(only: str) -> Iterator[str]:
 def main() -> None:
     """Print all comparisons, one a line as soon as it is known."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--effort", type=float, default=10.0, help="work of the search, about seconds of one core a workload")
-    parser.add_argument("--plans", action="store_true", help="through the library, effort 2")
+    parser.add_argument("--plans", action="store_true", help="through the library")
     parser.add_argument("--only", default="", help="only workloads with this text in their name, such as 'Adult Q1 '")
     arguments = parser.parse_args()
-    for line in plans(arguments.only) if arguments.plans else cubes(arguments.effort, arguments.only):
+    for line in plans(arguments.only) if arguments.plans else cubes(arguments.only):
         print(line, flush=True)
 
 

@@ -1,6 +1,6 @@
 """Pure and Gaussian plans for marginals against the reference figures: ratios (at most 1.00 is reached) and seconds to plan.
 
-    python bench/marginals.py [--effort 10] [--seeds 1] [--large] [--only TEXT]
+    python bench/marginals.py [--large] [--only TEXT]
 
 Figures: total squared error at epsilon 1, factor 2 included (cubes), or root mean square error per cell at unit noise (the others).
 """
@@ -53,7 +53,7 @@ def cube_workload(count: int, name: str) -> list[AttributeSet]:
     return ways(count, k) + {"": [], "*": larger[::2], "a": [s for s in larger if 0 in s]}[name[1:]]
 
 
-def cubes(effort: float, seeds: int, only: str) -> Iterator[str]:
+def cubes(only: str) -> Iterator[str]:
     """Compare on the twelve cube workloads."""
     for data, (shape, figures) in CUBES.items():
         for name, figure in figures.items():
@@ -63,17 +63,16 @@ def cubes(effort: float, seeds: int, only: str) -> Iterator[str]:
             closure = downward_closure(shape, targets)
             coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
             inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm=1).error
-            for seed in range(seeds):
-                started = time.perf_counter()
-                design = covering_design(closure, coefficient, targets, seed=seed, effort=effort)
-                seconds = time.perf_counter() - started
-                yield (
-                    f"{data} Q{name:3} ours/best {2 * design.error / figure:.4f}  inside closure/best {2 * inside / figure:6.2f}"
-                    f"  {2 * design.error:14.1f}  {len(design.tables):3} tables  {seconds:5.1f} s  ({design.origin})"
-                )
+            started = time.perf_counter()
+            design = covering_design(closure, coefficient, targets)
+            seconds = time.perf_counter() - started
+            yield (
+                f"{data} Q{name:3} ours/best {2 * design.error / figure:.4f}  inside closure/best {2 * inside / figure:6.2f}"
+                f"  {2 * design.error:14.1f}  {len(design.tables):3} tables  {seconds:5.1f} s  ({design.origin})"
+            )
 
 
-def peers(effort: float, only: str) -> Iterator[str]:
+def peers(only: str) -> Iterator[str]:
     """Compare with the best of hdmm's strategies."""
     for name, (shape, sizes, pure, gaussian) in PEERS.items():
         if only not in name:
@@ -83,7 +82,7 @@ def peers(effort: float, only: str) -> Iterator[str]:
         coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
         cells = table_sizes(shape, targets).sum()
         started = time.perf_counter()
-        design = covering_design(closure, coefficient, targets, effort=effort)
+        design = covering_design(closure, coefficient, targets)
         seconds = time.perf_counter() - started
         ours, ours_gaussian = math.sqrt(design.error / cells), math.sqrt(residual_noise(closure, coefficient)[1] / cells)
         yield (
@@ -117,14 +116,12 @@ def growth(counts: Iterable[int]) -> Iterator[str]:
 def main() -> None:
     """Print all comparisons, one a line as soon as it is known."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--effort", type=float, default=10.0, help="work of the search, about seconds of one core a workload")
-    parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--large", action="store_true", help="also 50 and 100 attributes")
     parser.add_argument("--only", default="", help="only workloads with this text in their name, such as 'Adult Q1 ' or 'ten^6'")
     arguments = parser.parse_args()
     for line in itertools.chain(
-        cubes(arguments.effort, arguments.seeds, arguments.only),
-        peers(min(arguments.effort, 3.0), arguments.only),
+        cubes(arguments.only),
+        peers(arguments.only),
         growth([count for count in ((6, 10, 20, 50, 100) if arguments.large else (6, 10, 20)) if arguments.only in f"ten^{count}"]),
     ):
         print(line, flush=True)

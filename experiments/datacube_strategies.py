@@ -73,14 +73,13 @@ def cube_workload(count: int, name: str) -> list[AttributeSet]:
     return ways(count, k) + {"": [], "*": larger[::2], "a": [s for s in larger if 0 in s]}[name[1:]]
 
 
-def method(name: str, shape: Sequence[int], targets: Sequence[AttributeSet], *, effort: float = 3.0) -> Method:
+def method(name: str, shape: Sequence[int], targets: Sequence[AttributeSet]) -> Method:
     """Make a strategy ready: choose what to measure and split the budget.
 
     Args:
         name: one of STRATEGIES.
         shape: values per attribute.
         targets: the asked marginals, every cell with weight 1.
-        effort: of the search for covering designs, about seconds.
     """
     if name == "I":
         return _base_counts(shape, targets)
@@ -90,7 +89,7 @@ def method(name: str, shape: Sequence[int], targets: Sequence[AttributeSet], *, 
         return _fourier(shape, targets, even=name == "F")
     if name in {"C", "C+"}:
         return _cuboids(shape, targets, even=name == "C")
-    return _covering(shape, targets, effort)
+    return _covering(shape, targets)
 
 
 def laplace(rng: np.random.Generator, scale: float, shape: tuple[int, ...]) -> FloatArray:
@@ -201,10 +200,10 @@ def _cuboids(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: boo
     return Method("C" if even else "C+", float((errors_of / theta**2).sum()), cover.tables, theta, draw)
 
 
-def _covering(shape: Sequence[int], targets: Sequence[AttributeSet], effort: float) -> Method:
+def _covering(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Method:
     closure = downward_closure(shape, targets)
     coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
-    design = covering_design(closure, coefficient, targets, effort=effort)
+    design = covering_design(closure, coefficient, targets)
     strength = strengths(shape, design.tables, design.signed)
     asked = {tau for target in targets for k in range(len(target) + 1) for tau in combinations(target, k)}
 

@@ -39,7 +39,7 @@ from leastnoise._table import Table
 WORKLOADS = ("1", "1*", "1a", "2", "2*", "2a")
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 GROWTH = {1: (4, 8, 12, 16, 24, 32), 2: (4, 8, 12, 16, 20, 24), 3: (6, 8, 10, 12, 14)}
-QUICK = (2, 0.1)  # draws, and effort of the search
+QUICK = 2  # draws
 Row = dict[str, Any]
 Report = Callable[[str], None]
 
@@ -66,7 +66,7 @@ def run(data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Re
     Args:
         data: the folder with ``microdata/adult8.csv`` and ``microdata/nltcs.csv``.
         out: where tables and figures go; made if it is not there.
-        quick: few draws, short searches and small growth, in about a minute.
+        quick: few draws and small growth, in about a minute.
         seed: of the noise.
         report: called with every line to be shown.
 
@@ -81,16 +81,16 @@ def run(data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Re
         if not path.is_file():
             raise InputError(f"The data cubes need {path.name} in the folder microdata; got {str(data)!r}, which has none. Say --data DIR.")
     out.mkdir(parents=True, exist_ok=True)
-    draws, effort = QUICK if quick else (20, 10.0)
+    draws = QUICK if quick else 20
     tables: dict[str, list[Row]] = {"expected": [], "relative_error": [], "seconds": []}
     for data_set in DATA_SETS:
         table = _table(files[data_set.name], data_set.shape)
         for workload in WORKLOADS:
-            for rows, name in zip(_workload(data_set, workload, table, draws, effort, seed), tables, strict=True):
+            for rows, name in zip(_workload(data_set, workload, table, draws, seed), tables, strict=True):
                 tables[name] += rows
             report(_line(data_set.name, workload, tables["expected"]))
     tables["claims"] = claims(tables)
-    tables["growth"] = growth(quick=quick, effort=effort / 10)
+    tables["growth"] = growth(quick=quick)
     for name, rows in tables.items():
         _write(out / f"{name}.csv", rows)
     for row in tables["claims"]:
@@ -110,9 +110,7 @@ def _table(path: Path, shape: Sequence[int]) -> Table:
     return read(path, Domain({name: Coded(size) for name, size in zip(names, shape, strict=True)}))
 
 
-def _workload(
-    data_set: DataSet, workload: str, table: Table, draws: int, effort: float, seed: int
-) -> tuple[list[Row], list[Row], list[Row]]:
+def _workload(data_set: DataSet, workload: str, table: Table, draws: int, seed: int) -> tuple[list[Row], list[Row], list[Row]]:
     """Expected errors, simulated relative errors and seconds of all strategies on one workload."""
     targets = cube_workload(len(data_set.shape), workload)
     sizes = table_sizes(data_set.shape, targets)
@@ -123,7 +121,7 @@ def _workload(
     expected, relative, seconds = [], [], []
     for name in STRATEGIES:
         start = time.process_time()
-        ready = method(name, data_set.shape, targets, effort=effort)
+        ready = method(name, data_set.shape, targets)
         planned = time.process_time()
         for _ in _count(table, ready.measured):
             pass
@@ -244,7 +242,7 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
     return found
 
 
-def growth(*, quick: bool, effort: float) -> list[Row]:
+def growth(*, quick: bool) -> list[Row]:
     """Table 1: L1 noise of a k-way marginal of d binary attributes at epsilon 1 (or mu 1), measured over the bound without constants.
 
     Measured is 2^k times the root mean square error of a cell, which the L1 noise is below.
@@ -269,7 +267,7 @@ def growth(*, quick: bool, effort: float) -> list[Row]:
                 elif name == "I":
                     measured = 2**k * math.sqrt(2 * 2.0 ** (d - k))
                 else:
-                    measured = 2**k * math.sqrt(2 * method(name, shape, targets, effort=effort).error / cells)
+                    measured = 2**k * math.sqrt(2 * method(name, shape, targets).error / cells)
                 rows.append(
                     {"budget": "pure", "k": k, "d": d, "strategy": name, "measured": measured, "bound": bound, "ratio": measured / bound}
                 )

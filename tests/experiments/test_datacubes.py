@@ -64,7 +64,7 @@ def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
     # 1000 draws; relative standard error of a mean of squares of sums of Laplace variables below 3 per cent: 5 of them.
     # Fourier tables agree over the cells of the binary coding, of which a size that is no power of two has too many.
     shape, targets = (4 if name[0] == "F" else 3, 2, 4, 2), ways(4, 1, 2)
-    ready = method(name, shape, targets, effort=0.1)
+    ready = method(name, shape, targets)
     rng = np.random.default_rng(3)
     draws = [ready.draw(rng) for _ in range(1000)]
     assert disagreement({tuple(map(str, target)): error for target, error in draws[0].items()}) < 1e-9
@@ -82,7 +82,7 @@ def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
 def test_attributes_measured_by_their_sign() -> None:
     # Two-valued attributes of unlike weight bring signed tables into the design; the draws must follow them.
     shape, targets = (2,) * 3, ways(3, 1)
-    ready = method(OURS, shape, targets, effort=0.1)
+    ready = method(OURS, shape, targets)
     rng = np.random.default_rng(4)
     squares = np.mean([sum(float((error**2).sum()) for error in ready.draw(rng).values()) for _ in range(3000)])
     assert squares == pytest.approx(2 * ready.error, rel=0.15)
@@ -101,7 +101,7 @@ def test_a_run_writes_tables_and_figures(tmp_path, monkeypatch) -> None:
     sets = tuple(datacubes.DataSet(d.name, d.file, shapes[d.name], d.figure) for d in datacubes.DATA_SETS)
     monkeypatch.setattr(datacubes, "DATA_SETS", sets)
     monkeypatch.setattr(datacubes, "GROWTH", {1: (3, 4), 2: (3, 4)})
-    monkeypatch.setattr(datacubes, "QUICK", (2, 0.0))
+    monkeypatch.setattr(datacubes, "QUICK", 2)
     monkeypatch.setattr(datacubes, "EPSILONS", (0.1, 1.0))
     rng = np.random.default_rng(5)
     folder = tmp_path / "microdata"

@@ -1,6 +1,5 @@
 """The automatic choice within a stated time, by estimates alone."""
 
-import itertools
 import math
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import basis
 from leastnoise._check import InputError
-from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._linop import AllRanges, column_sums
 from leastnoise._measurements import Factor
@@ -17,12 +15,9 @@ from leastnoise._mechanisms import SECONDS, Search
 from leastnoise._mechanisms._choose import _within, candidates, choose
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, Clock, running
-from leastnoise._planner.covers import _covering, _designs
-from leastnoise._planner.covers._covering import covering_design
 from leastnoise._planner.covers._designs import design_seconds
 from leastnoise._planner.line._factors import Fit, eigen_design, gaussian_optimum, node_tree, p_identity, p_identity_seconds
 from leastnoise._planner.line._gram import AllRangesGram, PrefixGram
-from leastnoise._planner.tables._residual_algebra import Closure, coefficients, downward_closure
 from leastnoise._session._kept import best_tried
 from leastnoise._session._warnings import early_warnings
 from leastnoise._workload import Workload, marginals, queries
@@ -139,29 +134,14 @@ def many(count: int, ways: int = 2) -> Workload:
     return marginals(Domain({f"a{place}": Coded(4) for place in range(count)}), ways=ways)
 
 
-def test_the_estimate_for_covering_tables_is_in_proportion_to_the_work_that_they_are_searched_with(monkeypatch) -> None:
-    worked = {}
-    monkeypatch.setattr(
-        _covering, "search_designs", lambda search, starts: worked.setdefault(len(search.shape), (search.left, starts[0]))[1]
-    )
-    for count in range(3, 9):
-        covering_design(*_problem(count), effort=_designs._EFFORT)
-    seconds = {count: PLANNERS["covering"].least_seconds(many(count), 1) for count in worked}
-    assert seconds == dict(sorted(seconds.items()))
-    assert list(seconds.values()) == sorted(seconds.values())
-    known = [(seconds[count] - seconds[3], worked[count][0] - worked[3][0]) for count in (5, 6, 7, 8)]
-    assert [time / work for time, work in known] == pytest.approx([known[0][0] / known[0][1]] * 4, rel=1e-3)
+def test_the_estimate_for_covering_tables_grows_with_the_attributes() -> None:
+    seconds = [PLANNERS["covering"].least_seconds(many(count), 1) for count in (3, 6, 9, 40)]
+    assert seconds == sorted(seconds)
     assert PLANNERS["covering"].least_seconds(many(8), 2) == 0  # made for other noise
-    assert design_seconds(many(8)) > 100 * PLANNERS["marginals"].seconds(many(8))
+    assert design_seconds(many(8)) > 10 * PLANNERS["marginals"].seconds(many(8))
 
 
-def _problem(count: int) -> tuple[Closure, FloatArray, list[tuple[int, ...]]]:
-    targets = list(itertools.combinations(range(count), 2))
-    closure = downward_closure((4,) * count, targets)
-    return closure, coefficients(closure, dict.fromkeys(targets, 1.0)), targets
-
-
-def test_what_searches_for_tables_under_laplace_noise_says_so() -> None:
+def test_what_chooses_tables_under_laplace_noise_says_so() -> None:
     domain = Domain({f"a{place}": Integers(0, 7) for place in range(8)})
     asked = sum(
         (queries(domain, {f"a{place}": "prefix", f"a{place + 1}": "identity"}) for place in range(1, 7)), queries(domain, a0="prefix")

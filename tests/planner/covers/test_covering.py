@@ -1,4 +1,4 @@
-"""Covering designs: the families, the search, and the figures to reach at modest effort."""
+"""Covering designs: the families, and the figures to reach."""
 
 import itertools
 from collections import Counter
@@ -8,6 +8,7 @@ import pytest
 
 from leastnoise._check import InputError
 from leastnoise._planner.covers import _block_designs as blocks
+from leastnoise._planner.covers import _covering
 from leastnoise._planner.covers._covering import covering_design
 from leastnoise._planner.tables._marginal_weights import optimal_weights
 from leastnoise._planner.tables._residual_algebra import (
@@ -62,7 +63,7 @@ def test_quadruples_join_three_points_once_and_zero_sums_nearly_so():
             assert 0 not in meetings(points, lines, strength)
 
 
-# Issue figures: total squared error at epsilon 1, the factor 2 included. A small part of the default effort must reach most of them.
+# Total squared error at epsilon 1, the factor 2 included; Adult 1* was 207235 by a search (decision 0059).
 @pytest.mark.parametrize(
     ("shape", "k", "kind", "figure"),
     [
@@ -72,16 +73,16 @@ def test_quadruples_join_three_points_once_and_zero_sums_nearly_so():
         (NLTCS, 2, "", 639334),
         (NLTCS, 2, "a", 1.84e6),
         (ADULT8, 1, "", 5202),
-        (ADULT8, 1, "*", 207235),
+        (ADULT8, 1, "*", 211707),
         (ADULT8, 1, "a", 59476),
         (ADULT8, 2, "", 989989),
         (ADULT8, 2, "*", 9.57e6),
         (ADULT8, 2, "a", 6.54e6),
     ],
 )
-def test_the_search_reaches_the_figures(shape, k, kind, figure):
+def test_the_designs_reach_the_figures(shape, k, kind, figure):
     closure, coefficient, targets = problem(shape, cube_workload(len(shape), k, kind))
-    design = covering_design(closure, coefficient, targets, effort={(1, "*"): 0.75, (1, ""): 0.4}.get((k, kind), 0.2))
+    design = covering_design(closure, coefficient, targets)
     assert 2 * design.error <= figure * (1 + 1e-9)
     # The claim is that of the plain algebra.
     assert design.theta.sum() == pytest.approx(1.0)
@@ -92,7 +93,7 @@ def test_the_search_reaches_the_figures(shape, k, kind, figure):
 @pytest.mark.parametrize(("ways_asked", "figure"), [(1, 7.642), (2, 25.603), (3, 46.39), (4, 52.99)])
 def test_eight_attributes_of_ten_values_reach_hdmm(ways_asked, figure):
     closure, coefficient, targets = problem((10,) * 8, ways(8, ways_asked))
-    design = covering_design(closure, coefficient, targets, effort=0.2)
+    design = covering_design(closure, coefficient, targets)
     assert np.sqrt(design.error / table_sizes((10,) * 8, targets).sum()) <= figure
 
 
@@ -100,33 +101,32 @@ def test_eight_attributes_of_ten_values_reach_hdmm(ways_asked, figure):
 def test_five_attributes_of_adult_beat_hdmm(sizes, figure):
     shape = (75, 16, 5, 2, 20)
     closure, coefficient, targets = problem(shape, ways(5, *sizes))
-    design = covering_design(closure, coefficient, targets, effort=0.2)
+    design = covering_design(closure, coefficient, targets)
     assert np.sqrt(design.error / table_sizes(shape, targets).sum()) < 0.98 * figure
 
 
-def test_a_seed_decides_the_design_and_effort_does_no_harm():
+def test_the_same_problem_has_the_same_design_and_no_worse_than_inside_the_closure():
     closure, coefficient, targets = problem((2, 3, 4, 2, 5), ways(5, 2))
-    first, second = (covering_design(closure, coefficient, targets, seed=7, effort=0.1) for _ in range(2))
+    first, second = (covering_design(closure, coefficient, targets) for _ in range(2))
     assert (first.tables, first.signed, first.theta.tolist()) == (second.tables, second.signed, second.theta.tolist())
-    none = covering_design(closure, coefficient, targets, seed=7, effort=0)
     inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm=1)
-    assert first.error <= none.error * (1 + 1e-9) <= inside.error * (1 + 2e-9)  # the same design in another order of its sums
+    assert first.error <= inside.error * (1 + 1e-9)
 
 
 def test_unequal_weights_and_single_valued_attributes_are_covered():
     targets = {(0, 1): 4.0, (2,): 0.01, (1, 3): 1.0, (): 2.0}
     closure = downward_closure((2, 3, 1, 4), targets)
     coefficient = coefficients(closure, targets)
-    design = covering_design(closure, coefficient, list(targets), effort=0.05)
+    design = covering_design(closure, coefficient, list(targets))
     assert total_squared_error(coefficient, eigenvalues(closure, design.tables, design.theta)) == pytest.approx(design.error)
     total = downward_closure((2, 3), [()])
-    assert covering_design(total, coefficients(total, {(): 1.0}), [()], effort=0.05).tables == ((),)
+    assert covering_design(total, coefficients(total, {(): 1.0}), [()]).tables == ((),)
 
 
 def test_many_attributes_are_planned_on_the_hypergraph():
     shape, targets = (10,) * 30, ways(30, 0, 1, 2, 3)
     closure, coefficient, _ = problem(shape, targets)
-    design = covering_design(closure, coefficient, targets, effort=1.0)
+    design = covering_design(closure, coefficient, targets)
     own = optimal_weights(incidence(closure, targets), coefficient, norm=1, iterations=30)
     assert design.error < 0.8 * own.error
     assert total_squared_error(coefficient, eigenvalues(closure, design.tables, design.theta)) == pytest.approx(design.error)
@@ -136,18 +136,17 @@ def test_a_workload_without_symmetry_gets_merged_tables():
     rng = np.random.default_rng(1)
     targets = sorted({tuple(sorted(rng.choice(60, 3, replace=False).tolist())) for _ in range(120)})
     closure, coefficient, _ = problem((2,) * 60, targets)
-    design = covering_design(closure, coefficient, targets, effort=0)
+    design = covering_design(closure, coefficient, targets)
     inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm=1)
     assert design.origin == "merged tables"
     assert design.error < 0.85 * inside.error
     assert all(any(set(target) <= set(table) for table in design.tables) for target in targets)
 
 
-def test_every_guard_fires():
+def test_every_guard_fires(monkeypatch):
     closure, coefficient, targets = problem((2, 3), [(0, 1)])
-    with pytest.raises(InputError, match="effort must be a finite number of at least 0; got -1"):
-        covering_design(closure, coefficient, targets, effort=-1)
-    with pytest.raises(InputError, match="effort must be a finite number"):
-        covering_design(closure, coefficient, targets, effort=float("nan"))
     with pytest.raises(InputError, match="coefficient must be above 0 for at least one attribute set"):
         covering_design(closure, np.zeros(closure.count), targets)
+    monkeypatch.setattr(_covering, "_MOST_TABLES", 0)
+    with pytest.raises(InputError, match="tables that are weighed together must be at most 0; got 1"):
+        covering_design(closure, coefficient, targets)

@@ -1,4 +1,4 @@
-"""Families of blocks of points in which every pair or triple of points meets: where a search for tables to measure starts.
+"""Families of blocks of points in which every pair or triple of points meets: families of tables to measure.
 
 A few big tables that between them contain every small one are a covering design. The best known ones come from finite geometry. Attributes
 are laid on the points: several on one point when there are more attributes than points, none on some when there are fewer.

@@ -1,6 +1,6 @@
 """Marginals by a few larger tables that contain the asked ones between them: for Laplace noise, whose budget is split over the tables.
 
-Source: the idea of strategy C of Ding et al. (SIGMOD 2011) and of PriView (SIGMOD 2014); the search is described in ``_covering``.
+Source: the idea of strategy C of Ding et al. (SIGMOD 2011) and of PriView (SIGMOD 2014); how they are chosen is described in ``_covering``.
 """
 
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, tables_of_cells
@@ -8,7 +8,7 @@ from leastnoise._planner.covers._designs import design_seconds, designed_strateg
 
 
 def covering(task: Task) -> Strategy:
-    """Search for the tables to measure, and their best weights.
+    """Choose the tables to measure, and their best weights.
 
     Guarantees: the same workload gives the same tables.
     """
@@ -21,7 +21,7 @@ def covering(task: Task) -> Strategy:
 COVERING = Planner(
     name="covering",
     propose=covering,
-    measures="a few larger tables that contain the asked ones between them, found by search",
+    measures="a few larger tables that contain the asked ones between them",
     made_for="marginals under Laplace noise",
     norms=(1,),
     instead="covering tables are made for Laplace noise; with Gaussian noise residual is never worse",

@@ -1,26 +1,19 @@
-"""Which marginals to measure with a pure budget: a search over covering designs.
+"""Which marginals to measure with a pure budget: covering designs.
 
 A few tables larger than those asked, which between them contain every asked one, beat anything inside the workload's downward closure by
-far: the budget is split over fewer tables. The problem is not convex, and a weight of 0 stays 0 under every descent, so the search is
-combinatorial:
+far: the budget is split over fewer tables. The problem is not convex, and a weight of 0 stays 0 under every descent, so families of tables
+are tried, and the best one is weighted:
 
-1. starts: the workload's own tables, greedily chosen cuboids (`_datacube_cover`), block designs of finite geometry with attributes laid on
-   their points (`_block_designs`), with and without the most asked attribute added to every block, annealed random tables, and on small
-   domains descents from random weights on all 2^d tables;
-2. iterated local search: every exchange, addition and removal of one attribute of one table is scored at fixed weights, the best few with
-   their own best weights (budgets and recovery in turn), until nothing improves; then a random change, and again;
-3. the weights of the best design, with the asked tables, their closure and the sign coefficients of two-valued attributes added.
+1. starts: the workload's own tables, pairs of them merged, greedily chosen cuboids (`_datacube_cover`), and block designs of finite
+   geometry with attributes laid on their points (`_block_designs`), with and without the most asked attribute added to every block;
+2. the best weights of the best start, with the asked tables, their closure and the sign coefficients of two-valued attributes added.
 
-The work is counted in elementary operations, never in seconds, so a seed gives the same design on every run. Problems too large for step 2
-(100 attributes, three ways: 166,751 tables) get steps 1 and 3 with sparse matrices. Nothing here is of size N, and nothing of size 2^d
-beyond the random weights of small domains.
+Nothing here is of size N or 2^d, and nothing is searched (decision 0059).
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -28,21 +21,16 @@ import numpy as np
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._planner.covers._block_designs import designs, zero_sum_blocks
-from leastnoise._planner.covers._covering_search import Search, State, Tables, polish_design, search_designs
 from leastnoise._planner.covers._datacube_cover import greedy_cover
 from leastnoise._planner.tables._marginal_weights import improve_weights, optimal_weights
 from leastnoise._planner.tables._residual_algebra import AttributeSet, Closure, attribute_sets, dimensions, incidence, locate, table_sizes
 
-_OPERATIONS = 60_000_000  # of the local search per unit of effort: about a second of one core
-_SEARCHABLE = 4_000_000  # operations of one neighbourhood beyond which there is no local search
 _MOST_TABLES = 400_000
 _LARGE = 10_000  # asked tables beyond which there are fewer starts, and those of the asked tables stay in their order
 _MOST_MERGED = 1200  # asked tables up to which pairs of them are merged greedily
 _MOST_CHOSEN = 1 << 25  # asked tables times candidates up to which cuboids are chosen greedily among all
-_FEW = 7  # attributes; below, each less leaves a quarter of the pairs of tables, and so of the operations that a search is worth
-_LATTICE = 1 << 10  # up to so many tables in all, random weights on all of them are starts
-_LATTICE_ORIGIN = "random weights on all tables"
-_SHORTLIST = 10
+_KEY = 1 << 10  # tables up to which two starts are told apart by their tables, not by their names
+_SEED = 0  # of how attributes are laid on the points of a design
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,40 +52,22 @@ class Design:
     origin: str
 
 
-def covering_design(
-    closure: Closure, coefficient: FloatArray, targets: Sequence[AttributeSet], *, seed: int = 0, effort: float = 3.0
-) -> Design:
-    """Search for the marginals and weights with the least total squared error under a pure budget."""
-    if not (math.isfinite(effort) and effort >= 0):
-        raise refuse("effort", effort, "a finite number of at least 0")
+class _Start(NamedTuple):
+    """Tables with rough weights."""
+
+    origin: str
+    tables: list[AttributeSet]
+    theta: FloatArray
+    error: float
+
+
+def covering_design(closure: Closure, coefficient: FloatArray, targets: Sequence[AttributeSet]) -> Design:
+    """The best start of all, with the marginals and weights of the least total squared error under a pure budget that follow from it."""
     coefficient = np.asarray(coefficient, dtype=np.float64)
     if not bool(np.any(coefficient > 0)):
         raise refuse("coefficient", 0.0, "above 0 for at least one attribute set", "Ask for something.")
-    rng = np.random.default_rng(seed)
     asked = [sets for sets, value in zip(attribute_sets(closure), (coefficient > 0).tolist(), strict=True) if value]
-    needed = _maximal(closure, asked)
-    starts = _scored_starts(closure, coefficient, asked, needed, rng, effort)
-    start = best = min(starts, key=lambda state: state.error)
-    count = len(closure.shape)
-    typical = len(best.tables) * (count * count / 4) * len(asked)
-    if effort > 0 and needed != [()] and min(typical, len(best.tables) * len(asked)) <= _SEARCHABLE:
-        member = np.zeros((count, len(asked)), dtype=np.float32)
-        for column, attributes in enumerate(asked):
-            member[list(attributes), column] = 1
-        search = Search(
-            shape=closure.shape,
-            log_sizes=np.log(np.array(closure.shape, dtype=np.float64)),
-            member=member,
-            coefficient=coefficient[coefficient > 0],
-            rng=rng,
-            left=effort * _OPERATIONS * min(1.0, 4.0 ** (int(member.any(axis=1).sum()) - _FEW)),
-        )
-        best = search_designs(search, starts) if typical <= _SEARCHABLE else polish_design(search, best)
-    found = _finish(closure, coefficient, targets, best)
-    if best is start or count > _FEW:
-        return found
-    # The search does not know of signs: on few attributes, where it is short, a start may be the better one with them.
-    return min(found, _finish(closure, coefficient, targets, start), key=lambda design: design.error)
+    return _finish(closure, coefficient, targets, _best_start(closure, coefficient, asked, _maximal(closure, asked)))
 
 
 def _maximal(closure: Closure, asked: list[AttributeSet]) -> list[AttributeSet]:
@@ -110,46 +80,22 @@ def _maximal(closure: Closure, asked: list[AttributeSet]) -> list[AttributeSet]:
     return [attributes for attributes, covered in zip(asked, inside[locate(closure, asked)].tolist(), strict=True) if not covered]
 
 
-def _rows(tables: Sequence[AttributeSet], count: int) -> Tables:
-    rows = np.zeros((len(tables), count), dtype=bool)
-    sizes = [len(attributes) for attributes in tables]
-    rows[np.repeat(np.arange(len(tables)), sizes), np.fromiter(chain.from_iterable(tables), np.int64, sum(sizes))] = True
-    return rows
-
-
-def _scored_starts(
-    closure: Closure,
-    coefficient: FloatArray,
-    asked: list[AttributeSet],
-    needed: list[AttributeSet],
-    rng: np.random.Generator,
-    effort: float,
-) -> list[State]:
-    """Make the starts, give each rough weights, and keep the best few."""
-    count = len(closure.shape)
+def _best_start(closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet]) -> _Start:
+    """The start of least error after a few steps of its weights; what its bound shows to be worse is not weighted at all."""
     positive = coefficient > 0
-    found: list[State] = []
-    # Where no local search can follow, only the best start counts, and what cannot be the best is left out unseen.
-    alone = count * count / 4 * len(asked) > _SEARCHABLE
-    proposed = _proposed(closure, coefficient, asked, needed, rng)
-    for origin, tables, bound in sorted(proposed, key=lambda one: one.bound) if alone else proposed:
-        if alone and bound >= min((state.error for state in found), default=math.inf):
+    best: _Start | None = None
+    for origin, tables, bound in sorted(_proposed(closure, coefficient, asked, needed), key=lambda one: one.bound):
+        if best is not None and bound >= best.error:
             continue
         matrix = incidence(closure, tables)
         matrix = matrix if bool(positive.all()) else matrix[positive]
         theta = improve_weights(np.full(len(tables), 1 / len(tables)), matrix, coefficient[positive], np.ones(len(tables)), 1, 15)
         error = float((coefficient[positive] / np.asarray(matrix @ theta**2)).sum())
-        found.append(State(tables=_rows(tables, count), theta=theta, error=error, origin=origin))
-    if 1 << count <= _LATTICE:
-        found += _lattice_starts(closure, coefficient, rng, round(min(24.0, 4 + 10 * effort)))
-    found.sort(key=lambda state: state.error)
-    ranks: Counter[str] = Counter()
-    shortlist = []
-    for state in found:  # not ten times the same idea
-        ranks[state.origin] += 1
-        if ranks[state.origin] <= (4 if state.origin == _LATTICE_ORIGIN else 1):
-            shortlist.append(state)
-    return shortlist[:_SHORTLIST]
+        if best is None or error < best.error:
+            best = _Start(origin, tables, theta, error)
+    if best is None:
+        raise refuse("tables that are weighed together", len(needed), f"at most {_MOST_TABLES}", "Ask for fewer tables.")
+    return best
 
 
 class _Proposal(NamedTuple):
@@ -160,16 +106,14 @@ class _Proposal(NamedTuple):
     bound: float
 
 
-def _proposed(
-    closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet], rng: np.random.Generator
-) -> Iterator[_Proposal]:
+def _proposed(closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet]) -> Iterator[_Proposal]:
     """The starts that are worth a closer look, each once and completed."""
     at = locate(closure, needed)
     # What only the table itself tells of an asked set has error c size / theta^2; the thetas add up to at most 1.
     each = np.cbrt(coefficient[at] * table_sizes(closure.shape, needed))
     seen: set[bytes] = set()
     most = math.inf
-    for origin, proposed in _starts(closure, coefficient, asked, needed, rng):
+    for origin, proposed in _starts(closure, coefficient, asked, needed):
         if not proposed:
             continue
         # Roughly the error if everything were covered once: not worth a closer look when far above that of the asked tables.
@@ -184,16 +128,16 @@ def _proposed(
         if not own:
             missing = ~(np.asarray(incidence(closure, tables).sum(axis=1)).ravel()[at] > 0)
             tables += [attributes for attributes, lacks in zip(needed, missing.tolist(), strict=True) if lacks]
-        if not len(tables) <= _MOST_TABLES or (key := repr(tables).encode() if len(tables) < _LATTICE else origin.encode()) in seen:
+        if not len(tables) <= _MOST_TABLES or (key := repr(tables).encode() if len(tables) < _KEY else origin.encode()) in seen:
             continue
         seen.add(key)
         yield _Proposal(origin, tables, float(each[missing].sum()) ** 3)
 
 
 def _starts(
-    closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet], rng: np.random.Generator
+    closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet]
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
-    count = len(closure.shape)
+    count, rng = len(closure.shape), np.random.default_rng(_SEED)
     yield "asked tables", needed
     yield "closure", asked
     if 1 < len(needed) <= _MOST_MERGED:
@@ -288,27 +232,13 @@ def _laid(
     return sorted(table for table in tables if table)
 
 
-def _lattice_starts(closure: Closure, coefficient: FloatArray, rng: np.random.Generator, number: int) -> list[State]:
-    """Descend from random weights on all tables of a small domain (hdmm's OPT_M, with recovery)."""
-    count = len(closure.shape)
-    every = [tuple(i for i in range(count) if mask >> i & 1) for mask in range(1 << count)]
-    matrix = incidence(closure, every)
-    rows = _rows(every, count)
-    found = []
-    for _ in range(number):
-        weights = optimal_weights(matrix, coefficient, norm=1, starts=[rng.random(len(every)) + 1e-6], iterations=300)
-        kept = weights.theta > 1e-6 * weights.theta.max()
-        found.append(State(tables=rows[kept], theta=weights.theta[kept], error=weights.error, origin=_LATTICE_ORIGIN))
-    return found
-
-
-def _finish(closure: Closure, coefficient: FloatArray, targets: Sequence[AttributeSet], state: State) -> Design:
+def _finish(closure: Closure, coefficient: FloatArray, targets: Sequence[AttributeSet], start: _Start) -> Design:
     """Optimise the weights, alone and with every candidate of the closure and sign coefficients beside, and keep the best."""
-    tables: list[AttributeSet] = [tuple(np.flatnonzero(row).tolist()) for row in state.tables]
+    tables = start.tables
     nothing: list[AttributeSet] = [()] * len(tables)
     matrix = incidence(closure, tables)
-    weights = optimal_weights(matrix, coefficient, norm=1, starts=[state.theta], iterations=300)
-    best = Design(tables=tuple(tables), signed=tuple(nothing), theta=weights.theta, error=weights.error, origin=state.origin)
+    weights = optimal_weights(matrix, coefficient, norm=1, starts=[start.theta], iterations=300)
+    best = Design(tables=tuple(tables), signed=tuple(nothing), theta=weights.theta, error=weights.error, origin=start.origin)
     extra = sorted({*attribute_sets(closure), *targets} - set(tables)) if closure.count <= 5000 else []
     listed = attribute_sets(closure) if 2 in closure.shape else []
     coefficients = [attributes for attributes in listed if attributes and all(closure.shape[i] == 2 for i in attributes)]
@@ -322,7 +252,7 @@ def _finish(closure: Closure, coefficient: FloatArray, targets: Sequence[Attribu
         found = optimal_weights(wide, coefficient, norm=1, starts=starts, iterations=300)
         if found.error < best.error * (1 - 1e-9):
             best = Design(
-                tables=tuple(tables + added), signed=tuple(nothing + signs), theta=found.theta, error=found.error, origin=state.origin
+                tables=tuple(tables + added), signed=tuple(nothing + signs), theta=found.theta, error=found.error, origin=start.origin
             )
     return _pruned(closure, coefficient, best)
 

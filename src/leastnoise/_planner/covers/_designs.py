@@ -1,7 +1,7 @@
 """Covering designs for strategies along attributes: which joint tables to measure under Laplace noise.
 
-The search of ``_covering`` knows marginals, whose total has the variance of as many cells as they have. A strategy along an attribute
-acts there like an attribute of kappa cells; kappa is rounded to a whole number for the search alone, and the weights are exact afterwards.
+The designs of ``_covering`` are of marginals, whose total has the variance of as many cells as they have. A strategy along an attribute
+acts there like an attribute of kappa cells; kappa is rounded to a whole number for the design alone, and the weights are exact afterwards.
 """
 
 import math
@@ -20,20 +20,15 @@ from leastnoise._planner.tables._tables import Candidates, error_sums, factor_al
 from leastnoise._workload import Workload
 
 Names = tuple[str, ...]
-_EFFORT = 2.0  # some seconds of one core
-_WHOLE = 7  # attributes; below, each less leaves a quarter of the work
 
 
 def design_seconds(workload: Workload) -> float:
-    """Estimated CPU seconds of the search for tables under Laplace noise; docs/strategies.md has them beside measured ones."""
-    found = 0.0
-    for names in workload.used.values():
-        found += 0.1 + 3.5 * 4.0 ** min(0, len(names) - _WHOLE) if len(names) > 1 else 0.0
-    return found
+    """Estimated CPU seconds of the choice of tables under Laplace noise: measured up to 100 attributes and 161,700 tables."""
+    return sum(min(1.6, 0.1 + 0.05 * max(0, len(names) - 4)) for names in workload.used.values() if len(names) > 1)
 
 
 def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]) -> Strategy:
-    """Search for the tables to measure with Laplace noise, and their best weights.
+    """Choose the tables to measure with Laplace noise, and their best weights.
 
     Guarantees: the same workload gives the same tables.
     """
@@ -93,4 +88,4 @@ class _Asked:
 @lru_cache(maxsize=64)
 def _design(asked: _Asked) -> Design:
     """Search once for what several strategies, budgets and neighbour relations ask for alike; the same arguments give the same design."""
-    return covering_design(asked.closure, asked.coefficient, asked.targets, effort=_EFFORT)
+    return covering_design(asked.closure, asked.coefficient, asked.targets)

@@ -143,7 +143,7 @@ def _others(product: Product, one: str, along: Mapping[str, Factor]) -> float:
 
 
 def joint_design_seconds(workload: Workload) -> float:
-    """Estimated CPU seconds of the search for tables under Laplace noise, where more than two are asked for."""
+    """Estimated CPU seconds of the choice of tables under Laplace noise, where more than two are asked for."""
     return design_seconds(workload) if any(len(sets) > 1 for sets in workload.tables.values()) else 0.0
 
 
