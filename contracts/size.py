@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 52_900, "files": 399, "functions": 3_560, "code": 30_250}
+CEILINGS = {"lines": 52_180, "files": 398, "functions": 3_550, "code": 29_780}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
