@@ -66,6 +66,10 @@ types: env  ## mypy, strict on the trusted packages; bench, baselines, contracts
 imports: env  ## the import contracts
 	@$(BIN)/lint-imports --no-logo
 
+.PHONY: golden
+golden: env  ## compare promises, a seeded release, payments and messages with their records: contracts/golden.py; a minute
+	@$(BIN)/python -m contracts.golden
+
 proofs: env  ## after reading the proofs of changed files again: record that these are the files that they are about
 	@$(BIN)/python -m contracts.proofs --record
 
