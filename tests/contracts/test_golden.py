@@ -3,7 +3,6 @@
 import ast
 
 import pytest
-
 from contracts.golden import PARTS, RECORDS, _template, differences
 
 
