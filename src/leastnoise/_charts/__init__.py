@@ -1,13 +1,11 @@
 """Charts of numbers with intervals, defined once as Vega-Lite: live in notebooks, and as pictures made without a network.
 
-One file a chart, one line in the registry. A chart knows keys, answers and intervals, and nothing of where they come from.
+One file a family of charts, and one line in the registry a chart. A chart knows keys, answers and intervals, not where they come from.
 """
 
-from leastnoise._charts._live import live
-from leastnoise._charts._locale import spoken
 from leastnoise._charts._picture import Axis, Dots, Picture, clear_of_the_rest, in_digits
 from leastnoise._charts._registry import CHARTS, Chart, chart_for, dots, errors, vega_lite
-from leastnoise._charts._render import drawing, svg_of
+from leastnoise._charts._render import drawing, live, spoken, svg_of
 
 __all__ = [
     "CHARTS",

@@ -1,45 +1,131 @@
-"""Bars with intervals: a table on one attribute of a few named cells."""
+"""One row a key: bars with intervals, the largest cells of a large table, expected errors, and dots for means and quantiles."""
 
-from leastnoise._charts._picture import Picture, Spec
-from leastnoise._charts._style import BAR, MUTED, WHISKER, WIDTH, amount, room, tips
+from collections.abc import Sequence
 
-MOST = 40
+import numpy as np
+
+from leastnoise._charts._picture import Dots, Picture, Spec, short
+from leastnoise._charts._style import BAR, MUTED, SERIES, WHISKER, WIDTH, amount, named_rows, room, short_numbers, tips
+
+_MOST_BARS, _LARGEST_SHOWN, _MOST_ERRORS = 40, 20, 40
+_SHAPES = ("circle", "diamond", "square", "triangle-up", "triangle-down", "cross")
 
 
-def suits(picture: Picture) -> bool:
+def suits_bars(picture: Picture) -> bool:
     """One axis with at most forty keys; cells of numbers only where they are few, and no line of three points or more."""
     if len(picture.axes) != 1 or (picture.axes[0].kind in ("times", "up_to") and picture.axes[0].numbered and picture.axes[0].size > 2):
         return False
-    return picture.axes[0].size <= (12 if picture.axes[0].numbered else MOST)
+    return picture.axes[0].size <= (12 if picture.axes[0].numbered else _MOST_BARS)
 
 
-def draw(picture: Picture) -> Spec:
+def draw_bars(picture: Picture) -> Spec:
     """Horizontal bars, each with its interval and, on the right, its answer in digits."""
     rows = picture.rows()
     for row in rows:
         row["said"] = picture.value(row["answer"], row["high"] - row["answer"])
-    return bars_of(picture, rows, picture.heading(picture.axes[0]), tips(("k0", picture.axes[0].name)))
+    return _with_digits(picture, rows, picture.heading(picture.axes[0]), tips(("k0", picture.axes[0].name)))
 
 
-def bars_of(picture: Picture, rows: list[Spec], heading: str, tip: list[Spec]) -> Spec:
+def suits_largest(picture: Picture) -> bool:
+    """Any table with a key."""
+    return bool(picture.axes)
+
+
+def draw_largest(picture: Picture) -> Spec:
+    """Bars for the largest answers, the largest first."""
+    rows = []
+    for cell in np.argsort(-picture.answer.reshape(-1), kind="stable")[:_LARGEST_SHOWN].tolist():
+        index = np.unravel_index(cell, picture.answer.shape)
+        answer, low, high = (float(values[index]) for values in (picture.answer, picture.low, picture.high))
+        key = ", ".join(axis.labels[int(at)] for axis, at in zip(picture.axes, index, strict=True))
+        said = picture.value(answer, high - answer)
+        rows.append({"k0": key, "answer": short(answer), "low": short(low), "high": short(high), "said": said})
+    return _with_digits(picture, rows, "", tips(("k0", picture.name)))
+
+
+def _with_digits(picture: Picture, rows: list[Spec], heading: str, tip: list[Spec]) -> Spec:
     """Bars for records with k0, said, answer, low and high."""
     limit = 170 if heading else 230
-    axis = {"labelOverlap": False, "labelLimit": limit, "titleAngle": 0, "titleAlign": "right", "titleY": -8, "titleX": -7}
-    key = {"field": "k0", "type": "nominal", "sort": None, "title": heading or None, "axis": axis}
+    key = named_rows(heading or None, limit)
+    key["axis"] |= {"titleAngle": 0, "titleAlign": "right", "titleY": -8, "titleX": -7}
+    digits = {
+        "mark": {"type": "text", "align": "left", "dx": 6, "color": MUTED, "fontSize": 11.5},
+        "encoding": {"text": {"field": "said"}, "x": {"value": "width"}},
+    }
     return {
         "data": {"values": rows},
         "width": WIDTH - room((row["k0"] for row in rows), limit) - room((row["said"] for row in rows), 200),
         "height": {"step": 24},
         "encoding": {"y": key},
+        "layer": [*bars_with_intervals(picture, tip), digits],
+    }
+
+
+def bars_with_intervals(picture: Picture, tip: list[Spec], ticks: int = 5) -> list[Spec]:
+    """A bar from 0 to each answer, and a whisker for its interval."""
+    whisker = {"type": "errorbar", "ticks": {"size": 8, "color": WHISKER}, "rule": {"color": WHISKER, "strokeWidth": 1.5}}
+    low = {**amount(picture, "low", ticks), "scale": {"zero": True}}
+    return [
+        {"mark": {"type": "bar", "color": BAR, "height": {"band": 0.7}}, "encoding": {"x": amount(picture, ticks=ticks), "tooltip": tip}},
+        {"mark": whisker, "encoding": {"x": low, "x2": {"field": "high"}}},
+    ]
+
+
+def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
+    """Expected errors, one row a table: a bar for the typical one, and a tick for the largest; of many tables the first forty."""
+    values: list[Spec] = [
+        {"k0": name, "typical": short(typical), "largest": short(largest)} for name, typical, largest in rows[:_MOST_ERRORS]
+    ]
+    x: Spec = {"type": "quantitative", "title": title}
+    tip: list[Spec] = [{"field": "k0", "title": "table", "type": "nominal"}]
+    tip += [{"field": name, "type": "quantitative", "format": ",.4~g"} for name in ("typical", "largest")]
+    return {
+        "data": {"values": values},
+        "width": WIDTH - room((row["k0"] for row in values), 200),
+        "height": {"step": 20},
+        "encoding": {"y": named_rows(None, 200), "tooltip": tip},
         "layer": [
-            {"mark": {"type": "bar", "color": BAR, "height": {"band": 0.7}}, "encoding": {"x": amount(picture), "tooltip": tip}},
+            {"mark": {"type": "bar", "color": BAR, "height": {"band": 0.7}}, "encoding": {"x": {**x, "field": "typical"}}},
+            {"mark": {"type": "tick", "color": WHISKER, "thickness": 2}, "encoding": {"x": {**x, "field": "largest"}}},
+        ],
+    }
+
+
+def draw_dots(dots: Dots) -> Spec:
+    """One row a group; several values of a group in colours and shapes, as means and quantiles have no 0 to start a bar from."""
+    rows: list[Spec] = [
+        {"k0": group, "group": series, "value": short(value), "low": short(low), "high": short(high)}
+        for group, series, value, low, high in dots.rows
+    ]
+    names = list(dict.fromkeys(row["group"] for row in rows))
+    scale = {"zero": False, "padding": 8}
+    axis = {"tickCount": 5, **short_numbers(*(row["high"] for row in rows))}
+    x: Spec = {"type": "quantitative", "title": dots.title, "scale": scale, "axis": axis}
+    colour: Spec = {"value": SERIES[0]}
+    shape: Spec = {}
+    if len(names) > 1:
+        colour, shapes = (
             {
-                "mark": {"type": "errorbar", "ticks": {"size": 8, "color": WHISKER}, "rule": {"color": WHISKER, "strokeWidth": 1.5}},
-                "encoding": {"x": {**amount(picture, "low"), "scale": {"zero": True}}, "x2": {"field": "high"}},
-            },
-            {
-                "mark": {"type": "text", "align": "left", "dx": 6, "color": MUTED, "fontSize": 11.5},
-                "encoding": {"text": {"field": "said"}, "x": {"value": "width"}},
-            },
+                "field": "group",
+                "type": "nominal",
+                "title": dots.series,
+                "scale": {"domain": names, "range": [kinds[place % len(kinds)] for place in range(len(names))]},
+            }
+            for kinds in (SERIES, _SHAPES)
+        )
+        shape = {"shape": shapes}
+    key = named_rows(dots.groups or None)
+    key["axis"] |= {"grid": True}
+    tip: list[Spec] = [{"field": "k0", "title": dots.groups or "group", "type": "nominal"}]
+    tip += [{"field": name, "type": "quantitative", "format": ",.6~g"} for name in ("value", "low", "high")]
+    point = {"type": "point", "filled": True, "size": 60, "opacity": 1}
+    return {
+        "data": {"values": rows},
+        "width": WIDTH - 20 - room((row["k0"] for row in rows), 150),
+        "height": {"step": 24},
+        "encoding": {"y": key, "color": colour},
+        "layer": [
+            {"mark": {"type": "rule", "strokeWidth": 1.6}, "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}}},
+            {"mark": point, "encoding": {"x": {**x, "field": "value"}, "tooltip": tip, **shape}},
         ],
     }

@@ -10,12 +10,11 @@ import numpy as np
 from leastnoise._check.arrays import FloatArray, IntArray
 
 Spec = dict[str, Any]
-KINDS = ("names", "cells", "up_to", "times", "spans")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Axis:
-    """The keys along one attribute."""
+    """The keys along one attribute; ``kind`` is names, cells, up_to, times or spans."""
 
     name: str
     labels: tuple[str, ...]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from leastnoise._charts import _bars, _dots, _errors, _heat, _largest, _lines, _multiples, _plane, _steps
+from leastnoise._charts import _bars, _curves, _multiples, _shades
 from leastnoise._charts._picture import Dots, Picture, Spec
 from leastnoise._charts._style import CONFIG
 
@@ -21,13 +21,13 @@ class Chart:
 
 
 CHARTS = (
-    Chart("bars", _bars.suits, _bars.draw),
-    Chart("lines", _lines.suits, _lines.draw),
-    Chart("steps", _steps.suits, _steps.draw),
+    Chart("bars", _bars.suits_bars, _bars.draw_bars),
+    Chart("lines", _curves.suits_lines, _curves.draw_lines),
+    Chart("steps", _curves.suits_steps, _curves.draw_steps),
     Chart("multiples", _multiples.suits, _multiples.draw),
-    Chart("heat", _heat.suits, _heat.draw),
-    Chart("plane", _plane.suits, _plane.draw),
-    Chart("largest", _largest.suits, _largest.draw),
+    Chart("heat", _shades.suits_heat, _shades.draw_heat),
+    Chart("plane", _shades.suits_plane, _shades.draw_plane),
+    Chart("largest", _bars.suits_largest, _bars.draw_largest),
 )
 
 
@@ -45,12 +45,12 @@ def vega_lite(picture: Picture, most: float = math.inf) -> Spec | None:
 
 def dots(made: Dots) -> Spec:
     """Dots with intervals, as a Vega-Lite specification."""
-    return _whole(_dots.draw(made))
+    return _whole(_bars.draw_dots(made))
 
 
 def errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
     """Expected errors of tables, as a Vega-Lite specification."""
-    return _whole(_errors.draw(rows, title))
+    return _whole(_bars.draw_errors(rows, title))
 
 
 def _whole(spec: Spec) -> Spec:

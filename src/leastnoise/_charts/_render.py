@@ -1,7 +1,7 @@
-"""Charts as SVG, made by vl-convert without a network, in a process of its own.
+"""Charts outside the package: live in notebooks by Altair, and as SVG by vl-convert, without a network, in a process of its own.
 
-An engine for JavaScript draws them. It sees what is published and nothing else: it never runs in the process that holds private rows, and
-when it fails or hangs the report has no pictures and the release is whole.
+An engine for JavaScript draws the pictures. It sees what is published and nothing else: it never runs in the process that holds private
+rows, and when it fails or hangs the report has no pictures and the release is whole.
 """
 
 import json
@@ -11,14 +11,41 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from html import escape
+from typing import TYPE_CHECKING, Any
 
 from leastnoise._charts._picture import Spec
 
+if TYPE_CHECKING:
+    import altair as alt
+
 SECONDS = 60.0  # for the engine to start
 SECONDS_A_CHART = 5.0
+_LOCALES: dict[str, Any] = {"en": "en-US", "de": "de-DE"}
+_TAG = re.compile(r"<(?=[/!?a-z])", re.IGNORECASE)
 # inside a picture that is described as one, roles of its parts only confuse those who listen to it
 _ROLES = re.compile(r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*"|aria-hidden="true"|pointer-events="none")')
 _CLIP = re.compile(r'(id="|url\(#)((?:clip|gradient)_?\d+)')
+
+
+def live(spec: Spec) -> "alt.TopLevelMixin":
+    """A specification as an Altair chart, which notebooks show and which can be changed and saved further.
+
+    Altair writes specifications into scripts of HTML as they are, where a label could end the script: a mark that nobody sees (a word
+    joiner) follows each of its signs that could begin a tag.
+    """
+    import altair as alt
+
+    kind = alt.FacetChart if "facet" in spec else alt.LayerChart
+    return kind.from_dict(json.loads(_TAG.sub("<\u2060", json.dumps(spec))))
+
+
+def spoken(spec: Spec, language: str) -> Spec:
+    """A specification that writes numbers and dates as a language does, wherever it is drawn."""
+    import vl_convert
+
+    locale = _LOCALES[language]
+    words = {"number": vl_convert.get_format_locale(locale), "time": vl_convert.get_time_format_locale(locale)}
+    return {**spec, "config": {**spec.get("config", {}), "locale": words}}
 
 
 def drawing() -> bool:
@@ -27,25 +54,37 @@ def drawing() -> bool:
 
 
 def svg_of(specs: Sequence[Spec], texts: Sequence[tuple[str, str, str]], language: str = "en") -> list[str | None]:
-    """Every chart as one SVG element for a page."""
+    """Every chart as one SVG element for a page; None for what cannot be drawn."""
     if not specs or not drawing():
         return [None] * len(specs)
-    command = [sys.executable, "-P", "-m", "leastnoise._charts._engine"]
+    command = [sys.executable, "-P", "-c", "from leastnoise._charts._render import draw_for_parent; draw_for_parent()"]
     request = json.dumps({"specs": list(specs), "language": language})
     try:
-        done = subprocess.run(  # noqa: S603 - this Python and a module of this package
+        engine = subprocess.run(  # noqa: S603 - this Python and a module of this package
             command, input=request, capture_output=True, encoding="utf-8", timeout=SECONDS + SECONDS_A_CHART * len(specs), check=True
         )
-        drawn = json.loads(done.stdout)
+        pictures = json.loads(engine.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         return [None] * len(specs)
-    return [None if svg is None else _named(svg, *text) for svg, text in zip(drawn, texts, strict=True)]
+    return [None if svg is None else _for_page(svg, *text) for svg, text in zip(pictures, texts, strict=True)]
 
 
-def _named(svg: str, key: str, title: str, description: str) -> str:
-    """For a page: ids of its own, a title and a description, as wide as there is room."""
-    own = _CLIP.sub(rf"\g<1>{key}-\g<2>", _ROLES.sub("", svg))
-    head, _, body = own.partition(">")
+def draw_for_parent() -> None:
+    """What the engine's process does: Vega-Lite on its standard input, SVG on its standard output; it reads and writes nothing else."""
+    import vl_convert
+
+    request, pictures = json.loads(sys.stdin.buffer.read()), list[str | None]()
+    for spec in request["specs"]:
+        try:
+            pictures.append(str(vl_convert.vegalite_to_svg(spoken(spec, request["language"]), allowed_base_urls=[])))
+        except ValueError:
+            pictures.append(None)
+    sys.stdout.buffer.write(json.dumps(pictures).encode())
+
+
+def _for_page(svg: str, key: str, title: str, description: str) -> str:
+    """A picture with ids of its own, a title and a description, as wide as there is room."""
+    head, _, body = _CLIP.sub(rf"\g<1>{key}-\g<2>", _ROLES.sub("", svg)).partition(">")
     box = re.search(r'viewBox="[^"]*"', head)
     width = re.search(r'width="([\d.]+)"', head)
     return (

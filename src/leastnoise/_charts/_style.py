@@ -1,7 +1,6 @@
 """Colours and sizes that all charts share; colours are told apart by colour-blind people and on grey paper."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -50,40 +49,29 @@ def room(labels: Iterable[str], most: int) -> int:
     return min(most, round(6.5 * max((len(label) for label in labels), default=0)))
 
 
-def large(*values: float) -> Spec:
+def short_numbers(*values: float) -> Spec:
     """The format of an axis: 20k in the place of 20,000."""
     return {"format": "~s"} if max((abs(value) for value in values), default=0.0) >= 10_000 else {}
 
 
-def amount(picture: Picture, channel: str = "answer", *, title: str | None = None, grid: bool = True, ticks: int = 5) -> Spec:
+def amount(picture: Picture, channel: str = "answer", ticks: int = 5) -> Spec:
     """The encoding of answers or of one end of their intervals."""
-    axis: dict[str, Any] = {
-        "tickCount": ticks,
-        "grid": grid,
-        **large(float(np.nan_to_num(picture.high).max()), float(np.nan_to_num(picture.low).min())),
+    ends = (float(np.nan_to_num(picture.high).max()), float(np.nan_to_num(picture.low).min()))
+    return {
+        "field": channel,
+        "type": "quantitative",
+        "title": picture.unit,
+        "axis": {"tickCount": ticks, "grid": True, **short_numbers(*ends)},
     }
-    return {"field": channel, "type": "quantitative", "title": picture.unit if title is None else title, "axis": axis}
+
+
+def named_rows(title: str | None, limit: int | None = None) -> Spec:
+    """The encoding of keys down the page, in their own order, none of whose labels is left out."""
+    axis: Spec = {"labelOverlap": False, **({} if limit is None else {"labelLimit": limit})}
+    return {"field": "k0", "type": "nominal", "sort": None, "title": title, "axis": axis}
 
 
 def tips(*fields: tuple[str, str]) -> list[Spec]:
     """What a live chart shows where the pointer rests: pairs of a field and its title, then the answer and its interval."""
     numbers = [{"field": name, "type": "quantitative", "format": ",.6~g"} for name in ("answer", "low", "high")]
     return [{"field": name, "title": title, "type": "nominal"} for name, title in fields] + numbers
-
-
-def coloured(size: int, title: str, order: tuple[str, ...]) -> Spec:
-    """Colour for a few series."""
-    names = list(order)
-    scale = {"domain": names, "range": list(SERIES[:size])}
-    return {
-        "field": "group",
-        "type": "nominal",
-        "title": title,
-        "scale": scale,
-        "legend": {"columns": 3, "symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3},
-    }
-
-
-def dashed(size: int, order: tuple[str, ...]) -> Spec:
-    """A dash for each of a few series, so that colours are not needed."""
-    return {"field": "group", "type": "nominal", "scale": {"domain": list(order), "range": list(DASHES[:size])}, "legend": None}

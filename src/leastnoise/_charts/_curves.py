@@ -1,0 +1,107 @@
+"""Answers along numbers or dates: lines with bands for distributions and dates, steps for histograms of many neighbouring cells."""
+
+import math
+
+import numpy as np
+
+from leastnoise._charts._picture import Axis, Picture, Spec, short
+from leastnoise._charts._style import DASHES, HEIGHT, SERIES, WIDTH, amount, short_numbers, tips
+
+_MOST_GROUPS, _MOST_POINTS, _MOST_STEPS = 6, 400, 3000
+
+
+def suits_lines(picture: Picture) -> bool:
+    """One axis of prefix sums or dates, and at most one other with at most six names."""
+    running = [axis for axis in picture.axes if axis.kind in ("up_to", "times") and axis.numbered and axis.size > 2]
+    others = [axis for axis in picture.axes if axis not in running]
+    return len(running) == 1 and len(others) <= 1 and all(axis.kind == "names" and axis.size <= _MOST_GROUPS for axis in others)
+
+
+def draw_lines(picture: Picture) -> Spec:
+    """A line through the answers, and around it the band of their intervals; many points are thinned out evenly."""
+    along = next(number for number, axis in enumerate(picture.axes) if axis.kind in ("up_to", "times"))
+    axis = picture.axes[along]
+    groups = picture.axes[1 - along] if len(picture.axes) == 2 else None
+    points = np.unique(np.linspace(0, axis.size - 1, min(axis.size, _MOST_POINTS)).round().astype(int)).tolist()
+    answer, low, high = (
+        np.moveaxis(values, along, -1).reshape(-1, axis.size)[:, points].tolist() for values in (picture.answer, picture.low, picture.high)
+    )
+    names = ("",) if groups is None else groups.labels
+    at = (axis.moments or axis.labels) if axis.kind == "times" or axis.high is None else axis.high.tolist()
+    rows = [
+        {"x": at[point], "group": name, "answer": short(answer[g][i]), "low": short(low[g][i]), "high": short(high[g][i]), **alone}
+        for g, name in enumerate(names)
+        for i, (point, alone) in enumerate(zip(points, _alone(answer[g]), strict=True))
+    ]
+    x: Spec = {"field": "x", "type": "temporal" if axis.kind == "times" else "quantitative", "title": picture.heading(axis)}
+    x |= {"axis": {"grid": False, "tickCount": 6}, "scale": {"zero": False, "nice": False}}
+    if axis.kind == "times":
+        x["scale"] = {"type": "utc", "nice": False}
+    colour: Spec = {"value": SERIES[0]}
+    dash: Spec = {}
+    if groups is not None:
+        legend = {"columns": 3, "symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3}
+        by_group: Spec = {"field": "group", "type": "nominal"}
+        colour = {**by_group, "title": groups.name, "scale": {"domain": [*names], "range": [*SERIES[: len(names)]]}, "legend": legend}
+        dash = {"strokeDash": {**by_group, "scale": {"domain": [*names], "range": [*DASHES[: len(names)]]}, "legend": None}}
+    tip = tips(("x", axis.name), *([("group", groups.name)] if groups is not None else []))
+    band = {"y": amount(picture, "low"), "y2": {"field": "high"}}
+    layer: list[Spec] = [
+        {"mark": {"type": "area", "opacity": 0.25}, "encoding": band},
+        {"mark": {"type": "line", "strokeWidth": 1.8, "point": False}, "encoding": {"y": amount(picture), "tooltip": tip, **dash}},
+    ]
+    if any("alone" in row for row in rows):  # a dot and its interval, as a line would show nothing of them
+        only: Spec = {"transform": [{"filter": "datum.alone"}]}
+        point = {"type": "point", "filled": True, "size": 20}
+        layer.append({**only, "mark": {"type": "rule", "opacity": 0.5}, "encoding": band})
+        layer.append({**only, "mark": point, "encoding": {"y": amount(picture), "tooltip": tip}})
+    return {"data": {"values": rows}, "width": WIDTH - 50, "height": HEIGHT, "encoding": {"x": x, "color": colour}, "layer": layer}
+
+
+def _alone(answer: list[float]) -> list[Spec]:
+    """A mark for every answer whose neighbours are both left out."""
+    gone = [True, *map(math.isnan, answer), True]
+    return [{"alone": True} if before and after and not here else {} for before, here, after in zip(gone, gone[1:], gone[2:], strict=False)]
+
+
+def suits_steps(picture: Picture) -> bool:
+    """One axis of neighbouring numbers."""
+    return len(picture.axes) == 1 and picture.axes[0].kind == "cells" and picture.axes[0].numbered and picture.axes[0].size <= _MOST_STEPS
+
+
+def draw_steps(picture: Picture) -> Spec:
+    """A line of steps, each as wide as its cell, and around it the band of the intervals."""
+    axis = picture.axes[0]
+    rows = stepped(axis, picture.answer.tolist(), picture.low.tolist(), picture.high.tolist())
+    return {"data": {"values": rows}, "width": WIDTH - 50, "height": HEIGHT, **step_layers(picture, axis, ticks=6)}
+
+
+def stepped(axis: Axis, answer: list[float], low: list[float], high: list[float], **same: str) -> list[Spec]:
+    """One record a cell at its lower end, and one more at its upper end where no answer follows; left out cells break the line."""
+    starts, ends = ([] if axis.low is None else axis.low.tolist()), ([] if axis.high is None else axis.high.tolist())
+    follows = [not math.isnan(value) for value in answer[1:]] + [False]
+    rows = []
+    for start, end, label, a, b, c, goes_on in zip(starts, ends, axis.labels, answer, low, high, follows, strict=True):
+        record = {"cell": label, "answer": short(a), "low": short(b), "high": short(c), **same}
+        positions = ((start + end) / 2,) if math.isnan(a) else (start,) if goes_on else (start, end)
+        rows += [{"x": position, **record} for position in positions]
+    return rows
+
+
+def step_layers(picture: Picture, axis: Axis, ticks: int) -> Spec:
+    """The band and the steps of one histogram."""
+    x: Spec = {"field": "x", "type": "quantitative", "title": picture.heading(axis), "axis": {"grid": False, "tickCount": ticks}}
+    if axis.low is not None and axis.high is not None:
+        x["axis"] |= short_numbers(float(axis.low[0]), float(axis.high[-1]))
+    x["scale"] = {"zero": False, "nice": False}
+    steps = {"interpolate": "step-after", "color": SERIES[0]}
+    return {
+        "encoding": {"x": x},
+        "layer": [
+            {"mark": {"type": "area", **steps, "opacity": 0.3}, "encoding": {"y": amount(picture, "low"), "y2": {"field": "high"}}},
+            {
+                "mark": {"type": "line", **steps, "strokeWidth": 1.5},
+                "encoding": {"y": amount(picture), "tooltip": tips(("cell", axis.name))},
+            },
+        ],
+    }
