@@ -81,7 +81,7 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
     "__init__.py": {**_FACE, "globals()": _LAZY, "from leastnoise._holder import check": _HOLDER},
     "_mechanisms/__init__.py": _FACE,
     "_session/__init__.py": _FACE,
-    "_stopped/_causes.py": {"import traceback": _SHOWN, "error.__traceback__": _SHOWN},
+    "_stopped.py": {"import traceback": _SHOWN, "error.__traceback__": _SHOWN},
     "_accounting/_budget.py": {"getattr(amount, one.name)": _NAMED},
     "_session/_public_files.py": {"path.open": "lists of categories, which are public"},
     "_session/_spec.py": {"place.open": "the spec"},
@@ -105,11 +105,11 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
     },
     "_cli/_output.py": {"getattr(charge, name)": _NAMED},
     "_cli/_plan.py": {"getattr(paid, name)": _NAMED, "getattr(most, name)": _NAMED},
-    "_progress/_progress.py": {
+    "_progress.py": {
         "from types import TracebackType": "an annotation",
         "sys.modules": "whether IPython is loaded, by whoever uses a notebook",
     },
-    "_threads/_limit.py": {"_LATER in sys.modules": "whether SciPy is loaded, whose library has threads of its own"},
+    "_threads.py": {"_LATER in sys.modules": "whether SciPy is loaded, whose library has threads of its own"},
     "_domain/_dates.py": {"self.format": "how dates are written, a field that the attribute's author fills; nothing is formatted by it"},
     "_domain/_domain.py": {"from types import MappingProxyType": "a mapping that cannot be written"},
     "_linop/_json.py": {"getattr(operator, one.name)": _NAMED},
@@ -123,7 +123,7 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
         "from pyarrow.parquet import write_table": "the same",
     },
     "_plan/_versions.py": {"from importlib.metadata import PackageNotFoundError, version": "the version of the package"},
-    "_frames/_columns.py": {
+    "_frames.py": {
         "import importlib": _LAZY,
         "import importlib.util": _LAZY,
         "importlib.import_module(name)": _LAZY,

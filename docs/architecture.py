@@ -93,11 +93,12 @@ def picture() -> str:
 
 
 def folders() -> Iterator[tuple[str, str]]:
-    """Every folder of the package with its sentence, the first of its docstring; highest layer first."""
+    """Every folder of the package, or its one file, with the first sentence of its docstring; highest layer first."""
     for name in (name for layer in layers() for name in layer):
-        for path in sorted((SOURCE / name).rglob("__init__.py")):
+        for path in sorted((SOURCE / name).rglob("__init__.py")) or [SOURCE / f"{name}.py"]:
             text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-            yield path.parent.relative_to(SOURCE).as_posix(), text.split("\n\n")[0].replace("\n", " ")
+            room = path.parent if path.name == "__init__.py" else path
+            yield room.relative_to(SOURCE).as_posix(), text.split("\n\n")[0].replace("\n", " ")
 
 
 def table() -> str:

@@ -26,7 +26,7 @@ from waiting import HANGS
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "leastnoise"
 MODULES = sorted(SOURCE.rglob("*.py"))
-PACKAGES = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
+PACKAGES = sorted([*(path.parent.name for path in SOURCE.glob("*/__init__.py")), *(path.stem for path in SOURCE.glob("_[!_]*.py"))])
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "changelog.d").glob("*.md"), *SOURCE.rglob("*.md")])
 
 MOST_LINES = {"src": 700, "tests": 800}
@@ -180,8 +180,8 @@ def asks_for_class(node: ast.AST) -> bool:
 def faults(relative: str, text: str) -> list[str]:
     """List what a source file, named by its path within the package, does against the rules."""
     tree = ast.parse(text, filename=relative)
-    package, _, file = relative.rpartition("/") if "/" in relative else ("", "", relative)
-    package = package.split("/")[0]
+    package, _, file = relative.rpartition("/")
+    package = package.split("/")[0] or (relative.removesuffix(".py") if not relative.startswith("__") else "")  # a room may be one file
     found = []
     for node in ast.walk(tree):
         line = getattr(node, "lineno", 0)

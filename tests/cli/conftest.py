@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cli.forked import Forked, server
+from leastnoise import _progress
 from leastnoise._cli import main
-from leastnoise._progress import _progress
 
 SOURCE = Path(__file__).parents[2] / "src"
 PROGRAM = "from leastnoise._cli import main; main()"

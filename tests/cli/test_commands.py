@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from cli.forked import Forked
+from leastnoise import _progress as progress_module
 from leastnoise._cli import _demo as demo_module
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
-from leastnoise._progress import _progress as progress_module
 from leastnoise._session import Ledger, plan, read_spec
 from waiting import HANGS
 

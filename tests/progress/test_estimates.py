@@ -5,7 +5,7 @@ import math
 import pandas as pd
 
 import leastnoise as ln
-from leastnoise._progress import _progress
+from leastnoise import _progress
 from leastnoise._release import finishing_seconds
 from leastnoise._session import _expected
 from leastnoise._session._expected import csv_blocks, csv_sizes, reading_seconds

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._progress import _progress
+from leastnoise import _progress
 
 DOMAIN = ln.Domain(age=ln.Integers(0, 15))
 ASKED = ln.queries(DOMAIN, age="prefix")

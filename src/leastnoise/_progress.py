@@ -1,9 +1,4 @@
-"""Progress of whatever takes over a second: a line for commands, and below the cell of a notebook.
-
-A line that says what is being done, for whatever takes over a second.
-
-Progress below the cell of a notebook, without being asked for; in programs the library is silent.
-"""
+"""Progress of whatever takes over a second: a line for commands, and below the cell of a notebook; programs see none."""
 
 import os
 import sys
@@ -16,13 +11,13 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-_PATIENCE = 1.0
+__all__ = ["Progress", "planning_shown", "rows_shown", "time_words"]
 
-
-_ON_TERMINAL = 0.2
-
-
-_ELSEWHERE = 10.0
+_PATIENCE = 1.0  # seconds until the line appears
+_ON_TERMINAL, _ELSEWHERE, _IN_NOTEBOOK = 0.2, 10.0, 0.5  # seconds between two lines
+_Names = Callable[[str], None] | None
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,18 +139,6 @@ def _patience() -> float | None:
     return float(given) if given.isdecimal() else _PATIENCE
 
 
-_EVERY = 0.5
-
-
-_Names = Callable[[str], None] | None
-
-
-_P = ParamSpec("_P")
-
-
-_R = TypeVar("_R")
-
-
 @contextmanager
 def planning_shown(given: _Names, about: Callable[[], float] | None = None) -> Iterator[_Names]:
     """What a planner tells the names of strategies to: what a caller gave, or else a line below the cell, in a notebook."""
@@ -206,4 +189,4 @@ def _cell() -> Place:
         else:
             shown.append(display(text, raw=True, display_id=True))
 
-    return Place(_EVERY, show)
+    return Place(_IN_NOTEBOOK, show)

@@ -1,0 +1,149 @@
+"""Columns of numbers as data frames of the user's library, and as tables in text."""
+
+import importlib
+import importlib.util
+import re
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from leastnoise._charts import in_digits
+from leastnoise._check import InputError, one_of
+from leastnoise._check.arrays import Array
+
+__all__ = [
+    "LIBRARIES",
+    "Columns",
+    "Framed",
+    "Names",
+    "grouped_columns",
+    "key_columns",
+    "label_array",
+    "library_of",
+    "to_frame",
+    "visible",
+]
+
+Columns = dict[str, Array]
+Label = str | int
+_MOST_SHOWN, _WIDEST = 20, 60  # rows of a table in text, and characters of a cell
+LIBRARIES = ("pandas", "polars", "pyarrow")
+_ACTS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def library_of(kind: type) -> str | None:
+    """The library of a class of data frames; None for anything else."""
+    name = kind.__module__.partition(".")[0]
+    return name if name in LIBRARIES else None
+
+
+def to_frame(columns: Columns, library: str | None = None) -> Any:
+    """Columns as a data frame of a library; None for the first that is installed."""
+    # PyArrow always is: the library needs it itself.
+    name = one_of("library", library, LIBRARIES) if library else next(filter(importlib.util.find_spec, LIBRARIES))
+    try:
+        module = importlib.import_module(name)
+    except ImportError:
+        raise InputError(
+            f"library must be one that is installed; got {name!r}, which cannot be imported. Install it (pip install {name})."
+        ) from None
+    if name == "pandas":
+        return module.DataFrame(columns)
+    plain = {column: values.tolist() if values.dtype == object else values for column, values in columns.items()}
+    return module.DataFrame(plain) if name == "polars" else module.table(plain)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Column names given so far, compared as databases do: without regard to case."""
+
+    taken: set[str] = field(default_factory=set)
+
+    def give(self, name: str) -> str:
+        given, number = name, 2
+        while given.lower() in self.taken:
+            given, number = f"{name}_{number}", number + 1
+        self.taken.add(given.lower())
+        return given
+
+
+def key_columns(attributes: Sequence[str], numbers: Sequence[str]) -> list[str]:
+    """The key column of every attribute: its name, with a number behind it where it would repeat another column."""
+    names = Names({"query", *numbers})
+    return [names.give(name) for name in attributes]
+
+
+def label_array(labels: Sequence[Label]) -> Array:
+    """Labels as an array, shape (len(labels),): numbers if all are whole numbers that fit, or doubles; else text as objects."""
+    if all(isinstance(label, int) and -(2**63) <= label < 2**63 for label in labels):
+        return np.array(labels, dtype=np.int64)
+    if all(isinstance(label, float) for label in labels):
+        return np.array(labels, dtype=np.float64)
+    return np.array([str(label) for label in labels], dtype=object)
+
+
+def visible(text: str) -> str:
+    """A text for a terminal, with what it would act on written as Python writes it: controls, ends of lines, turns of direction."""
+    return _ACTS.sub(lambda sign: ascii(sign.group())[1:-1], text)
+
+
+class Framed:
+    """A value that is a table."""
+
+    __slots__ = ()
+
+    @property
+    def library(self) -> str | None:
+        """The library of its data frames; None where that of the data is not known."""
+        return None
+
+    @property
+    def title(self) -> str:
+        """What the table is of; empty where its columns say it all."""
+        return ""
+
+    @abstractmethod
+    def columns(self) -> Columns:
+        """Its columns, all of one length."""
+
+    def frame(self, library: str | None = None) -> Any:
+        """The columns as a data frame of pandas, polars or pyarrow; None for that of the data, or else the first installed."""
+        return to_frame(self.columns(), library or self.library)
+
+    def __repr__(self) -> str:
+        columns, values_of = [], self.columns()
+        rows = len(next(iter(values_of.values())))
+        for texts, values in zip(self._shown(), values_of.values(), strict=True):
+            width = max(map(len, texts))
+            columns.append([text.rjust(width) if values.dtype.kind in "iuf" else text.ljust(width) for text in texts])
+        more = [f"... {rows - _MOST_SHOWN:,} more; .frame() has all"] if rows > _MOST_SHOWN else []
+        return "\n".join([*filter(None, [self.title]), *("  ".join(row).rstrip() for row in zip(*columns, strict=True)), *more])
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for number, row in enumerate(zip(*self._shown(), strict=True)):
+            mark = "td" if number else "th"
+            rows.append("".join(f"<{mark}>{escape(text)}</{mark}>" for text in row))
+        return f"<table><caption>{escape(self.title)}</caption>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
+
+    def _shown(self) -> list[list[str]]:
+        """The name of every column and its first values, as texts."""
+        return [[*map(_text, [name, *values[:_MOST_SHOWN].tolist()])] for name, values in self.columns().items()]
+
+
+def _text(value: object) -> str:
+    text = in_digits(value) if isinstance(value, float) else visible(str(value))
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
+
+
+def grouped_columns(by: Sequence[str], labels: Sequence[Sequence[Label]], numbers: Mapping[str, Array]) -> Columns:
+    """One column for each key and each array of numbers over the groups, flat in row-major order."""
+    shape = tuple(map(len, labels))
+    places = np.unravel_index(np.arange(int(np.prod(shape))), shape) if shape else ()
+    keys = [label_array(along)[place] for along, place in zip(labels, places, strict=True)]
+    named = dict(zip(key_columns(by, tuple(numbers)), keys, strict=True))
+    return {**named, **{name: np.ascontiguousarray(np.broadcast_to(values, shape)).reshape(-1) for name, values in numbers.items()}}
