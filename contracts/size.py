@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 52_090, "files": 398, "functions": 3_550, "code": 29_730}
+CEILINGS = {"lines": 51_900, "files": 383, "functions": 3_540, "code": 29_670}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
