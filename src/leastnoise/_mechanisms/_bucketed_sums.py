@@ -2,7 +2,7 @@
 
 One step, known beforehand. Every cell's noise is as large as its own values, so that a public maximum far above all of them does harm
 only to answers that ask about values there; and these cells are left out of the answers where nothing in them stands out of their noise,
-which the paid answers tell themselves (docs/decisions/0032).
+which the paid answers tell themselves (docs/decisions/sums.md).
 """
 
 from collections.abc import Mapping

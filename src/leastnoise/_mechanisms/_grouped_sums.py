@@ -2,7 +2,7 @@
 
 Two steps under one payment. A tenth of the budget counts the rows between candidate thresholds; from these noisy counts one threshold for
 all groups follows. The rest measures the sums of buckets of the number under it, by group. What each group keeps is seen from the paid
-answers, and costs nothing (docs/decisions/0056).
+answers, and costs nothing (docs/decisions/sums.md).
 """
 
 from collections.abc import Mapping

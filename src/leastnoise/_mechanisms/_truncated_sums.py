@@ -2,7 +2,7 @@
 
 Two steps under one payment. A tenth of the budget counts the records between candidate thresholds. From those noisy counts, and from the
 noise that the strategy for every candidate would have, the threshold of least predicted error follows; it costs nothing more. The rest
-measures the sums, every value cut at the limit of its cell, by a hierarchy made for these limits (docs/decisions/0012).
+measures the sums, every value cut at the limit of its cell, by a hierarchy made for these limits (docs/decisions/sums.md).
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Which attributes the cells are of in which a unit has few rows, and what is refused: decision 0029."""
+"""Which attributes the cells are of in which a unit has few rows, and what is refused: docs/decisions/privacy.md."""
 
 import math
 from collections.abc import Sequence

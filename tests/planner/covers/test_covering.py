@@ -63,7 +63,7 @@ def test_quadruples_join_three_points_once_and_zero_sums_nearly_so():
             assert 0 not in meetings(points, lines, strength)
 
 
-# Total squared error at epsilon 1, the factor 2 included; Adult 1* was 207235 by a search (decision 0059).
+# Total squared error at epsilon 1, the factor 2 included; Adult 1* was 207235 by a search (docs/decisions/planning.md).
 @pytest.mark.parametrize(
     ("shape", "k", "kind", "figure"),
     [

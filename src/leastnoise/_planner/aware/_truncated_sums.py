@@ -20,7 +20,7 @@ or Gaussian mechanism, like any other queries, and everything here is post-proce
 strategy and every workload, and the estimate of what the cut takes away comes with it.
 
 Choosing by the prediction itself in the exponential mechanism would need its sensitivity, which is the public maximum less the least
-candidate: one record of the largest value. That noise is larger than what there is to choose (docs/decisions/0012).
+candidate: one record of the largest value. That noise is larger than what there is to choose (docs/decisions/sums.md).
 """
 
 import itertools

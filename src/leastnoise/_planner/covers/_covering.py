@@ -8,7 +8,7 @@ are tried, and the best one is weighted:
    geometry with attributes laid on their points (`_block_designs`), with and without the most asked attribute added to every block;
 2. the best weights of the best start, with the asked tables, their closure and the sign coefficients of two-valued attributes added.
 
-Nothing here is of size N or 2^d, and nothing is searched (decision 0059).
+Nothing here is of size N or 2^d, and nothing is searched (docs/decisions/planning.md).
 """
 
 import math
