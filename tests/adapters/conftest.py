@@ -1,7 +1,6 @@
-"""Real engines with the rows of `engine_rows`: a server of PostgreSQL, Spark on this machine, DuckDB through Ibis."""
+"""Real engines with the rows of `engine_rows`: a server of PostgreSQL, and Spark on this machine."""
 
 import sys
-import warnings
 
 import pytest
 
@@ -72,21 +71,6 @@ def spark(spark_session):
         spark_session.conf.unset("spark.sql.timestampType")
 
 
-@pytest.fixture
-def ibis_duckdb():
-    """Through Ibis, as every engine that has a dialect there; names that only quoting keeps apart, and a query of its own."""
-    ibis = pytest.importorskip("ibis", reason="Ibis is not installed; pip install 'leastnoise[ibis]'")
-    backend = ibis.duckdb.connect()
-    kinds = "n BIGINT, x DOUBLE, t VARCHAR COLLATE NOCASE, b BOOLEAN, u BIGINT, w VARCHAR, i BIGINT, s TIMESTAMP, z TIMESTAMPTZ, d DATE"
-    kinds += ", o VARCHAR"
-    backend.con.register("given", ARROW.select([part.split()[0] for part in kinds.split(", ")]))
-    backend.con.execute(f"SET timezone = 'Asia/Tokyo'; CREATE TABLE visits ({kinds}); INSERT INTO visits SELECT * FROM given")
-    with warnings.catch_warnings():
-        # Ibis 12 calls functions that DuckDB 2 would rather have called otherwise
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return backend.table("visits").filter(ibis._.i >= 0)
-
-
-@pytest.fixture(params=["postgres", "spark", "ibis_duckdb"])
+@pytest.fixture(params=["postgres", "spark"])
 def engine(request):
     return request.getfixturevalue(request.param)

@@ -226,16 +226,12 @@ def test_which_rows_of_a_unit_count_is_decided_by_the_key_alone(engine, unit, bo
     assert found == {(None, ("t", "b")): table.reshape(-1).tolist(), (None, ()): [len(rows)], ("m", ()): [sum(row[2] for row in rows)]}
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("most", [1, 999, 1000, 1001, 1100, 2**20, 2**31])
-def test_every_bound_on_a_unit_is_kept(most):
+def test_every_bound_on_a_unit_is_kept(url, postgres, most):
     """A unit of 1,200 rows and one of 1,050, counted in an engine under small bounds and large ones: rows, rows in a cell, and keys."""
-    ibis = pytest.importorskip("ibis", reason="Ibis is not installed; pip install 'leastnoise[ibis]'")
-    place = np.append(np.arange(1200), np.arange(1050))
-    connection = ibis.duckdb.connect()
-    rows = pa.table({"u": pa.array(["a"] * 1200 + ["b"] * 1050), "v": pa.array(place % 2), "k": pa.array([f"key {one}" for one in place])})
-    connection.con.register("visits", rows)
-    given = connection.table("visits")
+    rows = "SELECT u, i % 2 AS v, 'key ' || i AS k FROM (VALUES ('a', 1200), ('b', 1050)) AS n (u, n), generate_series(0, n - 1) AS i"
+    fill(url, ["DROP TABLE IF EXISTS many", f"CREATE TABLE many AS {rows}"])
+    given = DatabaseTable("many", postgres.connection)
     domain, options = Domain(v=Coded(2)), {"unit_column": "u", "max_rows": most}
     found, here = counts(given, domain, {None: [()]}, **options)
     assert (found[None, ()], here) == ([min(1200, most) + min(1050, most)], True)
@@ -331,23 +327,21 @@ def test_keys_have_the_same_numbers_of_units(engine, name, kind, monkeypatch):
     assert keys_there(ARROW, name, kind, unit_column="u", max_rows=ROWS) == Counter(kept)  # nothing to choose
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ibis 12 calls functions that DuckDB 2 would rather have called otherwise
-def test_a_unit_more_changes_the_numbers_of_few_keys_by_one(monkeypatch):
+def test_a_unit_more_changes_the_numbers_of_few_keys_by_one(url, postgres, monkeypatch):
     """In an engine, with one key for both sources, as in the proof."""
-    ibis = pytest.importorskip("ibis", reason="Ibis is not installed; pip install 'leastnoise[ibis]'")
     monkeypatch.setattr(_keys, "urandom", lambda size: b"k" * size)
-    connection, rng, kind = ibis.duckdb.connect(), np.random.default_rng(2), Unknown(9, longest=3, reading=Reading(trim=True, nulls=["NA"]))
+    rng, kind = np.random.default_rng(2), Unknown(9, longest=3, reading=Reading(trim=True, nulls=["NA"]))
     pool = np.array(["a", "b ", "b", "c", "", "NA", "long text", "\x01", "d"])
     seen = Counter()
-    for trial in range(25):
+    for _ in range(25):
         rows, most = int(rng.integers(0, 12)), int(rng.integers(1, 4))
         units = np.append(rng.integers(0, 4, rows), np.full(rng.integers(1, 7), 9))
-        every = pa.table({"id": pa.array(units), "agent": pa.array(pool[rng.integers(0, len(pool), len(units))])})
+        lines = [f"({unit}, '{agent}')" for unit, agent in zip(units, pool[rng.integers(0, len(pool), len(units))], strict=True)]
         found = []
-        for place, part in enumerate((every.slice(0, rows), every)):
-            connection.con.register(f"t{trial}_{place}", part)
-            given = connection.table(f"t{trial}_{place}")
-            found.append(Counter(keys_there(given, "agent", kind, unit_column="id", max_rows=most)))
+        fill(url, ["DROP TABLE IF EXISTS agents", "CREATE TABLE agents (id integer, agent text)"])
+        for part in (lines[:rows], lines[rows:]):
+            fill(url, [f"INSERT INTO agents VALUES {', '.join(part)}"] if part else [])
+            found.append(Counter(keys_there(DatabaseTable("agents", postgres.connection), "agent", kind, unit_column="id", max_rows=most)))
         before, after = found
         change = {key: after[key] - before[key] for key in {*before, *after}}
         assert set(change.values()) <= {0, 1}
@@ -356,22 +350,20 @@ def test_a_unit_more_changes_the_numbers_of_few_keys_by_one(monkeypatch):
     assert set(seen) == {0, 1, 2, 3}
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_the_blanks_of_files_are_taken_from_keys_in_an_engine():
-    ibis = pytest.importorskip("ibis", reason="Ibis is not installed; pip install 'leastnoise[ibis]'")
-    table = pa.table({"agent": ["a", "\ta", "a\u00a0", "\u202fa\r", "b", "\u2003b "], "id": [1, 2, 3, 4, 5, 6]})
-    connection, kind = ibis.duckdb.connect(), Unknown(9, reading=Reading(trim=True))
-    connection.con.register("held", table)
-    for source in (connection.table("held"), table):
+def test_the_blanks_of_files_are_taken_from_keys_in_an_engine(url, postgres):
+    table, kind = pa.table({"agent": ["a", "\ta", "a\u00a0", "\u202fa\r", "b", "\u2003b "]}), Unknown(9, reading=Reading(trim=True))
+    listed = ", ".join(f"('{agent}')" for agent in table.column("agent").to_pylist())
+    fill(url, ["DROP TABLE IF EXISTS blanks", "CREATE TABLE blanks (agent text)", f"INSERT INTO blanks VALUES {listed}"])
+    for source in (DatabaseTable("blanks", postgres.connection), table):
         assert keys_there(source, "agent", kind) == {"a": 4, "b": 1, "\u2003b": 1}
 
 
 @pytest.mark.parametrize("reading", [Reading(ignore_case=True), Reading(nulls=["a\\b"])], ids=str)
-def test_keys_that_have_no_sql_are_read(ibis_duckdb, reading):
+def test_keys_that_have_no_sql_are_read(postgres, reading):
     kind = Unknown(99, reading=reading)
-    found = keyed_of(read_keys(ibis_duckdb, Domain(t=kind), "t"))
+    found = keyed_of(read_keys(postgres, Domain(t=kind), "t"))
     assert dict(zip(found.keys, found.units.tolist(), strict=True)) == Counter(key for key in keys_of("t", kind) if key is not None)
-    assert _engine.counted_keys(_read.open_source(ibis_duckdb).engine, "t", kind, None, 1, bytes) is None
+    assert _engine.counted_keys(_read.open_source(postgres).engine, "t", kind, None, 1, bytes) is None
 
 
 def test_a_table_counted_for_one_plan_does_not_answer_another(engine):

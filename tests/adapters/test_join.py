@@ -17,8 +17,8 @@ import pytest
 import leastnoise as ln
 from leastnoise._adapters import Wanted, _join, _read, _units, read, read_keys
 from leastnoise._adapters._location import located, location
-from leastnoise._holder import _rows_fit
-from leastnoise._holder._rows_fit import rows_fit
+from leastnoise._holder import _check
+from leastnoise._holder._check import rows_fit
 from leastnoise._kernel._count import count
 from leastnoise._table import columns_of, counted_of, keyed_of
 
@@ -119,7 +119,7 @@ PAIRS = [*((kind, kind) for kind in SOURCES), ("csv", "polars"), ("parquet", "cs
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_every_source_counts_what_pandas_merges(one: str, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISITS_URL", f"duckdb://{tmp_path / 'x.duckdb'}")
-    monkeypatch.setattr("leastnoise._adapters._duckdb.CHUNK", 64)
+    monkeypatch.setattr("leastnoise._adapters._arrow.CHUNK", 64)
     monkeypatch.setattr("leastnoise._adapters._frames.CHUNK", 64)
     joined = ln.Joined(SOURCES[one](VISITS, tmp_path, "visits"), SOURCES[other](PATIENTS, tmp_path, "patients"), on=ON)
     table = read(joined, DOMAIN, wanted=Wanted(usage=True), unit_column="patient", max_rows=400)
@@ -307,7 +307,7 @@ def test_without_the_rule_about_units_one_row_changes_those_of_several(monkeypat
 
 
 def test_when_there_are_too_many_values_outside_the_most_frequent_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_rows_fit, "_MOST_KEPT", 4)
+    monkeypatch.setattr(_check, "_MOST_KEPT", 4)
     rows = pd.DataFrame({"sex": ["x"] * 3 + list("abcdefgh") + ["x"] * 3})
     (found,) = rows_fit(rows, DOMAIN, attributes=["sex"], measures=[], values=1).attributes
     assert found.values == (("'x'", 6),)

@@ -1,8 +1,7 @@
-"""Two tables of one engine, joined and counted there: the same as joined here, in PostgreSQL, Spark and DuckDB through Ibis."""
+"""Two tables of one engine, joined and counted there: the same as joined here, in PostgreSQL and Spark."""
 
 import datetime as dt
 import math
-import warnings
 from collections import Counter
 
 import numpy as np
@@ -38,13 +37,7 @@ def partners(engine, request):
         make = ["DROP TABLE IF EXISTS partners", f"CREATE TABLE partners ({listed})", f"INSERT INTO partners VALUES {', '.join(lines)}"]
         fill(request.getfixturevalue("url"), make)
         return DatabaseTable("partners", engine.connection)
-    if hasattr(engine, "sparkSession"):
-        return engine.sparkSession.createDataFrame(PARTNERS)
-    engine.get_backend().con.register("given_partners", PARTNERS)
-    engine.get_backend().con.execute("CREATE TABLE partners AS SELECT * FROM given_partners")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return engine.get_backend().table("partners")
+    return engine.sparkSession.createDataFrame(PARTNERS)
 
 
 BESIDE = Domain(
@@ -136,13 +129,3 @@ def test_frames_of_two_sessions_of_spark_are_read(spark_session, spark):
     found, here = counts(ln.Joined(spark, partners, on={"u": "k"}, public=True), Domain(g=BESIDE.kind("g")), {None: [("g",)]})
     assert not here
     assert found == counts(ln.Joined(ARROW, PARTNERS, on={"u": "k"}, public=True), Domain(g=BESIDE.kind("g")), {None: [("g",)]})[0]
-
-
-def test_tables_that_ibis_holds_itself_are_read(ibis_duckdb):
-    import ibis
-
-    held = ibis.memtable(PARTNERS)
-    wanted = counts(PARTNERS, Domain(g=BESIDE.kind("g")), {None: [("g",)]})[0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        assert counts(held, Domain(g=BESIDE.kind("g")), {None: [("g",)]}) == (wanted, False)

@@ -19,7 +19,7 @@ from leastnoise._adapters import CSV, columns, read
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._encode import amount_encoder, cell_encoder
 from leastnoise._check import InputError
-from leastnoise._table._columns import columns_of
+from leastnoise._table._table import columns_of
 
 PERIODS = {
     "year": lambda d, h: f"{d.year:04}",

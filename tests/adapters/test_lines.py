@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._adapters import _lines
-from leastnoise._adapters._fields import WORD, to_texts
-from leastnoise._adapters._lines import cut, split, whole_lines
+from leastnoise._adapters import _csv
+from leastnoise._adapters._csv import WORD, cut, split, to_texts, whole_lines
 
 ODD = [b"a", b"bc", b",", b",,", b'"', b'""', b'"x"', b',"y",', b"\r", b"\n", b"\r\n", b"\r\r\n", b"\xff", b"\0", b"\x1f", b";"]
 PIECES = st.sampled_from([*ODD, b"1234567", b"12345678", b"long" * 5])
@@ -43,8 +42,8 @@ def at_once(content, delimiter, width, places):
 @settings(max_examples=500, deadline=None)
 def test_blocks_of_lines_are_cut_as_each_line_by_itself(content, width, block, longest):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_lines, "BLOCK", block)
-        patch.setattr(_lines, "LONGEST", longest)
+        patch.setattr(_csv, "BLOCK", block)
+        patch.setattr(_csv, "LONGEST", longest)
         expected = by_hand(content, b",", width, longest)
         assert at_once(content, b",", width, range(width)) == expected
         assert at_once(content, b",", width, [width - 1]) == [record[-1:] for record in expected]

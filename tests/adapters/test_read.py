@@ -177,9 +177,9 @@ def test_no_rows(constructor):
 def test_chunks_do_not_change_the_table(constructor, monkeypatch):
     domain = Domain(age=Integers(17, 90, outside="other", null="other"), sex=Categories(SEX, outside="other", null="other"))
     expected = rows_of(read(constructor(FRAME), domain))
-    for name in ("_duckdb", "_frames", "_parquet"):
+    for name in ("_arrow", "_files", "_frames"):
         monkeypatch.setattr(f"leastnoise._adapters.{name}.CHUNK", 3)
-    monkeypatch.setattr("leastnoise._adapters._lines.BLOCK", 40)
+    monkeypatch.setattr("leastnoise._adapters._csv.BLOCK", 40)
     calls = []
     source = constructor(FRAME)
     assert rows_of(read(source, domain, progress=lambda done, total: calls.append((done, total)))) == expected

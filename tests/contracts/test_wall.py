@@ -154,7 +154,7 @@ def test_a_planted_leak_is_seen(copy: Path, place: str, name: str) -> None:
 LATER = {
     "the opener": '_HOMES = {"_table": ("columns_of",)}',
     "the inside of a series": '_HOMES = {"_kernel._series": ("_INSIDE", "_made_up")}',
-    "exact counts": '_HOMES = {"_holder._rows_fit": ("rows_fit",)}',
+    "exact counts": '_HOMES = {"_holder._check": ("rows_fit",)}',
     "seeded noise": '_HOMES = {"_kernel": ("SeededEntropy",)}',
     "a computed list": '_HOMES = {"_ta" + "ble": ("columns_of",)}',
     "a list that grows": '_HOMES |= {"_table": ("columns_of",)}',
@@ -201,7 +201,7 @@ def test_the_contracts_of_a_copy_are_kept_until_a_leak_is_planted(copy: Path) ->
     assert contracts_of(copy).returncode == 0
     file = copy / "src" / "leastnoise" / "_mechanisms" / "_dawa.py"
     whole = file.read_text(encoding="utf-8")
-    check = "\nfrom leastnoise._holder._rows_fit import rows_fit\n"
+    check = "\nfrom leastnoise._holder._check import rows_fit\n"
     file.write_text(
         whole + check + "\nfrom leastnoise._kernel._count import count\nROWS = getattr(Series, '_ta' + 'ble')\n", encoding="utf-8"
     )

@@ -1,8 +1,8 @@
 """From files and data frames to encoded private rows; nothing of a row leaves by a message, and no row makes reading fail."""
 
 from leastnoise._adapters._keys import read_keys
-from leastnoise._adapters._layout import CSV
 from leastnoise._adapters._location import (
+    CSV,
     DatabaseTable,
     Joined,
     dataset_name,

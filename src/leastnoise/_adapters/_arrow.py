@@ -4,13 +4,13 @@ The label (E2) refers to PROOFS-adapters.md.
 """
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from leastnoise._adapters._column import STRANGE, Column, nothing_but
+from leastnoise._adapters._column import CHUNK, STRANGE, Column, nothing_but
 from leastnoise._check.arrays import Array, BoolArray
 
 
@@ -98,6 +98,31 @@ def to_column(array: Any) -> Column:
     if _is_text(kind):
         return _distinct(array.cast(pa.large_binary()).dictionary_encode())
     return nothing_but(STRANGE, _null(array))
+
+
+def in_chunks(batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]) -> Iterator[tuple[int, list[Column]]]:
+    """Arrow batches as chunks of columns.
+
+    Args:
+        batches: record batches of any length.
+        wanted: for each column, in the order wanted, its name or place in a batch, and what makes a column of its array.
+
+    >>> [(rows, a.data.tolist()) for rows, (a,) in in_chunks(pa.table({"a": [1, 2]}).to_batches(), [("a", to_column)])]
+    [(2, [1, 2])]
+    """
+    for batch in batches:
+        for start in range(0, batch.num_rows, CHUNK):
+            part = batch.slice(start, CHUNK)
+            yield part.num_rows, [read(part.column(name)) for name, read in wanted]
+
+
+def strange(missing: Any) -> Column:
+    """The column of a type that no rule reads, of whose rows is known which are null alone.
+
+    >>> strange(pa.array([True, False])).index.tolist()
+    [-1, 0]
+    """
+    return nothing_but(STRANGE, _numbers(missing.cast("uint8")).view(np.bool_))
 
 
 def one_array(array: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Data frames of pandas, Polars and PyArrow through narwhals, which imports none of them."""
+"""Tables of other libraries: data frames of pandas, Polars, PyArrow and Ibis through narwhals, which imports none; relations of DuckDB."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -6,8 +6,9 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from leastnoise._adapters._arrow import one_array, strange_types, to_column
+from leastnoise._adapters._arrow import in_chunks, one_array, strange, strange_types, to_column
 from leastnoise._adapters._column import CHUNK, STRANGE, Column, Source, nothing_but
+from leastnoise._adapters._location import DatabaseTable
 from leastnoise._check import InputError
 
 
@@ -15,7 +16,7 @@ def open_frame(frame: Any) -> Source | None:
     """Open a data frame, eager or lazy; only its schema is read.
 
     Args:
-        frame: a pandas or Polars frame, a Polars lazy frame, a PyArrow table, or a narwhals frame around one.
+        frame: a pandas or Polars frame, a Polars lazy frame, a PyArrow table, a table of Ibis, or a narwhals frame around one.
 
     Returns:
         The source, or None if this is not a frame that narwhals knows.
@@ -52,16 +53,15 @@ def open_frame(frame: Any) -> Source | None:
             part = eager[start : start + CHUNK]
             yield len(part), [_column(part[name]) for name in columns]
 
-    strange = {name: str(kind) for name, kind in kinds.items() if not _readable(kind)}
-    return Source(what=what, names=names, total=None if lazy else len(native), chunks=chunks, strange=strange)
+    unread = {name: str(kind) for name, kind in kinds.items() if not _readable(kind)}
+    return Source(what=what, names=names, total=None if lazy else len(native), chunks=chunks, strange=unread)
 
 
 def _open_table(table: Any, what: str) -> Source:
     """A PyArrow table is taken as it is."""
 
     def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
-        for batch in table.to_batches(max_chunksize=CHUNK):
-            yield batch.num_rows, [to_column(batch.column(batch.schema.get_field_index(name))) for name in columns]
+        yield from in_chunks(table.to_batches(), [(name, to_column) for name in columns])
 
     return Source(what=what, names=tuple(table.column_names), total=table.num_rows, chunks=chunks, strange=strange_types(table.schema))
 
@@ -108,3 +108,77 @@ def _item(series: Any, place: int) -> object:
         return series.item(place)
     except Exception:  # noqa: BLE001 - a value without a Python form
         return STRANGE
+
+
+_INTEGERS = frozenset(f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")) | {"INTEGER", "UINTEGER"}
+_AS_THEY_ARE = _INTEGERS | {"BOOLEAN", "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE"}
+_AS_TEXT = {"HUGEINT", "UHUGEINT", "UUID", "JSON"}
+
+
+def open_database(source: DatabaseTable, path: str) -> Source:
+    """Open a table or view of a database file, for reading alone; only its columns' names and types are looked at.
+
+    Args:
+        source: which.
+        path: of the file.
+
+    Raises:
+        InputError: there is no such file or table, or another program writes it.
+    """
+    import duckdb
+
+    what = f"the table {source.table!r} of DuckDB"
+    table = ".".join(map(_quoted, source.parts))
+    try:
+        return open_relation(duckdb.connect(path, read_only=True).sql(f"SELECT * FROM {table}"), what)  # noqa: S608 - quoted
+    except duckdb.Error:
+        raise InputError(
+            f"{what} cannot be read. Check that {source.connection} holds the path of a DuckDB database that no other program has open "
+            "for writing, and that the table is there."
+        ) from None
+
+
+def open_relation(relation: Any, what: str = "the DuckDB relation") -> Source:
+    """Open a DuckDB relation; it runs on the connection it belongs to.
+
+    Args:
+        relation: the relation.
+        what: how messages call it.
+
+    Returns:
+        The source.
+    """
+    import duckdb
+    import pyarrow as pa
+
+    names = tuple(str(name) for name in relation.columns)
+    types = dict(zip(names, map(str, relation.types), strict=True))
+    unread = {name: kind for name, kind in types.items() if not _has_rule(kind)}
+
+    def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
+        wanted = ", ".join(f"{_selected(name, types[name])} AS c{place}" for place, name in enumerate(columns)) or "0 AS c0"
+        try:
+            batches = pa.RecordBatchReader.from_stream(relation.project(wanted))
+            yield from in_chunks(batches, [(place, strange if name in unread else to_column) for place, name in enumerate(columns)])
+        except (duckdb.Error, pa.ArrowException):
+            # their own text may quote a row
+            raise InputError(f"{what} cannot be computed. Run it by itself first, to see its own error.") from None
+
+    return Source(what=what, names=names, total=None, chunks=chunks, strange=unread)
+
+
+def _has_rule(kind: str) -> bool:
+    if kind.endswith("]"):
+        return False
+    return kind in _AS_THEY_ARE or kind in _AS_TEXT or kind.startswith(("DECIMAL", "ENUM", "TIMESTAMP"))
+
+
+def _selected(name: str, kind: str) -> str:
+    quoted = _quoted(name)
+    if not _has_rule(kind):
+        return f"({quoted} IS NULL)"
+    return f"CAST({quoted} AS VARCHAR)" if kind in _AS_TEXT else quoted
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

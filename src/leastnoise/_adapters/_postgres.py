@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any
 
-import numpy as np
 from sqlglot import exp
 
-from leastnoise._adapters._arrow import to_column
-from leastnoise._adapters._column import CHUNK, STRANGE, Column, Source, nothing_but
+from leastnoise._adapters._arrow import in_chunks, strange, to_column
+from leastnoise._adapters._column import Column, Source
 from leastnoise._adapters._engine import Engine, Place, Session
 from leastnoise._adapters._location import DatabaseTable
 from leastnoise._adapters._sql import Expression, Held, Value, case, double, text, whole
@@ -129,10 +128,6 @@ def _instants(array: Any) -> Column:
     return to_column(array.view(pa.timestamp("us", "UTC")))
 
 
-def _strange(array: Any) -> Column:
-    return nothing_but(STRANGE, np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_))
-
-
 def _missing(column: Expression) -> Expression:
     return exp.Is(this=column, expression=exp.Null())
 
@@ -154,7 +149,7 @@ _TYPES = {
     "timestamp without time zone": _Type(_microseconds, _stamps, "stamp", _microseconds),
     "timestamp with time zone": _Type(_microseconds, _instants, "instant", _microseconds),
 }
-_STRANGE = _Type(_missing, _strange)
+_STRANGE = _Type(_missing, strange)
 
 
 def open_postgres(source: DatabaseTable) -> Source:
@@ -185,10 +180,7 @@ def open_postgres(source: DatabaseTable) -> Source:
         chosen = [exp.alias_(kind.selected(_column(name)), f"c{place}") for place, (name, kind) in pairs]
         query = exp.select(*chosen or [exp.alias_(whole(0), "c0")]).from_(relation.copy())
         with session() as run:
-            for batch in run(query):
-                for start in range(0, batch.num_rows, CHUNK):
-                    part = batch.slice(start, CHUNK)
-                    yield part.num_rows, [kind.read(array) for kind, array in zip(kinds, part.columns, strict=False)]
+            yield from in_chunks(run(query), [(place, kind.read) for place, kind in enumerate(kinds)])
 
     engine = Engine(
         relation=relation,
@@ -199,8 +191,8 @@ def open_postgres(source: DatabaseTable) -> Source:
         merges=True,
         place=place,
     )
-    strange = {name: kind for name, kind in types.items() if kind not in _TYPES}
-    return Source(what=what, names=tuple(types), total=None, chunks=chunks, strange=strange, engine=engine)
+    unread = {name: kind for name, kind in types.items() if kind not in _TYPES}
+    return Source(what=what, names=tuple(types), total=None, chunks=chunks, strange=unread, engine=engine)
 
 
 def _session(source: DatabaseTable, url: str, what: str) -> Callable[[], AbstractContextManager[Callable[[str | exp.Select], Any]]]:

@@ -11,8 +11,7 @@ import numpy as np
 
 from leastnoise._adapters._column import Source
 from leastnoise._adapters._encode import DROP, amount_encoder, cell_encoder
-from leastnoise._adapters._layout import CSV
-from leastnoise._adapters._location import DatabaseTable, Joined
+from leastnoise._adapters._location import CSV, DatabaseTable, Joined
 from leastnoise._adapters._units import Units
 from leastnoise._adapters._usage import MOST_CUT, usage_table
 from leastnoise._check import InputError, did_you_mean, refuse, whole
@@ -79,7 +78,7 @@ def read(
         source changes at most one row of the table. With ``unit_column``, adding or removing all rows of one unit changes at most
         ``max_rows`` rows of the table, rows that are dropped as outside the domain included, and no more in one cell than
         ``max_per_cell`` allows: the proof is at `Units.keep`.
-        A row of a CSV file is a line, whatever it holds (see `leastnoise._adapters._lines`).
+        A row of a CSV file is a line, whatever it holds (see `leastnoise._adapters._csv`).
 
     Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table; a malformed line of a CSV file is dropped
         by itself.
@@ -260,16 +259,12 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
 
         return open_spark(source)
     if type(source).__name__ == "DuckDBPyRelation":
-        from leastnoise._adapters._duckdb import open_relation
+        from leastnoise._adapters._frames import open_relation
 
         return open_relation(source)
     from leastnoise._adapters._frames import open_frame
 
     opened = open_frame(source)
-    if opened is not None and type(source).__module__.startswith("ibis."):
-        from leastnoise._adapters._ibis import open_ibis
-
-        return open_ibis(source, opened)
     if opened is None:
         from leastnoise._adapters._files import ENDINGS
 
@@ -281,7 +276,7 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
 def _open_table(source: DatabaseTable) -> Source:
     kind, found, path = source.url().partition("://")
     if found and kind == "duckdb":
-        from leastnoise._adapters._duckdb import open_database
+        from leastnoise._adapters._frames import open_database
 
         return open_database(source, path)
     from leastnoise._adapters._postgres import open_postgres

@@ -5,13 +5,13 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import numpy as np
 from sqlglot import exp
 
-from leastnoise._adapters._arrow import to_column
-from leastnoise._adapters._column import CHUNK, STRANGE, Column, Source, nothing_but
+from leastnoise._adapters._arrow import in_chunks, strange, to_column
+from leastnoise._adapters._column import Column, Source
 from leastnoise._adapters._engine import Engine, Place, Run, Session
 from leastnoise._adapters._sql import Expression, Held, Value, whole, without_nul
 from leastnoise._check import InputError
@@ -85,10 +85,8 @@ def open_spark(frame: Any) -> Source:
         chosen = [exp.alias_(_selected(_column(name), kinds[name]), f"c{place}") for place, name in enumerate(columns)]
         query = exp.select(*chosen or [exp.alias_(whole(0), "c0")]).from_(relation.copy())
         with frames() as found:
-            for batch in _batches(found(query)):
-                for start in range(0, batch.num_rows, CHUNK):
-                    part = batch.slice(start, CHUNK)
-                    yield part.num_rows, [_read(array, kinds[name]) for name, array in zip(columns, part.columns, strict=False)]
+            reads = [(place, partial(_read, kind=kinds[name])) for place, name in enumerate(columns)]
+            yield from in_chunks(_batches(found(query)), reads)
 
     values = {name: _value(_column(name), kind) for name, kind in types}
     engine = Engine(
@@ -100,9 +98,9 @@ def open_spark(frame: Any) -> Source:
         sound=_sound,
         place=_Place(spark, session, relation),
     )
-    strange = {name: kind for name, kind in types if _selected(_column(name), kind) == _missing(_column(name))}
+    unread = {name: kind for name, kind in types if _selected(_column(name), kind) == _missing(_column(name))}
     return Source(
-        what=what, names=tuple(name for name, _ in types), total=None, chunks=chunks, strange=strange, engine=engine if plain else None
+        what=what, names=tuple(name for name, _ in types), total=None, chunks=chunks, strange=unread, engine=engine if plain else None
     )
 
 
@@ -189,7 +187,7 @@ def _read(array: Any, kind: str) -> Column:
         return to_column(array.cast(pa.int64()).view(pa.timestamp("us", "UTC" if kind == "timestamp" else None)))
     if kind in _SAME or kind.startswith(("string", "decimal")):
         return to_column(array)
-    return nothing_but(STRANGE, np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_))
+    return strange(array)
 
 
 def _sound(it: Expression) -> Expression:

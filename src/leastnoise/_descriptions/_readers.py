@@ -11,24 +11,82 @@ A context itself holds the data and cannot be a file; of what it says beside its
 Metadata of SmartNoise SQL (YAML): a database, a schema, a table, and of every column its type and bounds.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from leastnoise._check import InputError, exact
-from leastnoise._descriptions._description import BLANK, Description, clipped, numbers, whole_numbers
+
+BLANK = "FILL IN"
+MOST_VALUES = 1000  # of whole numbers that get a cell each; more are drafted as bins
+_BINS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """A described table."""
+
+    tool: str
+    attributes: Mapping[str, Mapping[str, Any]]
+    measures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    unit: str | None = None
+    max_rows: int | str = BLANK
+    notes: tuple[str, ...] = ()
+
+
+def whole_numbers(low: Any, high: Any) -> dict[str, Any]:
+    """The domain of whole numbers between bounds, or blanks."""
+    ends = _ends(low, high)
+    if ends is None:
+        return {"integers": [BLANK, BLANK]}
+    first, last = ends
+    if last - first < MOST_VALUES and first.denominator == last.denominator == 1:
+        return {"integers": [int(first), int(last)], "outside": "clip"}
+    return numbers(low, high)
+
+
+def numbers(low: Any, high: Any) -> dict[str, Any]:
+    """The domain of numbers between bounds, or blanks; values outside go to the nearest bin, as the tools clamp them."""
+    ends = _ends(low, high)
+    if ends is None:
+        return {"bins": {"low": BLANK, "high": BLANK, "count": _BINS}}
+    return {"bins": {"low": _plain(ends[0]), "high": _plain(ends[1]), "count": _BINS}, "outside": "clip"}
+
+
+def clipped(low: Any, high: Any) -> dict[str, Any] | None:
+    """A measure between bounds, in the coarsest unit of which both are multiples; None where there are none."""
+    ends = _ends(low, high)
+    if ends is None:
+        return None
+    unit = Fraction(1, math.lcm(*(end.denominator for end in ends)))
+    return {"clip": [_plain(end) for end in ends], **({} if unit == 1 else {"unit": _plain(unit)})}
+
+
+def _ends(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
+    if low is None or high is None:
+        return None
+    first, last = exact("a lower bound", low), exact("an upper bound", high)
+    return (first, last) if first < last else None
+
+
+def _plain(value: Fraction) -> int | str:
+    if value.denominator == 1:
+        return int(value)
+    text = f"{float(value):.15g}"
+    return text if Fraction(text) == value else str(value)
+
 
 _WHOLE = {
     "integer", "long", "int", "short", "byte", "nonNegativeInteger", "positiveInteger", "nonPositiveInteger", "negativeInteger",
     "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte",
 }  # fmt: skip
-
-
 _NUMBERS = {"decimal", "double", "float", "number"}
-
-
 _DATES = {"date", "dateTime", "datetime", "dateTimeStamp"}
-
-
 _TEXTS = {"string", "normalizedString", "token", "anyURI", "language", "Name", "NMTOKEN"}
 
 
@@ -199,9 +257,6 @@ def _calls(value: Any, function: str) -> Iterator[Mapping[str, Any]]:
 _TYPES = {"int", "float", "string", "boolean", "datetime", "unknown"}
 
 
-_ROWS = {"max_ids", "max_rows", "row_privacy", "rows"}
-
-
 def is_smartnoise(value: Any) -> bool:
     """Whether it has tables whose columns have types."""
     return any(True for _ in _tables(value))
@@ -263,3 +318,49 @@ def _tables(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, M
         return
     for name, inner in value.items():
         yield from _tables(inner, f"{path}.{name}" if path else str(name), depth + 1)
+
+
+READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Description]], ...] = (
+    (is_csvw, from_csvw),
+    (is_mbi, from_mbi),
+    (is_opendp, from_opendp),
+    (is_smartnoise, from_smartnoise),
+)
+_KNOWN = "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, and a domain that OpenDP serialized"
+
+
+def read_description(path: Path) -> Description:
+    """Read a description by what it holds, not by its name."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise InputError(f"The description {str(path)!r} cannot be read: {reason}. Name a file that you may read.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"The description {str(path)!r} is not text in UTF-8. Known are {_KNOWN}.") from None
+    value = _parsed(text, path)
+    for fits, read in READERS:
+        if fits(value):
+            try:
+                return read(value)
+            except (KeyError, TypeError, AttributeError, ValueError) as error:
+                if isinstance(error, InputError):
+                    raise
+                raise InputError(f"The description {str(path)!r} looks like one for {read.__name__}, and is damaged. Mend it.") from None
+    raise InputError(f"The description {str(path)!r} is none that is known: {_KNOWN}.")
+
+
+def _parsed(text: str, path: Path) -> Any:
+    """The value of a JSON or YAML text; numbers with a point stay texts, so that they are exact."""
+    try:
+        return json.loads(text, parse_float=str)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        import yaml
+    except ImportError:
+        raise InputError("Descriptions in YAML need the extra 'yaml': pip install 'leastnoise[yaml]'.") from None
+    try:
+        return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes texts, lists and dictionaries alone
+    except (yaml.YAMLError, RecursionError):
+        raise InputError(f"The description {str(path)!r} is neither JSON nor YAML. Known are {_KNOWN}.") from None

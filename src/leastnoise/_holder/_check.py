@@ -1,16 +1,210 @@
 """How rows fit a domain, for the data's holder alone: the one place that may ask for exact counts, and none that a release runs through."""
 
-from collections.abc import Iterator, Sequence
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from leastnoise._adapters._column import Column
+from leastnoise._adapters._encode import DROP, cell_encoder
+from leastnoise._adapters._location import CSV, Joined, first_of
+from leastnoise._adapters._read import open_source, opened_for
+from leastnoise._adapters._units import Units
+from leastnoise._adapters._values import text
 from leastnoise._check import InputError, whole
-from leastnoise._domain import PerCell, Unknown
-from leastnoise._holder._rows_fit import ColumnFit, Fit, JoinFit, rows_fit
+from leastnoise._check.arrays import IntArray
+from leastnoise._domain import Bins, Domain, Kind, PerCell, UnitCount, Unknown, kind_from_json, kind_to_json
 from leastnoise._plan import Plan
 from leastnoise._session._asked import asked_about
 from leastnoise._session._spec import Spec
 from leastnoise._workload import Workload
+
+_NULL, _OUTSIDE = -3, -2
+_LONGEST_SHOWN = 60
+_NOT_TEXT = 'bytes that are no text in this encoding: say another one, such as [source] encoding = "cp1252"'
+_MOST_KEPT = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnFit:
+    """How one column fits; every number is private.
+
+    Attributes:
+        name: of the attribute or measure.
+        matched: rows with a value of the domain.
+        null: rows with a null.
+        outside: rows with any other value.
+        dropped: rows of ``null`` and ``outside`` that are left out.
+        clipped: those taken to the nearest cell; of a measure, to its bounds.
+        other: those counted in the cell ``other``; of a measure, those that count as zero.
+        values: the most frequent values outside, as text, with their numbers of rows.
+    """
+
+    name: str
+    matched: int
+    null: int
+    outside: int
+    dropped: int
+    clipped: int
+    other: int
+    values: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinFit:
+    """How rows find their partners in a second table; every number is private.
+
+    Attributes:
+        matched: rows with one partner.
+        several: rows whose key is more than once in the second table, so that they have none.
+        keys: that the second table has.
+        doubled: of these, those that it has more than once.
+    """
+
+    matched: int
+    several: int
+    keys: int
+    doubled: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """How rows fit; every number is private.
+
+    Attributes:
+        lines: of CSV files, without headers; None of other sources.
+        rows: that were read; lines that are no record are not among them.
+        without_unit: rows whose unit is null.
+        cut: rows beyond ``max_rows`` of their unit, or beyond ``max_per_cell`` in a cell.
+        used: rows that a release would count.
+        attributes: one a column of an attribute.
+        measures: one a column of a measure.
+        join: of a second table; None if there is none.
+    """
+
+    lines: int | None
+    rows: int
+    without_unit: int
+    cut: int
+    used: int
+    attributes: tuple[ColumnFit, ...]
+    measures: tuple[ColumnFit, ...]
+    join: JoinFit | None = None
+
+
+def rows_fit(
+    source: Any,
+    domain: Domain,
+    *,
+    attributes: Sequence[str],
+    measures: Sequence[str],
+    unit_column: str | None = None,
+    max_rows: int = 1,
+    max_per_cell: PerCell | None = None,
+    values: int = 0,
+) -> Fit:
+    """Read all rows and say how they fit.
+
+    Args:
+        source: as for `leastnoise._adapters.read`.
+        domain: the public domain.
+        attributes: those to read.
+        measures: those to read.
+        unit_column: the column whose values are the privacy units; None: each row is a unit.
+        max_rows: how many rows a unit may keep.
+        max_per_cell: how many of them in one cell.
+        values: how many of the most frequent values outside to name.
+
+    Raises:
+        InputError: as for `leastnoise._adapters.read`.
+    """
+    from leastnoise._adapters._files import count_lines_of
+
+    kinds = {name: domain.kind(name) for name in attributes}
+    sums = {name: one for name in measures if not isinstance(one := domain.measure(name), UnitCount)}
+    opened, wanted = opened_for(source, kinds, sums, unit_column)
+    columns = [_Tally(name, kind, values) for name, kind in kinds.items()]
+    columns += [_Tally(name, Bins(one.low, one.high, 1, outside="clip", reading=one.reading), values) for name, one in sums.items()]
+    units = None if unit_column is None else Units(max_per_cell, kinds)
+    inside, rows = [np.zeros(0, dtype=np.bool_)], 0
+    for count, found in opened.chunks(wanted):
+        codes = [tally.add(column) for tally, column in zip(columns, found, strict=False)][: len(kinds)]
+        inside.append(np.logical_and.reduce([np.ones(count, dtype=np.bool_), *(own != DROP for own in codes)]))
+        rows += count
+        if units is not None:
+            units.add(found[-1], codes)
+    whole = np.concatenate(inside)
+    # any order will do: which rows are kept is not told, only how many
+    keep = np.ones(rows, dtype=np.bool_) if units is None else units.keep(max_rows, bytes)
+    unitless = 0 if units is None else rows - int(np.count_nonzero(units.known()))
+    lines = first_of(source)
+    return Fit(
+        lines=count_lines_of(lines) if isinstance(lines, (str, os.PathLike, CSV)) else None,
+        rows=rows,
+        without_unit=unitless,
+        cut=rows - unitless - int(np.count_nonzero(keep)),
+        used=int(np.count_nonzero(whole & keep)),
+        attributes=tuple(tally.fit() for tally in columns[: len(kinds)]),
+        measures=tuple(tally.fit(of_measure=True) for tally in columns[len(kinds) :]),
+        join=_join_fit(source) if isinstance(source, Joined) else None,
+    )
+
+
+def _join_fit(source: Joined) -> JoinFit:
+    from leastnoise._adapters._join import SEVERAL, Partners
+
+    partners = Partners(open_source(source.second), source.key, [])
+    counts = Counter({"matched": 0, "several": 0})
+    for _, (keys,) in open_source(source.data).chunks([source.own]):
+        partner = partners.of(keys)
+        counts["matched"] += int(np.count_nonzero(partner >= 0))
+        counts["several"] += int(np.count_nonzero(partner == SEVERAL))
+    return JoinFit(keys=len(partners.times), doubled=int(np.count_nonzero(partners.times > 1)), **counts)
+
+
+class _Tally:
+    """Counts what becomes of the values of one column."""
+
+    def __init__(self, name: str, kind: Kind, values: int) -> None:
+        self._name, self._values, self._regular = name, values, kind.regular
+        said: Mapping[str, Any] = {key: value for key, value in kind_to_json(kind).items() if key not in {"null", "outside"}}
+        self._marked = cell_encoder(kind_from_json({"name": name, **said})[1], (_NULL, _OUTSIDE))
+        self._real = cell_encoder(kind)
+        self._counts: Counter[str] = Counter()
+        self._seen: Counter[str] = Counter()
+
+    def add(self, column: Column) -> IntArray:
+        """Count a chunk, and give its rows' cells."""
+        marked, real = self._marked(column), self._real(column)
+        strange = (marked == _NULL) | (marked == _OUTSIDE)
+        places = {"null": marked == _NULL, "outside": marked == _OUTSIDE, "matched": ~strange, "dropped": strange & (real == DROP)}
+        places["other"] = strange & (real == self._regular)
+        places["clipped"] = strange & (real != DROP) & (real != self._regular)
+        self._counts.update({key: int(np.count_nonzero(where)) for key, where in places.items()})
+        if self._values:
+            self._see(column, np.flatnonzero(marked == _OUTSIDE))
+        return real
+
+    def _see(self, column: Column, rows: IntArray) -> None:
+        where, often = np.unique(rows if column.index is None else column.index[rows], return_counts=True)
+        for place, count in zip(where.tolist(), often.tolist(), strict=True):
+            value = column.data[place]
+            form = text(value)
+            strange = _NOT_TEXT if isinstance(value, bytes) else f"a value of type {type(value).__name__}"
+            self._seen[strange if form is None else repr(form[:_LONGEST_SHOWN])] += count
+        if len(self._seen) > _MOST_KEPT:
+            self._seen = Counter(dict(self._seen.most_common(_MOST_KEPT // 2)))
+
+    def fit(self, *, of_measure: bool = False) -> ColumnFit:
+        """What was counted; a measure drops no row, and what is no number counts as zero in it."""
+        counts = {key: self._counts[key] for key in ("matched", "null", "outside", "dropped", "clipped", "other")}
+        if of_measure:
+            counts |= {"dropped": 0, "other": counts["dropped"]}
+        return ColumnFit(name=self._name, values=tuple(self._seen.most_common(self._values)), **counts)
+
 
 _MARK = "PRIVATE"
 _ADVICE = (

@@ -1,8 +1,7 @@
 """Encoded private rows, or counts of them, behind an opaque handle."""
 
-from leastnoise._table._columns import Codes, Columns, Counted, Keyed, Values, Wanted, columns_of, counted_of, keyed_of
 from leastnoise._table._share import Group, groups, windows
-from leastnoise._table._table import Table, code_dtype
+from leastnoise._table._table import Codes, Columns, Counted, Keyed, Table, Values, Wanted, code_dtype, columns_of, counted_of, keyed_of
 
 __all__ = [
     "Codes",
