@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 51_900, "files": 383, "functions": 3_540, "code": 29_670}
+CEILINGS = {"lines": 51_610, "files": 371, "functions": 3_530, "code": 29_550}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
