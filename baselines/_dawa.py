@@ -8,10 +8,10 @@ from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._greedy_h import MOST_DENSE, as_defined, gram_of
 from baselines._noisy_costs import cheapest_of_powers, noisy_costs, on_powers
 from baselines._tree import measured, whole_weights
+from leastnoise._families._gram import DenseGram
 from leastnoise._kernel import Entropy
 from leastnoise._kernel._interval_costs import GRID, cut_counts
 from leastnoise._kernel._laplace import discrete_laplace
-from leastnoise._planner.line._gram import DenseGram
 
 FIRST_SHARE = Fraction(1, 4)
 

@@ -14,10 +14,10 @@ import numpy as np
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._tree import measured, sums_of_blocks, whole_weights
 from leastnoise._check import refuse
+from leastnoise._families._gram import AllRangesGram, DenseGram, Gram
+from leastnoise._families._tree import full_chain, path_scales
+from leastnoise._families._tree_fits import fit_greedy_h
 from leastnoise._kernel import Entropy
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram
-from leastnoise._planner.line._greedy_h import fit_greedy_h
-from leastnoise._planner.line._tree import full_chain, path_scales
 
 _GRID = 100
 MOST_DENSE = 2**13  # cells of a dense Gram matrix: half a GB

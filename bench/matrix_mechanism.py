@@ -302,8 +302,8 @@ def run(case: Case) -> tuple[float, str, float, float]:
 
 def permuted_by_gram(size: int, theirs: float) -> None:
     """The permuted ranges at 1024 cells, where the matrix itself would have 5 * 10^8 entries: planned from its Gram matrix."""
-    from leastnoise._planner.line._gram import AllRangesGram, DenseGram
-    from leastnoise._planner.line._p_identity import fit_p_identity
+    from leastnoise._families._gram import AllRangesGram, DenseGram
+    from leastnoise._families._p_identity import fit_p_identity
 
     order = np.random.RandomState(0).permutation(size)
     gram = DenseGram(AllRangesGram(size).dense()[np.ix_(order, order)], size * (size + 1) // 2)

@@ -15,13 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
-from leastnoise._planner.line._greedy_h import fit_greedy_h
-from leastnoise._planner.line._level_tree import fit_level_tree
-from leastnoise._planner.line._node_tree import fit_node_tree
-from leastnoise._planner.line._p_identity import fit_p_identity, p_identity_objective
-from leastnoise._planner.line._support import Support
+from leastnoise._families._gaussian_optimum import fit_gaussian_optimum
+from leastnoise._families._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
+from leastnoise._families._p_identity import fit_p_identity, p_identity_objective
+from leastnoise._families._p_identity_starts import Support
+from leastnoise._families._tree_fits import fit_greedy_h, fit_level_tree, fit_node_tree
 
 Reals = np.ndarray
 Objective = Callable[[Reals], tuple[float, Reals]]

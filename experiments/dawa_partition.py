@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 from experiments.selections.partition_levels import pruned_levels
 from experiments.selections.partition_variants import noisy_aligned, sampled_aligned, sampled_powers
 from leastnoise._estimate import Halving, Levels, Shrunk, cheapest_blocks, shrink
+from leastnoise._families._gram import AllRangesGram, DenseGram
+from leastnoise._families._p_identity import fit_p_identity
+from leastnoise._families._tree_fits import fit_greedy_h
 from leastnoise._kernel._entropy import SeededEntropy
 from leastnoise._kernel._plane import least_block_cost
 from leastnoise._linop import AllRanges
 from leastnoise._planner import difference_costs
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram
-from leastnoise._planner.line._greedy_h import fit_greedy_h
-from leastnoise._planner.line._p_identity import fit_p_identity
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]

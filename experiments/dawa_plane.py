@@ -29,13 +29,13 @@ from experiments.selections.hilbert import hilbert_order
 from experiments.selections.partition_variants import labels_of, sampled_aligned
 from leastnoise._check import InputError
 from leastnoise._estimate._plane_expansion import block_counts, bounded_cells
+from leastnoise._families._gram import AllRangesGram, DenseGram
+from leastnoise._families._p_identity import fit_p_identity
+from leastnoise._families._tree_fits import fit_greedy_h
 from leastnoise._kernel._entropy import SeededEntropy
 from leastnoise._kernel._plane import least_block_cost, quadtree_mechanism
 from leastnoise._linop import BlockTree, block_tree
 from leastnoise._planner import TEST_SHARE, plane_regime
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram
-from leastnoise._planner.line._greedy_h import fit_greedy_h
-from leastnoise._planner.line._p_identity import fit_p_identity
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]

@@ -17,11 +17,11 @@ import numpy as np
 from experiments.sums_tree import fit_halved_tree
 from leastnoise._check import InputError, one_of, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._families._gaussian_optimum import fit_gaussian_optimum
+from leastnoise._families._gram import GeneratedGram, Gram
+from leastnoise._families._matrix import column_norm
+from leastnoise._families._p_identity import fit_p_identity
 from leastnoise._planner.aware._truncated_sums import weighted_gram
-from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
-from leastnoise._planner.line._gram import GeneratedGram, Gram
-from leastnoise._planner.line._matrix import column_norm
-from leastnoise._planner.line._p_identity import fit_p_identity
 
 ALGORITHMS = ("identity", "workload", "timm", "tamm", "optimum")
 """The four algorithms of the paper that answer all queries at once, and the best strategy on the weighted workload."""

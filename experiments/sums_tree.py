@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._planner.line._gram import Gram
+from leastnoise._families._gram import Gram
 
 _GRID = 100
 

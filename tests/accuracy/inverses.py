@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from leastnoise._accuracy import Basis
+from leastnoise._families import Basis
 from leastnoise._linop import Operator, dense
 
 

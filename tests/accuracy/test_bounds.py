@@ -8,8 +8,9 @@ import pytest
 from accuracy.plans import DOMAIN, NAMES
 from leastnoise import _planner
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import joint_rows, lower_bound, nuclear_across, nuclear_norm, nuclear_parts, promised, singular_values
+from leastnoise._accuracy import joint_rows, lower_bound, nuclear_across, nuclear_norm, nuclear_parts, promised
 from leastnoise._domain import Domain, Integers
+from leastnoise._families import singular_values
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, Tree, dense
 from leastnoise._workload import Workload, marginals, queries

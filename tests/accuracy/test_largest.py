@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from leastnoise._accounting import Noise, Privacy, PureDP
-from leastnoise._accuracy import basis, structure
-from leastnoise._accuracy._basis import Basis
+from leastnoise._accuracy import structure
 from leastnoise._accuracy._joint_rows import joint_rows, joint_rows_in_parts, joint_variances
-from leastnoise._accuracy._largest import largest_on_tree
-from leastnoise._accuracy._tree import TreeInverse
 from leastnoise._domain import Coded, Domain
+from leastnoise._families import basis
+from leastnoise._families._inverse import Basis
+from leastnoise._families._tree import TreeInverse, largest_on_tree
 from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Identity, Operator, Prefix, Ranges, Total, Tree
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._workload import all_ranges, queries

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from accuracy.inverses import check_answers
-from leastnoise._accuracy import basis
-from leastnoise._accuracy._nested import NestedInverse
 from leastnoise._check import InputError
+from leastnoise._families import basis
+from leastnoise._families._blocks import NestedInverse
 from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Identity, Nested, Operator, Prefix, Ranges, Total, Tree, dense
 from leastnoise._measurements import Factor
 

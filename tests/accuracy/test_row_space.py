@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from leastnoise._accounting import Noise, Privacy, PureDP
-from leastnoise._accuracy import IdentityBasis, IterativeStructure, PairStructure, UnsupportedQuery, row_space, structure
-from leastnoise._accuracy._basis import basis
+from leastnoise._accuracy import IterativeStructure, PairStructure, UnsupportedQuery, structure
 from leastnoise._accuracy._joint import _weighted_diagonal
-from leastnoise._accuracy._operators import gram_diagonal, row_squares
-from leastnoise._accuracy._row_space import triangle
 from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate
+from leastnoise._families import IdentityBasis, row_space
+from leastnoise._families._inverse import basis
+from leastnoise._families._queries import gram_diagonal, row_squares
+from leastnoise._families._row_space import triangle
 from leastnoise._linop import Contrasts, Dense, Identity, Operator, Prefix, Total, apply, apply_transpose, dense
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import identity, matrix, prefix, queries

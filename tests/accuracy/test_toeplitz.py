@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from accuracy.inverses import check_answers
-from leastnoise._accuracy import basis
-from leastnoise._accuracy._toeplitz import ToeplitzInverse, convolved, inverse_series
 from leastnoise._check import InputError
+from leastnoise._families import basis
+from leastnoise._families._toeplitz import ToeplitzInverse, convolved, inverse_series
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Toeplitz, Total, Tree, dense
 from leastnoise._measurements import Factor
 

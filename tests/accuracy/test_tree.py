@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leastnoise._accuracy._tree import TreeInverse
+from leastnoise._families._tree import TreeInverse
 from leastnoise._linop import AllRanges, Dense, Identity, Prefix, Ranges, Total, Tree, dense
 
 TREES = [Tree.full(size, b) for size, b in [(1, 2), (2, 2), (5, 2), (8, 2), (13, 3), (16, 4), (27, 3), (30, 7), (33, 2)]]

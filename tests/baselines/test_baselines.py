@@ -10,8 +10,8 @@ import pytest
 from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Ranges, _dawa, _greedy_h, _grids, _linear, _partition, _tree, all_ranges
 from baselines import __main__ as command
 from leastnoise._check import InputError
+from leastnoise._families._gram import AllRangesGram, DenseGram, PrefixGram
 from leastnoise._kernel import SeededEntropy
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, PrefixGram
 
 ROOT = Path(__file__).parents[2]
 ALL = {f"{one.name}, {one.dimensions}-D": one for one in (*ONE_DIMENSION, *TWO_DIMENSIONS)}

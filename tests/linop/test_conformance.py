@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
-from leastnoise._accuracy import apply_gram, gram_diagonal, gram_generators, interval_ends, row_squares, singular_values
 from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Coded, Domain
+from leastnoise._families import apply_gram, gram_diagonal, gram_generators, interval_ends, row_squares, singular_values
 from leastnoise._linop import (
     AllRanges,
     Coarse,

@@ -8,13 +8,14 @@ from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
 from leastnoise._accuracy import joint_rows, promised, total_squared_error
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
+from leastnoise._families._gaussian_optimum import gaussian_optimum
+from leastnoise._families._gram import AllRangesGram, PrefixGram, WidthGram, gram_of
+from leastnoise._families._tree_fits import haar
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Dense, Identity, Prefix, Ranges, Total, dense
 from leastnoise._mechanisms import noises
 from leastnoise._plan import Plan, Promise
 from leastnoise._planner import PLANNERS, NotApplicable
-from leastnoise._planner.line._factors import gaussian_optimum, gram_of, haar
-from leastnoise._planner.line._gram import AllRangesGram, PrefixGram, WidthGram
 from leastnoise._planner.tables._tables import Candidates, weighted_strategy
 from leastnoise._session import plan, release
 from leastnoise._workload import Workload, marginals, matrix, queries, ranges

@@ -6,9 +6,15 @@ from pathlib import Path
 import pytest
 
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import basis
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
+from leastnoise._families import basis
+from leastnoise._families._family import Fit
+from leastnoise._families._gaussian_optimum import gaussian_optimum
+from leastnoise._families._gram import AllRangesGram, PrefixGram
+from leastnoise._families._matrix import eigen_design
+from leastnoise._families._p_identity import p_identity, p_identity_seconds
+from leastnoise._families._tree_fits import node_tree
 from leastnoise._linop import AllRanges, column_sums
 from leastnoise._measurements import Factor
 from leastnoise._mechanisms import SECONDS, Search
@@ -16,8 +22,6 @@ from leastnoise._mechanisms._choose import _within, candidates, choose
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, Clock, running
 from leastnoise._planner.covers._designs import design_seconds
-from leastnoise._planner.line._factors import Fit, eigen_design, gaussian_optimum, node_tree, p_identity, p_identity_seconds
-from leastnoise._planner.line._gram import AllRangesGram, PrefixGram
 from leastnoise._session._kept import best_tried
 from leastnoise._session._warnings import early_warnings
 from leastnoise._workload import Workload, marginals, queries

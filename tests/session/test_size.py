@@ -7,7 +7,8 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import Privacy
-from leastnoise._accuracy import basis, pair_structure
+from leastnoise._accuracy import pair_structure
+from leastnoise._families import basis
 from leastnoise._linop import AllRanges, Identity, Prefix
 from leastnoise._measurements import Block, Factor
 from leastnoise._mechanisms import candidates, mechanism_of

@@ -8,10 +8,10 @@ import numpy as np
 
 from leastnoise._accuracy._joint import used
 from leastnoise._accuracy._noise import noise_variance
-from leastnoise._accuracy._without_total import leaves_out_total
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
+from leastnoise._families import leaves_out_total
 from leastnoise._linop import dense
 from leastnoise._measurements import Block, Measurements
 

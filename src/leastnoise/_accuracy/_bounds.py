@@ -28,9 +28,9 @@ import numpy as np
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy._blocks import Names, subsets
 from leastnoise._accuracy._noise import noise_variance
-from leastnoise._accuracy._operators import apply_gram, gram_diagonal, singular_values
 from leastnoise._accuracy._subset_sums import Terms, subset_sums
 from leastnoise._domain import Domain, Measure
+from leastnoise._families import apply_gram, gram_diagonal, singular_values
 from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
 from leastnoise._linop import Identity, Operator
 from leastnoise._measurements import rows_in_view

@@ -6,17 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leastnoise._accuracy._basis import IdentityBasis
 from leastnoise._accuracy._blocks import block_rows
 from leastnoise._accuracy._determined import Span, UnsupportedQuery, require, split, undetermined
 from leastnoise._accuracy._form import JointCells, Measured, Structure
 from leastnoise._accuracy._joint import Joint, used
 from leastnoise._accuracy._joint_rows import joint_rows, joint_rows_in_parts, joint_variances
-from leastnoise._accuracy._largest import MOST_LISTED, Errors
-from leastnoise._accuracy._operators import apply_gram, spanning
-from leastnoise._accuracy._row_space import RowSpace, inverted, of_gram, unit_rows
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
+from leastnoise._families import MOST_LISTED, Errors, IdentityBasis, RowSpace, apply_gram, inverted, of_gram, spanning, unit_rows
 from leastnoise._linop import Operator, Total, along
 from leastnoise._workload import Product
 

@@ -20,10 +20,10 @@ from itertools import product as combinations
 
 import numpy as np
 
-from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, everything, of_gram, row_space
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
+from leastnoise._families import MOST_DENSE, RowSpace, everything, of_gram, row_space
 from leastnoise._linop import Identity, Operator, Total, apply
 from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Product

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from leastnoise._accuracy._largest import Errors
 from leastnoise._check.arrays import FloatArray
+from leastnoise._families import Errors
 from leastnoise._linop import SignedArray
 from leastnoise._measurements import Block
 from leastnoise._workload import Product

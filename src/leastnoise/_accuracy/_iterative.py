@@ -17,9 +17,9 @@ import numpy as np
 from leastnoise._accuracy._determined import Span, UnsupportedQuery, require, split, undetermined
 from leastnoise._accuracy._form import JointCells, Measured, Structure
 from leastnoise._accuracy._joint import Joint
-from leastnoise._accuracy._largest import Errors
 from leastnoise._accuracy._memory import require_memory
 from leastnoise._check.arrays import FloatArray
+from leastnoise._families import Errors
 from leastnoise._linop import Operator, Total, along, apply
 from leastnoise._workload import Product
 

@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from leastnoise._accuracy._determined import UnsupportedQuery
-from leastnoise._accuracy._gram import apply_weighted_gram, columns, weighted_gram
-from leastnoise._accuracy._operators import gram_diagonal, only_total, quicker_by_gram, zero_one
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
+from leastnoise._families import apply_weighted_gram, columns, gram_diagonal, only_total, quicker_by_gram, weighted_gram, zero_one
 from leastnoise._linop import Operator, along, apply, apply_transpose
 from leastnoise._measurements import Block, Factor
 

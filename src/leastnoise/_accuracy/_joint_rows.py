@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from leastnoise._accuracy._memory import require_memory
-from leastnoise._accuracy._operators import interval_ends
 from leastnoise._check.arrays import FloatArray
+from leastnoise._families import interval_ends
 from leastnoise._linop import Operator, dense
 
 _NUMBERS = 2**24  # at a time

@@ -18,13 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise._accuracy._basis import DenseBasis
 from leastnoise._accuracy._determined import Span, require, split, undetermined
 from leastnoise._accuracy._form import Measured, Structure
-from leastnoise._accuracy._gram import applied_in_parts, weighted_gram
-from leastnoise._accuracy._largest import MOST_LISTED, Errors
-from leastnoise._accuracy._operators import apply_gram
 from leastnoise._check.arrays import FloatArray
+from leastnoise._families import MOST_LISTED, DenseBasis, Errors, applied_in_parts, apply_gram, weighted_gram
 from leastnoise._linop import Operator, Total, along, apply, apply_transpose
 from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Product

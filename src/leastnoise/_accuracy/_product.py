@@ -8,13 +8,12 @@ from itertools import product as product_of
 
 import numpy as np
 
-from leastnoise._accuracy._basis import Basis
 from leastnoise._accuracy._blocks import subsets
 from leastnoise._accuracy._determined import Span, UnsupportedQuery, undetermined
 from leastnoise._accuracy._form import Measured, Structure
-from leastnoise._accuracy._largest import MOST_LISTED, Errors
 from leastnoise._accuracy._product_cells import ProductCells
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
+from leastnoise._families import MOST_LISTED, Basis, Errors
 from leastnoise._linop import Operator, Total, apply, dense
 from leastnoise._workload import Along, Product, numbered
 

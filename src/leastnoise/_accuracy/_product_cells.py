@@ -20,8 +20,8 @@ import numpy as np
 from leastnoise._accuracy._blocks import explained, measured_along
 from leastnoise._accuracy._form import Measured, marginals_of
 from leastnoise._accuracy._joint import used
-from leastnoise._accuracy._without_total import leaves_out_total
 from leastnoise._check.arrays import FloatArray
+from leastnoise._families import leaves_out_total
 from leastnoise._linop import apply_transpose
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import Any
 
 from leastnoise._accuracy._bounds import lower_bound
 from leastnoise._accuracy._form import Known
-from leastnoise._accuracy._largest import Errors
 from leastnoise._accuracy._structure import combined, quantity_structure
 from leastnoise._accuracy._told import middles
 from leastnoise._check import InputError
+from leastnoise._families import Errors
 from leastnoise._measurements import Measurements
 from leastnoise._plan import Plan, Promise, TableError
 from leastnoise._workload import Workload

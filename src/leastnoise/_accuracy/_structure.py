@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, combinations
 
-from leastnoise._accuracy._basis import Basis, IdentityBasis, Undetermined, basis
 from leastnoise._accuracy._blocks import Names, explained
 from leastnoise._accuracy._dense import dense_structure
 from leastnoise._accuracy._determined import Span, UnsupportedQuery
@@ -28,11 +27,19 @@ from leastnoise._accuracy._iterative import IterativeStructure
 from leastnoise._accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise._accuracy._pair import is_pair, pair_structure
 from leastnoise._accuracy._product import ProductStructure
-from leastnoise._accuracy._row_space import MOST_DENSE
 from leastnoise._accuracy._sums import SumKnown
 from leastnoise._accuracy._told import middles, told
-from leastnoise._accuracy._without_total import basis_without_total, contrast_strength, leaves_out_total
 from leastnoise._domain import Domain
+from leastnoise._families import (
+    MOST_DENSE,
+    Basis,
+    IdentityBasis,
+    Undetermined,
+    basis,
+    basis_without_total,
+    contrast_strength,
+    leaves_out_total,
+)
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from leastnoise._accuracy._form import Known
-from leastnoise._accuracy._largest import MOST_LISTED, Errors
 from leastnoise._check.arrays import FloatArray
+from leastnoise._families import MOST_LISTED, Errors
 from leastnoise._workload import Product
 
 

@@ -20,11 +20,12 @@ from functools import cached_property
 
 import numpy as np
 
-from leastnoise._accuracy import block_variance, interval_ends
+from leastnoise._accuracy import block_variance
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._shrinkage import Halving
+from leastnoise._families import interval_ends
 from leastnoise._linop import Coarse, Operator, Total, apply, apply_transpose, dense
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product

@@ -1,9 +1,9 @@
 """One folder for each thing that is planned; a planner turns a workload into a strategy and never sees data."""
 
-from leastnoise._planner._clock import Clock, running
+from leastnoise._families import Clock, NotApplicable, running
 from leastnoise._planner._own import OWN, Own, own_planner
 from leastnoise._planner._registry import PLANNERS
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
+from leastnoise._planner._strategy import Planner, Strategy, Task
 from leastnoise._planner._together import shared, together
 from leastnoise._planner.aware._buckets import (
     MOST_BUCKETS,

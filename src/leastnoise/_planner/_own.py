@@ -12,13 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from leastnoise._accuracy import MOST_DENSE, Undetermined, first_cells, on_runs
 from leastnoise._check import InputError, LeastNoiseError, quoted, refuse
 from leastnoise._check.arrays import Array
+from leastnoise._families import MOST_DENSE, Undetermined, column_norm, first_cells, on_runs, to_dyadic
 from leastnoise._linop import Coarse, Dense, Operator, apply
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import Planner, Strategy, Task
-from leastnoise._planner.line._matrix import column_norm, to_dyadic
 from leastnoise._planner.tables._tables import Candidates, asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import QuerySet, Workload, query_set
 

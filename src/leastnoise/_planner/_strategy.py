@@ -9,18 +9,13 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accounting import Noise, Privacy
-from leastnoise._accuracy import first_cells
-from leastnoise._check import InputError
 from leastnoise._domain import Domain
+from leastnoise._families import NotApplicable, first_cells
 from leastnoise._linop import Operator, column_sums
 from leastnoise._measurements import Block, Factor, Limits
 from leastnoise._workload import Workload
 
 _MOST_GAIN = 16  # contrasts that seem to cost less would cost more: what they take from the cost of others is never more than there is
-
-
-class NotApplicable(InputError):
-    """A strategy cannot be used for a workload; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ from typing import Any
 
 from leastnoise._accounting import Noise, parameters
 from leastnoise._accuracy import middle, structures
+from leastnoise._families import NotApplicable
 from leastnoise._fitting import fit
 from leastnoise._measurements import Block, cost, views
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
+from leastnoise._planner._strategy import Planner, Strategy, Task
 from leastnoise._workload import Product, Workload
 
 _BITS = 30  # of weights

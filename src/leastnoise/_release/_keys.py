@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leastnoise._accuracy import interval_ends
 from leastnoise._charts import Axis, Picture, chart_for
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind
+from leastnoise._families import interval_ends
 from leastnoise._release._cut import unit_words
 from leastnoise._release._names import measured_words, table_words
 from leastnoise._release._texts import Texts

@@ -7,15 +7,15 @@ import pandas as pd
 import pytest
 
 from leastnoise._accounting import Noise, Privacy, PureDP
-from leastnoise._accuracy import basis
 from leastnoise._domain import Domain, Integers
+from leastnoise._families import basis
+from leastnoise._families._blocks import _asked, block_width, blocks_objective, fit_blocks, nested_factor, p_identity_blocks
+from leastnoise._families._gram import AllRangesGram, Gram, PrefixGram, RangesGram, ScaledSum, WidthGram, gram_of
+from leastnoise._families._p_identity import p_identity
+from leastnoise._families._p_identity_starts import Support
 from leastnoise._linop import Operator, Prefix, Ranges, apply_transpose, column_sums
 from leastnoise._measurements import Factor
 from leastnoise._planner import PLANNERS, NotApplicable, Task
-from leastnoise._planner.line._blocks import _asked, block_width, blocks_objective, fit_blocks
-from leastnoise._planner.line._factors import gram_of, nested_factor, p_identity, p_identity_blocks
-from leastnoise._planner.line._gram import AllRangesGram, Gram, PrefixGram, RangesGram, ScaledSum, WidthGram
-from leastnoise._planner.line._support import Support
 from leastnoise._session import plan, release
 from leastnoise._workload import queries
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner.line._eigen import fit_eigen_design
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, PrefixGram, WidthGram
-from leastnoise._planner.line._matrix import column_norm, singular_value_bound, strategy_rmse
+from leastnoise._families._gram import AllRangesGram, DenseGram, PrefixGram, WidthGram
+from leastnoise._families._matrix import column_norm, fit_eigen_design, singular_value_bound, strategy_rmse
 
 
 @pytest.mark.parametrize("norm", [1, 2])

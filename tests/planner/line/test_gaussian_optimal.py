@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner.line._gaussian_optimal import (
+from leastnoise._families._gaussian_optimum import (
     _mirrored,
     _plain,
     _refined,
@@ -15,8 +15,8 @@ from leastnoise._planner.line._gaussian_optimal import (
     fit_gaussian_optimum,
     optimal_factor,
 )
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
-from leastnoise._planner.line._matrix import singular_value_bound, strategy_rmse
+from leastnoise._families._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
+from leastnoise._families._matrix import singular_value_bound, strategy_rmse
 
 # Numerical optima of the semidefinite programme; for the ranges of one width the best of hdmm.
 OPTIMA = [

@@ -6,10 +6,21 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner.line._cell_order import line_order, merge_equal_cells, recognise
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, GeneratedGram, Gram, PrefixGram, RangesGram, ScaledSum, WidthGram
-from leastnoise._planner.line._level_tree import block_traces
-from leastnoise._planner.line._matrix import column_norm, fill_columns, singular_value_bound, strategy_rmse, to_dyadic
+from leastnoise._families._gram import (
+    AllRangesGram,
+    DenseGram,
+    GeneratedGram,
+    Gram,
+    PrefixGram,
+    RangesGram,
+    ScaledSum,
+    WidthGram,
+    line_order,
+    merge_equal_cells,
+    recognise,
+)
+from leastnoise._families._matrix import column_norm, fill_columns, singular_value_bound, strategy_rmse, to_dyadic
+from leastnoise._families._tree_fits import block_traces
 
 
 def ranges(size: int, widths: range) -> np.ndarray:

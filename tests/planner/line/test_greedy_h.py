@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, PrefixGram, WidthGram
-from leastnoise._planner.line._greedy_h import fit_greedy_h
-from leastnoise._planner.line._matrix import strategy_rmse
+from leastnoise._families._gram import AllRangesGram, DenseGram, PrefixGram, WidthGram
+from leastnoise._families._matrix import strategy_rmse
+from leastnoise._families._tree_fits import fit_greedy_h
 
 
 # GreedyH by equation 9 of the paper (arXiv 1410.0265); lambda on a grid of 0.01.

@@ -8,19 +8,11 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
-from leastnoise._planner.line._level_tree import (
-    _curvature,
-    _slopes,
-    _weigh,
-    block_traces,
-    fit_haar,
-    fit_level_tree,
-    level_tree,
-    uniform_tree,
-)
-from leastnoise._planner.line._matrix import strategy_rmse
-from leastnoise._planner.line._tree import full_chain, node_counts, tree_error
+from leastnoise._families._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
+from leastnoise._families._matrix import strategy_rmse
+from leastnoise._families._tree import full_chain, node_counts, tree_error
+from leastnoise._families._tree_fits import _curvature, _slopes, _weigh, block_traces, fit_haar, fit_level_tree, uniform_tree
+from leastnoise._families._tree_fits import weighted_tree as level_tree
 
 
 def cells_and_total(size: int) -> Gram:

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
-from leastnoise._planner.line._greedy_h import fit_greedy_h
-from leastnoise._planner.line._level_tree import fit_level_tree
-from leastnoise._planner.line._matrix import strategy_rmse
-from leastnoise._planner.line._node_tree import fit_node_tree, node_objective, shares_of
-from leastnoise._planner.line._tree import full_chain, node_counts, path_scales, scaled_tree
+from leastnoise._families._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
+from leastnoise._families._matrix import strategy_rmse
+from leastnoise._families._tree import full_chain, node_counts, path_scales, scaled_tree
+from leastnoise._families._tree_fits import fit_greedy_h, fit_level_tree, fit_node_tree, node_objective, shares_of
 
 MIXED = ScaledSum(((3.0, PrefixGram(20)), (1.0, WidthGram(20, 6))))
 CHAINS = [(1, 2, 4, 8, 16, 32), (1, 4, 12), (1, 3, 27), (1,)]

@@ -6,19 +6,11 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError, InternalError
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
-from leastnoise._planner.line._level_tree import fit_level_tree
-from leastnoise._planner.line._matrix import strategy_rmse
-from leastnoise._planner.line._p_identity import (
-    PIdentity,
-    fit_p_identity,
-    kept_fit,
-    p_identity_objective,
-    p_identity_rmse,
-    positive_inverse,
-)
-from leastnoise._planner.line._p_identity_starts import ENDS, bell_shapes, layers_of_bells
-from leastnoise._planner.line._support import Support
+from leastnoise._families._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
+from leastnoise._families._matrix import strategy_rmse
+from leastnoise._families._p_identity import PIdentity, fit_p_identity, kept_fit, p_identity_objective, p_identity_rmse, positive_inverse
+from leastnoise._families._p_identity_starts import ENDS, Support, bell_shapes, layers_of_bells
+from leastnoise._families._tree_fits import fit_level_tree
 
 
 def cells_and_total(size: int) -> Gram:

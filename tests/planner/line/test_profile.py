@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner.line._gram import PrefixGram
-from leastnoise._planner.line._matrix import column_norm, strategy_rmse
-from leastnoise._planner.line._profile import reduce_l1_norm, smooth_norm
+from leastnoise._families._gram import PrefixGram
+from leastnoise._families._matrix import column_norm, reduce_l1_norm, smooth_norm, strategy_rmse
 
 
 def haar(size: int) -> np.ndarray:

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 from leastnoise._accounting import ZCDP, Noise, Privacy
-from leastnoise._accuracy import basis
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
+from leastnoise._families import basis
+from leastnoise._families._toeplitz import toeplitz_root
 from leastnoise._linop import Prefix, column_sums, largest_entry
 from leastnoise._measurements import Factor
 from leastnoise._planner import PLANNERS, NotApplicable, Task
-from leastnoise._planner.line._toeplitz_root import toeplitz_root
 from leastnoise._session import plan, release
 from leastnoise._workload import queries
 

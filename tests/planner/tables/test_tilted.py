@@ -12,12 +12,12 @@ from leastnoise._accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureD
 from leastnoise._accuracy import joint_rows, promised
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimate import Estimate
+from leastnoise._families._contrasts import balanced_rounding, rest, spread, tilt
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import AllRanges, Prefix, Total, dense
 from leastnoise._mechanisms import candidates
 from leastnoise._plan import Plan
-from leastnoise._planner.tables._tilt import balanced_rounding, rest, spread, tilt
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, matrix, queries, ranges
 from planner.proposals import proposal

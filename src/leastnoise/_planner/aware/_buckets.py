@@ -13,20 +13,24 @@ from functools import singledispatch
 
 import numpy as np
 
-from leastnoise._accuracy import apply_gram, gram_generators
 from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._families import (
+    DenseGram,
+    Gram,
+    ScaledTree,
+    apply_gram,
+    fit_gaussian_optimum,
+    fit_greedy_h,
+    fit_level_tree,
+    fit_node_tree,
+    fit_p_identity,
+    gram_generators,
+    to_dyadic,
+)
+from leastnoise._families import tree_factor as _tree
 from leastnoise._linop import AllRanges, Coarse, Dense, DiagonalAndRows, Identity, Operator, Ordered, Prefix, Ranges, Total, dense
 from leastnoise._measurements import Factor
-from leastnoise._planner.line._factors import _tree
-from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
-from leastnoise._planner.line._gram import DenseGram, Gram
-from leastnoise._planner.line._greedy_h import fit_greedy_h
-from leastnoise._planner.line._level_tree import fit_level_tree
-from leastnoise._planner.line._matrix import to_dyadic
-from leastnoise._planner.line._node_tree import fit_node_tree
-from leastnoise._planner.line._p_identity import fit_p_identity
-from leastnoise._planner.line._tree import ScaledTree
 
 MOST_BUCKETS = 4096
 # What is tried up to how many buckets; the level trees and GreedyH always are.

@@ -23,6 +23,7 @@ import numpy as np
 
 from leastnoise._accuracy import GivenNothing
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._families import DenseGram, ScaledSum, gram_of
 from leastnoise._linop import Coarse, Identity, Total
 from leastnoise._measurements import Factor
 from leastnoise._planner.aware._truncated_sums import (
@@ -37,8 +38,6 @@ from leastnoise._planner.aware._truncated_sums import (
     falling,
     whole_rows,
 )
-from leastnoise._planner.line._factors import gram_of
-from leastnoise._planner.line._gram import DenseGram, ScaledSum
 from leastnoise._workload import Workload
 
 _RATIO = 1.6

@@ -32,17 +32,31 @@ import numpy as np
 
 from leastnoise._check import InputError, InternalError, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._families import (
+    MOST_DENSE,
+    DenseGram,
+    Fit,
+    Fitted,
+    GeneratedGram,
+    Gram,
+    NotApplicable,
+    ScaledSum,
+    all_alike,
+    block_spread,
+    fit_gaussian_optimum,
+    fit_greedy_h,
+    fit_p_identity,
+    fitted,
+    gram_of,
+    level_tree,
+    merge_equal_cells,
+    singular_value_bound,
+    tree_error,
+)
+from leastnoise._families import tree_factor as _tree
 from leastnoise._linop import Dense, Total
 from leastnoise._measurements import MOST_ROWS, Factor, Limits
-from leastnoise._planner._strategy import NotApplicable, Strategy
-from leastnoise._planner.line._cell_order import all_alike, merge_equal_cells
-from leastnoise._planner.line._factors import MOST_DENSE, Fit, Fitted, _tree, fitted, gram_of, level_tree
-from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
-from leastnoise._planner.line._gram import DenseGram, GeneratedGram, Gram, ScaledSum
-from leastnoise._planner.line._greedy_h import fit_greedy_h
-from leastnoise._planner.line._matrix import singular_value_bound
-from leastnoise._planner.line._p_identity import fit_p_identity
-from leastnoise._planner.line._tree import block_spread, tree_error
+from leastnoise._planner._strategy import Strategy
 from leastnoise._planner.tables._tables import Candidates, asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import Workload, identity
 

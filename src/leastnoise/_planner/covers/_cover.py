@@ -3,7 +3,8 @@
 Source: the idea of strategy C of Ding et al. (SIGMOD 2011) and of PriView (SIGMOD 2014); how they are chosen is described in ``_covering``.
 """
 
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, tables_of_cells
+from leastnoise._families import NotApplicable
+from leastnoise._planner._strategy import Planner, Strategy, Task, tables_of_cells
 from leastnoise._planner.covers._designs import design_seconds, designed_strategy
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from leastnoise._accuracy import basis
 from leastnoise._check.arrays import FloatArray
+from leastnoise._families import basis
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import Strategy, block_norm
 from leastnoise._planner.covers._covering import Design, covering_design

@@ -23,12 +23,13 @@ from functools import partial
 
 import numpy as np
 
-from leastnoise._accuracy import apply_gram, gram_diagonal, subsets
+from leastnoise._accuracy import subsets
 from leastnoise._check import InputError
 from leastnoise._check.arrays import IntArray
+from leastnoise._families import NotApplicable, apply_gram, gram_diagonal
 from leastnoise._linop import Dense, Identity, Operator
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, block_norm
+from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm
 from leastnoise._planner.covers._datacube_cover import cover_errors, greedy_cover
 from leastnoise._planner.tables._marginal_weights import grouped_budgets, residual_noise_max
 from leastnoise._planner.tables._residual import contrasts

@@ -13,25 +13,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from leastnoise._accuracy import basis
-from leastnoise._linop import Operator
-from leastnoise._measurements import MOST_TABLE_CELLS, Factor
-from leastnoise._planner._strategy import (
-    NotApplicable,
-    Planner,
-    Seconds,
-    Strategy,
-    Task,
-    cells_along,
-    each_attribute,
-    rich,
-    searched,
-    structured,
-    sweeps,
-)
-from leastnoise._planner.covers._designs import design_seconds, designed_strategy
-from leastnoise._planner.line._factors import (
+from leastnoise._families import (
+    MIXED,
     Fit,
+    NotApplicable,
+    basis,
     best_hierarchy,
     eigen_design,
     fitted_to,
@@ -44,7 +30,10 @@ from leastnoise._planner.line._factors import (
     p_identity_seconds,
     square_root,
 )
-from leastnoise._planner.line._p_identity import MIXED
+from leastnoise._linop import Operator
+from leastnoise._measurements import MOST_TABLE_CELLS, Factor
+from leastnoise._planner._strategy import Planner, Seconds, Strategy, Task, cells_along, each_attribute, rich, searched, structured, sweeps
+from leastnoise._planner.covers._designs import design_seconds, designed_strategy
 from leastnoise._planner.tables._tables import Candidates, asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import Product, QuerySet, Workload
 

@@ -15,14 +15,24 @@ from functools import partial
 
 import numpy as np
 
-from leastnoise._accuracy import apply_gram, basis, pair_structure, pair_terms
+from leastnoise._accuracy import pair_structure, pair_terms
 from leastnoise._check.arrays import FloatArray
+from leastnoise._families import (
+    DenseGram,
+    Fit,
+    NotApplicable,
+    apply_gram,
+    basis,
+    every_cell,
+    fitted_to,
+    gaussian_optimum,
+    merge_equal_cells,
+    p_identity,
+    p_identity_seconds,
+)
 from leastnoise._linop import Operator, Total
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, block_norm, cells_along, rich, shortly, structured
-from leastnoise._planner.line._cell_order import merge_equal_cells
-from leastnoise._planner.line._factors import Fit, every_cell, fitted_to, gaussian_optimum, p_identity, p_identity_seconds
-from leastnoise._planner.line._gram import DenseGram
+from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, cells_along, rich, shortly, structured
 from leastnoise._workload import Product, QuerySet, Workload
 
 _TRIED, _MOST_BITS = 2, 29

@@ -2,8 +2,9 @@
 
 import math
 
+from leastnoise._families import NotApplicable
 from leastnoise._measurements import MOST_TABLE_CELLS
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
+from leastnoise._planner._strategy import Planner, Strategy, Task
 from leastnoise._planner.tables._tables import Candidates, weighted_strategy
 
 

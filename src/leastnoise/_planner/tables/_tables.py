@@ -16,12 +16,13 @@ from itertools import chain
 import numpy as np
 
 from leastnoise._accounting import Privacy
-from leastnoise._accuracy import Terms, basis, subset_sums
+from leastnoise._accuracy import Terms, subset_sums
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
+from leastnoise._families import NotApplicable, basis
 from leastnoise._linop import Dense, Identity
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor, Limits
-from leastnoise._planner._strategy import NotApplicable, Strategy, block_norm, spread_share
+from leastnoise._planner._strategy import Strategy, block_norm, spread_share
 from leastnoise._planner.tables._marginal_weights import optimal_weights
 from leastnoise._planner.tables._residual_algebra import closed, incidence
 from leastnoise._workload import Product, Workload, numbered

@@ -20,12 +20,11 @@ from leastnoise._accounting import ApproxDP, Noise, Privacy
 from leastnoise._accuracy import subsets
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
+from leastnoise._families import NotApplicable, balanced_rounding, gram_of, rest, spread, tilt
 from leastnoise._fitting import NOISES, allowed_mu_squared
 from leastnoise._linop import Contrasts, Dense, Identity, Operator
 from leastnoise._measurements import MOST_ROWS, Block, Factor
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, each_attribute, rich
-from leastnoise._planner.line._factors import gram_of
-from leastnoise._planner.tables._tilt import balanced_rounding, rest, spread, tilt
+from leastnoise._planner._strategy import Planner, Strategy, Task, each_attribute, rich
 from leastnoise._workload import Workload
 
 Names = tuple[str, ...]

@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from leastnoise._accuracy import MOST_DENSE
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
+from leastnoise._families import MOST_DENSE, NotApplicable
 from leastnoise._linop import Identity, column_sums, dense
 from leastnoise._measurements import Block, Factor
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, block_norm, shortly
+from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, shortly
 from leastnoise._planner.tables._grouping import optimal_budgets
 from leastnoise._planner.tables._marginal_weights import grouped_budgets
 from leastnoise._workload import Workload

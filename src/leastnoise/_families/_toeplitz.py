@@ -1,13 +1,19 @@
-"""Least squares on a lower triangular Toeplitz strategy C with scaled columns D, in O(n log n): A = C D, so A^-1 = D^-1 C^-1.
+"""The square root of the prefix sums as a strategy for Gaussian noise, and least squares on Toeplitz strategies in O(n log n).
 
-C^-1 is Toeplitz too; its coefficients r are those of the inverse power series, found by Newton's steps. With R their running sums, and b_p
-the places where the scale d changes, the first i + 1 cells are estimated from the noise of row j with the weight
+The lower triangular Toeplitz matrix C with c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k) has C^2 = all prefix sums. Its columns are shorter
+towards the end, so each is scaled up to the norm of the longest: near the optimum at any size. Measured in whole numbers: the coefficients
+as a step function of the distance, whose steps grow with it, and the scales in runs, narrower towards the end where the norms change fast.
+
+With scaled columns A = C D, A^-1 = D^-1 C^-1. C^-1 is Toeplitz too; its coefficients r are those of the inverse power series, found by
+Newton's steps. With R their running sums, and b_p the places where the scale d changes, the first i + 1 cells are estimated from the noise
+of row j with the weight
 
     E_ij = R_(i-j) / d_i + sum over the changes b_p <= i of (1 / d_before - 1 / d_after) R_(b_p - 1 - j),
 
 so the variances of all prefixes take one convolution for each run of equal scales.
 
-Source: the square root factorisation of prefix sums (Fichtenberger et al. 2023, arXiv 2202.11205); docs/mathematics.md, section 2.
+Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the scaling and the steps are ours; docs/mathematics.md,
+section 2.
 """
 
 from collections.abc import Iterator
@@ -17,15 +23,50 @@ from itertools import pairwise
 
 import numpy as np
 
-from leastnoise._accuracy._answers import Solved
-from leastnoise._accuracy._largest import MOST_LISTED
-from leastnoise._accuracy._operators import interval_ends
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._linop import AllRanges, Identity, Operator, Prefix, Toeplitz, apply_transpose
+from leastnoise._families._family import Fitted
+from leastnoise._families._gram import (
+    Gram,
+    NotApplicable,
+)
+from leastnoise._families._inverse import MOST_LISTED, Basis, Solved, structured
+from leastnoise._families._queries import interval_ends
+from leastnoise._families._row_space import MOST_DENSE
+from leastnoise._linop import (
+    AllRanges,
+    Identity,
+    Operator,
+    Prefix,
+    Toeplitz,
+    apply_transpose,
+)
+from leastnoise._measurements import Factor
+
+_SINGLE = 16  # distances with a coefficient of their own
+_GROWTH = 1.1  # of the steps beyond
+_RUNS = 32
+_VALUE_BITS, _SCALE_BITS = 14, 10
+
+
+def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
+    """The strategy in whole numbers."""
+    scale_bits = min(_SCALE_BITS, bits * _SCALE_BITS // (_VALUE_BITS + _SCALE_BITS))
+    distances = np.arange(1, size)
+    root = np.concatenate([[1.0], np.cumprod((2 * distances - 1) / (2 * distances))])
+    starts = [*range(min(size, _SINGLE))]
+    while (after := round(max(starts[-1] + 1, starts[-1] * _GROWTH))) < size:
+        starts.append(after)
+    lengths = np.diff(starts, append=size)
+    values = np.rint(np.add.reduceat(root, starts) / lengths * 2.0 ** min(_VALUE_BITS, bits - scale_bits)).astype(np.int64)
+    norms = np.sqrt(np.cumsum(np.repeat(values.astype(float) ** 2, lengths)))[::-1]
+    places = np.unique(size - np.rint(size * (np.arange(_RUNS + 1) / _RUNS) ** 2).astype(np.int64))
+    scales = np.maximum(1, np.floor(2**scale_bits * norms[-1] / norms[places[:-1]])).astype(np.int64)
+    return Toeplitz(np.array(starts), values, np.repeat(scales, np.diff(places)))
+
 
 _MOST_WORK = 2**28  # cells times runs of equal scales
-_MOST_DENSE = 4096  # cells whose covariance is made as a matrix
+_MOST_COVARIED = 4096  # cells whose covariance is made as a matrix
 _NUMBERS = 2**22  # at a time
 _MOST_KEPT = 2**18  # cells, of which what those before a run of scales weigh is kept for every run
 
@@ -88,7 +129,7 @@ class ToeplitzInverse(Solved):
     @singledispatchmethod
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row of an operator: O(n log n) a row, but for cells, prefixes and many ranges of few cells."""
-        if self.size <= _MOST_DENSE and operator.rows > self.size and (ends := interval_ends(operator)) is not None:
+        if self.size <= _MOST_COVARIED and operator.rows > self.size and (ends := interval_ends(operator)) is not None:
             sums, (low, high) = np.zeros((self.size + 1,) * 2), ends
             sums[1:, 1:] = self.solve(np.eye(self.size)).cumsum(axis=0).cumsum(axis=1)
             return np.asarray(sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low])
@@ -158,3 +199,19 @@ class ToeplitzInverse(Solved):
                 answer[start:stop] += 2 * both / scales[start] + before @ before
         answer.setflags(write=False)
         return answer
+
+
+@structured.register
+def _(operator: Toeplitz, factor: Factor) -> Basis | None:
+    return ToeplitzInverse(operator) if factor.even else None
+
+
+_MOST_LISTED = 2**28  # given ranges times cells
+_MOST_ALONE = 20  # bits, where one attribute has them all
+
+
+def square_root(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+    """The Toeplitz square root of the prefix sums, for Gaussian noise."""
+    if gram.size > MOST_DENSE and gram.listed * gram.size > _MOST_LISTED:
+        raise NotApplicable(f"above {MOST_DENSE} cells it is made for prefix sums, all ranges, cells and few other ranges")
+    return Fitted(Factor((name,), toeplitz_root(gram.size, bits if bits < _MOST_ALONE else 24)))

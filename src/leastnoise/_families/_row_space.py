@@ -13,8 +13,8 @@ from functools import cached_property, lru_cache, singledispatch
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._accuracy._operators import interval_ends, on_runs
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._families._queries import interval_ends, on_runs
 from leastnoise._linop import (
     AllRanges,
     Coarse,
@@ -219,7 +219,7 @@ class Triangle:
 
 
 @singledispatch
-def triangle(operator: Operator) -> Triangle | None:  # noqa: ARG001 - matrices answer
+def triangle(operator: Operator) -> Triangle | None:
     """The shape of a triangular matrix of queries, such as the Gaussian optimum's; None of any other."""
     return None
 

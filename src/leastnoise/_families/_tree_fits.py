@@ -6,6 +6,16 @@ When a width does not divide n the formulas are those of the domain padded with 
 
 Under L1 the best trees use few levels, far apart; levels in between only cost. So chains of widths are searched, not just powers of one
 branching. Under L2 every level helps a little.
+
+With a scale for every node a gradient method on the recursion of ``_tree`` takes O(n) a level and step. Each node takes a share of what its
+ancestors have left (of the L1 norm, or of the square of the L2 norm), so every path from a root to a cell has norm exactly 1 whatever the
+shares are. Under L1 a share of zero is always a local optimum: which levels are used at all is decided by the starts, of which the best
+tree with one weight a level is the strongest, and GreedyH another: from the cells up, the share lambda of each node is chosen, with its
+subtree given what is left, to make the error of the queries inside the node least; queries that leave the node are anticipated by damping
+what crosses the node's children with ``b^(-depth/2)``. (Copies of it in public code call it with W^T W where W is meant, and so optimise
+another workload; that is not repeated here.)
+
+Source: Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3 (GreedyH); the rest is ours.
 """
 
 import itertools
@@ -18,9 +28,24 @@ import numpy as np
 
 from leastnoise._check import InputError, one_of, whole
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._planner.line._descent import descended
-from leastnoise._planner.line._gram import FITS, MOST_KEPT, Gram, RangesGram, ScaledSum
-from leastnoise._planner.line._tree import ScaledTree, full_chain, node_counts, tree_error
+from leastnoise._families._clock import over
+from leastnoise._families._descent import descended
+from leastnoise._families._family import Fitted
+from leastnoise._families._gram import (
+    FITS,
+    MOST_KEPT,
+    Gram,
+    NotApplicable,
+    RangesGram,
+    ScaledSum,
+)
+from leastnoise._families._row_space import MOST_DENSE
+from leastnoise._families._tree import ScaledTree, block_spread, block_sums, full_chain, node_counts, path_scales, scaled_tree, tree_error
+from leastnoise._linop import (
+    Haar,
+    Tree,
+)
+from leastnoise._measurements import Factor
 
 # Logarithm of the least weight, relative to the largest: with the cells' weight any smaller, the error drowns in rounding.
 _LEAST = -6.0
@@ -161,7 +186,7 @@ def _curvature(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: in
     return np.asarray(both + own - pulls[..., :, None] * pulls[..., None, :] - 2 * norm * shares[..., :, None] * shares[..., None, :])
 
 
-def _within(logs: FloatArray, widths: FloatArray) -> FloatArray:
+def _bounded(logs: FloatArray, widths: FloatArray) -> FloatArray:
     """Logarithms of weights with the largest 0 and none below the least."""
     used = np.where(widths > 0, logs, -np.inf)
     return np.maximum(used - used.max(axis=-1, keepdims=True), _LEAST)
@@ -181,10 +206,10 @@ def _weigh(parts: FloatArray, widths: FloatArray, norm: int, steps: int) -> tupl
     All chains take some steps down the slope. The best of them go on with Newton's, with the curvature made positive (under L1 the problem
     is not convex) and shortened until the error falls.
     """
-    logs = _within(np.zeros(parts.shape), widths)
+    logs = _bounded(np.zeros(parts.shape), widths)
     for step in range(steps):
         _, slope = _slopes(logs, parts, widths, norm)
-        logs = _within(logs - (0.5 / (1 + step / 100)) * slope, widths)
+        logs = _bounded(logs - (0.5 / (1 + step / 100)) * slope, widths)
     # The best of each length: which of them is the very best is not seen after so few steps.
     value, levels = _slopes(logs, parts, widths, norm)[0], (widths > 0).sum(axis=-1)
     ranked = np.argsort(value, kind="stable")
@@ -198,7 +223,7 @@ def _weigh(parts: FloatArray, widths: FloatArray, norm: int, steps: int) -> tupl
         turned = np.einsum("cij,ci->cj", axes, np.where(held, 0.0, slope)) / np.maximum(np.abs(bends), 1e-6)
         moves = np.clip(-np.einsum("cij,cj->ci", axes, turned), -1.0, 1.0)
         for _ in range(_SHORTENINGS):
-            moved = _within(logs + moves, widths)
+            moved = _bounded(logs + moves, widths)
             reached, turn = _slopes(moved, parts, widths, norm)
             better = reached < value
             logs, slope = np.where(better[:, None], moved, logs), np.where(better[:, None], turn, slope)
@@ -228,7 +253,7 @@ def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
     return list(dict.fromkeys(out))
 
 
-def level_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int) -> LevelTree:
+def weighted_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int) -> LevelTree:
     """A hierarchy of given widths and weights, scaled to sensitivity 1, with its exact error."""
     chain = tuple(int(width) for width in widths)
     if chain[:1] != (1,) or any(big <= small or big % small for small, big in itertools.pairwise(chain)):
@@ -256,7 +281,7 @@ def uniform_tree(gram: Gram, norm: int, branching: int | None = None) -> LevelTr
     whole("norm", norm, 1, 2)
     if branching is not None:
         chain = full_chain(gram.size, whole("branching", branching, 2))
-        return level_tree(gram, chain, np.ones(len(chain)), norm)
+        return weighted_tree(gram, chain, np.ones(len(chain)), norm)
     candidates = sorted({*range(2, 34), *(2**power for power in range(6, 40) if 2**power < 2 * gram.size)})
     # The level of all cells is left out where that is better: it is one query of little use for short ranges.
     chains = [chain for b in candidates for chain in (full_chain(gram.size, b), full_chain(gram.size, b)[:-1] or (1,))]
@@ -265,16 +290,16 @@ def uniform_tree(gram: Gram, norm: int, branching: int | None = None) -> LevelTr
         traces = np.append(block_traces(gram, chain), 0.0)
         scores.append(len(chain) ** (3 - norm) * float(((traces[:-1] - traces[1:]) / np.cumsum(chain)).sum()))
     best = chains[int(np.argmin(scores))]
-    return level_tree(gram, best, np.ones(len(best)), norm)
+    return weighted_tree(gram, best, np.ones(len(best)), norm)
 
 
 def fit_level_tree(gram: Gram, norm: int, *, branching: int | None = None) -> LevelTree:
     """Find a hierarchy with one weight a level: widths and weights of least error."""
     whole("norm", norm, 1, 2)
-    return (_kept_fit if gram.size <= MOST_KEPT else _fit)(gram, norm, branching)
+    return (_kept_levels if gram.size <= MOST_KEPT else _fit_levels)(gram, norm, branching)
 
 
-def _fit(gram: Gram, norm: int, branching: int | None) -> LevelTree:
+def _fit_levels(gram: Gram, norm: int, branching: int | None) -> LevelTree:
     if branching is not None:
         chain = full_chain(gram.size, whole("branching", branching, 2))
         inner = range(1, len(chain))
@@ -303,7 +328,7 @@ def _fit(gram: Gram, norm: int, branching: int | None) -> LevelTree:
     return min([*found[:2], *map(_refine(gram), found[:3])], key=lambda tree: tree.rmse) if uneven else found[0]
 
 
-_kept_fit = lru_cache(maxsize=FITS)(_fit)
+_kept_levels = lru_cache(maxsize=FITS)(_fit_levels)
 
 
 def _refine(gram: Gram) -> Callable[[LevelTree], LevelTree]:
@@ -321,7 +346,7 @@ def _refine(gram: Gram) -> Callable[[LevelTree], LevelTree]:
             return whole, whole * (by_level + 2 * (weights / size) ** tree.norm)
 
         above, _ = descended(objective, np.log(tree.weights) - _LEAST, -_LEAST, 30)
-        return level_tree(gram, tree.widths, np.exp(_LEAST + above), tree.norm)
+        return weighted_tree(gram, tree.widths, np.exp(_LEAST + above), tree.norm)
 
     return refine
 
@@ -336,3 +361,169 @@ def fit_haar(gram: Gram, norm: int, *, weights: str = "optimal") -> WeightedHaar
     scales = np.maximum(cost, 1e-12 * cost.max()) ** (1 / (2 + norm)) if weights == "optimal" else np.ones(len(cost))
     scales = scales / _sensitivity(scales, norm)
     return WeightedHaar(size=gram.size, weights=scales, norm=norm, rmse=math.sqrt(float((cost / scales**2).sum()) / gram.queries))
+
+
+# A share of 1 would leave nothing for the descendants.
+_LARGEST_SHARE = 0.999
+
+
+def shares_of(tree: ScaledTree) -> list[FloatArray]:
+    """The shares that give a tree's scales (see ``path_scales``), the narrowest level first."""
+    left = np.ones(tree.size)
+    shares: list[FloatArray] = []
+    for width, scale in zip(tree.widths[:0:-1], tree.scales[:0:-1], strict=True):
+        share = np.clip(scale**tree.norm / left[::width], 0.0, _LARGEST_SHARE)
+        shares.append(share)
+        left = left * (1 - block_spread(share, width, tree.size))
+    return shares[::-1]
+
+
+def node_objective(gram: Gram, widths: Sequence[int], shares: Sequence[FloatArray], norm: int) -> tuple[float, list[FloatArray]]:
+    """The error ``tr(M (A^T A)^-1)`` of a tree given by its shares, and its derivatives by the shares."""
+    scales = path_scales(widths, shares, norm, gram.size)
+    error, by_square = tree_error(gram, widths, [scale**2 for scale in scales])
+    # What is shared out at a node is scale^norm, so a squared scale is that to the power 2 / norm.
+    by_amount = [2 * slope * scale for slope, scale in zip(by_square, scales, strict=True)] if norm == 1 else by_square
+    below = by_amount[0]
+    slopes: list[FloatArray] = []
+    left = _remainders(widths, shares, gram.size)
+    for level, share in enumerate(shares):
+        joined = widths[level + 1] // widths[level]
+        below = np.add.reduceat(below, np.arange(0, len(below), joined))
+        slopes.append(left[level] * (by_amount[level + 1] - below))
+        below = share * by_amount[level + 1] + (1 - share) * below
+    return error, slopes
+
+
+def _remainders(widths: Sequence[int], shares: Sequence[FloatArray], size: int) -> list[FloatArray]:
+    """What each node above the cells finds left by its ancestors."""
+    left = [np.ones(len(shares[-1]))] if shares else []
+    for level in range(len(shares) - 2, -1, -1):
+        rest = left[-1] * (1 - shares[level + 1])
+        left.append(np.repeat(rest, widths[level + 2] // widths[level + 1])[: len(shares[level])])
+    return left[::-1]
+
+
+def _look_at_clock(_: FloatArray) -> None:
+    if over():
+        raise StopIteration
+
+
+def fit_node_tree(gram: Gram, starts: Sequence[ScaledTree], *, steps: int | None = None, descents: int = 1) -> ScaledTree:
+    """Improve hierarchies by optimising the scale of every node."""
+    from scipy.optimize import minimize
+
+    if not starts or {(tree.size, tree.norm) for tree in starts} != {(gram.size, starts[0].norm)}:
+        raise InputError("A tree needs at least one start; all of the workload's size and of one norm.")
+    norm = starts[0].norm
+    ranked = sorted(starts, key=lambda tree: tree.rmse)
+    found = [ranked[0]]
+    for tree in [tree for tree in ranked if len(tree.widths) > 1][:descents]:
+        shapes = np.cumsum([0, *(len(scale) for scale in tree.scales[1:])])
+
+        def objective(point: FloatArray, tree: ScaledTree = tree, shapes: FloatArray = shapes) -> tuple[float, FloatArray]:
+            shares = [point[first:last] for first, last in itertools.pairwise(shapes)]
+            error, slopes = node_objective(gram, tree.widths, shares, norm)
+            return math.log(error), np.concatenate(slopes) / error
+
+        start = np.concatenate(shares_of(tree))
+        bounds = [(0.0, _LARGEST_SHARE)] * len(start)
+        most = max(8, min(300, 600 * 2**18 // (gram.size * len(tree.widths)))) if steps is None else steps
+        options = {"maxiter": most, "maxfun": 2 * most, "ftol": 1e-10, "maxcor": 8}
+        end = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=_look_at_clock).x
+        shares = [end[first:last] for first, last in itertools.pairwise(shapes)]
+        found.append(scaled_tree(gram, tree.widths, path_scales(tree.widths, shares, norm, gram.size), norm))
+    return min(found, key=lambda tree: tree.rmse)
+
+
+_NODES_AT_ONCE = 8192
+_NOTHING = 1e-9
+
+
+def _best_shares(error: FloatArray, mass: FloatArray, cross: FloatArray, grid: int) -> FloatArray:
+    """Of ``{0, 1/grid, ...}`` the lambda with the least ``(1 + u)^2 (E - c u^2 / (1 + k u^2))``, ``u = lambda / (1 - lambda)``."""
+    shares = np.arange(grid) / grid
+    u = shares / (1 - shares)
+    best = np.empty(len(error))
+    for start in range(0, len(error), _NODES_AT_ONCE):
+        part = slice(start, start + _NODES_AT_ONCE)
+        value = (1 + u) ** 2 * (error[part, None] - cross[part, None] * u**2 / (1 + mass[part, None] * u**2))
+        best[part] = shares[np.argmin(value, axis=1)]
+    return best
+
+
+def fit_greedy_h(gram: Gram, *, branching: int = 2, grid: int = 100) -> ScaledTree:
+    """The hierarchy that the greedy of DAWA's second stage chooses, on the exact workload.
+
+    Edge cases:
+        When n is no power of the branching, the nodes at the right end are shorter.
+    """
+    whole("grid", grid, 2)
+    widths = full_chain(gram.size, whole("branching", branching, 2))
+    vector = np.ones(gram.size)
+    error = gram.diagonal()
+    inside = gram.diagonal()
+    shares: list[FloatArray] = []
+    for level, width in enumerate(widths[1:], start=1):
+        joined = widths[level] // widths[level - 1]
+        product = gram.block_products(vector, width)
+        k, m = block_sums(vector, width), block_sums(vector * product, width)
+        error, children = block_sums(error, joined), block_sums(inside, joined)
+        damping = branching ** (-(len(widths) - 1 - level) / 2)
+        share = _best_shares(error, k, damping * (m - children) + children, grid)
+        share[error <= _NOTHING * error.max()] = 0.0  # nobody asks there: only rounding errors would be minimised
+        rest = (1 - share) ** 2
+        divisor = rest + k * share**2
+        error = (error - share**2 / divisor * m) / rest
+        inside = m / divisor**2
+        vector = vector / block_spread(divisor, width, gram.size)
+        shares.append(share)
+    return scaled_tree(gram, widths, path_scales(widths, shares, 1, gram.size), 1)
+
+
+_WEIGHT_BITS = 20
+
+
+def tree_factor(name: str, size: int, widths: Sequence[int], scales: Sequence[np.ndarray]) -> Fitted:
+    """A hierarchy from the narrowest level up, with a scale a node; levels without any weight are left out."""
+    used = [place for place in range(len(widths)) if scales[place].max() > 0]
+    tree = Tree(size, tuple(int(widths[place]) for place in reversed(used)))
+    weights = np.concatenate([scales[place] for place in reversed(used)])
+    return Fitted(Factor((name,), tree, _whole_weights(weights)))
+
+
+def _whole_weights(weights: np.ndarray) -> np.ndarray | None:
+    # A row may have no weight at all beside heavy ones; the least whole weight costs next to nothing.
+    whole = np.maximum(1, np.rint(weights / weights.max() * 2**_WEIGHT_BITS)).astype(np.int64)
+    return None if (whole == whole[0]).all() else whole
+
+
+def best_hierarchy(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+    """The hierarchy without weights of the branching that gives the least error."""
+    found = uniform_tree(gram, norm)
+    return tree_factor(name, gram.size, found.widths, [np.ones(-(-gram.size // width)) for width in found.widths])
+
+
+def level_tree(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+    """The hierarchy with the best weight for every level."""
+    found = fit_level_tree(gram, norm)
+    return tree_factor(name, gram.size, found.widths, found.nodes().scales)
+
+
+def node_tree(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+    """The hierarchy with the best weight for every node."""
+    levels = fit_level_tree(gram, norm)
+    starts = [scaled_tree(gram, levels.widths, levels.nodes().scales, norm), *([fit_greedy_h(gram)] if norm == 1 else [])]
+    found = fit_node_tree(gram, starts)
+    return tree_factor(name, gram.size, found.widths, found.scales)
+
+
+def haar(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+    """The Haar wavelet with the best weight for every level."""
+    if gram.size > MOST_DENSE:
+        raise NotApplicable(f"the wavelet's error bars need a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
+    found = fit_haar(gram, norm)
+    operator = Haar(gram.size)
+    counts = [1, *(-(-gram.size // width) for width in operator.widths)]
+    weights = np.concatenate([np.full(count, weight) for count, weight in zip(counts, found.weights, strict=True)])
+    return Fitted(Factor((name,), operator, _whole_weights(weights)))

@@ -12,15 +12,22 @@ some pull: one number to search for (docs/mathematics.md). Pull 0 is the split o
 of them.
 
 Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the programme are this project's own.
+
+The inverse of such rows: scaled to 1^T m = 1, V = F^T F and 1 1^T are diagonal in one basis, with (1) to (4) of docs/mathematics.md for any
+kappa. Equal noise on contrasts has the tilt 1/n.
 """
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache, singledispatch
 
 import numpy as np
 
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._families._inverse import Basis, DenseBasis, Undetermined
+from leastnoise._linop import Contrasts, Dense, Operator, dense
+from leastnoise._measurements import Factor
 
 _POWER = 2.0
 _RIDGE = 1e-8  # directions that nobody asks about are measured a little, so that the rows stay independent
@@ -117,3 +124,70 @@ def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
             if abs(moved) < abs(left) and abs(other[row, column]) <= top:
                 whole[row, column], left = other[row, column], moved
     return whole.astype(np.int64)
+
+
+def leaves_out_total(factor: Factor) -> bool:
+    """Whether a factor is of the kind that leaves out the total along its attribute: contrasts, or one row less than there are cells."""
+    return _leaves_out_total(factor.operator)
+
+
+@singledispatch
+def _leaves_out_total(operator: Operator) -> bool:
+    return False
+
+
+@_leaves_out_total.register
+def _(operator: Contrasts) -> bool:
+    return True
+
+
+@_leaves_out_total.register
+def _(operator: Dense) -> bool:
+    return operator.rows == operator.size - 1
+
+
+def contrast_strength(factor: Factor) -> float | None:
+    """The c for which a factor that is measured across its total has the Gram matrix c (I - J / n), else None.
+
+    Such a factor knows of the differences between cells what c cells of that noise would: it goes together with whole cells measured
+    elsewhere. Contrasts with noise in proportion to their norms have 1, the difference of two cells has 2, the non-constant signs of m
+    bits on their 2^m cells have 2^m.
+    """
+    return _strength(factor.operator, factor)
+
+
+@singledispatch
+def _strength(operator: Operator, factor: Factor) -> float | None:
+    return None
+
+
+@_strength.register
+def _(operator: Contrasts, factor: Factor) -> float:
+    return 1.0
+
+
+@_strength.register
+def _(operator: Dense, factor: Factor) -> float | None:
+    if not (leaves_out_total(factor) and factor.even) or operator.matrix.sum(axis=1).any():
+        return None
+    gram = operator.matrix.astype(float).T @ operator.matrix
+    off = -gram[0, -1]
+    return float(off * operator.size) if np.array_equal(gram, off * (operator.size * np.eye(operator.size) - 1)) else None
+
+
+@lru_cache(maxsize=8)
+def basis_without_total(factor: Factor) -> Basis:
+    """The basis of such a factor; of its kappa everything else is independent."""
+    rows = dense(factor.operator).astype(float) * factor.scaling[:, None]
+    unseen = np.linalg.svd(rows)[2][-1]
+    total = float(unseen.sum())
+    # Coordinates of the sum-zero vectors: the first n - 1 cells, the last one balances them.
+    square = rows[:, :-1] - rows[:, -1:]
+    if abs(total) > 1e-7 and np.linalg.cond(square) < 1e7:
+        inverse = np.linalg.inv(square)
+        lifted = np.vstack([inverse, -inverse.sum(axis=0)])
+        mean = unseen / total
+        residual = lifted @ lifted.T
+        kappa = float(np.trace(residual)) / float(mean @ mean)
+        return DenseBasis(residual + kappa * np.outer(mean, mean))
+    raise Undetermined(f"The queries measured on {' x '.join(factor.attributes)} do not determine its cells. Add the identity to them.")

@@ -1,10 +1,11 @@
-"""Facts about operators that errors follow from, each once, answered by class.
+"""Facts about operators that errors follow from, each once, answered by class; and Gram matrices of measured queries with row weights.
 
 None is the answer of a class that has no short form: what follows is then computed from its matrix. Nothing is guessed about entries: those
 facts rest on `column_sums`, `non_negative` and `largest_entry`, which refuse a class that has not answered them.
 """
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache, singledispatch
 
 import numpy as np
@@ -30,10 +31,11 @@ from leastnoise._linop import (
     largest_entry,
     non_negative,
 )
+from leastnoise._measurements import Factor
 
 
 @singledispatch
-def interval_ends(operator: Operator) -> tuple[IntArray, IntArray] | None:  # noqa: ARG001 - classes that answer look at it
+def interval_ends(operator: Operator) -> tuple[IntArray, IntArray] | None:
     """First and last cells if every row is an interval, else None."""
     return None
 
@@ -83,7 +85,7 @@ def first_cells(operator: Operator) -> IntArray:
 
 
 @first_cells.register
-def _(operator: Total) -> IntArray:  # noqa: ARG001 - the class says it all
+def _(operator: Total) -> IntArray:
     return np.zeros(1, dtype=np.int64)
 
 
@@ -100,7 +102,7 @@ def on_runs(operator: Operator, starts: IntArray) -> Operator:
 
 
 @on_runs.register
-def _(operator: Total, starts: IntArray) -> Operator:  # noqa: ARG001 - the class says it all
+def _(operator: Total, starts: IntArray) -> Operator:
     return Total(len(starts))
 
 
@@ -111,7 +113,7 @@ def _(operator: Ranges, starts: IntArray) -> Operator:
 
 
 @singledispatch
-def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:  # noqa: ARG001 - classes that answer look at it
+def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
     """Rising and falling numbers with ``(A^T A)_ij = rising_i falling_j`` for i <= j; None of operators without that form."""
     return None
 
@@ -162,7 +164,7 @@ def _(operator: AllRanges, x: Array) -> Array:
 
 
 @singledispatch
-def quicker_by_gram(operator: Operator) -> bool:  # noqa: ARG001 - classes that answer look at it
+def quicker_by_gram(operator: Operator) -> bool:
     """Whether its Gram matrix, once made, is quicker to multiply by than itself and its transpose."""
     return False
 
@@ -170,18 +172,18 @@ def quicker_by_gram(operator: Operator) -> bool:  # noqa: ARG001 - classes that 
 @quicker_by_gram.register(Dense)
 @quicker_by_gram.register(DiagonalAndRows)
 @quicker_by_gram.register(Haar)
-def _(operator: Operator) -> bool:  # noqa: ARG001
+def _(operator: Operator) -> bool:
     return True
 
 
 @singledispatch
-def only_total(operator: Operator) -> bool:  # noqa: ARG001 - classes that answer look at it
+def only_total(operator: Operator) -> bool:
     """Whether the total is known to be its only query; taken for more, it costs time alone."""
     return False
 
 
 @only_total.register
-def _(operator: Total) -> bool:  # noqa: ARG001
+def _(operator: Total) -> bool:
     return True
 
 
@@ -215,7 +217,7 @@ def row_squares(operator: Operator) -> FloatArray:
 
 
 @singledispatch
-def singular_values(operator: Operator) -> FloatArray | None:  # noqa: ARG001 - classes that answer look at it
+def singular_values(operator: Operator) -> FloatArray | None:
     """Singular values where a closed form is known, largest first, else None."""
     return None
 
@@ -240,3 +242,43 @@ def _(operator: Prefix) -> FloatArray:
 def _(operator: AllRanges) -> FloatArray:
     n = operator.size
     return np.asarray(math.sqrt(n + 1) / (2 * np.sin(np.arange(1, n + 1) * math.pi / (2 * (n + 1)))))
+
+
+_MOST_NUMBERS = 2**22
+
+
+def columns(weights: FloatArray, x: FloatArray) -> FloatArray:
+    """Weights as a column that multiplies the first axis of an array."""
+    return weights.reshape(-1, *([1] * (x.ndim - 1)))
+
+
+def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
+    """F^T diag(w^2) F x along the first axis."""
+    if factor.even:
+        return np.asarray(apply_gram(factor.operator, x))
+    moved = apply(factor.operator, x)
+    return np.asarray(apply_transpose(factor.operator, moved * columns(factor.scaling**2, moved)))
+
+
+def weighted_gram(factor: Factor) -> FloatArray:
+    """F^T diag(w^2) F as a matrix, never with more than 2^22 numbers of F at a time."""
+    n = factor.operator.size
+    step = n if factor.even else max(1, _MOST_NUMBERS // factor.operator.rows)
+    eye = np.eye(n)
+    return np.concatenate([apply_weighted_gram(factor, eye[:, start : start + step]) for start in range(0, n, step)], axis=1)
+
+
+@singledispatch
+def applied_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    """A x some rows at a time, where they are many: which, and their answers."""
+    yield slice(0, operator.rows), apply(operator, x)
+
+
+@applied_in_parts.register
+def _(operator: AllRanges, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    sums = np.concatenate([np.zeros((1, x.shape[1])), np.cumsum(x, axis=0)])
+    low, high = all_range_ends(operator.size)
+    step = max(1, _MOST_NUMBERS // x.shape[1])
+    for start in range(0, operator.rows, step):
+        part = slice(start, min(start + step, operator.rows))
+        yield part, sums[high[part] + 1] - sums[low[part]]

@@ -10,23 +10,58 @@ Blocks of ``M_ij = sum a_i b_j`` (i <= j) with a and b linear in the cell are su
 step takes no n at all: O(p^2 width + blocks^3). Both levels are fitted together: the gradient by the inner strategy is that of p-Identity
 for the Gram matrix df/dP.
 
+The inverse of what is measured: let all blocks have one strategy of Gram matrix G_w, that of block b times w_b, with kappa, mean m and R
+of it as in ``_inverse``, and the sums a strategy of Gram matrix G_s. Then G = blockdiag(w_b^2 G_w) + G_s o 11^T has the inverse
+
+    G^-1 = blockdiag(R / w_b^2) + H o m m^T,    H = (diag(w_b^2 / kappa) + G_s)^-1,
+
+since R 1 = 0, 1^T m = 1 and G_w m = 1 / kappa. A last, shorter block has its own kappa, m and R.
+
 Source: ours; the inner step is that of OPT_0 (McKenna et al., PVLDB 2018), the inverse is in docs/mathematics.md, section 2.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import cached_property, singledispatch, singledispatchmethod
 
 import numpy as np
 
-from leastnoise._check.arrays import FloatArray
-from leastnoise._planner._strategy import NotApplicable
-from leastnoise._planner.line._descent import descended
-from leastnoise._planner.line._gram import GeneratedGram, Generators, Gram, RangesGram, ScaledSum, WidthGram
-from leastnoise._planner.line._p_identity import PIdentity, p_identity_objective, positive_inverse
-from leastnoise._planner.line._p_identity_starts import TALLEST, Window, bumps
-from leastnoise._planner.line._support import Support
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._families._descent import descended
+from leastnoise._families._family import Fitted
+from leastnoise._families._gram import (
+    GeneratedGram,
+    Generators,
+    Gram,
+    NotApplicable,
+    RangesGram,
+    ScaledSum,
+    WidthGram,
+)
+from leastnoise._families._inverse import (
+    MOST_LISTED,
+    Basis,
+    Solved,
+    basis,
+    largest_between,
+    structured,
+)
+from leastnoise._families._p_identity import PIdentity, p_identity_objective, positive_inverse
+from leastnoise._families._p_identity_starts import TALLEST, Support, Window, bumps
+from leastnoise._families._queries import interval_ends, weighted_gram
+from leastnoise._families._row_space import MOST_DENSE, row_space
+from leastnoise._linop import (
+    AllRanges,
+    Dense,
+    DiagonalAndRows,
+    Nested,
+    Operator,
+    Prefix,
+    Ranges,
+    dense,
+)
+from leastnoise._measurements import Factor
 
 _FINEST = 18.0  # cells from bump to bump of the finest layer
 _COARSER, _COARSER_ABOVE = 15.0, 8.0  # a layer's spacing over that of the layer below, of cells and of blocks
@@ -260,3 +295,172 @@ def _descend(gram: Gram, asked: _Asked, windows: Sequence[Window], above: FloatA
 def _without_small(rows: FloatArray) -> FloatArray:
     kept = np.where(rows > _VANISHED, rows, 0.0)
     return np.asarray(kept[kept.any(axis=1)])
+
+
+@dataclass(frozen=True, eq=False)
+class NestedInverse(Solved):
+    """The inverse of G for a strategy on two levels, never formed."""
+
+    inner: "Basis"
+    last: "Basis"
+    heights: FloatArray
+    sums: FloatArray
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.before + self.last.size
+
+    @property
+    def before(self) -> int:
+        """Number of cells before the last block."""
+        return (len(self.heights) - 1) * self.inner.size
+
+    @property
+    def kappa(self) -> float:
+        """Variance of the total at unit noise."""
+        return float(self.sums.sum())
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """G^-1 1 / kappa, shape (size,)."""
+        shares = self.sums.sum(axis=1) / self.kappa
+        return np.concatenate([np.outer(shares[:-1], self.inner.mean).reshape(-1), shares[-1] * self.last.mean])
+
+    def solve(self, v: FloatArray) -> FloatArray:
+        """G^-1 v along the first axis."""
+        flat, width = v.reshape(self.size, -1), self.inner.size
+        blocks = flat[: self.before].reshape(-1, width, flat.shape[1]).swapaxes(0, 1)
+        end, squares = flat[self.before :], self.heights**2
+        of_means = np.concatenate([np.tensordot(self.inner.mean, blocks, 1), (self.last.mean @ end)[None, :]])
+        levels = self.sums @ of_means
+        first = self.inner.residual(blocks) / squares[:-1, None] + np.multiply.outer(self.inner.mean, levels[:-1])
+        second = self.last.residual(end) / squares[-1] + np.outer(self.last.mean, levels[-1])
+        return np.concatenate([first.swapaxes(0, 1).reshape(self.before, -1), second]).reshape(v.shape)
+
+    @singledispatchmethod
+    def variances(self, operator: Operator) -> FloatArray:
+        """q G^-1 q for every row of an operator; of intervals in the time that the strategy within blocks takes."""
+        ends = interval_ends(operator)
+        if ends is not None:
+            return self._intervals(*ends)
+        rows = dense(operator).astype(float)
+        return np.einsum("ij,ji->i", rows, self.solve(rows.T))
+
+    @variances.register
+    def _(self, operator: Prefix) -> FloatArray:  # noqa: ARG002 - the class says it all
+        return self.prefix_variances
+
+    @cached_property
+    def _places(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Of the first 0, 1, ..., n cells: the block that the last of them is in, their share of its mean, and what R adds."""
+        block, shares, spread = [], [], []
+        for place, height in enumerate(self.heights):
+            share, own = self._within[place == len(self.heights) - 1]
+            block.append(np.full(len(share), place))
+            shares.append(share)
+            spread.append(own / height**2)
+        return np.append(0, np.concatenate(block)), np.append(0.0, np.concatenate(shares)), np.append(0.0, np.concatenate(spread))
+
+    @cached_property
+    def _within(self) -> tuple[tuple[FloatArray, FloatArray], ...]:
+        found = []
+        for own in (self.inner, self.last):
+            share = np.cumsum(own.mean)
+            found.append((share, np.maximum(own.variances(Prefix(own.size)) - own.kappa * share**2, 0.0)))
+        return tuple(found)
+
+    @cached_property
+    def _corners(self) -> tuple[FloatArray, FloatArray]:
+        """Sums of H over the blocks before each: along one axis, and along both."""
+        along = np.zeros((len(self.sums) + 1, len(self.sums)))
+        np.cumsum(self.sums, axis=0, out=along[1:])
+        both = np.zeros((len(self.sums) + 1,) * 2)
+        np.cumsum(along, axis=1, out=both[:, 1:])
+        return along, both
+
+    def _covariances(self, one: IntArray, other: IntArray) -> FloatArray:
+        """Of what the blocks' sums say of the first cells, so many and so many."""
+        (blocks, shares, _), (along, both) = self._places, self._corners
+        a, b, x, y = blocks[one], blocks[other], shares[one], shares[other]
+        return np.asarray(both[a, b] + y * along[a, b] + x * along[b, a] + x * y * self.sums[a, b])
+
+    @cached_property
+    def prefix_variances(self) -> FloatArray:
+        """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to."""
+        cells = np.arange(1, self.size + 1)
+        answer = self._covariances(cells, cells) + self._places[2][1:]
+        answer.setflags(write=False)
+        return answer
+
+    def _intervals(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Variances of the estimated sums over the cells low..high."""
+        ends = high + 1
+        answer = self._covariances(ends, ends) + self._covariances(low, low) - 2 * self._covariances(low, ends)
+        block = np.minimum(low // self.inner.size, len(self.heights) - 1)
+        same = block == self._places[0][ends]
+        spread = self._places[2]
+        answer[~same] += spread[ends[~same]] + spread[low[~same]]
+        for own, chosen in ((self.inner, same & (low < self.before)), (self.last, same & (low >= self.before))):
+            if chosen.any():
+                first = block[chosen] * self.inner.size
+                asked = Ranges(own.size, low[chosen] - first, high[chosen] - first)
+                shares = np.append(0.0, np.cumsum(own.mean))
+                part = own.variances(asked) - own.kappa * (shares[asked.high + 1] - shares[asked.low]) ** 2
+                answer[chosen] += np.maximum(part, 0.0) / self.heights[block[chosen]] ** 2
+        return answer
+
+    def largest_range(self) -> float:
+        """Of all ranges; of very many a bound: what the sums say is largest from block to block, being convex in the shares.
+
+        What a block says of a part of itself is at most what R adds at each end, and of a range within it what it says alone.
+        """
+        every = AllRanges(self.size)
+        if every.rows <= MOST_LISTED:
+            return float(self.variances(every).max())
+        within = max(own.largest_range() / height**2 for own, height in self._narrowest())
+        return max(within, largest_between(self.sums) + 2 * float(self._places[2].max()))
+
+    def _narrowest(self) -> tuple[tuple["Basis", float], tuple["Basis", float]]:
+        return (self.inner, float(self.heights[:-1].min())), (self.last, float(self.heights[-1]))
+
+
+@structured.register
+def _(operator: Nested, factor: Factor) -> Basis | None:
+    within, last, above = operator.split(factor.weights)
+    if operator.above.size > MOST_DENSE or not (within == within[0]).all() or not (last == last[0]).all():
+        return None
+    heights = np.append(within[0], last[0]).astype(float)
+    spans = [row_space(part) for part in (operator.inner, operator.last)]
+    if not all(span is not None and span.everything for span in spans):
+        return None
+    bases = tuple(basis(Factor(factor.attributes, part)) for part in (operator.inner, operator.last))
+    known = weighted_gram(Factor(factor.attributes, operator.above, above))
+    known[np.diag_indices(len(known))] += heights**2 / np.append(np.full(len(within[0]), bases[0].kappa), bases[1].kappa)
+    inverse = np.linalg.inv(np.linalg.cholesky(known))
+    return NestedInverse(bases[0], bases[1], heights, inverse.T @ inverse)
+
+
+_BLOCK_BITS = 14
+
+
+def p_identity_blocks(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+    """p-Identity on two levels: within blocks of cells, the same in each, and over the blocks' sums; for Laplace noise."""
+    return Fitted(nested_factor(name, gram.size, fit_blocks(gram), min(bits, _BLOCK_BITS)))
+
+
+def nested_factor(name: str, size: int, found: BlockPIdentity, bits: int) -> Factor:
+    """A strategy on two levels in whole numbers: those within blocks, and row weights that say how heavy they are in each."""
+    diagonal, below = found.inner.dyadic(bits)
+    norm, left = int((diagonal + below.sum(axis=0)).max()), size - (len(found.divisors) - 1) * len(diagonal)
+    below = below if len(below) else np.ones((1, len(diagonal)), dtype=np.int64)
+    within = [DiagonalAndRows(diagonal[:cells], below[:, :cells]) for cells in (len(diagonal), left)]
+    sums, own = (np.rint(norm * part / found.divisors).astype(np.int64) for part in (found.rows, found.own))
+    sums = sums[sums.any(axis=1)] if sums.any() else np.ones((1, len(own)), dtype=np.int64)
+    above = DiagonalAndRows(np.maximum(own, 1), sums) if found.own.any() else Dense(sums)
+    heights = np.rint(2**_BLOCK_BITS * found.divisors.min() / found.divisors).astype(np.int64)
+    weights = np.append(
+        np.repeat(heights, [within[0].rows] * (len(heights) - 1) + [within[1].rows]),
+        np.full(above.rows, round(2**_BLOCK_BITS * found.divisors.min())),
+    )
+    return Factor((name,), Nested(within[0], within[1], above), weights)

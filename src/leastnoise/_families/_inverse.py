@@ -1,31 +1,107 @@
-"""What a strategy along one attribute knows: the split of its Gram matrix into the total and the rest.
+"""What a strategy along one attribute knows: the inverse of its Gram matrix, split into the total and the rest.
 
 Notation: F the strategy, w its row weights, G = F^T diag(w^2) F, kappa = 1^T G^-1 1, mean = G^-1 1 / kappa (it sums to 1), and the
 residual inverse R = G^-1 - kappa mean mean^T, for which R 1 = 0. For the identity, mean = 1/n and R = I - J/n, the residual basis of
 ResidualPlanner; for any other strategy this is its generalisation: G and 11^T are diagonal in one basis, so least squares over marginals
 of any such product strategies is.
 
+Every family has its inverse in its own file, registered with `structured` for its operator; here are cells, any matrix, and runs of cells.
+The largest variance of all intervals needs no list of them: an interval is the difference of two prefix sums, so that with C the covariance
+of the n + 1 prefix sums (the empty one too) its variance is C_ii + C_jj - 2 C_ij.
+
 Source: ResidualPlanner (arXiv 2305.08175) for the identity; the general case is proved in docs/mathematics.md.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache, singledispatch
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from leastnoise._accuracy._answers import Answers, largest_under
-from leastnoise._accuracy._gram import weighted_gram
-from leastnoise._accuracy._largest import largest_apart, largest_between
-from leastnoise._accuracy._nested import NestedInverse
-from leastnoise._accuracy._operators import apply_gram, gram_diagonal, interval_ends, on_runs, row_squares
-from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, inverted, row_space, triangle
-from leastnoise._accuracy._toeplitz import ToeplitzInverse
-from leastnoise._accuracy._tree import TreeInverse
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
-from leastnoise._linop import Coarse, DiagonalAndRows, Identity, Nested, Operator, Toeplitz, Total, Tree, dense
+from leastnoise._families._queries import apply_gram, gram_diagonal, interval_ends, on_runs, row_squares, weighted_gram
+from leastnoise._families._row_space import MOST_DENSE, RowSpace, inverted, row_space, triangle
+from leastnoise._linop import AllRanges, Coarse, Identity, Operator, Total, dense
 from leastnoise._measurements import Factor
+
+
+class Answers:
+    """Of every form: ``mean``, ``variances`` and ``largest_range`` are its own."""
+
+    __slots__ = ()
+    ranges_exact = False
+    """Whether ``largest_range`` is no more than that."""
+
+    def mean_squares(self: Any, operator: Operator) -> float:
+        """The sum over rows of (q mean)^2."""
+        return float(self.mean @ apply_gram(operator, self.mean))
+
+    def total_variance(self: Any, operator: Operator) -> float:
+        """The sum of ``variances``."""
+        return float(self.variances(operator).sum())
+
+    def largest_variance(self: Any, operator: Operator) -> float:
+        """The largest of ``variances``, or a bound above it."""
+        return largest_under(operator, self)
+
+    def largest_unlisted(self: Any, operator: Operator) -> float | None:
+        """The largest of ``variances`` where that is known without listing them, else None."""
+        return unlisted_under(operator, self)
+
+
+class Solved(Answers):
+    """Of a form that solves in less than a product with a matrix, and knows the variances of prefixes."""
+
+    __slots__ = ()
+
+    def residual(self: Any, v: FloatArray) -> FloatArray:
+        """R v along the first axis."""
+        solved = self.solve(v)
+        return np.asarray(solved - np.multiply.outer(self.mean, solved.sum(axis=0)))
+
+    def total_variance(self: Any, operator: Operator) -> float:
+        """The sum of ``variances``, without listing rows where there are many."""
+        return total_under(operator, self)
+
+    def summed(self: Any, operator: Operator) -> float:
+        """The same, of rows that are listed."""
+        return float(self.variances(operator).sum())
+
+
+@singledispatch
+def largest_under(operator: Operator, found: Any) -> float:
+    """The largest of the variances of an operator's rows, or a bound above it."""
+    return float(found.variances(operator).max())
+
+
+@largest_under.register
+def _(operator: AllRanges, found: Any) -> float:
+    return float(found.largest_range())
+
+
+@singledispatch
+def unlisted_under(operator: Operator, found: Any) -> float | None:
+    """The largest of the variances of an operator's rows, exactly, where the form knows it without listing them."""
+    return None
+
+
+@unlisted_under.register
+def _(operator: AllRanges, found: Any) -> float | None:
+    return float(found.largest_range()) if found.ranges_exact else None
+
+
+@singledispatch
+def total_under(operator: Operator, found: Any) -> float:
+    """The sum of the variances of an operator's rows under a form that solves."""
+    return float(found.summed(operator))
+
+
+@total_under.register
+def _(operator: AllRanges, found: Any) -> float:
+    # Ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum Var(S_i) - Var(sum S_i).
+    asked = np.arange(operator.size, 0.0, -1)
+    return float((operator.size + 1) * found.prefix_variances.sum() - asked @ found.solve(asked))
 
 
 class Undetermined(InputError):
@@ -164,64 +240,6 @@ class DenseBasis(Answers):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WoodburyBasis(Answers):
-    """A multiple of every cell and a few dense rows T, by Woodbury's formula.
-
-    G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T.
-    """
-
-    inverse_squares: FloatArray
-    lifted: FloatArray
-
-    ranges_exact = True
-
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        return len(self.inverse_squares)
-
-    @property
-    def kappa(self) -> float:
-        """Variance of the total at unit noise."""
-        return float(self.inverse_squares.sum() - (self.lifted.sum(axis=1) ** 2).sum())
-
-    @property
-    def mean(self) -> FloatArray:
-        """G^-1 1 / kappa."""
-        return (self.inverse_squares - self.lifted.T @ self.lifted.sum(axis=1)) / self.kappa
-
-    def residual(self, v: FloatArray) -> FloatArray:
-        """R v along the first axis."""
-        flat = v.reshape(self.size, -1)
-        solved = self.inverse_squares[:, None] * flat - self.lifted.T @ (self.lifted @ flat)
-        return (solved - np.outer(self.mean, solved.sum(axis=0))).reshape(v.shape)
-
-    def variances(self, operator: Operator) -> FloatArray:
-        """q G^-1 q for every row; never more than 2^24 numbers at a time."""
-        ends = interval_ends(operator)
-        if ends is None:
-            rows = dense(operator).astype(float)
-            return (rows**2) @ self.inverse_squares - ((rows @ self.lifted.T) ** 2).sum(axis=1)
-        low, high = ends
-        cells = np.concatenate([[0.0], np.cumsum(self.inverse_squares)])
-        lifted = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
-        answer = cells[high + 1] - cells[low]
-        step = max(1, 2**24 // max(1, len(self.lifted)))
-        for start in range(0, len(low), step):
-            part = slice(start, start + step)
-            answer[part] -= ((lifted[high[part] + 1] - lifted[low[part]]) ** 2).sum(axis=1)
-        return answer
-
-    def total_variance(self, operator: Operator) -> float:
-        """tr(M G^-1)."""
-        return float(gram_diagonal(operator) @ self.inverse_squares - (self.lifted.T * apply_gram(operator, self.lifted.T)).sum())
-
-    def largest_range(self) -> float:
-        """Of all ranges."""
-        return largest_apart(self.inverse_squares, self.lifted)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class CoarseBasis:
     """A strategy on the sums of runs of cells: what is known of a run is spread evenly over its cells, the estimate of least norm."""
 
@@ -284,7 +302,7 @@ class CoarseBasis:
 
 
 @singledispatch
-def structured(operator: Operator, factor: Factor) -> Basis | None:  # noqa: ARG001 - classes that answer look at them
+def structured(operator: Operator, factor: Factor) -> Basis | None:
     """The basis of a factor whose operator has a structure to use; None where it follows from the matrix alone."""
     return None
 
@@ -292,41 +310,6 @@ def structured(operator: Operator, factor: Factor) -> Basis | None:  # noqa: ARG
 @structured.register
 def _(operator: Identity, factor: Factor) -> Basis | None:
     return IdentityBasis(operator.size) if factor.row_weights is None else None
-
-
-@structured.register
-def _(operator: Tree, factor: Factor) -> Basis | None:
-    return TreeInverse(operator, factor.weights.astype(float) ** 2) if operator.widths[-1] == 1 else None
-
-
-@structured.register
-def _(operator: DiagonalAndRows, factor: Factor) -> Basis:
-    weights = factor.weights.astype(float)
-    inverse_squares = 1 / (operator.diagonal * weights[: operator.size]) ** 2
-    below = operator.below * weights[operator.size :, None]
-    lower = np.linalg.cholesky(np.eye(len(below)) + (below * inverse_squares) @ below.T)
-    return WoodburyBasis(inverse_squares, np.linalg.solve(lower, below * inverse_squares))
-
-
-@structured.register
-def _(operator: Toeplitz, factor: Factor) -> Basis | None:
-    return ToeplitzInverse(operator) if factor.even else None
-
-
-@structured.register
-def _(operator: Nested, factor: Factor) -> Basis | None:
-    within, last, above = operator.split(factor.weights)
-    if operator.above.size > MOST_DENSE or not (within == within[0]).all() or not (last == last[0]).all():
-        return None
-    heights = np.append(within[0], last[0]).astype(float)
-    spans = [row_space(part) for part in (operator.inner, operator.last)]
-    if not all(span is not None and span.everything for span in spans):
-        return None
-    bases = tuple(basis(Factor(factor.attributes, part)) for part in (operator.inner, operator.last))
-    known = weighted_gram(Factor(factor.attributes, operator.above, above))
-    known[np.diag_indices(len(known))] += heights**2 / np.append(np.full(len(within[0]), bases[0].kappa), bases[1].kappa)
-    inverse = np.linalg.inv(np.linalg.cholesky(known))
-    return NestedInverse(bases[0], bases[1], heights, inverse.T @ inverse)
 
 
 @structured.register
@@ -372,3 +355,50 @@ def _within(factor: Factor, gram: FloatArray) -> DenseBasis:
     if inverse is None:
         raise Undetermined(f"The noise of the queries measured on {' x '.join(factor.attributes)} is too unequal. Choose another strategy.")
     return DenseBasis(inverse, space)
+
+
+MOST_LISTED = 2**22
+"""The most answers whose variances are listed to find the largest."""
+_NUMBERS = 2**22  # at a time
+
+
+class Errors(NamedTuple):
+    """The variances of a table's answers in short."""
+
+    total: float
+    largest: float
+    exact: bool = True
+
+    def times(self, factors: FloatArray) -> "Errors":
+        """Of the products of these answers with each of some numbers."""
+        return Errors(self.total * float((factors**2).sum()), self.largest * float((factors**2).max()), self.exact)
+
+
+def largest_between(covariance: FloatArray) -> float:
+    """The largest variance of an interval, exactly, from the covariance of the cells."""
+    sums: FloatArray = np.zeros((len(covariance) + 1,) * 2)
+    np.cumsum(covariance, axis=0, out=sums[1:, 1:])
+    np.cumsum(sums[1:, 1:], axis=1, out=sums[1:, 1:])
+    own: FloatArray = np.diag(sums).copy()
+    np.multiply(sums, -2, out=sums)
+    np.add(sums, own, out=sums)
+    np.add(sums, own[:, None], out=sums)
+    return float(sums.max())
+
+
+def largest_apart(diagonal: FloatArray, lifted: FloatArray) -> float:
+    """The same for a covariance ``diag(diagonal) - lifted^T lifted``, some rows at a time."""
+    cells = np.concatenate([[0.0], np.cumsum(diagonal)])
+    points = np.concatenate([np.zeros((1, len(lifted))), np.cumsum(lifted.T, axis=0)])
+    norms = (points**2).sum(axis=1)
+    # cells_j - cells_i - |p_j - p_i|^2 for i < j; for i > j it is below 0.
+    late, early = cells - norms, -cells - norms
+    step = max(1, _NUMBERS // len(points))
+    best = 0.0
+    for start in range(0, len(points), step):
+        part = slice(start, start + step)
+        found = 2 * (points[part] @ points.T)
+        found += early[part, None]
+        found += late
+        best = max(best, float(found.max()))
+    return best

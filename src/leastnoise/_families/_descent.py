@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from leastnoise._check.arrays import BoolArray, FloatArray
-from leastnoise._planner._clock import over
+from leastnoise._families._clock import over
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 # How many steps are remembered, how small a gain ends the descent, and which part of what the slope promises a step must gain.

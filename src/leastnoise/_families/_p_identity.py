@@ -9,6 +9,8 @@ picture: one or a few layers of smooth bells, each overlapping half of its neigh
 one below; at an end of the line that queries reach to the first bell is near, at one where they thin out a spacing away. So bells are the
 main starts: of that very shape they are within 3% before any step. Their supports stay narrow windows, which makes n = 16384 affordable.
 
+Its inverse is Woodbury's formula.
+
 Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0).
 """
 
@@ -21,16 +23,24 @@ import numpy as np
 
 from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._planner._clock import over
-from leastnoise._planner.line._cell_order import recognise
-from leastnoise._planner.line._descent import descended
-from leastnoise._planner.line._gram import FITS, MOST_KEPT, Generators, Gram
-from leastnoise._planner.line._matrix import to_dyadic
-from leastnoise._planner.line._p_identity_starts import (
+from leastnoise._families._clock import over
+from leastnoise._families._descent import descended
+from leastnoise._families._family import Fitted
+from leastnoise._families._gram import (
+    FITS,
+    MOST_KEPT,
+    Generators,
+    Gram,
+    recognise,
+)
+from leastnoise._families._inverse import Answers, Basis, largest_apart, structured
+from leastnoise._families._matrix import to_dyadic
+from leastnoise._families._p_identity_starts import (
     ENDS,
     LARGE,
     TALLEST,
     Shape,
+    Support,
     Window,
     bell_shapes,
     layers_of_bells,
@@ -38,7 +48,14 @@ from leastnoise._planner.line._p_identity_starts import (
     random_starts,
     total_start,
 )
-from leastnoise._planner.line._support import Support
+from leastnoise._families._queries import apply_gram, gram_diagonal, interval_ends
+from leastnoise._linop import (
+    DiagonalAndRows,
+    Identity,
+    Operator,
+    dense,
+)
+from leastnoise._measurements import Factor
 
 # From so many rows on, and up to so many windows over a cell on average, the windowed form of a step is the faster one.
 _SMALL = 1 << 15  # numbers in Theta up to which windows are not worth their bookkeeping
@@ -380,3 +397,89 @@ def _fit(gram: Gram, effort: float) -> PIdentity:
 
 kept_fit = lru_cache(maxsize=FITS)(_fit)
 """What was found for the last questions, which other budgets, strategies and data-aware mechanisms ask again."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WoodburyBasis(Answers):
+    """A multiple of every cell and a few dense rows T, by Woodbury's formula.
+
+    G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T.
+    """
+
+    inverse_squares: FloatArray
+    lifted: FloatArray
+
+    ranges_exact = True
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.inverse_squares)
+
+    @property
+    def kappa(self) -> float:
+        """Variance of the total at unit noise."""
+        return float(self.inverse_squares.sum() - (self.lifted.sum(axis=1) ** 2).sum())
+
+    @property
+    def mean(self) -> FloatArray:
+        """G^-1 1 / kappa."""
+        return (self.inverse_squares - self.lifted.T @ self.lifted.sum(axis=1)) / self.kappa
+
+    def residual(self, v: FloatArray) -> FloatArray:
+        """R v along the first axis."""
+        flat = v.reshape(self.size, -1)
+        solved = self.inverse_squares[:, None] * flat - self.lifted.T @ (self.lifted @ flat)
+        return (solved - np.outer(self.mean, solved.sum(axis=0))).reshape(v.shape)
+
+    def variances(self, operator: Operator) -> FloatArray:
+        """q G^-1 q for every row; never more than 2^24 numbers at a time."""
+        ends = interval_ends(operator)
+        if ends is None:
+            rows = dense(operator).astype(float)
+            return (rows**2) @ self.inverse_squares - ((rows @ self.lifted.T) ** 2).sum(axis=1)
+        low, high = ends
+        cells = np.concatenate([[0.0], np.cumsum(self.inverse_squares)])
+        lifted = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
+        answer = cells[high + 1] - cells[low]
+        step = max(1, 2**24 // max(1, len(self.lifted)))
+        for start in range(0, len(low), step):
+            part = slice(start, start + step)
+            answer[part] -= ((lifted[high[part] + 1] - lifted[low[part]]) ** 2).sum(axis=1)
+        return answer
+
+    def total_variance(self, operator: Operator) -> float:
+        """tr(M G^-1)."""
+        return float(gram_diagonal(operator) @ self.inverse_squares - (self.lifted.T * apply_gram(operator, self.lifted.T)).sum())
+
+    def largest_range(self) -> float:
+        """Of all ranges."""
+        return largest_apart(self.inverse_squares, self.lifted)
+
+
+@structured.register
+def _(operator: DiagonalAndRows, factor: Factor) -> Basis:
+    weights = factor.weights.astype(float)
+    inverse_squares = 1 / (operator.diagonal * weights[: operator.size]) ** 2
+    below = operator.below * weights[operator.size :, None]
+    lower = np.linalg.cholesky(np.eye(len(below)) + (below * inverse_squares) @ below.T)
+    return WoodburyBasis(inverse_squares, np.linalg.solve(lower, below * inverse_squares))
+
+
+def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, float]:
+    """About how many CPU seconds p-Identity takes on one core: to begin with, and with all its steps."""
+    if in_line and size > 256:
+        # A step inverts a matrix of all bells, one for every 18 cells: from 2^14 cells on that is what takes the time.
+        inverted = (size / 2**14) ** 3
+        begin = max(0.3 + size / 4096, 1.5 * inverted)
+        return begin, begin + max(5.5 * (size / 1024) ** 0.75, 44 * inverted)
+    begin = min(2.0, 0.1 + 1.35 * (size / 1024) ** 1.5)
+    return begin, begin + (9 * min(1.0, size / 1024) if size <= 2048 else 55 * (size / 4096) ** 1.2)
+
+
+def p_identity(name: str, gram: Gram, norm: int, bits: int = 20, *, seconds: float = math.inf) -> Fitted:
+    """A p-Identity strategy, for Laplace noise."""
+    begin, whole = p_identity_seconds(gram.size, in_line=bells_suffice(gram))
+    effort = min(1.0, max(0.01, (seconds - begin) / (whole - begin)))
+    diagonal, rows = fit_p_identity(gram, effort=effort).dyadic(bits)
+    return Fitted(Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size)))

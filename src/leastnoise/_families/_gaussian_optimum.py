@@ -18,17 +18,26 @@ import numpy as np
 
 from leastnoise._check import InputError, InternalError, whole
 from leastnoise._check.arrays import FloatArray
-from leastnoise._planner._clock import over
-from leastnoise._planner.line._cell_order import recognise
-from leastnoise._planner.line._gram import DenseGram, Gram
-from leastnoise._planner.line._matrix import column_norm, strategy_rmse
+from leastnoise._families._clock import over
+from leastnoise._families._family import Fitted
+from leastnoise._families._gram import (
+    DenseGram,
+    Gram,
+    NotApplicable,
+    recognise,
+)
+from leastnoise._families._matrix import column_norm, strategy_rmse, to_dyadic
+from leastnoise._families._row_space import MOST_DENSE
+from leastnoise._linop import (
+    Dense,
+)
+from leastnoise._measurements import Factor
 
 # Multiplying by the square of X_jj takes half the steps of the first power; a third power oscillates.
 _POWER = 2.0
 _SMALL = 96
 _EDGE = 16
 _LOST = 1e-10
-
 Spectrum = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
@@ -233,3 +242,14 @@ def _rmse(gram: Gram, factor: FloatArray) -> float:
         return strategy_rmse(gram, factor, 2)
     inverse = solve_triangular(factor, np.eye(gram.size))
     return column_norm(factor, 2) * math.sqrt(float(np.einsum("ij,ij->", inverse, gram.matmul(inverse))) / gram.queries)
+
+
+def gaussian_optimum(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+    """The strategy of least error for Gaussian noise, to a duality gap of 1e-3; of 3e-3 beyond 1024 cells, where a step takes seconds."""
+    if gram.size > MOST_DENSE:
+        raise NotApplicable(f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
+    matrix, lower, _ = optimal_factor(gram, gap=1e-3 if gram.size <= 1024 else 3e-3)
+    if len(matrix) < gram.size and np.abs(np.linalg.pinv(matrix) @ matrix.sum(axis=1) - 1).max() > 1e-7:
+        # Queries that do not even tell the total: a millionth of the norm on every cell, so that least squares has its product form.
+        matrix = np.vstack([matrix * math.sqrt(1 - 1e-6), 1e-3 * np.eye(gram.size)])
+    return Fitted(Factor((name,), Dense(to_dyadic(matrix, bits))), lower**2 * gram.queries)
