@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from accuracy.inverses import check_answers
+from families.inverses import check_answers
 from leastnoise._check import InputError
 from leastnoise._families import basis
 from leastnoise._families._toeplitz import ToeplitzInverse, convolved, inverse_series
@@ -33,7 +33,7 @@ def test_every_answer_is_that_of_the_matrix(name: str) -> None:
 def test_the_bound_for_very_many_ranges_is_above_all_of_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known = ToeplitzInverse(STRATEGIES[name])
     listed = known.variances(AllRanges(12)).max()
-    monkeypatch.setattr("leastnoise._accuracy._toeplitz.MOST_LISTED", 10)
+    monkeypatch.setattr("leastnoise._families._toeplitz.MOST_LISTED", 10)
     assert listed <= known.largest_variance(AllRanges(12)) <= 4 * known.prefix_variances.max()
     assert (known.largest_variance(AllRanges(12)) <= 2 * known.prefix_variances.max()) == (name in {"one scale", "runs of scales"})
 
@@ -42,8 +42,8 @@ def test_the_bound_for_very_many_ranges_is_above_all_of_them(name: str, monkeypa
 def test_rows_are_looked_at_some_at_a_time(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     known = ToeplitzInverse(STRATEGIES["runs of scales"])
     whole = known.variances(operator)
-    monkeypatch.setattr("leastnoise._accuracy._toeplitz._NUMBERS", 30)
-    monkeypatch.setattr("leastnoise._accuracy._toeplitz._MOST_DENSE", 10)
+    monkeypatch.setattr("leastnoise._families._toeplitz._NUMBERS", 30)
+    monkeypatch.setattr("leastnoise._families._toeplitz._MOST_COVARIED", 10)
     np.testing.assert_allclose(known.variances(operator), whole, rtol=1e-9)
 
 

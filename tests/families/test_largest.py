@@ -52,7 +52,8 @@ def test_every_basis_knows_its_largest_variance(name: str, operator: Operator) -
 
 def test_the_largest_of_many_rows_is_found_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = BASES["p-Identity"].largest_variance(AllRanges(12))
-    monkeypatch.setattr("leastnoise._accuracy._largest._NUMBERS", 20)
+    for module in ("_inverse", "_tree"):
+        monkeypatch.setattr(f"leastnoise._families.{module}._NUMBERS", 20)
     assert BASES["p-Identity"].largest_variance(AllRanges(12)) == pytest.approx(whole)
     known = TreeInverse(Tree.full(60, 2), RNG.uniform(0.05, 4, Tree.full(60, 2).rows))
     assert largest_on_tree(known) == pytest.approx(float(known.variances(AllRanges(60)).max()), rel=0.01)

@@ -70,7 +70,7 @@ def test_given_ranges_are_planned_as_well_as_by_descent_on_all_of_them() -> None
 
 
 def test_blocks_sums_by_themselves_are_measured_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leastnoise._planner.line._blocks._FEW", 4)
+    monkeypatch.setattr("leastnoise._families._blocks._FEW", 4)
     found = fit_blocks(PrefixGram(5000), steps=20)
     assert found.own.any()
     factor = nested_factor("a", 5000, found, 14)
