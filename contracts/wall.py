@@ -67,8 +67,8 @@ DUNDERS = {"__doc__", "__getitem__", "__mul__", "__name__", "__version__"}
 MAKERS = {"__init__", "__post_init__", "_freeze_weights", "_keep"}  # methods that set the fields of a frozen value that is being made
 # And to functions of the session.
 SOURCE_GOES_TO = {
-    "_adapters.dataset_name", "_adapters.join_facts", "_adapters.located", "_adapters.location", "_adapters.protected_tables",
-    "_adapters.read", "_adapters.read_keys", "isinstance", "type",
+    "_adapters.check_source", "_adapters.dataset_name", "_adapters.join_facts", "_adapters.located", "_adapters.location",
+    "_adapters.protected_tables", "_adapters.read", "_adapters.read_keys", "isinstance", "type",
 }  # fmt: skip
 
 _LAZY = "public names, and the libraries of users' data frames, are imported when they are asked for; the names are listed there"

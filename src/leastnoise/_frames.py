@@ -86,6 +86,20 @@ def label_array(labels: Sequence[Label]) -> Array:
     return np.array([str(label) for label in labels], dtype=object)
 
 
+def several(count: int, one: str, many: str = "") -> str:
+    """A number of things in words.
+
+    Args:
+        count: of them.
+        one: what one is called.
+        many: what several are called; the same with an s where it is left out.
+
+    >>> several(1, "row"), several(2000, "row"), several(0, "query", "queries")
+    ('1 row', '2,000 rows', '0 queries')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 def visible(text: str) -> str:
     """A text for a terminal, with what it would act on written as Python writes it: controls, ends of lines, turns of direction."""
     return _ACTS.sub(lambda sign: ascii(sign.group())[1:-1], text)

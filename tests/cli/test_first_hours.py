@@ -1,6 +1,7 @@
 """What somebody meets in the first hours: told before planning, once, and in a sentence."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ def _unplanned(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("a plan was made")
 
-    monkeypatch.setattr("leastnoise._session.planned", fail)
+    monkeypatch.setattr("leastnoise._session._session.planned", fail)
 
 
 def write(folder: Path, text: str) -> None:
@@ -48,6 +49,32 @@ def test_what_cannot_be_written_or_paid_is_said_before_planning(folder: Path, ru
     ln.Ledger.create(folder / "small.ledger", "people", ln.Privacy(ln.PureDP("1/2")))
     result = run("release", "people.toml", "--out", "new", "--ledger", "small.ledger")
     assert (result.code, "of epsilon = 0.5" in result.err) == (2, True)
+
+
+@pytest.mark.usefixtures("_unplanned")
+@pytest.mark.parametrize("more", [(), ("--seed", "1")], ids=["paid", "seeded"])
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("people.csv", "poeple.csv", "there is no file 'poeple.csv'. Did you mean 'people.csv'?"),
+        ("[domain.age]", "[domain.aeg]\n", "has no column 'aeg'; it has 'sex', 'age', 'income'. Did you mean 'age'?"),
+        ('column = "income"', 'column = "incom"', "has no column 'incom'"),
+        ('epsilon = "1"', 'epsilon = "1"\nunit = { column = "id", max_rows = 2 }', "has no column 'id'"),
+        ("[plan]", '[output]\nformats = ["xlsx"]\n[plan]', "pip install 'leastnoise[excel]'"),
+    ],
+    ids=["file", "attribute", "measure", "unit", "extra"],
+)
+def test_data_that_cannot_be_read_and_extras_that_are_missing_are_told_before_planning(
+    folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch, old: str, new: str, said: str, more: tuple[str, ...]
+) -> None:
+    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+    text = (folder / "people.toml").read_text(encoding="utf-8").replace('"age"', '"aeg"' if "aeg" in new else '"age"')
+    (folder / "people.toml").write_text(text.replace(old, new) + '\n[[workload]]\nqueries = {}\nsum = "pay"\n', encoding="utf-8")
+    result = run("release", "people.toml", "--out", "out", *more)
+    assert (result.code, said in result.err) == (2, True), result.err
+    assert not list(folder.glob("*.ledger"))
+    if "extra" in said or "excel" in said:
+        assert said in run("plan", "people.toml").err
 
 
 def test_a_name_that_several_tables_have_is_refused_with_their_ids(folder: Path, run: Run) -> None:
@@ -84,9 +111,73 @@ def test_budgets_that_protect_hardly_anybody_are_warned_about_once_each(folder: 
     warnings = json.loads(result.out)["warnings"]
     assert ["epsilon = 50" in warnings[0], "delta = 0.5 is above 1 / 1000" in warnings[1], len(warnings)] == [True, True, 2]
     assert [result.err.count(f"Warning: {sentence}") for sentence in warnings] == [1, 1]
-    write(folder, HEAD.replace('epsilon = "1"', 'epsilon = "1/1000"\nrows = 100') + "[[workload]]\nmarginals = { ways = 1 }\n")
-    (only,) = json.loads(run("plan", "s.toml", "--json").out)["warnings"]
-    assert only.startswith("In 2 tables the expected error of an answer is above the 100 rows")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "asked", "told"),
+    [
+        ('"1/1000"\nrows = 100', "marginals = { ways = 1 }", ["sex (± 7", "around 50)", "age (± 4", "around 10)"]),
+        ('"1/10"\nrows = 500', 'queries = { sex = "identity", age = "identity" }', ["sex x age (± 30", "around 25)"]),
+        ('"1/10"\nrows = 1000', 'queries = { sex = "identity", age = "identity" }\nsize = 20', ["sex x age (± 30", "around 20)"]),
+        ('"1/10"\nrows = 1000', 'queries = { sex = "identity", age = "identity" }\nsize = 40', []),
+        ('"1/10"\nrows = 1000', 'queries = { sex = "identity", age = "prefix" }', []),
+        ('"1/10"\nrows = 1000', 'queries = { sex = "identity", age = "identity" }\nsum = "pay"', []),
+        ('"1"\nrows = 20', 'means = { of = "pay", by = ["sex", "age"] }', ["sex x age (± 3", "around 1)", "sum of pay by sex x age (± 3"]),
+        ('"1"\nrows = 20', 'means = { of = "pay", by = ["sex", "age"] }\nsize = 9', ["sum of pay"]),
+    ],
+)
+def test_answers_that_are_smaller_than_their_margins_are_warned_about(
+    folder: Path, run: Run, epsilon: str, asked: str, told: list[str]
+) -> None:
+    pay = "[measures.pay]\ncolumn = 'age'\nclip = [0, 10]\n"
+    write(folder, HEAD.replace('"1"', epsilon) + pay + f"[[workload]]\n{asked}\n")
+    warned = json.loads(run("plan", "s.toml", "--json").out)["warnings"]
+    assert len(warned) == bool(told)
+    assert all("margins are larger than the answers" in one for one in warned)
+    assert [text for text in told if text not in "".join(warned)] == []
+
+
+def test_a_least_budget_above_2_is_warned_about_and_one_that_was_chosen_above_20(folder: Path, run: Run) -> None:
+    for of, margin, told in (("epsilon", 2, True), ("epsilon", 6, False), ("rho", 1, True)):
+        write(folder, HEAD.replace('epsilon = "1"', f'{of} = "least"') + f"[[workload]]\nmarginals = {{ ways = 1 }}\nmargin = {margin}\n")
+        warned = json.loads(run("plan", "s.toml", "--json").out)["warnings"]
+        assert ["give them wider margins" in one for one in warned] == [True] * told, of
+    write(folder, HEAD.replace('"1"', '"3"') + "[[workload]]\nmarginals = { ways = 1 }\nmargin = 2\n")
+    assert json.loads(run("plan", "s.toml", "--json").out)["warnings"] == []
+
+
+def test_what_is_found_without_case_is_said_to_be_in_small_letters(folder: Path, run: Run) -> None:
+    head = HEAD.replace('epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"')
+    for more, told in (("ignore_case = true\n", True), ("", False)):
+        write(folder, head + f"[domain.city]\nunknown = {{ most = 9 }}\n{more}[[workload]]\nmarginals = {{ ways = 1 }}\n")
+        assert ("published in small letters" in run("plan", "s.toml").err) == told
+
+
+@pytest.mark.parametrize(
+    ("header", "unit", "left"),
+    [
+        ("Kundennummer;Ort", "Kundennummer", ["Kundennummer"]),
+        ("store_id,person_id,Patienten-Nr.", "person_id", ["person_id", "Patienten-Nr."]),
+        ("order_id,age", "order_id", ["order_id"]),
+        ("age,customerNo", "customerNo", ["customerNo"]),
+        ("customer_paid,Kundengruppe,users,Hausnummer,account", None, []),
+    ],
+)
+def test_columns_that_name_a_person_are_the_unit_and_no_attribute(
+    folder: Path, run: Run, header: str, unit: str | None, left: list[str]
+) -> None:
+    (folder / "some.csv").write_text(header + "\n", encoding="utf-8")
+    assert run("init", "some.csv").code == 0
+    said = (folder / "some.toml").read_text(encoding="utf-8")
+    assert (f'unit = {{ column = "{unit}"' in said) == (unit is not None)
+    assert [name for name in header.replace(";", ",").split(",") if f'The column "{name}" was left out' in said] == left
+
+
+def test_headings_of_two_lines_are_two_lines(folder: Path, run: Run) -> None:
+    write(folder, HEAD + "[[workload]]\nmarginals = { ways = 1 }\n")
+    shown = run("plan", "s.toml").out
+    assert "\\n" not in shown
+    assert "std error" in shown
 
 
 @pytest.mark.parametrize(

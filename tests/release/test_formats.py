@@ -130,6 +130,24 @@ def test_a_code_is_a_label_where_it_can_be(written):
     assert "PAY: pay" in text
 
 
+def test_the_groups_of_a_level_are_a_dimension_of_their_own(tmp_path):
+    place = ln.Categories(["a", "b", "c"], levels={"land": {"a": "N", "b": "N", "c": "S"}})
+    domain = ln.Domain({"place": place, "age": ln.Integers(0, 4)}, measures={"years": ln.Measure("age", 0, 4)})
+    asked = ln.queries(domain, place="identity") + ln.queries(domain, place=ln.level("land"), age="identity")
+    asked += ln.mean_queries(domain, "years", by=[{"place": ln.level("land")}]) + ln.cdf_queries(
+        domain, "age", by=[{"place": ln.level("land")}]
+    )
+    rows = pd.DataFrame({"place": ["a", "b", "c"] * 9, "age": [0, 1, 2] * 9})
+    ln.release(ln.plan(asked, ln.PureDP(1), strategy="identity"), rows, seed=4, out=tmp_path / "out", options=ln.Options(formats=["sdmx"]))
+    heads = {file.name[:2]: file.read_text(encoding="utf-8").split(",OBS_VALUE")[0] for file in (tmp_path / "out/answers").glob("*.csv")}
+    assert {name: head.split("ACTION,")[1] for name, head in heads.items()} == {
+        "q1": "PLACE: place", "q2": "PLACE_LAND: place:land,AGE: age", "q3": "PLACE_LAND: place:land", "q4": "PLACE_LAND: place:land",
+        "q5": "PLACE_LAND: place:land,AGE: age", "s1": "PLACE_LAND: place:land", "s2": "PLACE_LAND: place:land,AGE: age",
+    }  # fmt: skip
+    structure = (tmp_path / "out/structure.sdmx.xml").read_text(encoding="utf-8")
+    assert all(code in structure for code in ('id="CL1_PLACE"', "PLACE_LAND", '<str:Code id="N">'))
+
+
 STR, COM = "{http://www.sdmx.org/resources/sdmxml/schemas/v3_0/structure}", "{http://www.sdmx.org/resources/sdmxml/schemas/v3_0/common}"
 
 

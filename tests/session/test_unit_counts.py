@@ -112,7 +112,7 @@ def test_files_and_report_say_what_a_unit_is(made: tuple[ln.Plan, Any], tmp_path
     page = (tmp_path / "out/report.html").read_text(encoding="utf-8")
     for words in (
         "Einheiten nach region",
-        "Zahlen von Einheiten",
+        "Zahl der Einheiten",
         "Eine Einheit ist ein Wert der Spalte",
         "Nach month ist sie einmal in jeder Zelle",
     ):

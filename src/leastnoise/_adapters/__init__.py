@@ -12,7 +12,7 @@ from leastnoise._adapters._location import (
     location,
     protected_tables,
 )
-from leastnoise._adapters._read import Wanted, columns, read
+from leastnoise._adapters._read import Wanted, check_source, columns, read
 from leastnoise._adapters._usage import CUT, MOST_CUT, ROWS, USAGE
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "DatabaseTable",
     "Joined",
     "Wanted",
+    "check_source",
     "columns",
     "dataset_name",
     "join_facts",

@@ -117,11 +117,7 @@ def read(
     collected = _Collected(kinds, [name for name in sums if name not in counts])
     for rows, columns in opened.chunks(names):
         codes = [encode(column) for encode, column in zip(cells, columns, strict=False)]
-        collected.add(
-            rows,
-            codes,
-            [encode(column) for encode, column in zip(amounts, columns[len(cells) :], strict=False)],
-        )
+        collected.add(rows, codes, [encode(column) for encode, column in zip(amounts, columns[len(cells) :], strict=False)])
         if units is not None:
             units.add(columns[-1], codes)
         if progress is not None:
@@ -135,6 +131,28 @@ def read(
     cut = 0 if units is None or keep is None or not wanted.usage else units.cut(keep, MOST_CUT)
     beside = usage_table(kept, counting - kept, cut, unit_column, most) if wanted.usage else None
     return Table(domain, columns_kept, values, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell, rows=kept, usage=beside)
+
+
+def check_source(source: Any, domain: Domain, attributes: Sequence[str], measures: Sequence[str], unit_column: str | None) -> None:
+    """Refuse what `read` would refuse before it reads a row, for whoever wants to know earlier.
+
+    Args:
+        source: as for `read`.
+        domain: the public domain.
+        attributes: those that will be read.
+        measures: those that will be read.
+        unit_column: the column of the privacy units, or None.
+
+    Guarantees: no row is read, and nothing that was opened is given away.
+
+    Raises:
+        InputError: as for `read`.
+
+    >>> check_source("/nowhere.csv", Domain(sex=["F", "M"]), ["sex"], [], None)
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: There is no file at /nowhere.csv. Check the path.
+    """
+    opened_for(source, {name: domain.kind(name) for name in attributes}, {name: domain.measure(name) for name in measures}, unit_column)
 
 
 def opened_for(source: Any, kinds: Mapping[str, Kind], sums: Mapping[str, Measure], unit_column: str | None) -> tuple[Source, list[str]]:

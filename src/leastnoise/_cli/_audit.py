@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leastnoise._cli._output import show_facts, show_json, whole
+from leastnoise._frames import several
 from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _facts(found: "Audit") -> list[tuple[str, str]]:
         *epsilon,
         *((part.name, f"claims {part.claim:.4g}, loses at least {part.lower_bound:.4g}") for part in found.parts),
         ("confidence", f"{100 * found.confidence:.4g}% for all bounds together"),
-        ("trials", f"{whole(found.trials)} of each of two tables, which differ in {whole(found.units)} unit{'s' * (found.units > 1)}"),
+        ("trials", f"{whole(found.trials)} of each of two tables, which differ in {several(found.units, 'unit')}"),
         ("statistic", "likelihood ratio, threshold chosen on one half of the trials, Clopper-Pearson on the other"),
         ("verdict", "no more is lost than is claimed, as far as can be seen" if found.held else "MORE IS LOST THAN IS CLAIMED"),
     ]

@@ -45,7 +45,7 @@ def categories(spec: Path, source: Path | None, ledger: Path | None, dataset: st
             click.echo(f"The categories of {one.attribute} were found before: {whole(len(one.found.texts))}, in {shown(one.place)}.")
     if all(one.found is not None for one in what.searches):
         return
-    check_before(paying, what.data(data), spec.parent.absolute(), what.unpaid_privacy, dataset=what.dataset, share=what.share)
+    check_before(paying, what, spec.parent.absolute())
     found_first(what, spec, paying)
 
 

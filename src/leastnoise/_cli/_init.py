@@ -12,9 +12,6 @@ from leastnoise._cli._output import shown, write_new
 from leastnoise._cli._toml import comment, key, left_out, relative, text
 
 _BLANK = "FILL IN"  # the BLANK of leastnoise._session, which refuses a spec that still has one; importing it here would be slow
-_IDENTIFIER = re.compile(
-    r"(?i:(^|[_\-. ])(id|uuid|guid|key)\s*$|^\s*(person|patient|customer|respondent|kunde|kundin)\s*$)|[a-z]I[Dd]\s*$", flags=re.ASCII
-)
 # A CSV file has no types, so its draft guesses from names alone, and says so.
 _WHOLE_NAME = re.compile(
     r"(^|[_\-. ])(age|alter|year|jahr|anzahl|hours|days|weeks|children|rooms|persons|number|num|count)([_\-. ]|$)", flags=re.ASCII
@@ -154,10 +151,14 @@ def _write(spec: Path, said: str) -> None:
 
 def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]], layout: Mapping[str, str] = _AS_USUAL) -> str:
     """Write the text of a spec."""
+    from leastnoise._session import IDENTIFIER, PERSON
+
     every = list(found)
     unusable = _unusable([name for name, _ in every])
     listed = [(name, kind) for name, kind in every if name not in unusable]
-    identifier = next((name for name, _ in listed if _IDENTIFIER.search(name)), None)
+    naming = [name for name, _ in listed if PERSON.search(name)]
+    naming = naming or [name for name, _ in listed if IDENTIFIER.search(name)][:1]
+    identifier = next(iter(naming), None)
     said = "".join(f"{key} = {text(value)}\n" for key, value in layout.items())
     said += _TEXTS if any(kind == _UNTYPED for _, kind in listed) else ""
     place = text(relative(file, spec))
@@ -166,13 +167,13 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]], layout: Mapp
     parts.append(_DOMAIN)
     parts += [_GUESSED] if any(kind == _UNTYPED for _, kind in listed) else []
     names = [name for name, _ in every]
-    blocks = [_attribute(name, kind, names) if name != identifier else left_out(name, "it names the person") for name, kind in listed]
+    blocks = [left_out(name, "it names the person") if name in naming else _attribute(name, kind, names) for name, kind in listed]
     blocks += [left_out(name, why) for name, why in unusable.items()]
     parts.append("\n" + "\n".join(blocks))
     if all(block.startswith("#") for block in blocks):
         parts.append(_NO_COLUMN)
     parts.append(_TAIL)
-    kinds = [(_kind(name, kind), name) for name, kind in listed if name != identifier]
+    kinds = [(_kind(name, kind), name) for name, kind in listed if name not in naming]
     numbers = [name for kind, name in kinds if kind == "whole"] + [name for kind, name in kinds if kind == "number"]
     if numbers:
         parts.append(_EXAMPLE % key(_called(numbers[-1], names)))

@@ -84,10 +84,14 @@ def show_table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Se
     from leastnoise._frames import visible
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+
+    def text(cell: str) -> Text:  # which may have several lines
+        return Text("\n".join(map(visible, cell.split("\n"))))
+
     for heading, side in columns:
-        table.add_column(Text(visible(heading)), justify="right" if side == "right" else "left", no_wrap=side != "fold", overflow="fold")
+        table.add_column(text(heading), justify="right" if side == "right" else "left", no_wrap=side != "fold", overflow="fold")
     for place, row in enumerate(rows):
-        table.add_row(*(Text(visible(cell)) for cell in row), style="bold" if place == bold else None)
+        table.add_row(*map(text, row), style="bold" if place == bold else None)
     if title:
         _print(Text(visible(title), style="bold"))
     _print(table)

@@ -15,6 +15,7 @@ from leastnoise._cli._further import further_facts, other_budgets, other_rows, s
 from leastnoise._cli._memory import within_memory
 from leastnoise._cli._output import check_new, noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
 from leastnoise._cli._planned import planned_shown
+from leastnoise._frames import several
 from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
@@ -51,9 +52,10 @@ def plan(
     """
     from leastnoise._cli._release import warn, warn_of_bias
     from leastnoise._release import check_options
-    from leastnoise._session import plan_warnings, read_spec, spec_warnings
+    from leastnoise._session import check_writable, plan_warnings, read_spec, spec_warnings
 
     what = read_spec(spec)
+    check_writable(what)
     if epsilon is not None:
         what = with_epsilon(what, epsilon)
     if out is not None:
@@ -125,7 +127,7 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     rows = [_row(candidate, made) for candidate, made in usable]
     columns = [("strategy", "left"), ("noise", "left"), ("expected\nsquared error", "right"), ("lower\nbound", "right")]
     columns += [("error / least\npossible", "right"), ("seconds", "right")]
-    show_table(f"{whole(what.workload.rows)} queries, {_budget(usable[0][1])}", columns, rows, bold=0)
+    show_table(f"{several(what.workload.rows, 'query', 'queries')}, {_budget(usable[0][1])}", columns, rows, bold=0)
     wanting = [candidate for candidate in tried if candidate.more]
     if wanting:
         _show_wanting(wanting, what.seconds)
@@ -234,8 +236,8 @@ def _show_promise(promise: "Promise", tables: Sequence[dict[str, Any]], over: fl
     rest = tables[_MOST_TABLES:]
     if rest:
         errors = [table["rmse"] for table in rest]
-        queries = whole(sum(table["queries"] for table in rest))
-        click.echo(f"and {whole(len(rest))} more tables, {queries} queries, rmse {number(min(errors))} to {number(max(errors))} (--json)\n")
+        queries = several(sum(table["queries"] for table in rest), "query", "queries")
+        click.echo(f"and {several(len(rest), 'more table')}, {queries}, rmse {number(min(errors))} to {number(max(errors))} (--json)\n")
     return [
         ("total squared error", number(promise.total_squared_error)),
         ("lower bound", number(promise.lower_bound)),

@@ -70,10 +70,8 @@ def release(
     paying = ledger or what.ledger or ledger_beside(data)
     what = replace(what, source=data, dataset=dataset or what.dataset, share=share or what.share)
     target = check_target(out)
-    known = frozenset[str]()
-    if seed is None:
-        known = settle_earlier(paying)
-        check_before(paying, what.data(data), target.parent, what.unpaid_privacy, dataset=what.dataset, share=what.share)
+    known = settle_earlier(paying) if seed is None else frozenset[str]()
+    check_before(paying if seed is None else None, what, target.parent)
     warn(spec_warnings(what))
     if seed is not None:
         click.echo(_NOT_PRIVATE, err=True)

@@ -8,6 +8,7 @@ import click
 
 from leastnoise._cli._opened import opened
 from leastnoise._cli._output import show_facts, show_table, whole
+from leastnoise._frames import several
 
 if TYPE_CHECKING:
     from leastnoise._release import Release, StatisticTable, Table
@@ -62,7 +63,7 @@ def _facts(release: "Release") -> list[tuple[str, str]]:
     privacy = release.privacy
     ratio = goodness(release.plan)
     return [
-        ("release", f"{whole(release.workload.rows)} answers in {whole(len(release.tables))} table{'s' * (len(release.tables) != 1)}"),
+        ("release", f"{several(release.workload.rows, 'answer')} in {several(len(release.tables), 'table')}"),
         ("budget", charge_text(privacy.budget, whole_budget(privacy.budget))),
         ("protects", privacy.unit),
         *([("error / least possible", f"{ratio:.3f}")] if ratio is not None else []),

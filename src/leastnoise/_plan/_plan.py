@@ -14,7 +14,7 @@ from leastnoise._accounting import Cost, Privacy, SeriesCost, charge_text, priva
 from leastnoise._charts import errors, live
 from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._domain import Domain
-from leastnoise._frames import Columns, Framed
+from leastnoise._frames import Columns, Framed, several
 from leastnoise._measurements import Measurements, cost
 from leastnoise._plan._frozen import frozen
 from leastnoise._plan._json import measurements_from_value, read, read_json
@@ -116,7 +116,7 @@ class Plan:
 
     def _facts(self) -> list[tuple[str, str]]:
         facts = [
-            ("asks", f"{self.workload.rows:,} queries in {len(self.workload.products):,} table{'s' * (len(self.workload.products) != 1)}"),
+            ("asks", f"{several(self.workload.rows, 'query', 'queries')} in {several(len(self.workload.products), 'table')}"),
             ("strategy", self.strategy),
             ("protects", self.privacy.unit),
             ("cost", charge_text(self.privacy.budget, whole_budget(self.privacy.budget))),

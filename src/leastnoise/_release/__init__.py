@@ -4,6 +4,7 @@ from leastnoise._release._categories import COLUMN, LIST, FoundCategories, found
 from leastnoise._release._cut import cells_save
 from leastnoise._release._directory import Draft, check_target, draft, sha256
 from leastnoise._release._extras import check_options, table_place
+from leastnoise._release._formats import check_formats
 from leastnoise._release._keys import picture
 from leastnoise._release._large import written
 from leastnoise._release._manifest import FORMAT
@@ -35,6 +36,7 @@ __all__ = [
     "budget_words",
     "build",
     "cells_save",
+    "check_formats",
     "check_options",
     "check_target",
     "draft",

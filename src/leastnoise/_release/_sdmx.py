@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from leastnoise._release._release import Release
     from leastnoise._release._statistics import StatisticTable
     from leastnoise._release._tables import Table
+    from leastnoise._workload import QuerySet
 
 AGENCY = "LEASTNOISE"
 NAME = "structure.sdmx.xml"
@@ -96,6 +97,11 @@ def flow_of(query: str, name: str, axes: Mapping[str, Sequence[object]], numbers
     return Flow(flow, name, tuple(found) or (every,), values, (codes([unit])[0], unit) if unit else ("ROWS", "rows"))
 
 
+def _names(attributes: Sequence[str], asked: Sequence["QuerySet"]) -> list[str]:
+    """What dimensions are called: the groups of a level are not the cells of its attribute."""
+    return [one.name_along(name) if one.form.named else name for name, one in zip(attributes, asked, strict=True)]
+
+
 @dataclass(slots=True)
 class Messages:
     """The messages of a release."""
@@ -108,7 +114,7 @@ class Messages:
         """Write a table beside its other files."""
         known = table.numbers()
         numbers = {"OBS_VALUE": known["answer"], "NOISE_STD": known["noise_std"], "LOW": known["low"], "HIGH": known["high"]}
-        axes = dict(zip(table.product.attributes, table.labels, strict=True))
+        axes = dict(zip(_names(table.product.attributes, table.product.query_sets), table.labels, strict=True))
         self._write(
             flow_of(table.id, table.name, axes, numbers, "units" if table.product.of_units else table.product.measure or ""),
             table.answer.shape,
@@ -127,7 +133,8 @@ class Messages:
         numbers = {"OBS_VALUE": known[made.value_name], "LOW": known["low"], "HIGH": known["high"]}
         if "std_error" in known:
             numbers["STD_ERROR"] = known["std_error"]
-        axes = dict(zip(made.key_columns(), made.labels, strict=True))
+        names = _names(made.statistic.by, made.statistic.groups)
+        axes = dict(zip([*names, *made.key_columns()[len(names) :]], made.labels, strict=True))
         unit = "share" if made.statistic.form.along else made.statistic.of
         stem = f"answers/{file_name(made.id, made.name, len(self.release.statistics))}"
         self._write(flow_of(made.id, made.name, axes, numbers, unit), made.values.shape, numbers, stem)

@@ -203,8 +203,8 @@ def clipped(release: Release) -> list[str]:
 def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:
     """The noisy counts of rows kept (all that were read, where each is a unit) and used, if there are any; they were paid for.
 
-    No more rows are used than were kept: where noise has made it so, the count of those used is the best known of both. Where surely over a
-    tenth of the rows are not used it says so, from the same counts.
+    No more rows are used than were kept: where noise has made it so, the count of those used is the best known of both. Where surely some
+    rows are not used, and about a percent at least, it says so, from the same counts.
     """
     if "guard_used" not in release.receipt:
         return None
@@ -218,9 +218,9 @@ def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:
         if privacy.unit_column is None
         else said.some("guard_kept", privacy.max_rows, column=repr(privacy.unit_column), **values)
     )
-    if not _few(release):
-        return words
     unused = round(min(1.0, (kept - used) / max(kept, 1)), 2)
+    if not (unused > 0 and _unused_over(release, 0)):
+        return words
     return f"{words} {said.say('guard_few', percent=said.percent(unused))}"
 
 
@@ -234,19 +234,19 @@ def _guarded(release: Release) -> tuple[float, float, float]:
     )
 
 
-def _few(release: Release) -> bool:
-    """Whether surely over a tenth of the rows that a guard counted are not used."""
+def _unused_over(release: Release, share: float) -> bool:
+    """Whether surely over a share of the rows that a guard counted are not used."""
     if "guard_used" not in release.receipt:
         return False
     kept, used, std = _guarded(release)
-    return kept - used - interval_multiplier(Noise.DISCRETE_LAPLACE, release.level) * std - 0.5 > MANY * kept
+    return kept - used - interval_multiplier(Noise.DISCRETE_LAPLACE, release.level) * std - 0.5 > share * kept
 
 
 def first_words(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What is said before any number: of which rows they are, where a limit may have cut over a tenth or values drop as many."""
     cut, share = cut_words(release, said), cut_share(release)
     found = [cut] if share is None or share.share > MANY else []
-    return [one for one in (*found, guard_words(release, said) if _few(release) else None) if one]
+    return [one for one in (*found, guard_words(release, said) if _unused_over(release, MANY) else None) if one]
 
 
 def interval_words(release: Release, said: Texts = ENGLISH) -> str:

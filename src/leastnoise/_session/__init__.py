@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle
     from leastnoise._session._audit import audit
     from leastnoise._session._balanced import answering
-    from leastnoise._session._before import check_before, read_plan
+    from leastnoise._session._before import check_before, check_writable, read_plan
     from leastnoise._session._categories import find_categories
     from leastnoise._session._cells import with_max_rows
     from leastnoise._session._elsewhere import enter_release
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from leastnoise._session._searches import Searched, search_plans
     from leastnoise._session._session import check_affordable, planned_spec, release, spec_seconds
     from leastnoise._session._sight import other_ledgers, unknown_releases
+    from leastnoise._session._source_spec import IDENTIFIER, PERSON
     from leastnoise._session._spec import BLANK, LEAST, Spec, parse_spec, read_spec, read_spec_text, read_toml, spec_from_table
     from leastnoise._session._spec_warnings import plan_warnings, spec_warnings
     from leastnoise._session._targets import Least, of_size, stated
@@ -43,7 +44,7 @@ _HOMES = {
     "_session._accounts": ("IN_MEMORY", "account", "is_published", "settle"),
     "_session._audit": ("audit",),
     "_session._balanced": ("answering",),
-    "_session._before": ("check_before", "read_plan"),
+    "_session._before": ("check_before", "check_writable", "read_plan"),
     "_session._categories": ("find_categories",),
     "_session._cells": ("with_max_rows",),
     "_session._elsewhere": ("enter_release",),
@@ -56,6 +57,7 @@ _HOMES = {
     "_session._searches": ("Searched", "search_plans"),
     "_session._session": ("check_affordable", "planned_spec", "release", "spec_seconds"),
     "_session._sight": ("other_ledgers", "unknown_releases"),
+    "_session._source_spec": ("IDENTIFIER", "PERSON"),
     "_session._spec": ("BLANK", "LEAST", "Spec", "parse_spec", "read_spec", "read_spec_text", "read_toml", "spec_from_table"),
     "_session._spec_warnings": ("plan_warnings", "spec_warnings"),
     "_session._targets": ("Least", "of_size", "stated"),
@@ -67,8 +69,10 @@ __all__ = [
     "BY_NAME",
     "CSV",
     "FILL_IN",
+    "IDENTIFIER",
     "IN_MEMORY",
     "LEAST",
+    "PERSON",
     "Audit",
     "Candidate",
     "Entry",
@@ -84,6 +88,7 @@ __all__ = [
     "audit",
     "check_affordable",
     "check_before",
+    "check_writable",
     "columns",
     "compare",
     "csv_blocks",

@@ -19,6 +19,7 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._adapters import CUT, MOST_CUT, ROWS, USAGE
 from leastnoise._check import GuardError, InputError
 from leastnoise._fitting import fit
+from leastnoise._frames import several
 from leastnoise._kernel import Ledger, Series, Terms
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements
@@ -131,7 +132,7 @@ def judged(measured: Measurements, share: Fraction, values: tuple[int, ...], cha
     found = Guarded(share=str(share), charge=charge, number=number, used=used, kept=used + unused, noise_std=std)
     found = replace(found, cut=cut[0], cut_std=of_cut[0]) if cut else found
     if unused - used > most_by_chance(measured.noise, scale):
-        rows = f"{max(found.kept, 0):,} rows{' that count for their unit' * bool(cut)}"
+        rows = f"{several(max(found.kept, 0), 'row')}{' that count for their unit' * bool(cut)}"
         spent, again = "Nothing was spent", "and release again"
         if number:
             spent = f"Only the guard was paid, {charge}: {share} of the budget. The rest is left"

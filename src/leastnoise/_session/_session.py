@@ -9,7 +9,7 @@ from typing import Any
 from leastnoise import _adapters
 from leastnoise._accounting import SeriesCost
 from leastnoise._check import InputError, refuse
-from leastnoise._frames import library_of
+from leastnoise._frames import library_of, several
 from leastnoise._kernel import Ledger, SeededEntropy, Series, UnpaidSeries
 from leastnoise._mechanisms import Run, mechanism_of, terms_of
 from leastnoise._plan import Plan, guard_share, with_guard
@@ -167,5 +167,4 @@ def check_affordable(book: Ledger, plan: Plan, share: Fraction | None = None) ->
 
 
 def _described(plan: Plan) -> str:
-    tables = len(plan.workload.products)
-    return f"{tables} table{'s' * (tables != 1)}, {plan.strategy}"
+    return f"{several(len(plan.workload.products), 'table')}, {plan.strategy}"

@@ -1,5 +1,6 @@
 """Where a spec says the data are, how they are laid out, and which second table is joined to them."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,15 @@ from leastnoise._adapters import CSV, DatabaseTable, Joined
 from leastnoise._check import InputError, refuse
 from leastnoise._domain import known_keys
 
+PERSON = re.compile(
+    r"(^|[\W_])(person|patient|customer|client|user|member|employee|respondent|subject|student|household|account|kunde?|kundin|mitglied|nutzer"
+    r"|mitarbeiter|versichert|teilnehmer|proband|haushalt|konto)(e?n|s)?[\W_]*(id|nr|nummer|number|no|num|code|key|uuid|guid)\.?\s*$"
+    r"|^\s*(person|patient|customer|respondent|kunde|kundin)\s*$",
+    flags=re.IGNORECASE,
+)
+"""Names of columns that say which person a row is of."""
+IDENTIFIER = re.compile(rf"(?i:{PERSON.pattern}|(^|[\W_])(id|uuid|guid|key)\s*$)|[a-z]I[Dd]\s*$")
+"""Names of columns that say which person, thing or row it is."""
 PLACE = ("path", "table", "connection")
 LAYOUT = ("delimiter", "encoding", "header")
 _JOIN = ("on", "columns", "public")

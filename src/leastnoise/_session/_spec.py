@@ -11,6 +11,7 @@ from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._adapters import CSV, DatabaseTable, Joined
 from leastnoise._check import MOST_DIGITS, InputError, one_of, refuse, whole
 from leastnoise._domain import Domain, PerCell, known_keys
+from leastnoise._frames import several
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
 from leastnoise._plan import guard_share, without_guard
@@ -192,7 +193,7 @@ def _refuse_blanks(name: str, table: Mapping[str, Any]) -> None:
     if places:
         listed = ", ".join(places[:_MOST_LISTED]) + (f" and {len(places) - _MOST_LISTED} more" if len(places) > _MOST_LISTED else "")
         raise InputError(
-            f"{name} still has {len(places)} place{'s' * (len(places) != 1)} to fill in: {listed}. "
+            f"{name} still has {several(len(places), 'place')} to fill in: {listed}. "
             f"Replace every {BLANK!r} by a public value, or remove the attribute; comments in the file and docs/spec.md show how."
         )
 

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 
 from leastnoise._accounting import PureDP
 from leastnoise._adapters import DatabaseTable, Joined
-from leastnoise._domain import Bins, Categories, Dates, Decimals, Edges, Integers, Kind
+from leastnoise._domain import Bins, Categories, Dates, Decimals, Edges, Integers, Kind, Unknown
 from leastnoise._mechanisms import noises
 from leastnoise._plan import Plan
 from leastnoise._release import cells_save
 from leastnoise._session._asked import asked_about
 from leastnoise._session._goals import goals_of
+from leastnoise._session._source_spec import IDENTIFIER, PERSON
 from leastnoise._session._spec import Spec
 from leastnoise._session._targets import stated
 from leastnoise._session._warnings import budget_warnings, early_warnings, error_warnings
@@ -40,8 +41,8 @@ def spec_warnings(what: Spec) -> tuple[str, ...]:
 
 def plan_warnings(what: Spec, made: Plan) -> tuple[str, ...]:
     r"""One sentence for each mistake that only the plan of a spec shows: large errors, and a large budget where it was to be found."""
-    found = (*budget_warnings(made.privacy, what.rows), *_without_target(what)) if stated(what.privacy) is None else ()
-    return *found, *_of_cells(made), *early_warnings(made), *error_warnings(made, what.rows)
+    found = (*budget_warnings(made.privacy, what.rows, of_targets=True), *_without_target(what)) if stated(what.privacy) is None else ()
+    return *found, *_of_cells(made), *early_warnings(made), *error_warnings(made, what.options.level, what.rows)
 
 
 def _of_cells(made: Plan) -> Iterator[str]:
@@ -97,8 +98,11 @@ def _of_kind(name: str, kind: Kind, what: Spec) -> Iterator[str]:
         yield f'{where} reads "1.5", and not "1,5", though fields are cut at semicolons. If numbers have decimal commas, say decimal = ",".'
     if isinstance(kind, Dates) and kind.regular == 1:
         yield f"{where} has one cell: from {kind.start} to {kind.end} is one {kind.by}. Check the days."
-    if kind.reading.column is None and what.privacy.unit_column is None and re.search(r"(^|_)(id|uuid)$", name.lower()):
-        yield f'{where} seems to name a person, while every row is a unit. If so, say unit = {{ column = "{name}", max_rows = ... }}.'
+    column, naming = kind.reading.column or name, IDENTIFIER if kind.reading.column is None else PERSON
+    if what.privacy.unit_column is None and naming.search(column):
+        yield f'{where} seems to name a person, while every row is a unit. If so, say unit = {{ column = "{column}", max_rows = ... }}.'
+    if isinstance(kind, Unknown) and kind.reading.ignore_case:
+        yield f"{where} ignores case: what is found is published in small letters, since how rows write it is theirs."
 
 
 def _of_categories(where: str, kind: Categories, *, text: bool) -> Iterator[str]:

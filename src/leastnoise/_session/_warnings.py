@@ -1,31 +1,37 @@
-"""What is allowed and hardly ever meant: budgets that protect hardly anybody, and errors above every possible count."""
+"""What is allowed and hardly ever meant: budgets that protect hardly anybody, and errors above what answers are expected to be."""
 
 import math
 from fractions import Fraction
 
 from leastnoise._accounting import Privacy, readable
+from leastnoise._accuracy import interval_multiplier
+from leastnoise._frames import several
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._plan import Plan
 
 MOST_EPSILON = 20
+MOST_OF_TARGETS = 2
 MOST_DELTA = Fraction(1, 10**5)
 """Without a public number of rows."""
+_LISTED = 3
 
 
-def budget_warnings(privacy: Privacy, rows: int | None = None) -> tuple[str, ...]:
-    """One sentence for each part of a budget that protects hardly anybody."""
+def budget_warnings(privacy: Privacy, rows: int | None = None, *, of_targets: bool = False) -> tuple[str, ...]:
+    """One sentence for each part of a budget that protects hardly anybody; a budget that nobody chose is told earlier."""
+    most = MOST_OF_TARGETS if of_targets else MOST_EPSILON
+    advice = "that is much to pay for targets: give them wider margins, or ask for less" if of_targets else "hardly anybody is protected"
     budget = privacy.budget
     found = []
     epsilon = getattr(budget, "epsilon", None)
-    if epsilon is not None and epsilon > MOST_EPSILON:
+    if epsilon is not None and epsilon > most:
         times = f"{math.exp(epsilon):.2g} times" if epsilon < 700 else f"e^{readable(epsilon)} times"
         found.append(
             f"epsilon = {readable(epsilon)} makes what is published up to {times} as likely with a person as without; above "
-            f"{MOST_EPSILON} hardly anybody is protected."
+            f"{most} {advice}."
         )
     rho = getattr(budget, "rho", None)
-    if rho is not None and rho > MOST_EPSILON:
-        found.append(f"rho = {readable(rho)} is above {MOST_EPSILON}: hardly anybody is protected.")
+    if rho is not None and rho > most:
+        found.append(f"rho = {readable(rho)} is above {most}: {advice}.")
     delta = getattr(budget, "delta", None)
     if delta is not None and delta > (MOST_DELTA if rows is None else Fraction(1, rows)):
         above = (
@@ -45,16 +51,23 @@ def early_warnings(plan: Plan) -> tuple[str, ...]:
     return (f"The time for planning was over before the search of {', '.join(ended)} ended. Set seconds in [plan] higher to search on.",)
 
 
-def error_warnings(plan: Plan, rows: int | None = None) -> tuple[str, ...]:
-    """One sentence if answers are expected to be wrong by more than every count can be."""
+def error_warnings(plan: Plan, level: float, rows: int | None = None) -> tuple[str, ...]:
+    """One sentence if answers are expected to be smaller than their margins, by what is public of them."""
     if plan.promise is None:
         return ()
-    most = MOST_ROWS if rows is None else rows
-    tables = zip(plan.promise.tables, plan.workload, strict=True)
-    count = sum(
-        table.rmse > most * (1 if product.measure is None else plan.domain.measure(product.measure).largest) for table, product in tables
-    )
-    if not count:
+    measured, found = plan.measured(), []
+    groups = {table.question: one.size for one in plan.workload.statistics if one.size for table in plan.workload.tables_of(one)}
+    times, step = interval_multiplier(measured.noise, level), 0.5 / measured.grid
+    for table, product in zip(plan.promise.tables, plan.workload, strict=True):
+        known = product.size or (groups.get(product.question) if product.measure is None else None)
+        cells = [one.rows for one, asked in zip(product.operators, product.query_sets, strict=True) if asked.form.axis == "cells"]
+        most = (MOST_ROWS if rows is None else rows) * plan.domain.largest_value(product.measure) / math.prod(cells)
+        size = most if known is None else float(known) / product.unit  # of cells on average, of sums of cells at most
+        margin = times * table.largest_std + step
+        if margin > size:
+            found.append(f"{product.name} (± {margin * product.unit:.3g} around {size * product.unit:.3g})")
+    if not found:
         return ()
-    listed = f"{count} table{'s' * (count != 1)}"
-    return (f"In {listed} the expected error of an answer is above the {most} rows that there can be. Ask for less, or spend more.",)
+    listed = ", ".join(found[:_LISTED]) + (f" and {several(len(found) - _LISTED, 'more table')}" if len(found) > _LISTED else "")
+    said = f"By what is public of sizes and rows, margins are larger than the answers that they belong to: {listed}."
+    return (f"{said} Ask for less, such as coarser groups, or spend more.",)

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from leastnoise._check import Exact, InputError, exact_positive, html_facts, one_of, refuse, whole
 from leastnoise._domain import Domain, UnitCount
+from leastnoise._frames import several
 from leastnoise._linop import Operator
 from leastnoise._workload._product import Product
 from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, query_set, total
@@ -64,7 +65,8 @@ class Workload:
         return f"Workload({len(self.products):,} tables, {self.rows:,} queries)"
 
     def _repr_html_(self) -> str:
-        listed = [(product.name, f"{product.rows:,} queries, weight {product.weight}") for product in self.products[:MOST_SHOWN]]
+        shown = self.products[:MOST_SHOWN]
+        listed = [(product.name, f"{several(product.rows, 'query', 'queries')}, weight {product.weight}") for product in shown]
         more = [("...", f"{len(self.products) - MOST_SHOWN:,} more")] if len(self.products) > MOST_SHOWN else []
         return html_facts(repr(self), [*listed, *more, *((one.name, "made of these") for one in self.statistics)])
 
