@@ -122,7 +122,7 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
         "import pyarrow as pa": "writes Parquet files, of answers",
         "from pyarrow.parquet import write_table": "the same",
     },
-    "_plan/_versions.py": {"from importlib.metadata import PackageNotFoundError, version": "the version of the package"},
+    "_plan/_plan.py": {"from importlib.metadata import PackageNotFoundError, version": "the version of the package"},
     "_frames.py": {
         "import importlib": _LAZY,
         "import importlib.util": _LAZY,

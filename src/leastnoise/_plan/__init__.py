@@ -1,10 +1,8 @@
 """The frozen, serialisable plan: what is asked, what is measured for it, and the error that this promises."""
 
 from leastnoise._plan._categories import CategoryPlan, is_category_plan, plan_categories
-from leastnoise._plan._guard import guard_share, with_guard, without_guard
 from leastnoise._plan._json import measurements_from_value, read, read_json, values_from_json
-from leastnoise._plan._plan import Plan, Promise, TableError
-from leastnoise._plan._versions import versions
+from leastnoise._plan._plan import Plan, Promise, TableError, guard_share, versions, with_guard, without_guard
 
 __all__ = [
     "CategoryPlan",

@@ -5,21 +5,97 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from leastnoise._accounting import Cost, Privacy, SeriesCost, charge_text, privacy_from_json, whole_budget
+from leastnoise._accounting import Budget, Cost, Privacy, SeriesCost, charge_text, parameters, privacy_from_json, whole_budget
 from leastnoise._charts import errors, live
-from leastnoise._check import InputError, html_facts, refuse
+from leastnoise._check import InputError, exact_positive, html_facts, refuse
 from leastnoise._domain import Domain
 from leastnoise._frames import Columns, Framed, several
 from leastnoise._measurements import Measurements, cost
-from leastnoise._plan._frozen import frozen
 from leastnoise._plan._json import measurements_from_value, read, read_json
 from leastnoise._workload import Workload
 from leastnoise._workload import from_json as workload_from_json
+
+_PLAIN = {bool, int, float, str, type(None)}
+
+
+class FrozenDict(dict[str, Any]):
+    """A dictionary that refuses every change; equal to, and written to JSON as, an ordinary one."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("What a plan says cannot be changed; make another plan, for example with dataclasses.replace.")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __copy__(self) -> "FrozenDict":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "FrozenDict":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)
+
+
+def frozen(value: Any) -> Any:
+    """A copy of a JSON value that cannot be changed at any depth: frozen dictionaries, tuples for lists."""
+    if isinstance(value, Mapping):
+        return FrozenDict({key: frozen(entry) for key, entry in value.items()})
+    if isinstance(value, (list, tuple)):
+        if {*map(type, value)} <= _PLAIN:  # a matrix has millions of entries
+            return tuple(value)
+        return tuple(frozen(entry) for entry in value)
+    return value
+
+
+def versions() -> dict[str, str]:
+    """The versions of what makes a plan or a release."""
+    import platform  # here, because planning is often done without
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        own = version("leastnoise")
+    except PackageNotFoundError:  # run from a source tree
+        own = "unknown"
+    return {"leastnoise": own, "numpy": np.__version__, "python": platform.python_version()}
+
+
+def guard_share(value: Any) -> Fraction | None:
+    """Check the share of the budget that a guard costs."""
+    if value is None:
+        return None
+    share = exact_positive("guard", value)
+    if not share <= Fraction(1, 2):
+        raise refuse("guard", value, "a share of the budget above 0 and at most 1/2, such as '1/100'")
+    return share
+
+
+def without_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
+    """What is left to plan for when a guard takes its share; it takes nothing of delta, because its noise is pure."""
+    if share is None:
+        return privacy
+    return privacy.within(_times(privacy.budget, 1 - share))
+
+
+def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
+    """The whole, of a plan and its guard; the other way round."""
+    if share is None:
+        return privacy
+    return privacy.within(_times(privacy.budget, 1 / (1 - share)))
+
+
+def _times(budget: Budget, part: Fraction) -> Budget:
+    """A part of epsilon or of rho, and all of delta."""
+    name, number = next(iter(parameters(budget).items()))
+    return replace(budget, **{name: number * part})  # type: ignore[arg-type]  # by name, whichever budget it is
+
 
 FORMAT = 1
 MOST_SHOWN = 20  # tables of a plan in a notebook
