@@ -24,6 +24,7 @@ __all__ = [
     "key_columns",
     "label_array",
     "library_of",
+    "several",
     "to_frame",
     "visible",
 ]

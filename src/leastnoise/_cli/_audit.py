@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from leastnoise._cli._output import show_facts, show_json, whole
-from leastnoise._frames import several
 from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
@@ -53,6 +52,8 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
 
 
 def _facts(found: "Audit") -> list[tuple[str, str]]:
+    from leastnoise._frames import several
+
     epsilon = [] if found.epsilon is None else [("as epsilon", f"at least {found.epsilon:.4g} at the plan's delta")]
     return [
         ("claim", f"{_WORDS[found.measure]}: at most {found.claim:.4g}"),

@@ -15,7 +15,6 @@ from leastnoise._cli._further import further_facts, other_budgets, other_rows, s
 from leastnoise._cli._memory import within_memory
 from leastnoise._cli._output import check_new, noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
 from leastnoise._cli._planned import planned_shown
-from leastnoise._frames import several
 from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
@@ -106,6 +105,7 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
 
     Reads the spec file alone; the data need not exist. Strategies that cannot be used come last, with the reason.
     """
+    from leastnoise._frames import several
     from leastnoise._session import BY_NAME, expected_seconds, read_spec
     from leastnoise._session import compare as tried_on
 
@@ -235,6 +235,8 @@ def _show_promise(promise: "Promise", tables: Sequence[dict[str, Any]], over: fl
     show_table("Expected error", columns, rows)
     rest = tables[_MOST_TABLES:]
     if rest:
+        from leastnoise._frames import several
+
         errors = [table["rmse"] for table in rest]
         queries = several(sum(table["queries"] for table in rest), "query", "queries")
         click.echo(f"and {several(len(rest), 'more table')}, {queries}, rmse {number(min(errors))} to {number(max(errors))} (--json)\n")

@@ -8,7 +8,6 @@ import click
 
 from leastnoise._cli._opened import opened
 from leastnoise._cli._output import show_facts, show_table, whole
-from leastnoise._frames import several
 
 if TYPE_CHECKING:
     from leastnoise._release import Release, StatisticTable, Table
@@ -58,6 +57,7 @@ def show(release: Path, table: str | None) -> None:
 
 def _facts(release: "Release") -> list[tuple[str, str]]:
     from leastnoise._accounting import charge_text, whole_budget
+    from leastnoise._frames import several
     from leastnoise._release import goodness, notices
 
     privacy = release.privacy
