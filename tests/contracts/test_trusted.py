@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from contracts.sources import code_lines
-from contracts.trusted import CEILING, FOLDER, TRUSTED, lines_of_code
+from contracts.trusted import CEILING, CHOOSES, FOLDER, TRUSTED, lines_of_code
 
 
 def test_the_lines_that_must_be_trusted_are_below_the_ceiling():
@@ -29,11 +29,24 @@ def imported_packages(path: Path) -> set[str]:
 def test_what_trusted_code_imports_is_counted_too():
     outside = {
         (path.relative_to(FOLDER).as_posix(), package)
-        for name in TRUSTED
-        for path in (FOLDER / name).rglob("*.py")
+        for path in (FOLDER / one for one in dict(lines_of_code()))
         for package in imported_packages(path) - set(TRUSTED)
     }
     assert outside == set()
+
+
+def test_one_file_chooses_the_ledger_that_pays():
+    """What makes and opens ledgers for payments is counted; a payment is made with what it gave (`contracts/wall.py` has the words)."""
+    made = {path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("_session/*.py") if "Ledger.create(" in code_of(path)}
+    paid = {path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.py") if "Series.paid(" in code_of(path)}
+    assert made == {CHOOSES}
+    assert paid == {f"_session/{name}.py" for name in ("_session", "_categories", "_guard")}
+    for path in paid - {"_session/_guard.py"}:  # which is given the ledger of the release
+        assert "ledger_for(ledger, source, dataset, " in code_of(FOLDER / path)
+
+
+def code_of(path: Path) -> str:
+    return "\n".join(code_lines(path.read_text(encoding="utf-8")))
 
 
 def test_only_code_is_counted():

@@ -1,7 +1,6 @@
 """What a data holder enters into a ledger: another budget, shares of it, a period that it is for, and what was spent elsewhere."""
 
 import re
-import sqlite3
 from datetime import date, timedelta
 from fractions import Fraction
 
@@ -16,7 +15,6 @@ from leastnoise._check import BudgetError, InputError, LedgerError
 from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._kernel import _ledger, _ledger_holder
 from leastnoise._kernel._ledger import Ledger
-from leastnoise._kernel._ledger_file import ADDED
 
 
 @pytest.fixture
@@ -329,34 +327,3 @@ def test_what_was_entered_is_in_the_chain(ledger, statement) -> None:
     edit(ledger, statement)
     with pytest.raises(LedgerError, match="is damaged"):
         Ledger.open(ledger.path)
-
-
-def test_a_ledger_of_the_second_format_keeps_entries_digests_and_what_is_resumable(ledger) -> None:
-    ledger.seal(take(ledger))
-    take(ledger, plan="{}", options="[]")
-    for column in ADDED:
-        edit(ledger, f"ALTER TABLE entry DROP COLUMN {column.split()[0]}")
-    edit(ledger, "PRAGMA user_version = 2")
-    with sqlite3.connect(ledger.path) as connection:
-        digests = [digest for (digest,) in connection.execute("SELECT digest FROM entry ORDER BY number")]
-    connection.close()
-    now = Ledger.open(ledger.path)
-    entries = now.entries()
-    assert [(entry.state, entry.resumable, entry.digest) for entry in entries] == [
-        ("sealed", False, digests[0]),
-        ("reserved", True, digests[1]),
-    ]
-    assert now.pending(entries[1]).plan == "{}"
-    assert now.set_budget(PureDP(2)).left().epsilon == Fraction(3, 2)
-
-
-def test_a_damaged_ledger_of_the_second_format_stays_as_it_is(ledger) -> None:
-    take(ledger)
-    for column in ADDED:
-        edit(ledger, f"ALTER TABLE entry DROP COLUMN {column.split()[0]}")
-    edit(ledger, "PRAGMA user_version = 2")
-    edit(ledger, "UPDATE entry SET charge = replace(charge, '1/4', '1/9')")
-    before = ledger.path.read_bytes()
-    with pytest.raises(LedgerError, match=r"is damaged \(entry 1 is unreadable\)"):
-        Ledger.open(ledger.path)
-    assert ledger.path.read_bytes() == before

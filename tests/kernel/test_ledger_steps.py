@@ -1,22 +1,18 @@
 """What the steps of a release, and the processes that make it, leave in a ledger, and what a newer or older copy shows."""
 
-import json
 import os
 import re
 import sqlite3
 import stat
 import tracemalloc
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
-from kernel.ledgers import ONE, edit, opened, take
-from leastnoise._accounting import PureCost, PureDP
+from kernel.ledgers import edit, opened, take
 from leastnoise._check import LedgerError
 from leastnoise._kernel import _ledger_steps
 from leastnoise._kernel._ledger import Ledger
-from leastnoise._kernel._ledger_file import digest_of
 
 
 @pytest.fixture
@@ -241,61 +237,6 @@ def test_any_page_of_an_older_copy_is_noticed_or_gives_nothing_back(ledger) -> N
         except LedgerError:
             noticed += 1
     assert noticed >= 2
-
-
-OLD = (
-    """CREATE TABLE dataset (one INTEGER PRIMARY KEY CHECK (one = 1),
-    name TEXT NOT NULL, privacy TEXT NOT NULL, created_at TEXT NOT NULL, digest TEXT NOT NULL)""",
-    """CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
-    state TEXT NOT NULL CHECK (state IN ('reserved', 'sealed', 'absent')), charge TEXT NOT NULL, cost TEXT NOT NULL, declared TEXT NOT NULL,
-    plan_digest TEXT NOT NULL, output TEXT NOT NULL, description TEXT NOT NULL, reserved_at TEXT NOT NULL, digest TEXT NOT NULL,
-    settled_at TEXT)""",
-)
-
-
-def old_ledger(path: Path, states=("sealed", "reserved", "absent")) -> None:
-    """A ledger of the format 1, whose times tell how long every release took."""
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA application_id = 1280199751")
-        connection.execute("PRAGMA user_version = 1")
-        for table in OLD:
-            connection.execute(table)
-        row = ("people", json.dumps(ONE.to_json()), "2025-05-01T10:00:00.123456+00:00")
-        connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row)))
-        charge = {"epsilon": "1/10", "delta": "0", "rho": "0"}
-        for number, state in enumerate(states, 1):
-            texts = [json.dumps(one) for one in (charge, PureCost("1/10").to_json(), PureDP("1/10").to_json())]
-            row = (number, f"{number:032x}", *texts, "ab12", f"out{number}", "x", f"2025-06-0{number}T11:22:33.{number}45678+00:00")
-            connection.execute(
-                "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row[:2], state, *row[2:], digest_of(row), row[8])
-            )
-    connection.close()
-
-
-def test_a_ledger_of_the_old_format_keeps_its_entries_and_loses_its_times(tmp_path) -> None:
-    old_ledger(tmp_path / "x")
-    assert b"11:22:33" in (tmp_path / "x").read_bytes()
-    ledger = Ledger.open(tmp_path / "x")
-    assert [(entry.number, entry.state, str(entry.reserved_on), entry.output) for entry in ledger.entries()] == [
-        (1, "sealed", "2025-06-01", "out1"),
-        (2, "reserved", "2025-06-02", "out2"),
-        (3, "absent", "2025-06-03", "out3"),
-    ]
-    assert ledger.spent().epsilon == Fraction(3, 10)
-    assert not re.search(rb"[0-9]{2}:[0-9]{2}", ledger.path.read_bytes())
-    take(ledger)
-    assert len(Ledger.open(tmp_path / "x").entries()) == 4
-
-
-def test_a_damaged_ledger_of_the_old_format_stays_as_it_is(tmp_path) -> None:
-    old_ledger(tmp_path / "x")
-    with sqlite3.connect(tmp_path / "x") as connection:
-        connection.execute("UPDATE entry SET charge = replace(charge, '1/10', '1/99') WHERE number = 2")
-    connection.close()
-    before = (tmp_path / "x").read_bytes()
-    with pytest.raises(LedgerError, match=r"is damaged \(an entry is unreadable\)"):
-        Ledger.open(tmp_path / "x")
-    assert (tmp_path / "x").read_bytes() == before
 
 
 def test_no_advice_about_a_damaged_ledger_is_to_make_a_new_one(ledger, tmp_path) -> None:

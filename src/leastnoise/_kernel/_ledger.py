@@ -19,7 +19,6 @@ from leastnoise._kernel._ledger_file import Entry, append, checked_text, connect
 from leastnoise._kernel._ledger_holder import add_spent, checked, now, request_of, set_budget
 from leastnoise._kernel._ledger_limits import Limit, check_left, in_force, limits
 from leastnoise._kernel._ledger_making import checked_path, checked_seconds, make, wait_for
-from leastnoise._kernel._ledger_migration import migrate
 from leastnoise._kernel._ledger_run import free_room, is_running, running, sweep
 from leastnoise._kernel._ledger_steps import Pending, Receipt
 
@@ -118,14 +117,11 @@ class Ledger:
             timeout: seconds to wait for another process's lock.
 
         Raises:
-            LedgerError: there is no such file, it is not a ledger, it was written by a newer version, it is damaged, or it stays locked.
+            LedgerError: there is no such file, it is not a ledger, another version wrote it, it is damaged, or it stays locked.
             InputError: it has no such share.
 
         Guarantees:
             Never makes a file.
-
-        Edge cases:
-            A ledger of an earlier format is brought to this version's.
 
         >>> ln.Ledger.open("/nowhere/people.ledger")
         Traceback (most recent call last):
@@ -134,7 +130,6 @@ class Ledger:
         file = checked_path(path)
         seconds = checked_seconds(timeout)
         wait_for(file, seconds)
-        migrate(file, seconds)
         content = read(file, seconds)
         list(limits(content, share, today()))  # refuses a share that is not there
         return cls(file, content.dataset, content.privacy.within(in_force(content)[0][""]), seconds, content.id, share)

@@ -35,20 +35,19 @@ State = Literal["reserved", "sealed", "absent"]
 Kind = Literal["release", "spent", "budget"]
 # A period is named by what its days have in common.
 PERIODS = {"": "", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y"}
-OF_RELEASE = ("release", "", "")  # what an entry of a release that names no share has in `ADDED`
+OF_RELEASE = ("release", "", "")  # kind, share and period of a release that names no share
 
 APPLICATION = 0x4C4E4C47  # "LNLG", in the header of the file
 SCHEMA = 3
-ADDED = ("kind TEXT NOT NULL DEFAULT 'release'", "share TEXT NOT NULL DEFAULT ''", "period TEXT NOT NULL DEFAULT ''")
 TABLES = (
     """CREATE TABLE dataset (one INTEGER PRIMARY KEY CHECK (one = 1),
     name TEXT NOT NULL, privacy TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL)""",
     # Beside the entries, so that neither table can be set back without the other.
     "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, digest TEXT NOT NULL)",
-    f"""CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+    """CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
     state TEXT NOT NULL CHECK (state IN ('reserved', 'sealed', 'absent')), charge TEXT NOT NULL, cost TEXT NOT NULL, declared TEXT NOT NULL,
     plan_digest TEXT NOT NULL, output TEXT NOT NULL, description TEXT NOT NULL, reserved_on TEXT NOT NULL, digest TEXT NOT NULL,
-    run TEXT NOT NULL, {", ".join(ADDED)})""",
+    run TEXT NOT NULL, kind TEXT NOT NULL, share TEXT NOT NULL, period TEXT NOT NULL)""",
     # Of releases that are paid and not published: what they are, which steps were begun, and what those gave.
     "CREATE TABLE pending (id TEXT PRIMARY KEY, plan TEXT NOT NULL, options TEXT NOT NULL, digest TEXT NOT NULL)",
     "CREATE TABLE step (id TEXT NOT NULL, number INTEGER NOT NULL, request TEXT NOT NULL, digest TEXT, PRIMARY KEY (id, number))",
@@ -116,18 +115,13 @@ def fill(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
     """Write an empty ledger into an empty file, in one transaction; return its identification."""
     with writing(file, timeout) as connection:
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        return make_tables(connection, name, json.dumps(privacy.to_json()))
-
-
-def make_tables(connection: sqlite3.Connection, name: str, privacy: str) -> str:
-    """Make the tables of an empty ledger, with an identification of its own."""
-    connection.execute(f"PRAGMA user_version = {SCHEMA}")
-    for table in TABLES:
-        connection.execute(table)
-    row = (name, privacy, secrets.token_hex(16))
-    connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row)))
-    connection.execute("INSERT INTO head VALUES (1, 0, ?)", (digest_of(row),))
-    return row[2]
+        connection.execute(f"PRAGMA user_version = {SCHEMA}")
+        for table in TABLES:
+            connection.execute(table)
+        row = (name, json.dumps(privacy.to_json()), secrets.token_hex(16))
+        connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row)))
+        connection.execute("INSERT INTO head VALUES (1, 0, ?)", (digest_of(row),))
+        return row[2]
 
 
 def append(
@@ -145,7 +139,7 @@ def append(
 
 
 def _linked(before: str, row: Sequence[object], added: Sequence[object]) -> str:
-    # An entry without anything added has the digest that it had in the format 2, and that its manifest names.
+    # lists of different lengths: no entry of one form has the text of one of the other
     return digest_of((before, *row, *(added if tuple(added) != OF_RELEASE else ())))
 
 
@@ -238,11 +232,12 @@ def content_of(connection: sqlite3.Connection, path: Path) -> Content:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
         raise LedgerError(no_ledger(path))
-    if version < SCHEMA:
+    if version < 1:
         raise LedgerError(damaged(path, f"it has the unknown format {version}"))
-    if version > SCHEMA:
+    if version != SCHEMA:
         raise LedgerError(
-            f"The ledger {path} has the format {version}; this version of leastnoise reads the format {SCHEMA}. Use a newer leastnoise."
+            f"The ledger {path} has the format {version}; this version of leastnoise reads the format {SCHEMA}. "
+            f"Use {'a newer' if version > SCHEMA else 'an earlier'} leastnoise."
         )
     if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
         raise LedgerError(damaged(path, "its pages do not fit together"))

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from leastnoise._session._expected import csv_blocks, reading_seconds, resuming_seconds
     from leastnoise._session._export import export
     from leastnoise._session._finish import Finished, finish_all, resume
+    from leastnoise._session._ledgers import other_ledgers, unknown_releases
     from leastnoise._session._objectives import Price, Reached, price, prices, reached, reached_by_means
     from leastnoise._session._planned import compare, expected_seconds, plan, planned
     from leastnoise._session._reading import outcome_from_json, read_release
     from leastnoise._session._searches import Searched, search_plans
     from leastnoise._session._session import check_affordable, planned_spec, release, spec_seconds
-    from leastnoise._session._sight import other_ledgers, unknown_releases
     from leastnoise._session._source_spec import IDENTIFIER, PERSON
     from leastnoise._session._spec import BLANK, LEAST, Spec, parse_spec, read_spec, read_spec_text, read_toml, spec_from_table
     from leastnoise._session._spec_warnings import plan_warnings, spec_warnings
@@ -51,12 +51,12 @@ _HOMES = {
     "_session._expected": ("csv_blocks", "reading_seconds", "resuming_seconds"),
     "_session._export": ("export",),
     "_session._finish": ("Finished", "finish_all", "resume"),
+    "_session._ledgers": ("other_ledgers", "unknown_releases"),
     "_session._objectives": ("Price", "Reached", "price", "prices", "reached", "reached_by_means"),
     "_session._planned": ("compare", "expected_seconds", "plan", "planned"),
     "_session._reading": ("outcome_from_json", "read_release"),
     "_session._searches": ("Searched", "search_plans"),
     "_session._session": ("check_affordable", "planned_spec", "release", "spec_seconds"),
-    "_session._sight": ("other_ledgers", "unknown_releases"),
     "_session._source_spec": ("IDENTIFIER", "PERSON"),
     "_session._spec": ("BLANK", "LEAST", "Spec", "parse_spec", "read_spec", "read_spec_text", "read_toml", "spec_from_table"),
     "_session._spec_warnings": ("plan_warnings", "spec_warnings"),

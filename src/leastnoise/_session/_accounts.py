@@ -3,7 +3,6 @@
 Every payment of this process is made under a run of its own, noted here before it can happen, so that the ledger can be asked about it.
 """
 
-import json
 import os
 import warnings
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from leastnoise._check import LeastNoiseError, PaidError
 from leastnoise._kernel import Entry, Ledger
+from leastnoise._session._ledgers import receipt_in
 from leastnoise._stopped import cause, note_run
 
 IN_MEMORY = "(in memory)"
@@ -116,12 +116,3 @@ def is_published(entry: Entry) -> bool | None:
     except OSError:
         return None
     return True
-
-
-def receipt_in(release: Path) -> dict[str, object]:
-    """The receipt in a release's manifest; empty if that is no manifest."""
-    try:
-        receipt = json.loads((release / "manifest.json").read_text(encoding="utf-8"))["receipt"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return {}
-    return receipt if isinstance(receipt, dict) else {}

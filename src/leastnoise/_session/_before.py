@@ -1,18 +1,17 @@
 """What is refused before anything is planned: a ledger that cannot pay, a plan of something else."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from leastnoise import _adapters
 from leastnoise._accounting import ApproxDP, Cost, Privacy, PureCost, SeriesCost
-from leastnoise._check import InputError, LedgerError, refuse
+from leastnoise._check import InputError
 from leastnoise._kernel import Entry, Ledger
 from leastnoise._plan import Plan
 from leastnoise._release import check_formats, written
 from leastnoise._session._asked import asked_about
-from leastnoise._session._sight import check_known, check_only
+from leastnoise._session._ledgers import ledger_for
 from leastnoise._session._spec import Spec
 from leastnoise._session._targets import SMALL, smallest, stated
 
@@ -30,8 +29,7 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
     _adapters.check_source(data, what.domain, *asked_about(what), smallest(what.privacy).unit_column)
     if ledger is None:
         return
-    book = open_ledger(ledger, what.share)
-    check_ledger(ledger, book, data, what.dataset, [folder])
+    book = ledger_for(ledger, data, what.dataset, [folder], share=what.share)
     if book is not None and not any(entry.resumable for entry in book.entries()):
         asked = smallest(what.unpaid_privacy)
         book.check(_least(asked, book), asked)
@@ -43,54 +41,12 @@ def check_writable(what: Spec) -> None:
     check_formats(what.options.formats, written(what.workload.products) if known else ())
 
 
-def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[Path]) -> Ledger | None:
-    """The ledger that pays, if it is there; refused if it must not pay for these data."""
-    if ledger is None:
-        raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
-    if isinstance(ledger, Ledger):
-        check_known(ledger.path, ledger, folders)
-        return ledger
-    if not isinstance(ledger, (str, Path)):
-        raise refuse("ledger", ledger, "a path or a Ledger")
-    book = open_ledger(Path(ledger))
-    check_ledger(Path(ledger), book, source, dataset, folders)
-    return book
-
-
 def paid_before(book: Ledger, digest: str, output: str) -> Entry | None:
     """The same release or search, paid and stopped before it was published."""
     for entry in book.entries():
         if entry.resumable and entry.output == output and entry.plan_digest == digest and not book.is_running(entry):
             return entry
     return None
-
-
-def open_ledger(ledger: Path, share: str = "") -> Ledger | None:
-    """The ledger, if there is one."""
-    if os.path.lexists(ledger) or share:
-        return Ledger.open(ledger, share=share)
-    folder = ledger.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        raise LedgerError(f"A ledger cannot be made at {ledger}: choose a folder that exists and that you may write to. Nothing was spent.")
-    for left_over in (Path(f"{ledger}-journal"), Path(f"{ledger}-wal")):
-        if left_over.exists():
-            raise LedgerError(f"{left_over} is left from an earlier ledger of this name. Restore that ledger. Nothing was spent.")
-    return None
-
-
-def check_ledger(ledger: Path, book: Ledger | None, source: Any, dataset: str | None, folders: list[Path]) -> None:
-    """Refuse a ledger that is of other data, an older copy, or a second one."""
-    check_known(ledger, book, folders)
-    name = dataset or _adapters.dataset_name(source)
-    if book is None:
-        first, *joined = _adapters.protected_tables(source)
-        for table, known in [(first, name), *((one, _adapters.dataset_name(one)) for one in joined)]:
-            check_only(ledger, known, [*folders, *_folder(_adapters.location(table))])
-    elif name not in (None, book.dataset):
-        raise InputError(
-            f"The ledger {book.path} belongs to the data set {book.dataset!r}; got {name!r}. "
-            f"Use the ledger of {name!r}; or, if these are the same people, say dataset = {book.dataset!r} ([ledger] of a spec, --dataset)."
-        )
 
 
 def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
@@ -101,12 +57,6 @@ def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
                 f"The categories of {one['attribute']!r} were found in the data set {one['dataset']!r}; got a release of {dataset!r}. Give "
                 "them as a public list, with categories = { file = ... } and without the search, or say which data set this is."
             )
-
-
-def _folder(place: Any) -> list[Path]:
-    """Where data that are files are, and so their ledger."""
-    path = place.get("path") if isinstance(place, dict) else place
-    return [_adapters.ledger_beside(path).parent] if isinstance(path, str) else []
 
 
 def _least(privacy: Privacy, book: Ledger) -> Cost:

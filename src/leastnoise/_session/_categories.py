@@ -14,8 +14,8 @@ from leastnoise._plan import CategoryPlan
 from leastnoise._progress import rows_shown
 from leastnoise._release import Draft, FoundCategories, check_target, draft, write_categories
 from leastnoise._session._accounts import IN_MEMORY, paying, settle
-from leastnoise._session._before import given_or_kept, ledger_for, paid_before
-from leastnoise._session._cells import protected
+from leastnoise._session._before import given_or_kept, paid_before
+from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._threads import one_thread
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def find_categories(
         table = _keys(plan, source, progress)
         if book is None and whole is not None:
             name = dataset or _adapters.dataset_name(source) or "data"
-            book = Ledger.create(str(ledger), name, protected(whole))
+            book = ledger_made(ledger, name, whole)
         if book is None:
             raise InternalError("A search has no ledger; please report this.")
         with paying(book, _room(plan)) as run:

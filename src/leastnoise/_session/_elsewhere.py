@@ -8,7 +8,7 @@ from leastnoise._accounting import Cost, SeriesCost
 from leastnoise._check import InputError
 from leastnoise._kernel import Entry, Ledger
 from leastnoise._release import found_there, read_categories
-from leastnoise._session._accounts import receipt_in
+from leastnoise._session._ledgers import receipt_in
 from leastnoise._session._reading import read_release
 from leastnoise._stopped import note_run
 

@@ -16,11 +16,11 @@ from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._progress import rows_shown
 from leastnoise._release import Options, Release, check_options, check_target, draft, fill_draft, finishing_seconds
 from leastnoise._session._accounts import IN_MEMORY, paying, settle, warn_of_unfinished
-from leastnoise._session._before import check_searched, ledger_for, paid_before
-from leastnoise._session._cells import protected
+from leastnoise._session._before import check_searched, paid_before
 from leastnoise._session._expected import csv_blocks
 from leastnoise._session._finish import Asked, finish_one, publish, read_table, room_for
 from leastnoise._session._guard import guard_terms, guarded, rehearsed
+from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._session._memory import check_memory
 from leastnoise._session._planned import expected_seconds, planned
 from leastnoise._session._spec import Spec
@@ -113,11 +113,7 @@ def release(
     with nullcontext() if target is None else draft(target) as place:
         table = read_table(plan, source, progress, usage=share is not None)
         if book is None:  # another process may have made it meanwhile
-            book = (
-                Ledger.open(str(ledger))
-                if Path(str(ledger)).exists()
-                else Ledger.create(str(ledger), name, protected(with_guard(plan.privacy, share)))
-            )
+            book = ledger_made(ledger, name, with_guard(plan.privacy, share))
         found = {} if share is None else guarded(book, table, plan.privacy, share).facts()
         kept = Asked(asked, _adapters.location(source), found, _adapters.join_facts(source), library_of(type(source)))
         with paying(book, room_for(plan)) as process:

@@ -1,0 +1,180 @@
+"""Which ledger pays: found, or made, and refused if it is an older copy, a second one, or of other data.
+
+Trusted: `Series.paid` charges whatever ledger it is given. Everything else of the session may be wrong without spending twice.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from leastnoise import _adapters
+from leastnoise._accounting import Privacy
+from leastnoise._check import InputError, LeastNoiseError, LedgerError, refuse
+from leastnoise._kernel import Ledger
+
+
+def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[Path], *, share: str = "") -> Ledger | None:
+    """The ledger that pays, if it is there.
+
+    Args:
+        ledger: it, or its file.
+        source: the private data; only what they are called, and where they are, is asked.
+        dataset: their name in the ledger; None for that of their file or table.
+        folders: where releases that it paid, and other ledgers of the data, are looked for besides.
+        share: whose part of the budget pays; "" if it is not shared out.
+
+    Returns:
+        The ledger; None if the file does not exist and may be made.
+
+    Raises:
+        InputError: it is no ledger, or belongs to other data.
+        LedgerError: it cannot be used, is older than a release that it paid, or would be a second one of the data.
+
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file, rows = Path(folder.name, "people.ledger"), Path(folder.name, "people.csv")
+    >>> ledger_for(file, rows, None, []) is None
+    True
+    >>> ledger_for(file, rows, None, [], share="ann")
+    Traceback (most recent call last):
+    leastnoise._check._errors.LedgerError: There is no ledger at ... restore it. ...
+    """
+    if ledger is None:
+        raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
+    if isinstance(ledger, Ledger):
+        check_known(ledger.path, ledger, folders)
+        return ledger
+    if not isinstance(ledger, (str, Path)):
+        raise refuse("ledger", ledger, "a path or a Ledger")
+    file = Path(ledger)
+    book = _opened(file, share)
+    check_known(file, book, folders)
+    name = dataset or _adapters.dataset_name(source)
+    if book is None:
+        first, *joined = _adapters.protected_tables(source)
+        for table, known in [(first, name), *((one, _adapters.dataset_name(one)) for one in joined)]:
+            check_only(file, known, [*folders, *_folder(_adapters.location(table))])
+    elif name not in (None, book.dataset):
+        raise InputError(
+            f"The ledger {book.path} belongs to the data set {book.dataset!r}; got {name!r}. "
+            f"Use the ledger of {name!r}; or, if these are the same people, say dataset = {book.dataset!r} ([ledger] of a spec, --dataset)."
+        )
+    return book
+
+
+def ledger_made(file: object, dataset: str, privacy: Privacy) -> Ledger:
+    """Make the ledger that `ledger_for` found missing; or open it, if another process has made it meanwhile.
+
+    Args:
+        file: where.
+        dataset: the name of the data set.
+        privacy: what it may spend in all, the neighbours and the unit. A bound on a unit's rows in cells is of one table, and left out.
+
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> made = ledger_made(Path(folder.name, "people.ledger"), "people", ln.Privacy(ln.PureDP(1)))
+    >>> made.left().epsilon, ledger_made(made.path, "people", made.privacy).id == made.id
+    (Fraction(1, 1), True)
+    """
+    path = Path(str(file))
+    if path.exists():
+        return Ledger.open(path)
+    return Ledger.create(path, dataset, Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, privacy.max_rows))
+
+
+def _opened(ledger: Path, share: str) -> Ledger | None:
+    """The ledger, if there is one."""
+    if os.path.lexists(ledger) or share:
+        return Ledger.open(ledger, share=share)
+    folder = ledger.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise LedgerError(f"A ledger cannot be made at {ledger}: choose a folder that exists and that you may write to. Nothing was spent.")
+    for left_over in (Path(f"{ledger}-journal"), Path(f"{ledger}-wal")):
+        if left_over.exists():
+            raise LedgerError(f"{left_over} is left from an earlier ledger of this name. Restore that ledger. Nothing was spent.")
+    return None
+
+
+def _folder(place: Any) -> list[Path]:
+    """Where data that are files are, and so their ledger."""
+    path = place.get("path") if isinstance(place, dict) else place
+    return [_adapters.ledger_beside(path).parent] if isinstance(path, str) else []
+
+
+def unknown_releases(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
+    """Look for releases that were paid from this ledger, and that it does not know: then it is an older copy, or a new one of that name."""
+    entries = book.entries() if book is not None else ()
+    known = {entry.id for entry in entries}
+    places = {ledger.parent, *folders} | {Path(entry.output).parent for entry in entries if entry.output.startswith("/")}
+    key, own = ("ledger", ledger.name) if book is None else ("ledger_id", book.id)
+    return tuple(release for release, receipt in _paid_releases(places) if receipt.get(key) == own and receipt.get("id") not in known)
+
+
+def _paid_releases(places: Iterable[Path]) -> Iterator[tuple[Path, dict[str, object]]]:
+    """Every release in these folders that a ledger paid, with its receipt."""
+    for place in sorted({Path(os.path.abspath(place)) for place in places}):  # noqa: PTH100 - links stay links
+        with suppress(OSError):
+            for release in sorted(place.iterdir()):
+                with suppress(OSError):
+                    receipt = receipt_in(release)
+                    if receipt.get("ledger_id"):
+                        yield release, receipt
+
+
+def check_known(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ()) -> None:
+    """Refuse to pay from a ledger that does not know of releases that were paid from it."""
+    found = unknown_releases(ledger, book, folders)
+    if not found:
+        return
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    if book is None:
+        raise LedgerError(
+            f"There is no ledger at {ledger}, but the release in {found[0]}{more} was paid from one of this name. Nothing was spent. "
+            "Restore that ledger; or, if this is another data set, give its ledger another name."
+        )
+    raise LedgerError(
+        f"The ledger {ledger} does not know the release in {found[0]}{more}, which was paid from it: it is an older copy. Nothing was "
+        f"spent. Restore the newest copy of the ledger; if there is none, enter what it lacks: `leastnoise ledger spent {ledger} --release "
+        f"{found[0]}`."
+    )
+
+
+def other_ledgers(ledger: Path, dataset: str, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
+    """Look for other ledgers that know a data set, and for releases that they paid where they are not in sight themselves."""
+    found = []
+    places = sorted({Path(os.path.abspath(place)) for place in (ledger.parent, *folders)})  # noqa: PTH100 - links stay links
+    for place in places:
+        for file in sorted(place.glob("*.ledger")):
+            with suppress(LeastNoiseError, OSError):
+                if not (ledger.exists() and file.samefile(ledger)) and Ledger.open(file, timeout=1).dataset == dataset:
+                    found.append(file)
+    return tuple(found) or tuple(release for release, receipt in _paid_releases(places) if dataset in _datasets(receipt))
+
+
+def _datasets(receipt: Mapping[str, Any]) -> set[Any]:
+    """The data sets that a release was made of: its ledger's, and a second table that is not public."""
+    joined = receipt.get("joined")
+    second = {joined.get("table")} if isinstance(joined, dict) and joined.get("public") is False else set()
+    return {receipt.get("dataset"), *second}
+
+
+def check_only(ledger: Path, dataset: str | None, folders: Iterable[Path] = ()) -> None:
+    """Refuse to open a second ledger for data that another one knows."""
+    found = other_ledgers(ledger, dataset, folders) if dataset else ()
+    if found:
+        knows = f"the release in {found[0]} was paid for" if found[0].is_dir() else f"the ledger {found[0]} knows"
+        raise LedgerError(
+            f"There is no ledger at {ledger}, and {knows} the data set {dataset!r}: a second ledger would not know what was spent. Nothing "
+            "was spent. Pay from that ledger; or, if these are other people, give the data set another name (dataset); or, to keep two "
+            f"ledgers whose losses add up, make this one with `leastnoise ledger set {ledger}`."
+        )
+
+
+def receipt_in(release: Path) -> dict[str, object]:
+    """The receipt in a release's manifest; empty if that is no manifest."""
+    try:
+        receipt = json.loads((release / "manifest.json").read_text(encoding="utf-8"))["receipt"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {}
+    return receipt if isinstance(receipt, dict) else {}
