@@ -1,28 +1,29 @@
 """The wall as an import contract: what no file may reach but the kernel, the adapters, the table, and the holder's own command.
 
 The wall holds by design first: what sessions and mechanisms have are handles without contents, and what is paid for draws from the system's
-randomness alone (K7, K8 and section 4 of PROOFS-kernel.md). This keeps careless and over-curious authors out of what is left. One rule for
-words: every word that a file reaches, as a name, an attribute, a keyword of a pattern, an import or a text, is compared with `RESERVED`,
-whatever way it is spelled. Besides:
+randomness alone (K7, K8 and section 4 of PROOFS-kernel.md). This keeps careless and over-curious authors out of what is left; `wall.toml`
+has the lists. One rule for words: every word that a file reaches, as a name, an attribute, a keyword of a pattern, an import or a text, is
+compared with those that are reserved, whatever way it is spelled. Besides:
 
+- what is imported is listed, with fewer modules where the place of the data is at hand;
 - names that begin with an underscore are their own file's or package's; what is computed (`getattr`, formats, classes) is not let through;
 - nothing of another package is changed, registered with, or derived from, where the kernel and the adapters call it with private values;
-- a private source is handed on and not used otherwise, and read with the caller's own display of progress.
+- a private source is handed on, to functions that call it so too, and used in no other way, and read with the caller's display of progress.
 
 `lint-imports` runs it with the other contracts. It reads the sources, so it refuses what a source says; SECURITY.md says what that leaves.
-What stands in `ALLOWED` is let through: exact expressions of exact files, each with its reason.
 """
 
 import ast
-import builtins
 import importlib.util
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from importlinter import Contract, ContractCheck, fields, output
 
+SOURCE = Path(__file__).parents[1] / "src" / "leastnoise"
 _PRIVATE = re.compile(r"_[^_]")
 _FIELD = re.compile(r"\{[^{}]*\._")
 INSIDE = {"_adapters", "_holder", "_kernel", "_table"}
@@ -32,37 +33,10 @@ TRUSTED = INSIDE | {"_accounting", "_domain", "_linop", "_measurements"}
 NEAR = {"_audit", "_cli", "_estimate", "_mechanisms", "_release", "_session"}
 AT_DATA = {"_audit", "_estimate", "_mechanisms", "_session"}
 
-BUILTINS = "__builtins__ __import__ breakpoint compile delattr dir eval exec getattr globals locals memoryview setattr vars"
-# Why (in `AT_DATA` alone where it says "near data"): words (modules where it says "is imported") | the files that may reach them.
-RESERVED = """
-is imported: _ctypes _thread bdb builtins cffi code codeop copyreg ctypes dis faulthandler gc importlib inspect marshal mmap mock operator \
-    pdb pickle pkgutil profile cProfile runpy trace traceback tracemalloc types unittest weakref adbc_driver_manager \
-    adbc_driver_postgresql duckdb ibis narwhals pandas polars pyarrow pyspark
-is imported, near data: codecs concurrent fileinput io linecache multiprocessing pty shutil signal sqlite3 subprocess tokenize
-looks into other objects: addaudithook ag_frame as_strided attrgetter buffer_info cr_frame ctypes ctypeslib exc_info excepthook f_back \
-    f_builtins f_code f_globals f_locals from_address get_field get_objects get_referents get_referrers gi_frame import_module last_exc \
-    last_traceback last_value memmap meta_path methodcaller modules monitoring path_hooks setprofile setprofile_all_threads settrace \
-    settrace_all_threads tb_frame tb_next unraisablehook __class__ __closure__ __code__ __defaults__ __dict__ __func__ __getattribute__ \
-    __globals__ __kwdefaults__ __reduce_ex__ __self__ __subclasses__ __traceback__ __wrapped__
-changes how numbers are computed: seterr seterrcall seterrobj setbufsize
-changes how numbers are computed, near data: errstate | _estimate/_plane_expansion.py _mechanisms/_choose.py
-is noise that is not paid for: SystemEntropy simulate | _audit/_made_up.py
-is noise that is not paid for: UnpaidSeries | _audit/_made_up.py _session/_categories.py _session/_session.py
-is noise that is not paid for: SeededEntropy | _audit/_made_up.py _session/_audit.py _session/_categories.py _session/_session.py
-is a payment that is not the kernel's: reserve
-makes a ledger: create | _cli/_ledger.py _session/_categories.py _session/_session.py
-changes what a ledger allows: set_budget | _cli/_ledger.py
-enters what was spent: add_spent | _cli/_ledger.py _session/_elsewhere.py
-takes a payment over: take_over | _session/_categories.py _session/_finish.py
-tells where the data are: location | _session/_before.py _session/_categories.py _session/_expected.py _session/_session.py
-tells where the data are: located | _session/_before.py
-opens a file or starts a program, near data: open read_bytes fromfile genfromtxt loadtxt fromregex popen system fork forkpty posix_spawn \
-    execv posix_spawnp execve execvp spawnv spawnve Popen check_output symlink_to hardlink_to
-opens a file or starts a program, near data: fdopen | _session/_kept.py
-opens a file or starts a program, near data: read_text | _session/_accounts.py _session/_before.py _session/_elsewhere.py \
-    _session/_export.py _session/_kept.py _session/_reading.py
-"""
-OPENED = {"Ledger.open", "os.open"}
+LISTS = tomllib.loads(Path(__file__).with_name("wall.toml").read_text(encoding="utf-8"))
+ALLOWED: Mapping[str, Mapping[str, str]] = LISTS["allowed"]
+BUILTINS = LISTS["builtins"].split()
+IMPORTS = {name: {*words.split()} for name, words in LISTS["imports"].items()}
 DUNDERS = {"__doc__", "__getitem__", "__mul__", "__name__", "__version__"}
 MAKERS = {"__init__", "__post_init__", "_freeze_weights", "_keep"}  # methods that set the fields of a frozen value that is being made
 # And to functions of the session.
@@ -70,66 +44,6 @@ SOURCE_GOES_TO = {
     "_adapters.check_source", "_adapters.dataset_name", "_adapters.join_facts", "_adapters.located", "_adapters.location",
     "_adapters.protected_tables", "_adapters.read", "_adapters.read_keys", "isinstance", "type",
 }  # fmt: skip
-
-_LAZY = "public names, and the libraries of users' data frames, are imported when they are asked for; the names are listed there"
-_NAMED = "the names are listed in the same function, or are those of a budget's parts"
-_ITSELF = "a frozen value that is being made, or an object of the same class"
-_SHOWN = "where a fault happened: files and lines, without the values of variables"
-_HOLDER = "shows the data's holder exact counts, paid by nobody and marked private; nothing that makes a release imports it"
-_FACE = {"from importlib import import_module": _LAZY, "getattr(import_module(f'leastnoise.{_HOME_OF[name]}'), name)": _LAZY}
-ALLOWED: Mapping[str, Mapping[str, str]] = {
-    "__init__.py": {**_FACE, "globals()": _LAZY, "from leastnoise._holder import check": _HOLDER},
-    "_mechanisms/__init__.py": _FACE,
-    "_session/__init__.py": _FACE,
-    "_stopped.py": {"import traceback": _SHOWN, "error.__traceback__": _SHOWN},
-    "_accounting/_budget.py": {"getattr(amount, one.name)": _NAMED},
-    "_session/_public_files.py": {"path.open": "lists of categories, which are public"},
-    "_session/_spec.py": {"place.open": "the spec"},
-    "_audit/_made_up.py": {"from leastnoise._table import Table": "of rows that the same file lists; none that a reader made comes here"},
-    "_cli/_check.py": {"from leastnoise._holder import check as checked": _HOLDER},
-    "_cli/_demo.py": {"import duckdb": "writes the generated survey"},
-    "_cli/_experiments.py": {
-        "import importlib": "experiments are found by their files' names",
-        "import inspect": "whether an experiment needs data stands in its signature",
-        "importlib.import_module(f'experiments.{known[name]}')": "experiments are found by their files' names",
-    },
-    "_mechanisms/_choose.py": {"from gc import disable, enable, freeze, get_freeze_count, isenabled, unfreeze": "none gives objects"},
-    "_cli/_init.py": {"_HEAD.format": "a constant of the same file"},
-    "_cli/_ledger.py": {"getattr(entry.charge, part)": _NAMED},
-    "_cli/_main.py": {
-        "import traceback": _SHOWN,
-        "error.__traceback__": _SHOWN,
-        "sys.modules['leastnoise'].__version__": "the version of the package",
-        "sys.stdout": "a closed stream becomes an empty one",
-        "sys.stderr": "the same",
-    },
-    "_cli/_output.py": {"getattr(charge, name)": _NAMED},
-    "_cli/_plan.py": {"getattr(paid, name)": _NAMED, "getattr(most, name)": _NAMED},
-    "_progress.py": {
-        "from types import TracebackType": "an annotation",
-        "sys.modules": "whether IPython is loaded, by whoever uses a notebook",
-    },
-    "_threads.py": {"_LATER in sys.modules": "whether SciPy is loaded, whose library has threads of its own"},
-    "_domain/_dates.py": {"self.format": "how dates are written, a field that the attribute's author fills; nothing is formatted by it"},
-    "_domain/_domain.py": {"from types import MappingProxyType": "a mapping that cannot be written"},
-    "_linop/_json.py": {"getattr(operator, one.name)": _NAMED},
-    "_linop/_operators.py": {"Sized.__post_init__(self)": _ITSELF},
-    "_release/_files.py": {
-        "getattr(self, name)": _NAMED,
-        "self.__slots__": _NAMED,
-        "TableEntry.__slots__": _NAMED,
-        "import duckdb": "writes CSV files",
-        "import pyarrow as pa": "writes Parquet files, of answers",
-        "from pyarrow.parquet import write_table": "the same",
-    },
-    "_plan/_plan.py": {"from importlib.metadata import PackageNotFoundError, version": "the version of the package"},
-    "_frames.py": {
-        "import importlib": _LAZY,
-        "import importlib.util": _LAZY,
-        "importlib.import_module(name)": _LAZY,
-        "kind.__module__": "the library that a class of data frames is from; of a class, which tells nothing of rows",
-    },
-}
 
 
 @dataclass
@@ -210,25 +124,21 @@ def faults(place: str, text: str) -> list[str]:
 
 def _reserved(file: _File) -> Iterator[tuple[str, str]]:
     """The words that a file may not reach, and why."""
-    for line in RESERVED.strip().splitlines():
-        why, _, rest = line.partition(": ")
-        words, _, places = rest.partition(" | ")
-        if file.place not in places.split() and (not why.endswith(", near data") or file.package in AT_DATA):
-            prefix = "import " if why.startswith("is imported") else ""
-            yield from ((prefix + word, why) for word in words.split())
+    for rule in LISTS["reserved"]:
+        if file.place not in rule.get("but", "").split() and (file.package in AT_DATA or not rule.get("near_data")):
+            yield from ((word, rule["why"]) for word in rule["words"].split())
 
 
 def _reached(node: ast.AST) -> Iterator[str]:
     """Every word that a node names, as code or as a text that code may look up."""
     if isinstance(node, ast.Name):
         yield node.id
-    elif isinstance(node, ast.Attribute) and ast.unparse(node) not in OPENED:
+    elif isinstance(node, ast.Attribute):
         yield node.attr
     elif isinstance(node, ast.MatchClass):
         yield from node.kwd_attrs
     elif isinstance(node, ast.Import | ast.ImportFrom):
         modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-        yield from (f"import {name.split('.')[0]}" for name in modules)
         yield from (word for name in [*modules, *(alias.name for alias in node.names)] for word in name.split("."))
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         if re.fullmatch(r"[\w.]+", node.value):
@@ -239,8 +149,11 @@ def _reached(node: ast.AST) -> Iterator[str]:
 
 def _import(file: _File, node: ast.Import | ast.ImportFrom) -> None:
     above = file.parents.get(node)
-    typing_only = isinstance(above, ast.If) and ast.unparse(above.test).endswith("TYPE_CHECKING") and node in above.body
+    typing_only = isinstance(above, ast.If) and ast.unparse(above.test) == "TYPE_CHECKING" and node in above.body
+    typing_only &= file.imported.get("TYPE_CHECKING") == "typing.TYPE_CHECKING"
+    listed = IMPORTS["anywhere"] | (set() if file.package in AT_DATA else IMPORTS["elsewhere"])
     for alias in node.names:
+        module = alias.name if isinstance(node, ast.Import) else "." * node.level + (node.module or "")
         whole = alias.name if isinstance(node, ast.Import) else f"{node.module}.{alias.name}"
         file.imported[alias.asname or (alias.name.split(".")[0] if isinstance(node, ast.Import) else alias.name)] = whole
         root, *parts = whole.split(".")
@@ -251,7 +164,7 @@ def _import(file: _File, node: ast.Import | ast.ImportFrom) -> None:
                 file.refuse(node, "rows are imported, which only the kernel, the adapters and the holder's own command may open")
             if parts[:1] not in ([file.package], ["_check"]) and any(map(_PRIVATE.match, parts[1:])):
                 file.refuse(node, f"a private name of another package is imported: {whole}")
-        elif alias.name in BUILTINS.split():
+        elif module not in listed or (root == "os" and file.package in AT_DATA and {*parts} - IMPORTS["os"]):
             file.refuse(node, f"{whole} is imported")
 
 
@@ -295,10 +208,14 @@ def _node(file: _File, node: ast.AST) -> None:
 def _name(file: _File, node: ast.Name) -> None:
     above = file.parents.get(node)
     call = above if isinstance(above, ast.Call) and above.func is node else None
-    if node.id in BUILTINS.split() and node.id not in file.imported:
+    if node.id in BUILTINS and node.id not in file.imported:
         name = call.args[1] if call is not None and len(call.args) > 1 else None
         if node.id != "getattr" or not isinstance(name, ast.Constant) or str(name.value).startswith("_"):
             file.refuse(call or node, node.id)
+    if file.imported.get(node.id) == "os" and file.package in AT_DATA and getattr(above, "attr", "") not in IMPORTS["os"]:
+        file.refuse(above or node, "what is not listed of the operating system is used")
+    if node.id == "TYPE_CHECKING" and not isinstance(node.ctx, ast.Load):
+        file.refuse(node, "what is imported for types alone is imported")
     if node.id == "type" and call is not None and len(call.args) > 1:
         file.refuse(call, "a class is made without its bases being seen")
     # in the spec the word means its own table
@@ -306,15 +223,18 @@ def _name(file: _File, node: ast.Name) -> None:
         return
     if not isinstance(node.ctx, ast.Load):
         file.refuse(node, f"{node.id} is replaced by something else")
-    elif node.id == "source":
-        called = isinstance(above, ast.Call) and node in above.args and _hands_on(file, above.func)
-        if not called:
-            file.refuse(above or node, "the private source is used, and not only handed on")
+    elif node.id == "source" and not (isinstance(above, ast.Call) and node in above.args and _hands_on(file, above, node)):
+        file.refuse(above or node, "the private source is used, and not only handed on")
 
 
-def _hands_on(file: _File, function: ast.expr) -> bool:
-    own = isinstance(function, ast.Name) and file.imported.get(function.id, f"leastnoise.{file.package}").startswith("leastnoise._session")
-    return ast.unparse(function) in SOURCE_GOES_TO or (own and ast.unparse(function) not in vars(builtins))
+def _hands_on(file: _File, call: ast.Call, source: ast.Name) -> bool:
+    """Whether it goes to the adapters, or to a function of the session that calls it a source too."""
+    name, place, tree = ast.unparse(call.func), call.args.index(source), file.tree
+    if (home := file.imported.get(name, "")).startswith("leastnoise._session._"):
+        tree = ast.parse(SOURCE.joinpath(*home.split(".")[1:-1]).with_suffix(".py").read_text(encoding="utf-8"))
+    called = [one.args.args[place : place + 1] for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == name]
+    own = bool(called) and all([one.arg for one in given] == ["source"] for given in called)
+    return name in SOURCE_GOES_TO or (own and not any(isinstance(one, ast.Starred) for one in call.args))
 
 
 def _attribute(file: _File, node: ast.Attribute) -> None:

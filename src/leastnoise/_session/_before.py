@@ -67,9 +67,9 @@ def _least(privacy: Privacy, book: Ledger) -> Cost:
     return PureCost(budget.epsilon if isinstance(book.privacy.budget, ApproxDP) else min(budget.epsilon, SMALL))
 
 
-def given_or_kept(data: Any, place: Any, joined: Mapping[str, Any]) -> Any:
+def given_or_kept(source: Any, place: Any, joined: Mapping[str, Any]) -> Any:
     """The data that were given now, or else where they were."""
-    found = _adapters.located(place, data)
+    found = _adapters.located(place, source)
     said, kept = _adapters.join_facts(found), dict(joined)
     if said and kept and "" in {said["table"], kept["table"]}:  # a frame has no name
         kept["table"] = said["table"]

@@ -40,6 +40,7 @@ def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[P
     >>> ledger_for(file, rows, None, [], share="ann")
     Traceback (most recent call last):
     leastnoise._check._errors.LedgerError: There is no ledger at ... restore it. ...
+    >>> folder.cleanup()
     """
     if ledger is None:
         raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
@@ -76,6 +77,7 @@ def ledger_made(file: object, dataset: str, privacy: Privacy) -> Ledger:
     >>> made = ledger_made(Path(folder.name, "people.ledger"), "people", ln.Privacy(ln.PureDP(1)))
     >>> made.left().epsilon, ledger_made(made.path, "people", made.privacy).id == made.id
     (Fraction(1, 1), True)
+    >>> folder.cleanup()
     """
     path = Path(str(file))
     if path.exists():
