@@ -249,7 +249,8 @@ def test_bounds_in_cells_that_are_not_read_are_refused():
 
 def test_of_the_rows_of_a_unit_one_in_each_cell_is_worth_1_whoever_comes_beside_it():
     """Every table of up to 3 rows over units {a, b, none}: what the rows of a unit are worth is at most 1 a cell, and k in all."""
-    domain = Domain(v=Coded(2), w=Coded(2), measures={"units": UnitCount(), "units by v": UnitCount(["v"])})
+    counts = {"units": UnitCount(), "units by v": UnitCount(["v"]), "units by v x w": UnitCount(["v", "w"])}
+    domain = Domain(v=Coded(2), w=Coded(2), measures=counts)
     generator = np.random.default_rng(3)
     for most, rows in itertools.product((1, 2, 3), range(1, 4)):
         for ids in itertools.product(["a", "b", None], repeat=rows):
@@ -262,13 +263,14 @@ def test_of_the_rows_of_a_unit_one_in_each_cell_is_worth_1_whoever_comes_beside_
                     table = read(frame[stay], domain, unit_column="id", max_rows=most)
                 opened = columns_of(table)
                 cells = 2 * opened.codes["v"].astype(int) + opened.codes["w"]
-                found = [np.bincount(cells, opened.values[name], minlength=4) for name in ("units", "units by v")]
+                found = [np.bincount(cells, opened.values[name], minlength=4) for name in counts]
                 return [*found, np.bincount(cells, minlength=4)]
 
             before = worth(list(range(rows)))
             for unit in ("a", "b", None):
-                once, each, held = np.array(before) - worth([row for row in range(rows) if ids[row] != unit])
+                once, each, apart, held = np.array(before) - worth([row for row in range(rows) if ids[row] != unit])
                 assert (np.stack([once, each, held]) >= 0).all()
+                assert apart.tolist() == np.minimum(held, 1).tolist()
                 assert once.sum() == min(1, held.sum())
                 assert each.reshape(2, 2).sum(axis=1).tolist() == np.minimum(held.reshape(2, 2).sum(axis=1), 1).tolist()
                 assert held.sum() <= (most if unit else 0)

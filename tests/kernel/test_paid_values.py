@@ -35,6 +35,7 @@ from leastnoise._linop import (
     block_tree,
     sealed,
 )
+from leastnoise._linop._operators import Sealed
 from leastnoise._measurements import Block, Factor, Limits, Measurements
 from leastnoise._measurements._apart import _axis
 from leastnoise._mechanisms import MECHANISMS
@@ -84,6 +85,19 @@ def test_no_array_of_measurements_can_be_made_writable():
         assert not array.flags.writeable
         with pytest.raises(ValueError, match="cannot set WRITEABLE flag to True"):
             array.setflags(write=True)
+
+
+@pytest.mark.parametrize(("name", "value"), [("strides", (0, 16)), ("shape", (8, 1)), ("dtype", np.uint64)])
+def test_nobody_looks_at_the_memory_of_a_paid_array_in_another_way(name: str, value: object) -> None:
+    """By other strides these queries would be four times (1, -1), whose rows are 8 apart under replace, at the price of 4."""
+    made = Dense([[1, 1], [-1, -1], [1, 1], [-1, -1]])
+    limited = measured(Factor(("age",), Identity(4), np.array([1, 2, 3, 4])), Limits([10, 20, 30, 40], "pay"))
+    for array in arrays_of(made) + [one for one in arrays_of(limited) if isinstance(one, Sealed)]:
+        if isinstance(array, Sealed):
+            with pytest.raises(AttributeError, match="stays as it is"):
+                setattr(array, name, value)
+    assert type(made.matrix) is Sealed
+    assert {type(one) for one in (made.matrix + 1, np.abs(made.matrix), made.matrix @ [1, 2])} == {np.ndarray}
 
 
 def test_a_sealed_array_keeps_shape_type_and_values():

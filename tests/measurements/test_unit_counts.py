@@ -116,6 +116,13 @@ def test_rows_and_units_together_cost_the_sum_of_both_and_units_of_their_own_att
     assert lost(alone) == worst(alone) == gaussian
 
 
+def test_rows_that_count_apart_may_share_a_cell_of_fewer_attributes() -> None:
+    """A unit counts once in each of two cells of a x b, which are one cell of a: its bound there is that of all its attributes."""
+    for noise, largest in ((Noise.DISCRETE_LAPLACE, 2), (Noise.DISCRETE_GAUSSIAN, 4)):
+        plan = plan_of([Block(CELLS["a",], Fraction(1), "units by a x b")], noise, "add_remove", 2)
+        assert lost(plan) == worst(plan) == largest
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

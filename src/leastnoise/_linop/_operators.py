@@ -20,6 +20,21 @@ SignedArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 _MOST = 2**53
 
 
+class Sealed(np.ndarray[Any, Any]):
+    """An array whose shape, strides and type nobody sets, as another look at the same memory would be another matrix.
+
+    >>> sealed(np.array([1, 2])).shape = (2, 1)
+    Traceback (most recent call last):
+    AttributeError: a sealed array stays as it is; 'shape' cannot be set
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a sealed array stays as it is; {name!r} cannot be set")
+
+    def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Any:  # noqa: FBT001, FBT002
+        return array[()] if return_scalar else np.asarray(array)
+
+
 def sealed(array: Array) -> Array:
     """A copy whose entries nobody can change: its memory is that of a ``bytes`` object, so NumPy refuses to make it writable again.
 
@@ -27,7 +42,7 @@ def sealed(array: Array) -> Array:
     Traceback (most recent call last):
     ValueError: cannot set WRITEABLE flag to True of this array
     """
-    return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape)
+    return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape).view(Sealed)
 
 
 def frozen(name: str, values: object, dimensions: int) -> IntArray:
