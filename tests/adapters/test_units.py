@@ -255,7 +255,7 @@ def test_of_the_rows_of_a_unit_one_in_each_cell_is_worth_1_whoever_comes_beside_
     for most, rows in itertools.product((1, 2, 3), range(1, 4)):
         for ids in itertools.product(["a", "b", None], repeat=rows):
             keys = generator.permutation(rows)
-            values = {name: generator.choice([0, 0, 1, 1, 9], size=rows) for name in ("v", "w")}
+            values = {name: generator.choice([0, 1, 0, 1, 0, 1, 9], size=rows) for name in ("v", "w")}
             frame = pl.DataFrame({"id": list(ids), **values}, schema={"id": pl.String, "v": pl.Int64, "w": pl.Int64})
 
             def worth(stay, frame=frame, keys=keys, most=most):
