@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 51_740, "files": 354, "functions": 3_530, "code": 29_640}
+CEILINGS = {"lines": 51_720, "files": 353, "functions": 3_530, "code": 29_600}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
