@@ -45,7 +45,7 @@ SEEDED = (
     "_kernel/_entropy.py",  # seeded entropy for tests and experiments, which marks what it makes as not private
     "_families/",  # starts of a search over public values
     "_planner/",  # the same
-    "_accuracy/_iterative.py",  # error bars by simulation of the plan, which is public
+    "_accuracy/_joint.py",  # error bars by simulation of the plan, which is public
     "_estimate/_mixture.py",  # where the fit of a model starts, which has nothing to do with the data
     "_estimate/_model.py",  # error bars by fitting the model to other noise
     "_estimate/_nnls.py",  # the same, at the estimate

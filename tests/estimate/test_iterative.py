@@ -17,7 +17,7 @@ from leastnoise._accuracy import (
     promised,
     structure,
 )
-from leastnoise._accuracy._dense import dense_structure
+from leastnoise._accuracy._joint import dense_structure
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate

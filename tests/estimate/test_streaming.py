@@ -7,7 +7,7 @@ import pytest
 from experiments.consistency import disagreement
 
 from leastnoise._accounting import ZCDP, Noise, Privacy
-from leastnoise._accuracy import _product_cells
+from leastnoise._accuracy import _product
 from leastnoise._domain import Coded, Domain
 from leastnoise._estimate import Estimate, estimates
 from leastnoise._linop import Contrasts, Identity
@@ -41,7 +41,7 @@ CUBES = {
 @pytest.mark.parametrize("blocks", CUBES.values(), ids=CUBES)
 def test_one_pass_over_the_blocks_gives_what_one_by_one_gives(blocks, monkeypatch) -> None:
     together = estimate(blocks)
-    monkeypatch.setattr(_product_cells, "_FEW", 10**9)
+    monkeypatch.setattr(_product, "_FEW", 10**9)
     alone = estimate(blocks)
     for names in [*TRIPLES, ("a", "b"), ("h",), ()]:
         np.testing.assert_allclose(together.marginal(names), alone.marginal(names), rtol=1e-10, atol=1e-9)
@@ -95,8 +95,8 @@ def test_tables_that_are_estimated_at_once_have_the_answers_of_each_by_itself(bl
 
 def test_tables_that_are_alike_are_estimated_at_once(monkeypatch):
     taken = []
-    own = _product_cells.ProductCells._together
-    monkeypatch.setattr(_product_cells.ProductCells, "_together", lambda cells, some: (taken.append(len(some)), own(cells, some))[1])
+    own = _product.ProductCells._together
+    monkeypatch.setattr(_product.ProductCells, "_together", lambda cells, some: (taken.append(len(some)), own(cells, some))[1])
     asked = marginals(DOMAIN, ways=1).products
     list(estimates(estimate(CUBES["residual"]), asked))
     assert sorted(taken) == [1, 2, 5]  # of 4, of 3 and of 2 cells

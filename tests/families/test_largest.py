@@ -7,7 +7,7 @@ import pytest
 
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import structure
-from leastnoise._accuracy._joint_rows import joint_rows, joint_rows_in_parts, joint_variances
+from leastnoise._accuracy._joint import joint_rows, joint_rows_in_parts, joint_variances
 from leastnoise._domain import Coded, Domain
 from leastnoise._families import basis
 from leastnoise._families._inverse import Basis

@@ -1,26 +1,26 @@
 """Exact expected error of (workload, plan), lower bounds and interval widths: one formula for planners and for error bars."""
 
-from leastnoise._accuracy._blocks import block_rows, block_variance, subsets
-from leastnoise._accuracy._bounds import lower_bound, nuclear_across, nuclear_norm, nuclear_parts
-from leastnoise._accuracy._covariance import covariances
-from leastnoise._accuracy._dense import DenseStructure
+from leastnoise._accuracy._bounds import Terms, lower_bound, nuclear_across, nuclear_norm, nuclear_parts, subset_sums
 from leastnoise._accuracy._determined import UnsupportedQuery
-from leastnoise._accuracy._form import Cells, Known, Measured, Structure, marginals_of
-from leastnoise._accuracy._given_nothing import GivenNothing
-from leastnoise._accuracy._iterative import IterativeStructure, confidence_factor
-from leastnoise._accuracy._joint import Joint
-from leastnoise._accuracy._joint_rows import joint_rows
-from leastnoise._accuracy._level import LEVEL, checked_level
+from leastnoise._accuracy._form import Cells, Known, Measured, Structure, covariances, marginals_of
+from leastnoise._accuracy._intervals import LEVEL, GivenNothing, checked_level, interval_multiplier, noise_variance, ratio_interval
+from leastnoise._accuracy._joint import DenseStructure, IterativeStructure, Joint, confidence_factor, joint_rows
+from leastnoise._accuracy._measured import Told, attributes_told, block_rows, block_variance, middle, middles, subsets, sums_told, told
 from leastnoise._accuracy._memory import available_memory, require_memory, within_memory
-from leastnoise._accuracy._noise import interval_multiplier, noise_variance
 from leastnoise._accuracy._pair import PairStructure, pair_structure, pair_terms
 from leastnoise._accuracy._product import ProductStructure
-from leastnoise._accuracy._promise import promised, structures, total_squared_error
-from leastnoise._accuracy._ratio import ratio_interval
-from leastnoise._accuracy._statistics import ROUNDING, farthest, mean_error, statistic_errors
-from leastnoise._accuracy._structure import combined, quantity_structure, structure
-from leastnoise._accuracy._subset_sums import Terms, subset_sums
-from leastnoise._accuracy._told import Told, attributes_told, middle, middles, sums_told, told
+from leastnoise._accuracy._structure import (
+    ROUNDING,
+    combined,
+    farthest,
+    mean_error,
+    promised,
+    quantity_structure,
+    statistic_errors,
+    structure,
+    structures,
+    total_squared_error,
+)
 
 __all__ = [
     "LEVEL",

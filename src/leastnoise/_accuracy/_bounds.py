@@ -19,16 +19,17 @@ docs/mathematics.md.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, singledispatch
 from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 
 from leastnoise._accounting import Noise, Privacy
-from leastnoise._accuracy._blocks import Names, subsets
-from leastnoise._accuracy._noise import noise_variance
-from leastnoise._accuracy._subset_sums import Terms, subset_sums
+from leastnoise._accuracy._intervals import noise_variance
+from leastnoise._accuracy._measured import Names, subsets
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain, Measure
 from leastnoise._families import apply_gram, gram_diagonal, singular_values
 from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
@@ -214,3 +215,45 @@ def _least_variance(privacy: Privacy, noise: Noise, rows: int) -> float:
         return noise_variance(noise, rows / allowed_epsilon(budget))
     sigma = rows / math.sqrt(float(allowed_mu_squared(budget)))
     return noise_variance(noise, sigma) if noise is Noise.DISCRETE_GAUSSIAN else sigma**2
+
+
+_MOST_BITS = 62
+
+
+class Terms(NamedTuple):
+    """Sets of one size, with a number for each of their subsets: weight times the product of what is inside and what is outside of it."""
+
+    sets: IntArray
+    inside: FloatArray
+    outside: FloatArray
+    weights: FloatArray
+
+
+def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, FloatArray]]:
+    """For every subset of a set the sum of its numbers in all sets."""
+    parts: dict[int, list[tuple[IntArray, FloatArray]]] = {}
+    for one in terms:
+        chosen: list[tuple[tuple[int, ...], FloatArray]] = [((), one.weights)]
+        for column in range(one.sets.shape[1]):
+            out, in_ = one.outside[:, column], one.inside[:, column]
+            chosen = [(more, own * factor) for columns, own in chosen for more, factor in ((columns, out), ((*columns, column), in_))]
+        for columns, own in chosen:
+            parts.setdefault(len(columns), []).append((one.sets[:, list(columns)], own))
+    found = []
+    for size in sorted(parts):
+        sets, sums = zip(*parts[size], strict=True)
+        found.append(_added(np.concatenate(sets), np.concatenate(sums), count))
+    return found
+
+
+def _added(sets: IntArray, values: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
+    size = sets.shape[1]
+    if size * math.log2(max(2, count)) < _MOST_BITS:
+        keys = np.zeros(len(sets), dtype=np.int64)
+        for column in sets.T:
+            keys = keys * count + column
+        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        distinct = sets[first]
+    else:
+        distinct, place = np.unique(sets, axis=0, return_inverse=True)
+    return distinct, np.asarray(np.bincount(place.reshape(-1), values, len(distinct)), dtype=np.float64)

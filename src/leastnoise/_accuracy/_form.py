@@ -4,12 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
-from leastnoise._families import Errors
 from leastnoise._linop import SignedArray
 from leastnoise._measurements import Block
 from leastnoise._workload import Product
@@ -30,6 +30,18 @@ class Measured:
     def values(self) -> FloatArray:
         """The noisy answers in rows (or units of the measure)."""
         return self.counts / self.grid
+
+
+class Errors(NamedTuple):
+    """The variances of a table's answers in short."""
+
+    total: float
+    largest: float
+    exact: bool = True
+
+    def times(self, factors: FloatArray) -> "Errors":
+        """Of the products of these answers with each of some numbers."""
+        return Errors(self.total * float((factors**2).sum()), self.largest * float((factors**2).max()), self.exact)
 
 
 class Cells(Protocol):
@@ -111,3 +123,18 @@ class Structure(Known):
     @abstractmethod
     def cells(self, measured: Sequence[Measured]) -> Cells:
         """The least squares estimate from what all blocks measured, in the order of the plan."""
+
+
+MOST_COVARIANCES = 2**24
+
+
+def covariances(structure: Known, one: Product, other: Product | None = None) -> FloatArray:
+    """Covariance of every answer of a table with every answer of another, or of its own."""
+    second = one if other is None else other
+    if one.measure != second.measure:
+        raise InputError(f"Covariances must be of one measure; got {one.name} and {second.name}. Ask for each of them.")
+    if not one.rows * second.rows <= MOST_COVARIANCES:
+        raise InputError(
+            f"At most {MOST_COVARIANCES} covariances can be listed at once; got {one.rows} x {second.rows}. Ask for smaller tables."
+        )
+    return structure.covariance(one, second)

@@ -1,27 +1,53 @@
-"""The measurements of a plan as one implicit operator over the joint cells of the attributes they touch, and its preconditioned solver.
+"""The joint form of the covariance, for any blocks: over the joint cells of the attributes that they touch.
 
-With A the measured queries and D the variances of their noise, least squares solves M x = A^T D^-1 z, M = A^T D^-1 A. M is a sum of
-Kronecker products of Gram matrices, one a block, and is never formed: a product with it costs a few passes over the joint cells.
+With A the measured queries and D the variances of their noise, least squares solves M x = A^T D^-1 z, M = A^T D^-1 A. Up to 4096 joint
+cells the inverse of M is one dense matrix. Beyond, M is a sum of Kronecker products of Gram matrices, one a block, and is never formed: a
+product with it costs a few passes over the joint cells, and conjugate gradients solve for the estimate. The preconditioner turns every
+short attribute into the eigenvectors of the partial trace of M along it and divides by the diagonal of M in that basis; it is exact where
+all blocks have common eigenvectors, as marginals of cells have.
 
-The preconditioner turns every short attribute into the eigenvectors of the partial trace of M along it and divides by the diagonal of M
-in that basis; it is exact where all blocks have common eigenvectors, as marginals of cells have.
+There error bars are exact, by one solve a query, for products of at most 2048 queries, and else simulated. R draws of Gaussian noise with
+the variances of the plan go through the same estimator. It is linear, so the error of an answer in one draw is exactly normal with the
+variance that is sought, whatever the plan's own noise; the mean of its squares over R draws is that variance times chi^2_R / R. What is
+reported is the mean divided by the 0.1% quantile of chi^2_R / R: too small with a probability of 1 in 1000, for every answer.
+The draws come from a fixed public seed, so a release prints the error bars that its plan promised.
 
 Source: conjugate gradients with many right-hand sides at once, each with its own steps; Hestenes and Stiefel 1952.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from leastnoise._accuracy._determined import UnsupportedQuery
+from leastnoise._accuracy._determined import Span, UnsupportedQuery, require, split, undetermined
+from leastnoise._accuracy._form import Errors, JointCells, Measured, Structure
+from leastnoise._accuracy._measured import block_rows, used
+from leastnoise._accuracy._memory import require_memory
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
-from leastnoise._families import apply_weighted_gram, columns, gram_diagonal, only_total, quicker_by_gram, weighted_gram, zero_one
-from leastnoise._linop import Operator, along, apply, apply_transpose
+from leastnoise._families import (
+    MOST_LISTED,
+    IdentityBasis,
+    RowSpace,
+    apply_gram,
+    apply_weighted_gram,
+    columns,
+    gram_diagonal,
+    interval_ends,
+    inverted,
+    of_gram,
+    quicker_by_gram,
+    spanning,
+    unit_rows,
+    weighted_gram,
+    zero_one,
+)
+from leastnoise._linop import Operator, Total, along, apply, apply_transpose, dense
 from leastnoise._measurements import Block, Factor
+from leastnoise._workload import Product
 
 Names = tuple[str, ...]
 MOST_JOINT = 2**24
@@ -29,11 +55,6 @@ TOLERANCE = 1e-9
 _MOST_STEPS = 3000
 _PATIENCE = 300  # steps without a residual half as large: the system is inconsistent, or hopeless
 _MOST_TURNED = 1024  # an axis of more cells keeps its own basis in the preconditioner
-
-
-def used(factor: Factor) -> bool:
-    """Whether a factor is more than a total."""
-    return not (only_total(factor.operator) and factor.row_weights is None)
 
 
 def _weighted_diagonal(factor: Factor) -> FloatArray:
@@ -259,3 +280,279 @@ def _inverted(diagonal: FloatArray) -> FloatArray:
     if not diagonal.max() > 0:
         raise refuse("the measurements", "queries without a coefficient", "at least one query that sees a cell")
     return 1 / np.maximum(diagonal, 1e-10 * diagonal.max())
+
+
+_AT_ONCE = 2**24  # at a time
+
+
+def joint_rows(operators: Sequence[Operator]) -> FloatArray:
+    """The explicit Kronecker product of operators."""
+    numbers = math.prod(operator.rows * operator.size for operator in operators)
+    require_memory(16 * numbers, "A matrix of these queries", "Ask for fewer queries, or choose another strategy.")
+    rows = np.ones((1, 1))
+    for operator in operators:
+        rows = np.kron(rows, dense(operator).astype(float))
+    return rows
+
+
+def joint_rows_in_parts(operators: Sequence[Operator]) -> Iterator[tuple[slice, FloatArray]]:
+    """The same some rows at a time: which, and their entries."""
+    matrices = [dense(operator).astype(float) for operator in operators]
+    shape = [len(matrix) for matrix in matrices]
+    step = max(1, _AT_ONCE // math.prod(matrix.shape[1] for matrix in matrices))
+    for start in range(0, math.prod(shape), step):
+        part = slice(start, min(start + step, math.prod(shape)))
+        rows = np.ones((part.stop - start, 1))
+        for matrix, places in zip(matrices, np.unravel_index(np.arange(part.start, part.stop), shape) if shape else (), strict=True):
+            rows = (rows[:, :, None] * matrix[places][:, None, :]).reshape(len(rows), -1)
+        yield part, rows
+
+
+def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> FloatArray:
+    """q C q for every row q of a product, shape (rows,).
+
+    Attribute by attribute: what is left of the covariance after some of them is one matrix over the others' cells for each of the rows so
+    far. Intervals are differences of its prefix sums.
+    """
+    left = covariance[None]
+    for operator in operators:
+        cells = left.shape[1] // operator.size
+        left = _contracted(operator, left.reshape(-1, operator.size, cells, operator.size, cells)).reshape(-1, cells, cells)
+    return left.reshape(-1)
+
+
+def _contracted(operator: Operator, cube: FloatArray) -> FloatArray:
+    """From shape (rows so far, n, m, n, m) to (rows so far, rows, m, m)."""
+    before, n, m = cube.shape[:3]
+    ends = interval_ends(operator)
+    if ends is not None:
+        sums = np.zeros((before, n + 1, m, n + 1, m))
+        sums[:, 1:, :, 1:] = cube.cumsum(axis=1).cumsum(axis=3)
+        low, high = ends[0], ends[1] + 1
+        found = sums[:, high, :, high] - sums[:, low, :, high] - sums[:, high, :, low] + sums[:, low, :, low]
+        return np.moveaxis(found, 0, 1)
+    rows = dense(operator).astype(float)
+    answer = np.empty((before, len(rows), m, m))
+    step = max(1, _AT_ONCE // (before * n * m * m))
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        answer[:, start : start + step] = np.einsum("rkxby,rb->krxy", np.tensordot(part, cube, axes=(1, 1)), part)
+    return answer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DenseStructure(Structure):
+    """Covariance as one matrix over the product of the measured attributes."""
+
+    joint: Joint
+    inverse: FloatArray
+    space: RowSpace
+    span: Span | None = None
+
+    def require(self, product: Product) -> None:
+        if not require(self.span, product) and not self.space.everything:
+            asked = [spanning(one) for one in self.operators(split(product, self.joint.names)[0])]
+            if not all(self.space.holds_rows(rows) for _, rows in joint_rows_in_parts(asked)):
+                raise undetermined(product)
+
+    def variances(self, product: Product) -> FloatArray:
+        self.require(product)
+        inner, shape, times = split(product, self.joint.names)
+        return joint_variances(self.inverse, self.operators(inner)).reshape(shape) * times**2
+
+    def errors(self, product: Product) -> Errors:
+        if product.rows <= MOST_LISTED:
+            found = self.variances(product)
+            return Errors(float(found.sum()), float(found.max()))
+        inner, _, times = split(product, self.joint.names)
+        top = float(np.linalg.eigvalsh(self.inverse)[-1])  # no variance is above this times the squared norm of its query
+        norms = math.prod(IdentityBasis(operator.size).largest_variance(operator) for operator in self.operators(inner))
+        return Errors(self.total(product), top * norms * float((times**2).max()), exact=False)
+
+    def total(self, product: Product) -> float:
+        """Sum of the variances of a product's answers, without listing them: tr(M C)."""
+        self.require(product)
+        inner, _, times = split(product, self.joint.names)
+        return self._traced(self.inverse, self.operators(inner)) * float((times**2).sum())
+
+    def _traced(self, matrix: FloatArray, operators: Sequence[Operator]) -> float:
+        cube = matrix.reshape(*self.joint.shape, -1)
+        for axis, operator in enumerate(operators):
+            cube = along(apply_gram, operator, cube, axis)
+        return float(np.trace(cube.reshape(matrix.shape)))
+
+    def operators(self, product: Product) -> list[Operator]:
+        """The queries along every attribute of the joint cells."""
+        operators = dict(zip(product.attributes, product.operators, strict=True))
+        return [operators.get(name, Total(size)) for name, size in zip(self.joint.names, self.joint.shape, strict=True)]
+
+    def covariance(self, one: Product, other: Product) -> FloatArray:
+        self.require(one)
+        self.require(other)
+        return self._rows(one) @ self.inverse @ self._rows(other).T
+
+    def cells(self, measured: Sequence[Measured]) -> JointCells:
+        """The covariance times what the tables say of every cell."""
+        gathered = self.joint.gather([one.values[:, None] for one in measured])
+        return JointCells(self.joint.names, (self.inverse @ gathered[:, 0]).reshape(self.joint.shape))
+
+    def _rows(self, product: Product) -> FloatArray:
+        """The queries over the joint cells, shape (product.rows, cells)."""
+        inner, shape, times = split(product, self.joint.names)
+        rows = joint_rows(self.operators(inner)).reshape(*shape, -1) * times[..., None]
+        return rows.reshape(product.rows, -1)
+
+
+def dense_structure(domain: Domain, joint: Joint, span: Span | None = None) -> DenseStructure:
+    gram, counted = np.zeros((joint.cells, joint.cells)), np.zeros((joint.cells, joint.cells))
+    for block, variance in joint.blocks:
+        own = replace(block, factors=tuple(filter(used, block.factors)))
+        rows = block_rows(domain, joint.names, own)
+        gram += rows.T @ rows / variance
+        whole = unit_rows(rows)
+        counted += whole.T @ whole
+    space = of_gram(counted)
+    inverse = inverted(gram, space)
+    if inverse is None:
+        raise UnsupportedQuery(f"The noise of the queries measured on {' x '.join(joint.names)} is too unequal. Choose another strategy.")
+    return DenseStructure(joint, inverse, space, span)
+
+
+MOST_EXACT = 2048
+_MOST_EXACT_NUMBERS = 2**28
+_MOST_SIMULATED = 2**26
+_MOST_COLUMNS = 2**20  # numbers in a batch of columns: what stays near the processor
+_DRAWS = (16, 256)
+_DRAWN_NUMBERS = 2**27
+_DOUBT = 1e-3
+_ERROR_TOLERANCE = 1e-6  # a variance is wrong by the square of the solution's error
+_SEED = 20240229
+
+
+def repetitions(cells: int) -> int:
+    """How many draws of the noise are simulated for a joint table."""
+    return int(min(max(_DRAWN_NUMBERS // cells, _DRAWS[0]), _DRAWS[1]))
+
+
+def confidence_factor(draws: int) -> float:
+    """What a variance simulated with so many draws is multiplied with, to be too small with a probability of 1 in 1000."""
+    from scipy.special import gammaincinv
+
+    return float(draws / (2 * gammaincinv(draws / 2, _DOUBT)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IterativeStructure(Structure):
+    """Covariance of least squares by conjugate gradients, for blocks without a product form on more than 4096 joint cells."""
+
+    joint: Joint
+    span: Span | None = None
+    _known: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
+    _draws: list[FloatArray] = field(default_factory=list, repr=False)
+
+    def exact(self, product: Product) -> bool:
+        """Whether the variances of a product are exact, not simulated."""
+        return product.rows <= MOST_EXACT and product.rows * self.joint.cells <= _MOST_EXACT_NUMBERS
+
+    def require(self, product: Product) -> None:
+        if not require(self.span, product):
+            inner, _, _ = split(product, self.joint.names)
+            if inner not in self._known:
+                self._mixed(inner, self.operators(inner))
+
+    def variances(self, product: Product) -> FloatArray:
+        require(self.span, product)
+        inner, shape, times = split(product, self.joint.names)
+        if inner is not product:
+            return self.variances(inner).reshape(shape) * times**2
+        if product not in self._known:
+            if not product.rows <= _MOST_SIMULATED:
+                raise UnsupportedQuery(
+                    f"The error bars of {product.name} would have to be simulated for each of its {product.rows} answers; at most "
+                    f"{_MOST_SIMULATED} are allowed. Choose another strategy, or ask for fewer queries."
+                )
+            needed = 64 * max(product.rows, self.joint.cells)
+            require_memory(needed, f"The error bars of {product.name} from a linear solver", "Choose another strategy.")
+            operators = self.operators(product)
+            found = self._exact(product, operators) if self.exact(product) else self._simulated(product, operators)
+            self._known[product] = found.reshape(product.shape)
+        return self._known[product]
+
+    def errors(self, product: Product) -> Errors:
+        found = self.variances(product)
+        return Errors(float(found.sum()), float(found.max()))
+
+    def total(self, product: Product) -> float:
+        return float(self.variances(product).sum())
+
+    @property
+    def solver_cells(self) -> int:
+        """The joint cells."""
+        return self.joint.cells
+
+    def covariance(self, one: Product, other: Product) -> FloatArray:
+        """Not known."""
+        raise UnsupportedQuery(
+            f"Covariances of {one.name} and {other.name} are not known where estimates need a linear solver. Choose a strategy with a "
+            "product form."
+        )
+
+    def cells(self, measured: Sequence[Measured]) -> JointCells:
+        """By conjugate gradients."""
+        gathered = self.joint.gather([one.values[:, None] for one in measured])
+        return JointCells(self.joint.names, self.joint.solve(gathered, "the estimate")[:, 0].reshape(self.joint.shape))
+
+    def operators(self, product: Product) -> list[Operator]:
+        """One operator a joint attribute."""
+        asked = dict(zip(product.attributes, product.operators, strict=True))
+        if any(name not in self.joint.names for name in asked):
+            raise undetermined(product)
+        return [asked.get(name, Total(size)) for name, size in zip(self.joint.names, self.joint.shape, strict=True)]
+
+    def _exact(self, product: Product, operators: list[Operator]) -> FloatArray:
+        answer = np.empty(product.rows)
+        shape = [operator.rows for operator in operators]
+        step = max(1, _MOST_COLUMNS // self.joint.cells)
+        for start in range(0, product.rows, step):
+            places = np.arange(start, min(product.rows, start + step))
+            unit = np.zeros((product.rows, len(places)))
+            unit[places, np.arange(len(places))] = 1.0
+            rows = self.joint.queries(operators, unit.reshape(*shape, -1))
+            answer[places] = (rows * self.joint.solve(rows, product.name, _ERROR_TOLERANCE)).sum(axis=0)
+        return answer
+
+    def _simulated(self, product: Product, operators: list[Operator]) -> FloatArray:
+        self._mixed(product, operators)
+        squares, count = np.zeros(product.rows), 0
+        for drawn in self._errors():
+            for column in drawn.T:
+                cube = column.astype(float).reshape(self.joint.shape)
+                for axis, operator in enumerate(operators):
+                    cube = along(apply, operator, cube, axis)
+                squares += cube.reshape(-1) ** 2
+                count += 1
+        return squares / count * confidence_factor(count)
+
+    def _mixed(self, product: Product, operators: list[Operator]) -> None:
+        """Refuse queries outside the span of the measurements, which would come out with too small a variance.
+
+        A random combination of all queries lies in the span, with probability 1, only if every one of them does.
+        """
+        generator = np.random.default_rng(_SEED)
+        mixed = self.joint.queries(operators, generator.standard_normal((*(operator.rows for operator in operators), 1)))
+        self.joint.solve(mixed, product.name, _ERROR_TOLERANCE)
+
+    def _errors(self) -> list[FloatArray]:
+        """Simulated errors of the joint cells, in batches of shape (cells, draws), float32 to save memory."""
+        if not self._draws:
+            generator = np.random.default_rng(_SEED)
+            draws = repetitions(self.joint.cells)
+            step = max(1, min(draws, _MOST_COLUMNS // max(self.joint.cells, *(block.rows for block, _ in self.joint.blocks))))
+            for start in range(0, draws, step):
+                columns = min(step, draws - start)
+                values = []
+                for block, variance in self.joint.blocks:
+                    deviations = math.sqrt(variance) / block.scaling()
+                    values.append(generator.standard_normal((block.rows, columns)) * deviations[:, None])
+                self._draws.append(self.joint.solve(self.joint.gather(values), "its error bars", _ERROR_TOLERANCE).astype(np.float32))
+        return self._draws

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._accuracy._determined import Span, require, split, undetermined
-from leastnoise._accuracy._form import Measured, Structure
+from leastnoise._accuracy._form import Errors, Measured, Structure
 from leastnoise._check.arrays import FloatArray
-from leastnoise._families import MOST_LISTED, DenseBasis, Errors, applied_in_parts, apply_gram, weighted_gram
+from leastnoise._families import MOST_LISTED, DenseBasis, applied_in_parts, apply_gram, weighted_gram
 from leastnoise._linop import Operator, Total, along, apply, apply_transpose
 from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Product
@@ -106,7 +106,6 @@ class PairStructure(Structure):
         self._refuse_undetermined(product, self._summed(self.operators(inner)))
 
     def variances(self, product: Product) -> FloatArray:
-        """Variance of every answer of a product, shape ``product.shape``."""
         inner, shape, times = split(product, self.axes)
         if inner is not product:
             return self.variances(inner).reshape(shape) * times**2
@@ -123,7 +122,6 @@ class PairStructure(Structure):
         return cube.reshape(product.shape)
 
     def errors(self, product: Product) -> Errors:
-        """The sum and the largest of the variances of a product's answers."""
         if product.rows <= MOST_LISTED:
             found = self.variances(product)
             return Errors(float(found.sum()), float(found.max()))
@@ -141,7 +139,6 @@ class PairStructure(Structure):
         return _contracted(self.inverse(), weights) * float((times**2).sum())
 
     def covariance(self, one: Product, other: Product) -> FloatArray:
-        """Covariance of every answer of a product with every answer of another, some rows at a time."""
         self.require(one)
         self.require(other)
         (first, rows, times), (second, columns, factors) = (split(product, self.axes) for product in (one, other))

@@ -1,37 +1,32 @@
 """The covariance of the least squares estimate from a plan's measurements, in a form that is never larger than the tables themselves.
 
-Product form: along every attribute all blocks use one strategy (or sum over it). Then the information matrix of all measurements is
-diagonal in the residual basis of ``_basis``: with tau a set of attributes, p_B one over a block's noise variance and S_B its attributes,
+Product form where along every attribute all blocks use one strategy (``_product``). Else two tables on a joint domain of more than 512 and
+at most 2^24 cells are inverted in a common basis (``_pair``), and any other blocks over their joint cells (``_joint``): as one matrix on at
+most 4096 of them; beyond, up to 2^24, by conjugate gradients.
 
-    lambda(tau) = sum over blocks B with S_B containing tau of p_B * prod over i in S_B but not in tau of 1 / kappa_i
-    Var(q)      = sum over tau within T of 1 / lambda(tau) * prod_{i in tau} q_i R_i q_i * prod_{i in T but not tau} (q_i mean_i)^2
-
-for a query q, a product of q_i over the attributes T. With identities everywhere this is ResidualPlanner's formula.
-
-Two tables on a joint domain of more than 512 and at most 2^24 cells are inverted in a common basis, in ``_pair``. Dense form: any other
-blocks, on at most 4096 cells; beyond, up to 2^24 cells, they are inverted by conjugate gradients, in ``_iterative``.
-
-Source: ResidualPlanner (arXiv 2305.08175); the general statement is proved in docs/mathematics.md.
+From it follows what a plan promises: the expected error of a workload, by the same formula for planners, for plans and for error bars.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations
+from typing import Any
 
-from leastnoise._accuracy._blocks import Names, explained
-from leastnoise._accuracy._dense import dense_structure
+from leastnoise._accuracy._bounds import lower_bound
 from leastnoise._accuracy._determined import Span, UnsupportedQuery
-from leastnoise._accuracy._form import Known, Structure
-from leastnoise._accuracy._iterative import IterativeStructure
-from leastnoise._accuracy._joint import MOST_JOINT, Joint, used
+from leastnoise._accuracy._form import Errors, Known, Structure
+from leastnoise._accuracy._joint import MOST_JOINT, IterativeStructure, Joint, dense_structure
+from leastnoise._accuracy._measured import Names, explained, middles, told, used
 from leastnoise._accuracy._pair import is_pair, pair_structure
 from leastnoise._accuracy._product import ProductStructure
-from leastnoise._accuracy._sums import SumKnown
-from leastnoise._accuracy._told import middles, told
+from leastnoise._check import InputError
+from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._families import (
     MOST_DENSE,
+    MOST_LISTED,
     Basis,
     IdentityBasis,
     Undetermined,
@@ -42,6 +37,8 @@ from leastnoise._families import (
 )
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements
+from leastnoise._plan import Plan, Promise, TableError
+from leastnoise._workload import Product, Statistic, Workload
 
 _MOST_LISTED = 10
 _FEW = 512  # cells whose inverse takes no time
@@ -126,3 +123,157 @@ def _shares(shrinks: tuple[float, ...]) -> tuple[float, ...]:
     places = range(len(shrinks))
     chosen = (one for size in range(len(shrinks) + 1) for one in combinations(places, size))
     return tuple(math.prod([shrinks[place] for place in places if place not in one], start=1.0) for one in chosen)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SumKnown(Known):
+    """Sums of v as those of v - m plus m times counts, whose errors are uncorrelated."""
+
+    centred: Known
+    counts: Known
+    middle: float
+
+    @property
+    def solver_cells(self) -> int:
+        """The larger of the two."""
+        return max(self.centred.solver_cells, self.counts.solver_cells)
+
+    def require(self, product: Product) -> None:
+        """Refuse a product that the measurements do not determine: whatever tells of centred sums tells of the counts too."""
+        self.centred.require(product)
+
+    def variances(self, product: Product) -> FloatArray:
+        return self.centred.variances(product) + self.middle**2 * self.counts.variances(product)
+
+    def errors(self, product: Product) -> Errors:
+        """The sum and the largest of the variances of a product's answers; of very many answers a bound on the largest."""
+        centred, counts = self.centred.errors(product), self.counts.errors(product)
+        total = centred.total + self.middle**2 * counts.total
+        if not self.middle or (product.rows <= MOST_LISTED and not self.solver_cells):
+            return Errors(total, float(self.variances(product).max())) if self.middle else centred
+        return Errors(total, centred.largest + self.middle**2 * counts.largest, exact=False)
+
+    def total(self, product: Product) -> float:
+        return self.centred.total(product) + self.middle**2 * self.counts.total(product)
+
+    def covariance(self, one: Product, other: Product) -> FloatArray:
+        return self.centred.covariance(one, other) + self.middle**2 * self.counts.covariance(one, other)
+
+
+def structures(workload: Workload, plan: Measurements) -> dict[str | None, Known]:
+    """The covariance structure of every measure that a workload asks about."""
+    quantities = dict.fromkeys(quantity for measure in workload.measures for quantity in middles(plan, measure))
+    known = {quantity: quantity_structure(plan, quantity) for quantity in quantities}
+    return {measure: combined(plan, measure, known) for measure in workload.measures}
+
+
+def total_squared_error(workload: Workload, plan: Measurements) -> float:
+    """Sum over all queries of their importance times the variance of their answer."""
+    known = structures(workload, plan)
+    return math.fsum(product.importance * known[product.measure].total(product) for product in workload)
+
+
+def promised(
+    workload: Workload,
+    measurements: Measurements,
+    strategy: str = "given",
+    *,
+    details: Mapping[str, Any] | None = None,
+    iterate: bool = True,
+) -> Plan:
+    """The plan of some measurements for a workload: with the expected error of its queries, and a lower bound of it."""
+    known = structures(workload, measurements)
+    for own in known.values():
+        if own.solver_cells and not iterate:
+            raise InputError(
+                f"its tables have no common product form, so that the error bars need a linear solver over {own.solver_cells} joint cells, "
+                f"which takes long; ask for it by name: strategy = '{strategy}'"
+            )
+    errors: dict[str | None, Iterator[Errors]] = {}
+    for measure, own in known.items():
+        errors[measure] = iter(own.errors_of(workload.of(measure)))
+    tables, total = [], 0.0
+    worth: dict[tuple[int, str | None], tuple[float, float]] = {}  # very many tables share few weights
+    for product in workload:
+        found = next(errors[product.measure])
+        key = id(product.weight), product.measure
+        importance, weight = worth.get(key) or worth.setdefault(key, (product.importance, float(product.weight)))
+        total += importance * found.total
+        rows = product.rows
+        mean = found.total / rows
+        largest = math.sqrt(max(found.largest, mean))
+        tables.append(TableError(product.name, rows, weight, math.sqrt(mean), largest, not found.exact))
+    facts = dict(details or {})
+    bound = lower_bound(workload, measurements.privacy, measurements.noise, float(facts.get("unit_bound", 0.0)))
+    promise = Promise(total, bound, tuple(tables))
+    return Plan(
+        workload=workload, privacy=measurements.privacy, strategy=strategy, measurements=measurements, promise=promise, details=facts
+    )
+
+
+ROUNDING = 2.0**-46
+"""Of what is subtracted from a variance, at least the error of doing so in doubles: what is left is never too small."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticError:
+    """What a plan promises for a statistic."""
+
+    statistic: Statistic
+    tables: tuple[str, ...]
+    rows: float
+    largest_rows: float
+    std_error: float | None
+
+
+def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
+    """What is known beforehand of the statistics that a plan's workload asks for.
+
+    The mean S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C the size and r the mean itself: at most
+    the larger of its public bounds. Of quantiles and distribution functions, the counts up to a cell have a known error, and so has their
+    share of a known number of rows.
+    """
+    if not plan.workload.statistics:
+        return ()
+    promised = plan.expected_error().tables
+    places = {product.question: place for place, product in enumerate(plan.workload)}
+    found = []
+    for asked in plan.workload.statistics:
+        tables = [promised[places[product.question]] for product in plan.workload.tables_of(asked)]
+        counts = tables[0]
+        found.append(
+            StatisticError(
+                statistic=asked,
+                tables=tuple(table.name for table in tables),
+                rows=counts.rmse,
+                largest_rows=counts.largest_std,
+                std_error=None if asked.size is None else _error(plan, asked, tables) / float(asked.size),
+            )
+        )
+    return tuple(found)
+
+
+def _error(plan: Plan, asked: Statistic, tables: list[TableError]) -> float:
+    """Of a share times the size in rows, or of a mean times the size in amounts, where it is largest."""
+    if not asked.form.of_measure:
+        return tables[0].rmse
+    counts, sums = tables
+    return mean_error(plan.measured(), asked.of, counts.rmse, sums.rmse) * float(plan.domain.measure(asked.of).unit)
+
+
+def mean_error(measured: Measurements, measure: str, counts: float, sums: float) -> float:
+    """Standard error of S - r C, sum and count of a group, at the mean r within the measure's bounds where it is largest."""
+    # (r - m)^2 c^2 beside the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0 where sums are not centred.
+    apart = _middle(measured, measure)
+    variance = sums**2 + (farthest(measured, measure) ** 2 - (1 - ROUNDING) * apart**2) * counts**2
+    return math.sqrt(max(0.0, variance))
+
+
+def farthest(measured: Measurements, measure: str) -> float:
+    """How far a mean can be from the middle of the bounds, where sums are centred, else from 0; in units of the measure."""
+    bounds, apart = measured.domain.measure(measure), _middle(measured, measure)
+    return max(abs(bounds.low_units - apart), abs(bounds.high_units - apart))
+
+
+def _middle(measured: Measurements, measure: str) -> float:
+    return middles(measured, measure).get(None, 0.0)

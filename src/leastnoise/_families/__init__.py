@@ -6,7 +6,7 @@ from leastnoise._families._contrasts import balanced_rounding, basis_without_tot
 from leastnoise._families._family import Fit, Fitted, every_cell, fitted, fitted_to
 from leastnoise._families._gaussian_optimum import fit_gaussian_optimum, gaussian_optimum
 from leastnoise._families._gram import DenseGram, GeneratedGram, Gram, NotApplicable, ScaledSum, all_alike, gram_of, merge_equal_cells
-from leastnoise._families._inverse import MOST_LISTED, Basis, DenseBasis, Errors, IdentityBasis, Undetermined, basis
+from leastnoise._families._inverse import MOST_LISTED, Basis, DenseBasis, IdentityBasis, Undetermined, basis
 from leastnoise._families._matrix import column_norm, eigen_design, singular_value_bound, to_dyadic
 from leastnoise._families._p_identity import MIXED, fit_p_identity, p_identity, p_identity_seconds
 from leastnoise._families._queries import (
@@ -49,7 +49,6 @@ __all__ = [
     "Clock",
     "DenseBasis",
     "DenseGram",
-    "Errors",
     "Fit",
     "Fitted",
     "GeneratedGram",

@@ -301,14 +301,13 @@ def _without_small(rows: FloatArray) -> FloatArray:
 class NestedInverse(Solved):
     """The inverse of G for a strategy on two levels, never formed."""
 
-    inner: "Basis"
-    last: "Basis"
+    inner: Basis
+    last: Basis
     heights: FloatArray
     sums: FloatArray
 
     @property
     def size(self) -> int:
-        """Number of cells."""
         return self.before + self.last.size
 
     @property
@@ -318,17 +317,14 @@ class NestedInverse(Solved):
 
     @property
     def kappa(self) -> float:
-        """Variance of the total at unit noise."""
         return float(self.sums.sum())
 
     @cached_property
     def mean(self) -> FloatArray:
-        """G^-1 1 / kappa, shape (size,)."""
         shares = self.sums.sum(axis=1) / self.kappa
         return np.concatenate([np.outer(shares[:-1], self.inner.mean).reshape(-1), shares[-1] * self.last.mean])
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """G^-1 v along the first axis."""
         flat, width = v.reshape(self.size, -1), self.inner.size
         blocks = flat[: self.before].reshape(-1, width, flat.shape[1]).swapaxes(0, 1)
         end, squares = flat[self.before :], self.heights**2
@@ -387,7 +383,6 @@ class NestedInverse(Solved):
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
-        """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to."""
         cells = np.arange(1, self.size + 1)
         answer = self._covariances(cells, cells) + self._places[2][1:]
         answer.setflags(write=False)
@@ -418,11 +413,9 @@ class NestedInverse(Solved):
         every = AllRanges(self.size)
         if every.rows <= MOST_LISTED:
             return float(self.variances(every).max())
-        within = max(own.largest_range() / height**2 for own, height in self._narrowest())
+        narrowest = (self.inner, self.heights[:-1].min()), (self.last, self.heights[-1])
+        within = max(own.largest_range() / float(height) ** 2 for own, height in narrowest)
         return max(within, largest_between(self.sums) + 2 * float(self._places[2].max()))
-
-    def _narrowest(self) -> tuple[tuple["Basis", float], tuple["Basis", float]]:
-        return (self.inner, float(self.heights[:-1].min())), (self.last, float(self.heights[-1]))
 
 
 @structured.register

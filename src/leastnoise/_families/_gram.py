@@ -4,10 +4,11 @@ Of workloads given as matrices: cells that no query tells apart, their order alo
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, singledispatch
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -23,66 +24,8 @@ MOST_KEPT, FITS = 256, 64
 _AT_ONCE = 2**22  # numbers
 
 
-class Gram(Protocol):
-    """What the planner's families need to know of a workload; nothing of it costs n^2 unless it says so."""
-
-    def __hash__(self) -> int:
-        """The same for the same matrix in the same form, so that what was found for it can be kept."""
-
-    @property
-    def size(self) -> int:
-        """Number of cells n."""
-
-    @property
-    def queries(self) -> int:
-        """Number of queries m (rows of W)."""
-
-    @property
-    def mirrored(self) -> bool:
-        """True when M is known to be unchanged by reversing the order of the cells."""
-
-    @property
-    def by_matrix(self) -> bool:
-        """Whether nothing is known of the workload but its matrix, not even in which order its cells lie along a line."""
-
-    @property
-    def one_form(self) -> bool:
-        """Whether M is one formula, which families know; else they do better where cells that no query tells apart are merged first."""
-
-    @property
-    def of_ends(self) -> bool:
-        """Whether the queries are prefix sums, all ranges and cells alone."""
-
-    @property
-    def listed(self) -> int:
-        """Number of the other queries."""
-
-    def rows(self, matrix: FloatArray) -> FloatArray:
-        """``matrix @ M`` for a p x n matrix: the form the solvers use, because a row is contiguous in memory."""
-
-    def matmul(self, matrix: FloatArray) -> FloatArray:
-        """``M @ matrix`` for an n x p matrix."""
-
-    def diagonal(self) -> FloatArray:
-        """The n diagonal entries of M: how often each cell is asked for."""
-
-    def trace(self) -> float:
-        """Sum of the diagonal."""
-
-    def dense(self) -> FloatArray:
-        """The n x n matrix."""
-
-    def generators(self) -> Generators | None:
-        """Pairs (a, b) with ``M_ij = sum a_i b_j`` for i <= j; None when M has no such short form."""
-
-    def block_products(self, vector: FloatArray, width: int) -> FloatArray:
-        """Product with the diagonal blocks of ``width`` consecutive cells alone (the last one may be shorter)."""
-
-    def coarsen(self, factor: int) -> "Gram":
-        """The same kind of workload on groups of ``factor`` consecutive cells: a smaller problem to start from."""
-
-    def singular_values(self) -> FloatArray:
-        """Singular values of W, largest first; a closed form for prefix sums and all ranges, else O(n^3)."""
+class NotApplicable(InputError):
+    """A strategy cannot be used for a workload; the message says why."""
 
 
 def _short_products(pairs: Generators, vector: FloatArray, width: int) -> FloatArray:
@@ -107,57 +50,85 @@ def _short_products(pairs: Generators, vector: FloatArray, width: int) -> FloatA
     return product.reshape(-1)[:size]
 
 
-class NotApplicable(InputError):
-    """A strategy cannot be used for a workload; the message says why."""
+class Gram(ABC):
+    """What families need to know of a workload; nothing of it costs n^2 unless it says so.
 
-
-class _Common:
-    """The operations that follow from the others, and what is so of most workloads."""
+    Attributes:
+        size: number of cells n.
+        queries: number of queries m (rows of W).
+        mirrored: whether M is known to be unchanged by reversing the order of the cells.
+        by_matrix: whether nothing is known but the matrix, not even in which order its cells lie along a line.
+        one_form: whether M is one formula; else families do better where cells that no query tells apart are merged first.
+        of_ends: whether the queries are prefix sums, all ranges and cells alone.
+    """
 
     __slots__ = ()
-    by_matrix, one_form = False, True
+    size: int
+    queries: int
+    mirrored: bool = False
+    by_matrix, one_form, of_ends = False, True, False
 
     @property
-    def of_ends(self) -> bool:
-        return False
+    def listed(self) -> int:
+        """Number of queries that are not prefix sums, all ranges or cells."""
+        return 0 if self.of_ends else self.queries
 
-    @property
-    def listed(self: Any) -> int:
-        return 0 if self.of_ends else int(self.queries)
+    @abstractmethod
+    def rows(self, matrix: FloatArray) -> FloatArray:
+        """``matrix @ M`` for a p x n matrix: the form the solvers use, because a row is contiguous in memory."""
 
-    def matmul(self: Any, matrix: FloatArray) -> FloatArray:
+    def matmul(self, matrix: FloatArray) -> FloatArray:
+        """``M @ matrix`` for an n x p matrix."""
         return np.asarray(self.rows(np.asarray(matrix, float).T).T)
 
-    def trace(self: Any) -> float:
+    @abstractmethod
+    def diagonal(self) -> FloatArray:
+        """The n diagonal entries of M: how often each cell is asked for."""
+
+    def trace(self) -> float:
+        """Sum of the diagonal."""
         return float(self.diagonal().sum())
 
-    def dense(self: Any) -> FloatArray:
+    def dense(self) -> FloatArray:
+        """The n x n matrix."""
         return np.asarray(self.rows(np.eye(self.size)))
 
-    def block_products(self: Any, vector: FloatArray, width: int) -> FloatArray:
+    def generators(self) -> Generators | None:
+        """Pairs (a, b) with ``M_ij = sum a_i b_j`` for i <= j; None when M has no such short form."""
+        return None
+
+    def block_products(self, vector: FloatArray, width: int) -> FloatArray:
+        """Product with the diagonal blocks of ``width`` consecutive cells alone (the last one may be shorter)."""
         pairs = self.generators()
         if pairs is None:
             raise InternalError(f"{type(self).__name__} has no products with its diagonal blocks.")
         return _short_products(pairs, vector, width)
 
-    def singular_values(self: Any) -> FloatArray:
+    @abstractmethod
+    def coarsen(self, factor: int) -> "Gram":
+        """The same kind of workload on groups of ``factor`` consecutive cells: a smaller problem to start from."""
+
+    def singular_values(self) -> FloatArray:
+        """Singular values of W, largest first; a closed form for prefix sums and all ranges, else O(n^3)."""
         return np.sqrt(np.maximum(np.linalg.eigvalsh(self.dense())[::-1], 0.0))
 
 
+def _put(gram: Gram, **fields: int | bool) -> None:
+    """Set what follows from the other fields."""
+    for name, value in fields.items():
+        object.__setattr__(gram, name, value)
+
+
 @dataclass(frozen=True, slots=True)
-class PrefixGram(_Common):
+class PrefixGram(Gram):
     """All n prefix sums: ``M_ij = n - max(i, j)``."""
 
     size: int
-    mirrored = False
+    queries: int = field(init=False)
     of_ends = True
 
     def __post_init__(self) -> None:
-        whole("size", self.size, 1)
-
-    @property
-    def queries(self) -> int:
-        return self.size
+        _put(self, queries=whole("size", self.size, 1))
 
     def rows(self, matrix: FloatArray) -> FloatArray:
         return np.cumsum(np.cumsum(matrix, axis=1)[:, ::-1], axis=1)[:, ::-1]
@@ -176,19 +147,16 @@ class PrefixGram(_Common):
 
 
 @dataclass(frozen=True, slots=True)
-class AllRangesGram(_Common):
+class AllRangesGram(Gram):
     """All n (n + 1) / 2 ranges of consecutive cells: ``M_ij = (min(i, j) + 1) (n - max(i, j))``."""
 
     size: int
+    queries: int = field(init=False)
     mirrored = True
     of_ends = True
 
     def __post_init__(self) -> None:
-        whole("size", self.size, 1)
-
-    @property
-    def queries(self) -> int:
-        return self.size * (self.size + 1) // 2
+        _put(self, queries=whole("size", self.size, 1) * (self.size + 1) // 2)
 
     def rows(self, matrix: FloatArray) -> FloatArray:
         ((rising, falling),) = self.generators()
@@ -222,24 +190,18 @@ def _running(matrix: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class WidthGram(_Common):
+class WidthGram(Gram):
     """The n - width + 1 ranges of ``width`` consecutive cells; width 1 is the identity, width n the total."""
 
     size: int
     width: int
+    queries: int = field(init=False)
+    of_ends: bool = field(init=False)
     mirrored = True
 
     def __post_init__(self) -> None:
-        whole("size", self.size, 1)
-        whole("width", self.width, 1, self.size)
-
-    @property
-    def of_ends(self) -> bool:
-        return self.width == 1
-
-    @property
-    def queries(self) -> int:
-        return self.size - self.width + 1
+        width = whole("width", self.width, 1, whole("size", self.size, 1))
+        _put(self, queries=self.size - width + 1, of_ends=width == 1)
 
     def rows(self, matrix: FloatArray) -> FloatArray:
         if self.width == 1:
@@ -276,18 +238,20 @@ class WidthGram(_Common):
     def singular_values(self) -> FloatArray:
         if self.width == 1:
             return np.ones(self.size)
-        return _Common.singular_values(self)
+        return Gram.singular_values(self)
 
 
 @dataclass(frozen=True, eq=False)
-class RangesGram(_Common):
+class RangesGram(Gram):
     """Given ranges low..high: M is ``S^T L S``, S the sums of the first 0 to n cells, L the Laplacian of ranges as edges between these."""
-
-    mirrored = False
 
     size: int
     low: IntArray
     high: IntArray
+    queries: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        _put(self, queries=len(self.low))
 
     def __eq__(self, other: object) -> bool:
         return type(other) is RangesGram and self._key == other._key
@@ -298,10 +262,6 @@ class RangesGram(_Common):
     @property
     def _key(self) -> tuple[int, bytes, bytes]:
         return self.size, self.low.tobytes(), self.high.tobytes()
-
-    @property
-    def queries(self) -> int:
-        return len(self.low)
 
     @cached_property
     def _edges(self) -> Any:
@@ -317,9 +277,6 @@ class RangesGram(_Common):
 
     def diagonal(self) -> FloatArray:
         return self._covered(np.ones(len(self.low)), self.low, self.high)
-
-    def generators(self) -> None:
-        return None
 
     def block_products(self, vector: FloatArray, width: int) -> FloatArray:
         sums, starts = np.append(0.0, np.cumsum(vector)), np.arange(0, self.size, width)
@@ -362,13 +319,14 @@ def ranges_gram(size: int, low: IntArray, high: IntArray) -> Gram:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DenseGram(_Common):
+class DenseGram(Gram):
     """Any workload, by its n x n Gram matrix."""
 
     by_matrix, one_form = True, False
 
     array: FloatArray
     queries: int
+    size: int = field(init=False)
     mirrored: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -379,17 +337,13 @@ class DenseGram(_Common):
         if not np.isfinite(array).all() or not np.allclose(array, array.T, rtol=1e-9, atol=1e-9 * np.abs(array).max()):
             raise InputError("A Gram matrix must be symmetric with finite entries. Build it as W.T @ W.")
         object.__setattr__(self, "array", array)
-        object.__setattr__(self, "mirrored", bool(np.allclose(array, array[::-1, ::-1], rtol=1e-12, atol=0)))
+        _put(self, size=len(array), mirrored=bool(np.allclose(array, array[::-1, ::-1], rtol=1e-12, atol=0)))
 
     def __eq__(self, other: object) -> bool:
         return type(other) is DenseGram and self.queries == other.queries and np.array_equal(self.array, other.array)
 
     def __hash__(self) -> int:
         return hash((self.queries, self.array.tobytes()))
-
-    @property
-    def size(self) -> int:
-        return len(self.array)
 
     def rows(self, matrix: FloatArray) -> FloatArray:
         return np.asarray(matrix @ self.array)
@@ -399,9 +353,6 @@ class DenseGram(_Common):
 
     def dense(self) -> FloatArray:
         return self.array
-
-    def generators(self) -> None:
-        return None
 
     def block_products(self, vector: FloatArray, width: int) -> FloatArray:
         blocks = [slice(start, start + width) for start in range(0, self.size, width)]
@@ -414,12 +365,16 @@ class DenseGram(_Common):
 
 
 @dataclass(frozen=True, slots=True)
-class ScaledSum(_Common):
+class ScaledSum(Gram):
     """A union of query sets on one attribute: ``M = sum weight * part``, a weight being the square of the queries' own weight."""
 
     one_form = False
 
     parts: tuple[tuple[float, Gram], ...]
+    size: int = field(init=False, compare=False)
+    queries: int = field(init=False, compare=False)
+    mirrored: bool = field(init=False, compare=False)
+    of_ends: bool = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.parts or len({part.size for _, part in self.parts}) != 1:
@@ -427,22 +382,9 @@ class ScaledSum(_Common):
         for weight, _ in self.parts:
             if not (weight >= 0 and math.isfinite(weight)):
                 raise refuse("weight", weight, "a finite number of at least 0")
-
-    @property
-    def size(self) -> int:
-        return self.parts[0][1].size
-
-    @property
-    def queries(self) -> int:
-        return sum(part.queries for _, part in self.parts)
-
-    @property
-    def mirrored(self) -> bool:
-        return all(part.mirrored for _, part in self.parts)
-
-    @property
-    def of_ends(self) -> bool:
-        return all(part.of_ends for _, part in self.parts)
+        every = [part for _, part in self.parts]
+        _put(self, size=every[0].size, queries=sum(part.queries for part in every))
+        _put(self, mirrored=all(part.mirrored for part in every), of_ends=all(part.of_ends for part in every))
 
     @property
     def listed(self) -> int:
@@ -475,21 +417,20 @@ class ScaledSum(_Common):
     def singular_values(self) -> FloatArray:
         if len(self.parts) == 1:
             return math.sqrt(self.parts[0][0]) * self.parts[0][1].singular_values()
-        return _Common.singular_values(self)
+        return Gram.singular_values(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GeneratedGram(_Common):
+class GeneratedGram(Gram):
     """A workload with ``M_ij = a_i b_j`` for i <= j: prefix sums or ranges in any weights that factor."""
 
     rising: FloatArray
     falling: FloatArray
     queries: int
-    mirrored = False
+    size: int = field(init=False)
 
-    @property
-    def size(self) -> int:
-        return len(self.rising)
+    def __post_init__(self) -> None:
+        _put(self, size=len(self.rising))
 
     def rows(self, matrix: FloatArray) -> FloatArray:
         before, after = np.cumsum(matrix * self.rising, axis=1), np.cumsum(matrix * self.falling, axis=1)

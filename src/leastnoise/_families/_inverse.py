@@ -12,9 +12,9 @@ of the n + 1 prefix sums (the empty one too) its variance is C_ii + C_jj - 2 C_i
 Source: ResidualPlanner (arXiv 2305.08175) for the identity; the general case is proved in docs/mathematics.md.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache, singledispatch
-from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,163 +25,127 @@ from leastnoise._families._row_space import MOST_DENSE, RowSpace, inverted, row_
 from leastnoise._linop import AllRanges, Coarse, Identity, Operator, Total, dense
 from leastnoise._measurements import Factor
 
-
-class Answers:
-    """Of every form: ``mean``, ``variances`` and ``largest_range`` are its own."""
-
-    __slots__ = ()
-    ranges_exact = False
-    """Whether ``largest_range`` is no more than that."""
-
-    def mean_squares(self: Any, operator: Operator) -> float:
-        """The sum over rows of (q mean)^2."""
-        return float(self.mean @ apply_gram(operator, self.mean))
-
-    def total_variance(self: Any, operator: Operator) -> float:
-        """The sum of ``variances``."""
-        return float(self.variances(operator).sum())
-
-    def largest_variance(self: Any, operator: Operator) -> float:
-        """The largest of ``variances``, or a bound above it."""
-        return largest_under(operator, self)
-
-    def largest_unlisted(self: Any, operator: Operator) -> float | None:
-        """The largest of ``variances`` where that is known without listing them, else None."""
-        return unlisted_under(operator, self)
-
-
-class Solved(Answers):
-    """Of a form that solves in less than a product with a matrix, and knows the variances of prefixes."""
-
-    __slots__ = ()
-
-    def residual(self: Any, v: FloatArray) -> FloatArray:
-        """R v along the first axis."""
-        solved = self.solve(v)
-        return np.asarray(solved - np.multiply.outer(self.mean, solved.sum(axis=0)))
-
-    def total_variance(self: Any, operator: Operator) -> float:
-        """The sum of ``variances``, without listing rows where there are many."""
-        return total_under(operator, self)
-
-    def summed(self: Any, operator: Operator) -> float:
-        """The same, of rows that are listed."""
-        return float(self.variances(operator).sum())
-
-
-@singledispatch
-def largest_under(operator: Operator, found: Any) -> float:
-    """The largest of the variances of an operator's rows, or a bound above it."""
-    return float(found.variances(operator).max())
-
-
-@largest_under.register
-def _(operator: AllRanges, found: Any) -> float:
-    return float(found.largest_range())
-
-
-@singledispatch
-def unlisted_under(operator: Operator, found: Any) -> float | None:
-    """The largest of the variances of an operator's rows, exactly, where the form knows it without listing them."""
-    return None
-
-
-@unlisted_under.register
-def _(operator: AllRanges, found: Any) -> float | None:
-    return float(found.largest_range()) if found.ranges_exact else None
-
-
-@singledispatch
-def total_under(operator: Operator, found: Any) -> float:
-    """The sum of the variances of an operator's rows under a form that solves."""
-    return float(found.summed(operator))
-
-
-@total_under.register
-def _(operator: AllRanges, found: Any) -> float:
-    # Ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum Var(S_i) - Var(sum S_i).
-    asked = np.arange(operator.size, 0.0, -1)
-    return float((operator.size + 1) * found.prefix_variances.sum() - asked @ found.solve(asked))
+MOST_LISTED = 2**22
+"""The most answers whose variances are listed to find the largest."""
+_NUMBERS = 2**22  # at a time
 
 
 class Undetermined(InputError):
     """The queries along an attribute do not determine its cells."""
 
 
-class Basis(Protocol):
-    """Questions about a strategy along one attribute of ``size`` cells."""
+class Basis(ABC):
+    """Questions about a strategy along one attribute. A family answers at least the abstract ones."""
+
+    __slots__ = ()
+    ranges_exact = False
+    """Whether ``largest_range`` is no more than the largest."""
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """Number of cells."""
 
     @property
+    @abstractmethod
     def kappa(self) -> float:
         """Variance of the total at unit noise."""
 
     @property
+    @abstractmethod
     def mean(self) -> FloatArray:
         """The estimate of the cells if only the total is known to be 1, shape (size,)."""
 
+    @abstractmethod
     def residual(self, v: FloatArray) -> FloatArray:
         """R v along the first axis."""
 
+    @abstractmethod
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row q of an operator, shape (rows,)."""
 
-    def total_variance(self, operator: Operator) -> float:
-        """The sum of ``variances``, without listing rows where there are many."""
-
-    def largest_variance(self, operator: Operator) -> float:
-        """The largest of ``variances``, or a bound above it, without listing rows where there are many."""
-
+    @abstractmethod
     def largest_range(self) -> float:
         """The largest of ``variances`` of all ranges, or a bound above it."""
 
-    def largest_unlisted(self, operator: Operator) -> float | None:
-        """The largest of ``variances`` where that is known without listing them, else None."""
-
     def mean_squares(self, operator: Operator) -> float:
         """The sum over rows of (q mean)^2, without listing them."""
+        return float(self.mean @ apply_gram(operator, self.mean))
+
+    def total_variance(self, operator: Operator) -> float:
+        """The sum of ``variances``."""
+        return float(self.variances(operator).sum())
+
+    def largest_variance(self, operator: Operator) -> float:
+        """The largest of ``variances``, or a bound above it, without listing all ranges."""
+        return self.largest_range() if operator == AllRanges(self.size) else float(self.variances(operator).max())
+
+    def largest_unlisted(self, operator: Operator) -> float | None:
+        """The largest of ``variances`` where that is known without listing them, else None."""
+        return self.largest_range() if self.ranges_exact and operator == AllRanges(self.size) else None
+
+
+class Solved(Basis):
+    """The inverse of a family that solves in less than a product with a matrix."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def prefix_variances(self) -> FloatArray:
+        """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to."""
+
+    @abstractmethod
+    def solve(self, v: FloatArray) -> FloatArray:
+        """G^-1 v along the first axis."""
+
+    def residual(self, v: FloatArray) -> FloatArray:
+        solved = self.solve(v)
+        return np.asarray(solved - np.multiply.outer(self.mean, solved.sum(axis=0)))
+
+    def total_variance(self, operator: Operator) -> float:
+        if operator != AllRanges(self.size):
+            return float(self.variances(operator).sum())
+        # Ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum Var(S_i) - Var(sum S_i).
+        asked = np.arange(self.size, 0.0, -1)
+        return float((self.size + 1) * self.prefix_variances.sum() - asked @ self.solve(asked))
 
 
 @dataclass(frozen=True, slots=True)
-class IdentityBasis(Answers):
+class IdentityBasis(Basis):
     """Every cell is measured by itself, with equal noise."""
 
-    size: int
+    cells: int
 
     ranges_exact = True
 
     @property
+    def size(self) -> int:
+        return self.cells
+
+    @property
     def kappa(self) -> float:
-        """Variance of the total at unit noise."""
-        return float(self.size)
+        return float(self.cells)
 
     @property
     def mean(self) -> FloatArray:
-        """Uniform."""
-        return np.full(self.size, 1 / self.size)
+        return np.full(self.cells, 1 / self.cells)
 
     def residual(self, v: FloatArray) -> FloatArray:
-        """Subtract the mean."""
         return v - v.mean(axis=0, keepdims=True)
 
     def variances(self, operator: Operator) -> FloatArray:
-        """Row norms squared."""
         return row_squares(operator)
 
     def total_variance(self, operator: Operator) -> float:
-        """The sum of ``variances``."""
         return float(gram_diagonal(operator).sum())
 
     def largest_range(self) -> float:
-        """That of the widest."""
-        return float(self.size)
+        return float(self.cells)
 
 
 @dataclass(frozen=True, slots=True)
-class DenseBasis(Answers):
+class DenseBasis(Basis):
     """Any strategy that determines the total, by the inverse of its Gram matrix."""
 
     inverse: FloatArray
@@ -189,27 +153,22 @@ class DenseBasis(Answers):
 
     @property
     def size(self) -> int:
-        """Number of cells."""
         return len(self.inverse)
 
     @property
     def kappa(self) -> float:
-        """Variance of the total at unit noise."""
         return float(self.inverse.sum())
 
     @property
     def mean(self) -> FloatArray:
-        """G^-1 1 / kappa."""
         return self.inverse.sum(axis=1) / self.kappa
 
     def residual(self, v: FloatArray) -> FloatArray:
-        """R v along the first axis."""
         flat = v.reshape(self.size, -1)
         solved = self.inverse @ flat
         return (solved - np.outer(self.mean, solved.sum(axis=0))).reshape(v.shape)
 
     def variances(self, operator: Operator) -> FloatArray:
-        """q G^-1 q for every row."""
         self._refuse_undetermined(operator)
         ends = interval_ends(operator)
         if ends is None:
@@ -221,17 +180,14 @@ class DenseBasis(Answers):
         return sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low]
 
     def total_variance(self, operator: Operator) -> float:
-        """tr(M G^-1)."""
         self._refuse_undetermined(operator)
         return float(np.trace(apply_gram(operator, self.inverse)))
 
     def largest_variance(self, operator: Operator) -> float:
-        """The largest of ``variances``."""
         self._refuse_undetermined(operator)
-        return largest_under(operator, self)
+        return super().largest_variance(operator)
 
     def largest_range(self) -> float:
-        """Of all ranges."""
         return largest_between(self.inverse)
 
     def _refuse_undetermined(self, operator: Operator) -> None:
@@ -240,7 +196,7 @@ class DenseBasis(Answers):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CoarseBasis:
+class CoarseBasis(Basis):
     """A strategy on the sums of runs of cells: what is known of a run is spread evenly over its cells, the estimate of least norm."""
 
     runs: Basis
@@ -248,12 +204,10 @@ class CoarseBasis:
 
     @property
     def size(self) -> int:
-        """Number of cells."""
         return self.coarse.size
 
     @property
     def kappa(self) -> float:
-        """Variance of the total at unit noise."""
         return self.runs.kappa
 
     @property
@@ -262,20 +216,16 @@ class CoarseBasis:
         return self._spread(self.runs.mean)
 
     def residual(self, v: FloatArray) -> FloatArray:
-        """R v along the first axis."""
         lengths = self.coarse.lengths.reshape(-1, *([1] * (v.ndim - 1)))
         return self._spread(self.runs.residual(np.add.reduceat(v, self.coarse.starts, axis=0) / lengths))
 
     def variances(self, operator: Operator) -> FloatArray:
-        """q G^-1 q for every row."""
         return self.runs.variances(self._on_runs(operator))
 
     def total_variance(self, operator: Operator) -> float:
-        """The sum of ``variances``."""
         return self.runs.total_variance(self._on_runs(operator))
 
     def largest_variance(self, operator: Operator) -> float:
-        """The largest of ``variances``."""
         return self.runs.largest_variance(self._on_runs(operator))
 
     def largest_range(self) -> float:
@@ -283,11 +233,9 @@ class CoarseBasis:
         return self.runs.largest_range()
 
     def largest_unlisted(self, operator: Operator) -> float | None:
-        """The largest of ``variances`` where that is known without listing them, else None."""
         return self.runs.largest_unlisted(self._on_runs(operator))
 
     def mean_squares(self, operator: Operator) -> float:
-        """The sum over rows of (q mean)^2."""
         return self.runs.mean_squares(self._on_runs(operator))
 
     def _spread(self, v: FloatArray) -> FloatArray:
@@ -355,23 +303,6 @@ def _within(factor: Factor, gram: FloatArray) -> DenseBasis:
     if inverse is None:
         raise Undetermined(f"The noise of the queries measured on {' x '.join(factor.attributes)} is too unequal. Choose another strategy.")
     return DenseBasis(inverse, space)
-
-
-MOST_LISTED = 2**22
-"""The most answers whose variances are listed to find the largest."""
-_NUMBERS = 2**22  # at a time
-
-
-class Errors(NamedTuple):
-    """The variances of a table's answers in short."""
-
-    total: float
-    largest: float
-    exact: bool = True
-
-    def times(self, factors: FloatArray) -> "Errors":
-        """Of the products of these answers with each of some numbers."""
-        return Errors(self.total * float((factors**2).sum()), self.largest * float((factors**2).max()), self.exact)
 
 
 def largest_between(covariance: FloatArray) -> float:

@@ -33,7 +33,7 @@ from leastnoise._families._gram import (
     Gram,
     recognise,
 )
-from leastnoise._families._inverse import Answers, Basis, largest_apart, structured
+from leastnoise._families._inverse import Basis, largest_apart, structured
 from leastnoise._families._matrix import to_dyadic
 from leastnoise._families._p_identity_starts import (
     ENDS,
@@ -400,7 +400,7 @@ kept_fit = lru_cache(maxsize=FITS)(_fit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WoodburyBasis(Answers):
+class WoodburyBasis(Basis):
     """A multiple of every cell and a few dense rows T, by Woodbury's formula.
 
     G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T.
@@ -413,21 +413,17 @@ class WoodburyBasis(Answers):
 
     @property
     def size(self) -> int:
-        """Number of cells."""
         return len(self.inverse_squares)
 
     @property
     def kappa(self) -> float:
-        """Variance of the total at unit noise."""
         return float(self.inverse_squares.sum() - (self.lifted.sum(axis=1) ** 2).sum())
 
     @property
     def mean(self) -> FloatArray:
-        """G^-1 1 / kappa."""
         return (self.inverse_squares - self.lifted.T @ self.lifted.sum(axis=1)) / self.kappa
 
     def residual(self, v: FloatArray) -> FloatArray:
-        """R v along the first axis."""
         flat = v.reshape(self.size, -1)
         solved = self.inverse_squares[:, None] * flat - self.lifted.T @ (self.lifted @ flat)
         return (solved - np.outer(self.mean, solved.sum(axis=0))).reshape(v.shape)
@@ -449,11 +445,9 @@ class WoodburyBasis(Answers):
         return answer
 
     def total_variance(self, operator: Operator) -> float:
-        """tr(M G^-1)."""
         return float(gram_diagonal(operator) @ self.inverse_squares - (self.lifted.T * apply_gram(operator, self.lifted.T)).sum())
 
     def largest_range(self) -> float:
-        """Of all ranges."""
         return largest_apart(self.inverse_squares, self.lifted)
 
 

@@ -97,7 +97,6 @@ class ToeplitzInverse(Solved):
 
     @property
     def size(self) -> int:
-        """Number of cells."""
         return self.strategy.size
 
     @cached_property
@@ -108,12 +107,10 @@ class ToeplitzInverse(Solved):
 
     @property
     def kappa(self) -> float:
-        """Variance of the total at unit noise."""
         return float(self.prefix_variances[-1])
 
     @cached_property
     def mean(self) -> FloatArray:
-        """G^-1 1 / kappa, shape (size,)."""
         solved = self.solve(np.ones(self.size))
         return np.asarray(solved / solved.sum(), dtype=np.float64)
 
@@ -123,7 +120,6 @@ class ToeplitzInverse(Solved):
         return convolved(self.series, scaled[::-1], self.size)[::-1]
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """G^-1 v along the first axis."""
         return np.asarray(convolved(self.series, self.lifted(v), self.size) / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1))))
 
     @singledispatchmethod
@@ -188,7 +184,6 @@ class ToeplitzInverse(Solved):
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
-        """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to."""
         scales, sums = self.strategy.scales.astype(float), np.cumsum(self.series)
         answer = np.cumsum(sums**2) / scales**2
         length = 2 * self.size

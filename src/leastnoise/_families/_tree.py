@@ -195,7 +195,6 @@ class TreeInverse(Solved):
 
     @cached_property
     def mean(self) -> FloatArray:
-        """G^-1 1 / kappa, shape (size,)."""
         if self.alike:
             return np.full(self.size, 1 / self.size)
         solved = self.solve(np.ones(self.tree.size))
@@ -203,18 +202,16 @@ class TreeInverse(Solved):
 
     @property
     def size(self) -> int:
-        """Number of cells."""
         return self.tree.size
 
     @property
     def kappa(self) -> float:
-        """Variance of the total at unit noise."""
         return float(self.own[0][0])
 
-    def solve(self, b: FloatArray) -> FloatArray:
-        """G^-1 b along the first axis, by the two passes."""
-        column = (slice(None),) + (None,) * (b.ndim - 1)
-        estimates = [b * self.own[-1][column]]
+    def solve(self, v: FloatArray) -> FloatArray:
+        """G^-1 v along the first axis, by the two passes."""
+        column = (slice(None),) + (None,) * (v.ndim - 1)
+        estimates = [v * self.own[-1][column]]
         for own, below, ratio in zip(self.own[-2::-1], self.below[::-1], reversed(self.ratios), strict=True):
             # Only the cells carry data here, so a node's estimate is its children's, shrunk by its own measurement of zero.
             estimates.insert(0, run_sums(estimates[0], ratio) * (own / below)[column])
@@ -238,14 +235,12 @@ class TreeInverse(Solved):
     def _(self, operator: Prefix) -> FloatArray:  # noqa: ARG002 - the class says it all
         return self.prefix_variances
 
-    def summed(self, operator: Operator) -> float:
-        """The sum of ``variances``; of many rows that are no intervals by their Gram matrix."""
-        if operator.rows > operator.size and interval_ends(operator) is None:
-            return float(np.trace(self.solve(apply_gram(operator, np.eye(operator.size)))))
-        return float(self.variances(operator).sum())
+    def total_variance(self, operator: Operator) -> float:
+        if operator != AllRanges(self.size) and operator.rows > operator.size and interval_ends(operator) is None:
+            return float(np.trace(self.solve(apply_gram(operator, np.eye(operator.size)))))  # of many rows by their Gram matrix
+        return super().total_variance(operator)
 
     def largest_range(self) -> float:
-        """Of all ranges."""
         every = AllRanges(self.size)
         return largest_on_tree(self) if every.rows > MOST_LISTED else float(self.variances(every).max())
 
@@ -335,7 +330,7 @@ Part = tuple[FloatArray, FloatArray]
 _RUNS = 16  # of a child's suffixes or prefixes, at most
 
 
-def largest_on_tree(known: "TreeInverse") -> float:
+def largest_on_tree(known: TreeInverse) -> float:
     """A bound on the largest variance of an interval, some per cent above it at most; exact where children have at most 16 cells."""
     final = known.posterior
     best, width = float(final[-1].max()), 1

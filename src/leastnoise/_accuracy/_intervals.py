@@ -1,0 +1,122 @@
+"""Variances and quantiles of the noise, and intervals: of answers, and of means (Fieller's).
+
+Nothing here draws noise. A quotient r belongs to its interval when |S - r C| is at most the multiplier times the standard error of S - r C.
+That has the level's probability at the true r whatever C is, so the set of all such r covers the truth. It is an interval when C is clear
+of 0; else it is unbounded, and what remains are the public bounds of the quotient.
+
+Source: Fieller, J. R. Stat. Soc. B 16 (1954).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._accounting import Noise
+from leastnoise._check import InputError, refuse
+from leastnoise._check.arrays import BoolArray, FloatArray
+
+LEVEL = 0.95
+"""Coverage of intervals, where nothing else is said."""
+
+
+def checked_level(value: object) -> float:
+    """Read the level of intervals."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+        raise refuse("level", value, "a number above 0 and below 1, such as 0.95")
+    return float(value)
+
+
+def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
+    """Variance of one noise draw, in squared units of the query.
+
+    Source: Ghosh, Roughgarden, Sundararajan 2009; Canonne, Kamath, Steinke 2020.
+    """
+    fine = scale * grid
+    if noise is Noise.DISCRETE_LAPLACE:
+        return 0.5 / math.sinh(0.5 / fine) / math.sinh(0.5 / fine) / grid**2 if fine > 1e-3 else 2 * math.exp(-1 / fine) / grid**2
+    if fine > 8:
+        # Poisson summation: what is left out is below exp(-2 pi^2 64) relatively.
+        return (fine**2 + (1 / 12 if noise is Noise.ROUNDED_GAUSSIAN else 0.0)) / grid**2
+    places = np.arange(1, 12 + math.ceil(12 * fine), dtype=float)
+    if noise is Noise.DISCRETE_GAUSSIAN:
+        mass = np.exp(-0.5 * (places / fine) ** 2)
+        return float(2 * (places**2 @ mass) / (1 + 2 * mass.sum())) / grid**2
+    # E Z^2 = sum over k >= 1 of (2k - 1) P(|Z| >= k), and |Z| >= k when |N| >= k - 1/2.
+    tails = np.array([math.erfc((place - 0.5) / (fine * math.sqrt(2))) for place in places])
+    return float((2 * places - 1) @ tails) / grid**2
+
+
+def interval_multiplier(noise: Noise, level: float) -> float:
+    """Half width of an interval at ``level``, in standard errors of the answer.
+
+    Edge cases: noise in whole steps takes few values where it is small; half a step must be added to the half width for it to cover.
+    """
+    from statistics import NormalDist
+
+    normal = NormalDist().inv_cdf(0.5 + level / 2)
+    return normal if noise.norm == 2 else max(normal, -math.log1p(-level) / math.sqrt(2))
+
+
+def ratio_interval(
+    part: FloatArray,
+    whole: FloatArray,
+    part_variance: FloatArray,
+    whole_variance: FloatArray,
+    multiplier: float,
+    bounds: tuple[float, float],
+    *,
+    steps: tuple[float, float] = (0.0, 0.0),
+) -> tuple[FloatArray, FloatArray]:
+    """Ends of the intervals of part / whole, for uncorrelated noise on both.
+
+    Edge cases: where C is not clear of 0, an end is that of the bounds.
+    """
+    low, high = bounds
+    if not low <= high:
+        raise InputError(f"The bounds of a quotient must be a lower and an upper one; got {low} and {high}.")
+    # Each half step widens its own standard error, so that an interval for S or C alone would be wider by just that.
+    spread_part = (np.sqrt(part_variance) + steps[0] / multiplier) ** 2
+    spread_whole = (np.sqrt(whole_variance) + steps[1] / multiplier) ** 2
+    square = multiplier**2
+    a = whole**2 - square * spread_whole
+    b = part * whole
+    c = part**2 - square * spread_part
+    inside = b**2 - a * c
+    root = np.sqrt(np.maximum(inside, 0.0))
+    clear = (a > 0) & (whole > 0)
+    divisor = np.where(clear, a, 1.0)
+    lower = np.where(clear, (b - root) / divisor, low)
+    upper = np.where(clear, (b + root) / divisor, high)
+    return np.clip(lower, low, high), np.clip(upper, low, high)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenNothing:
+    """Least squares estimates given that the unknowns that are not kept are 0."""
+
+    kept: BoolArray
+    covariance: FloatArray
+    carried: FloatArray
+
+    @staticmethod
+    def of(covariance: FloatArray, kept: BoolArray) -> "GivenNothing":
+        """From the covariance C of least squares on all unknowns.
+
+        With i for what is kept and o for the rest, the estimates are x_i - C_io C_oo^-1 x_o with the covariance C_ii - C_io C_oo^-1 C_oi:
+        least squares on the same measurements without the columns of the rest.
+        """
+        size = np.sqrt(np.diag(covariance))
+        scaled = covariance / size / size[:, None]
+        inside, outside = np.flatnonzero(kept), np.flatnonzero(~kept)
+        across = np.linalg.solve(scaled[np.ix_(outside, outside)], scaled[np.ix_(outside, inside)]).T
+        left = np.zeros_like(covariance)
+        left[np.ix_(inside, inside)] = scaled[np.ix_(inside, inside)] - across @ scaled[np.ix_(outside, inside)]
+        left = (left + left.T) / 2 * size * size[:, None]
+        carried = np.diag(np.where(kept, 0.0, 1.0))
+        carried[np.ix_(inside, outside)] = across * size[inside, None] / size[outside]
+        return GivenNothing(kept, left, carried)
+
+    def estimates(self, values: FloatArray) -> FloatArray:
+        """From least squares estimates of all unknowns, shape (m,); 0 for what is not kept."""
+        return np.asarray(values - self.carried @ np.where(self.kept, 0.0, values))

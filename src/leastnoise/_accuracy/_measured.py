@@ -1,0 +1,174 @@
+"""What the blocks of a plan measure: along which attributes, with how much noise, of counts or of the sums of a measure.
+
+Some blocks measure distances from both ends of a measure's values: they are split into counts and *centred sums*.
+
+Let R = high - low, m the middle of the two, x and y noise of one variance. A query on both ends gives
+
+    a = sum of (v - low) + x,    b = sum of (high - v) + y,    so that
+    (a + b) / R = count + (x + y) / R,    (a - b) / 2 = sum of (v - m) + (x - y) / 2.
+
+The noise of the two is uncorrelated, and counts and *centred sums*, of v - m, are two unknown tables. So least squares falls apart: counts
+are estimated from what tells of counts, centred sums from what tells of these, as if they had been measured apart; the sum of v is the
+centred one plus m times the count, and the variances of both parts add up. Proved in docs/mathematics.md, section 8.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from leastnoise._accuracy._intervals import noise_variance
+from leastnoise._check import InputError
+from leastnoise._check.arrays import FloatArray
+from leastnoise._domain import Domain, Measure
+from leastnoise._families import (
+    leaves_out_total,
+    only_total,
+)
+from leastnoise._linop import dense
+from leastnoise._measurements import Block, Factor, Measurements
+
+Names = tuple[str, ...]
+
+
+def subsets(names: Names) -> Iterator[Names]:
+    """All subsets of a tuple of names, in its order, smallest first."""
+    for size in range(len(names) + 1):
+        yield from combinations(names, size)
+
+
+def measured_along(block: Block) -> tuple[Names, Names]:
+    """The attributes of a block that it does not sum over, and those of them that it measures across their totals, as contrasts do."""
+    names = tuple(factor.attributes[0] for factor in block.factors if used(factor))
+    return names, tuple(factor.attributes[0] for factor in block.factors if leaves_out_total(factor))
+
+
+def explained(names: Names, across: Names) -> Iterator[Names]:
+    """The tau that such a block knows something about: all subsets with everything in ``across``."""
+    if not across:
+        yield from subsets(names)
+        return
+    for chosen in subsets(tuple(name for name in names if name not in across)):
+        yield tuple(name for name in names if name in across or name in chosen)
+
+
+def block_variance(plan: Measurements, block: Block) -> float:
+    """Noise variance of a row of weight 1 of a block.
+
+    Exact where all its rows have one weight. Else the variance of a row of weight w is taken as this divided by w^2: for Laplace with 2
+    b^2, which is above the exact one by less than 1 / (12 b^2) of it; along contrasts with sigma^2, which the discrete Gaussian's does
+    not exceed.
+    """
+    scale = float(block.scale)
+    variance = noise_variance(plan.noise, scale, plan.grid)
+    if not variance > 0:
+        raise InputError(
+            f"The budget is so large that the noise of {' x '.join(block.attributes) or 'the total'} vanishes (a scale of {scale:.2g} "
+            "rows), which protects nobody. Choose a smaller budget."
+        )
+    if any(factor.largest_square > 1 for factor in block.factors):
+        return scale**2
+    return 2 * scale**2 if plan.noise.norm == 1 and not all(factor.even for factor in block.factors) else variance
+
+
+def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
+    """A block's queries times their row weights, over the joint cells of ``names``, shape (block.rows, cells)."""
+    rows: FloatArray = np.ones((1, 1))
+    measured: list[str] = []
+    for factor in block.factors:
+        rows = np.asarray(np.kron(rows, dense(factor.operator).astype(float) * factor.scaling[:, None]), dtype=np.float64)
+        measured.extend(factor.attributes)
+    rest = [name for name in names if name not in measured]
+    rows = np.asarray(np.kron(rows, np.ones((1, math.prod(domain.kind(name).size for name in rest)))), dtype=np.float64)
+    order = [*measured, *rest]
+    cube = rows.reshape(len(rows), *(domain.kind(name).size for name in order))
+    return np.moveaxis(cube, [1 + order.index(name) for name in names], range(1, len(names) + 1)).reshape(len(rows), -1)
+
+
+Quantity = str | None
+"""Counts (None); or of a measure its sums, centred where distances from both ends are measured."""
+_WHOLE = (1.0,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """What a block tells of a quantity."""
+
+    place: int
+    block: Block
+    variance: float
+    shares: tuple[float, ...] = _WHOLE
+
+    def values(self, measured: Any) -> FloatArray:
+        """Answers about the quantity, shape (rows, ...)."""
+        if self.shares == _WHOLE:
+            return np.asarray(measured)
+        parts = zip(self.shares, np.split(np.asarray(measured, dtype=np.float64), len(self.shares)), strict=True)
+        return np.asarray(sum(share * part for share, part in parts))
+
+
+def told(plan: Measurements, quantity: Quantity) -> list[Told]:
+    """What every block that tells something of a quantity tells of it, in the order of the plan."""
+    if quantity is None:
+        return [_added(one, (1 / _apart(plan, one.block),) * 2) if one.block.ends else one for one in _blocks_of(plan, None)]
+    return [_added(one, (0.5, -0.5)) if one.block.ends else one for one in _blocks_of(plan, quantity)]
+
+
+def sums_told(plan: Measurements, measure: Quantity) -> list[Told]:
+    """What every block tells of the counts or of the sums of a measure by itself: sums are not centred."""
+    if measure is None:
+        return told(plan, None)
+    bounds = plan.domain.measure(measure)
+    apart = bounds.high_units - bounds.low_units
+    both = (bounds.high_units / apart, bounds.low_units / apart)
+    return [_added(one, both) if one.block.ends else one for one in _blocks_of(plan, measure)]
+
+
+def middles(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
+    """Of which quantities the counts or the sums of a measure are made, and how often each counts."""
+    if measure is None or not any(block.ends and block.measure == measure for block in plan.blocks):
+        return {measure: 1.0}
+    return {measure: 1.0, None: middle(plan.domain.measure(measure))}
+
+
+def middle(measure: Measure) -> float:
+    """The middle of a measure's bounds, in units."""
+    return (measure.low_units + measure.high_units) / 2
+
+
+def attributes_told(plan: Measurements, measure: Quantity) -> frozenset[str]:
+    """The attributes by which counts, or sums of a measure, are measured."""
+    return frozenset(name for one in _blocks_of(plan, measure) for name in one.block.attributes)
+
+
+def _blocks_of(plan: Measurements, quantity: Quantity) -> Sequence[Told]:
+    """The blocks that tell something of a quantity, as they are."""
+    plan.limits(quantity)  # refuses sums that are not of the same values
+    variances: dict[int, float] = {}
+    for group in plan.alike:
+        if group[0].measure == quantity or (quantity is None and group[0].ends):
+            variances.update(dict.fromkeys(map(id, group), block_variance(plan, group[0])))
+    found = [Told(place, block, variances[id(block)]) for place, block in enumerate(plan.blocks) if id(block) in variances]
+    if quantity is not None and len({one.block.ends for one in found}) > 1:
+        raise InputError(
+            f"Sums of {quantity} by themselves and distances from both ends of its values are not estimated together. "
+            "Measure all of them in one of the two ways."
+        )
+    return found
+
+
+def _apart(plan: Measurements, block: Block) -> float:
+    return float(plan.largest_values(block)[0])
+
+
+def _added(both: Told, shares: tuple[float, ...]) -> Told:
+    """What a block on both ends tells, with its answers added up by these shares."""
+    return Told(both.place, replace(both.block, ends=False), both.variance * sum(share**2 for share in shares), shares)
+
+
+def used(factor: Factor) -> bool:
+    """Whether a factor is more than a total."""
+    return not (only_total(factor.operator) and factor.row_weights is None)
