@@ -12,14 +12,15 @@ import resource
 import time
 from collections.abc import Iterable, Iterator
 
-from leastnoise._planner.covers._covering import covering_design
-from leastnoise._planner.tables._marginal_weights import optimal_weights, residual_noise
-from leastnoise._planner.tables._residual_algebra import (
+from leastnoise._planner._covering import covering_design
+from leastnoise._planner._residual_algebra import (
     AttributeSet,
     attribute_sets,
     coefficients,
     downward_closure,
     incidence,
+    optimal_weights,
+    residual_noise,
     table_sizes,
 )
 

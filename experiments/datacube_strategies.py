@@ -16,17 +16,18 @@ import numpy.typing as npt
 from experiments.consistency import consistent
 from leastnoise._domain import Coded, Domain
 from leastnoise._estimate import from_residual_parts, residual_parts
-from leastnoise._planner.covers._covering import covering_design
-from leastnoise._planner.covers._datacube_cover import cover_errors, greedy_cover
-from leastnoise._planner.papers._papers import bits_of, coefficient_errors, signs
-from leastnoise._planner.tables._marginal_weights import grouped_budgets, residual_noise
-from leastnoise._planner.tables._residual_algebra import (
+from leastnoise._planner._covering import covering_design
+from leastnoise._planner._cuboids import cover_errors, greedy_cover
+from leastnoise._planner._papers import bits_of, coefficient_errors, signs
+from leastnoise._planner._residual_algebra import (
     AttributeSet,
     coefficients,
     dimensions,
     downward_closure,
     eigenvalues,
+    grouped_budgets,
     incidence,
+    residual_noise,
     strengths,
     table_sizes,
     total_squared_error,

@@ -33,7 +33,7 @@ from leastnoise._adapters import read
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain
 from leastnoise._kernel._count import count
-from leastnoise._planner.tables._residual_algebra import AttributeSet, table_sizes
+from leastnoise._planner._residual_algebra import AttributeSet, table_sizes
 from leastnoise._table import Table
 
 WORKLOADS = ("1", "1*", "1a", "2", "2*", "2a")

@@ -19,7 +19,7 @@ from experiments.datacube_strategies import (
 
 from experiments import datacubes
 from leastnoise._check import InputError
-from leastnoise._planner.tables._residual_algebra import table_sizes
+from leastnoise._planner._residual_algebra import table_sizes
 
 SHAPES = {"NLTCS": (2,) * 16, "Adult": (9, 16, 7, 15, 6, 5, 2, 2)}
 # Total squared error at epsilon 1: Q, Q+, Q+ with least squares, F+.

@@ -16,7 +16,7 @@ from leastnoise._linop import AllRanges, Dense, Identity, Prefix, Ranges, Total,
 from leastnoise._mechanisms import noises
 from leastnoise._plan import Plan, Promise
 from leastnoise._planner import PLANNERS, NotApplicable
-from leastnoise._planner.tables._tables import Candidates, weighted_strategy
+from leastnoise._planner._tables import Candidates, weighted_strategy
 from leastnoise._session import plan, release
 from leastnoise._workload import Workload, marginals, matrix, queries, ranges
 from planner.proposals import proposal

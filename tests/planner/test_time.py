@@ -21,7 +21,7 @@ from leastnoise._mechanisms import SECONDS, Search
 from leastnoise._mechanisms._choose import _within, candidates, choose
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, Clock, running
-from leastnoise._planner.covers._designs import design_seconds
+from leastnoise._planner._covering import design_seconds
 from leastnoise._session._kept import best_tried
 from leastnoise._session._warnings import early_warnings
 from leastnoise._workload import Workload, marginals, queries

@@ -14,7 +14,7 @@ from leastnoise._check import InputError
 from leastnoise._mechanisms import Search, choose
 from leastnoise._mechanisms._choose import reweighted
 from leastnoise._planner import Planner
-from leastnoise._planner.covers import _designs
+from leastnoise._planner import _covering as _designs
 from leastnoise._session import _balanced as balancing
 from leastnoise._session import _objectives as objectives
 from leastnoise._session import expected_seconds, planned

@@ -4,6 +4,7 @@ from leastnoise._families import Clock, NotApplicable, running
 from leastnoise._planner._own import OWN, Own, own_planner
 from leastnoise._planner._registry import PLANNERS
 from leastnoise._planner._strategy import Planner, Strategy, Task
+from leastnoise._planner._tables import reweighted_strategy
 from leastnoise._planner._together import shared, together
 from leastnoise._planner.aware._buckets import (
     MOST_BUCKETS,
@@ -37,7 +38,6 @@ from leastnoise._planner.aware._truncated_sums import (
     limited_strategy,
     noise_along,
 )
-from leastnoise._planner.tables._tables import reweighted_strategy
 
 __all__ = [
     "ALONE_SHARE",

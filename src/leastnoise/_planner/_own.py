@@ -18,7 +18,7 @@ from leastnoise._families import MOST_DENSE, Undetermined, column_norm, first_ce
 from leastnoise._linop import Coarse, Dense, Operator, apply
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import Planner, Strategy, Task
-from leastnoise._planner.tables._tables import Candidates, asked_tables, factor_along, weighted_strategy
+from leastnoise._planner._tables import Candidates, asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import QuerySet, Workload, query_set
 
 OWN = "own"

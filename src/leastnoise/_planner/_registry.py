@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 
-from leastnoise._planner._strategy import Planner
-from leastnoise._planner.covers._cover import COVERING
-from leastnoise._planner.papers._papers import CUBOIDS, CUBOIDS_EVEN, FOURIER, FOURIER_EVEN, RESIDUAL_MAX, WORKLOAD_EVEN
-from leastnoise._planner.products._kronecker import (
+from leastnoise._planner._covering import COVERING
+from leastnoise._planner._kronecker import (
     EIGEN_DESIGN,
     GAUSSIAN_OPTIMUM,
     HAAR,
@@ -16,12 +14,12 @@ from leastnoise._planner.products._kronecker import (
     P_IDENTITY_BLOCKS,
     TOEPLITZ_ROOT,
 )
-from leastnoise._planner.products._union import UNION
-from leastnoise._planner.tables._identity import IDENTITY
-from leastnoise._planner.tables._marginals import MARGINALS
-from leastnoise._planner.tables._residual import RESIDUAL
-from leastnoise._planner.tables._tilted import TILTED
-from leastnoise._planner.tables._workload import WORKLOAD
+from leastnoise._planner._papers import CUBOIDS, CUBOIDS_EVEN, FOURIER, FOURIER_EVEN, RESIDUAL_MAX, WORKLOAD_EVEN
+from leastnoise._planner._strategy import Planner
+from leastnoise._planner._tables import IDENTITY, MARGINALS, RESIDUAL
+from leastnoise._planner._tilted import TILTED
+from leastnoise._planner._union import UNION
+from leastnoise._planner._workload import WORKLOAD
 
 _ALL = (
     IDENTITY,

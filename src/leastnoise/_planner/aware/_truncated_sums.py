@@ -57,7 +57,7 @@ from leastnoise._families import tree_factor as _tree
 from leastnoise._linop import Dense, Total
 from leastnoise._measurements import MOST_ROWS, Factor, Limits
 from leastnoise._planner._strategy import Strategy
-from leastnoise._planner.tables._tables import Candidates, asked_tables, factor_along, weighted_strategy
+from leastnoise._planner._tables import Candidates, asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import Workload, identity
 
 _RATIOS = (4, 6, 8, 12, 16, 24, 32, 48)

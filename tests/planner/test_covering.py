@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner.covers import _block_designs as blocks
-from leastnoise._planner.covers import _covering
-from leastnoise._planner.covers._covering import covering_design
-from leastnoise._planner.tables._marginal_weights import optimal_weights
-from leastnoise._planner.tables._residual_algebra import (
+from leastnoise._planner import _block_designs as blocks
+from leastnoise._planner import _covering
+from leastnoise._planner._covering import covering_design
+from leastnoise._planner._residual_algebra import (
     attribute_sets,
     coefficients,
     downward_closure,
     eigenvalues,
     incidence,
+    optimal_weights,
     table_sizes,
     total_squared_error,
 )

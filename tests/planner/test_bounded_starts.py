@@ -5,10 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from leastnoise._planner.covers import _covering
-from leastnoise._planner.covers._covering import covering_design
-from leastnoise._planner.tables._marginal_weights import optimal_weights
-from leastnoise._planner.tables._residual_algebra import Closure, coefficients, downward_closure, incidence
+from leastnoise._planner import _covering
+from leastnoise._planner._covering import covering_design
+from leastnoise._planner._residual_algebra import Closure, coefficients, downward_closure, incidence, optimal_weights
 
 
 @pytest.fixture

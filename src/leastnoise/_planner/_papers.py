@@ -1,6 +1,6 @@
 """Strategies of papers, by name: cuboids, Fourier coefficients, the least largest variance, and the workload itself.
 
-Greedily chosen tables from which all asked ones are added up, strategy C of Cormode et al.; ``_datacube_cover`` chooses them.
+Greedily chosen tables from which all asked ones are added up, strategy C of Cormode et al.; ``_cuboids`` chooses them.
 
 The Fourier coefficients of the asked marginals, in the binary coding of the paper: whole numbers +1 and -1, any size of attribute.
 
@@ -29,12 +29,11 @@ from leastnoise._check.arrays import IntArray
 from leastnoise._families import NotApplicable, apply_gram, gram_diagonal
 from leastnoise._linop import Dense, Identity, Operator
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
+from leastnoise._planner._cuboids import cover_errors, greedy_cover
+from leastnoise._planner._residual_algebra import AttributeSet, attribute_sets, downward_closure, grouped_budgets, residual_noise_max
 from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm
-from leastnoise._planner.covers._datacube_cover import cover_errors, greedy_cover
-from leastnoise._planner.tables._marginal_weights import grouped_budgets, residual_noise_max
-from leastnoise._planner.tables._residual import contrasts
-from leastnoise._planner.tables._residual_algebra import AttributeSet, attribute_sets, downward_closure
-from leastnoise._planner.tables._workload import asked_blocks
+from leastnoise._planner._tables import contrasts
+from leastnoise._planner._workload import asked_blocks
 from leastnoise._workload import Workload
 
 
@@ -84,8 +83,6 @@ CUBOIDS = Planner(
     limits="tables of 2^28 cells",
     automatic=False,
 )
-
-
 CUBOIDS_EVEN = Planner(
     name="cuboids_even",
     propose=partial(cuboids, even=True),
@@ -94,11 +91,7 @@ CUBOIDS_EVEN = Planner(
     limits="tables of 2^28 cells",
     automatic=False,
 )
-
-
 Names = tuple[str, ...]
-
-
 _MOST_CELLS = 1024
 
 
@@ -179,8 +172,6 @@ FOURIER = Planner(
     limits="attributes of 1024 cells",
     automatic=False,
 )
-
-
 FOURIER_EVEN = Planner(
     name="fourier_even",
     propose=partial(fourier, even=True),

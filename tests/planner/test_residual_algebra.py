@@ -9,7 +9,7 @@ import pytest
 
 from leastnoise._check import InputError
 from leastnoise._linop import Contrasts, dense
-from leastnoise._planner.tables._residual_algebra import (
+from leastnoise._planner._residual_algebra import (
     attribute_sets,
     coefficients,
     dimensions,
@@ -126,6 +126,6 @@ def test_every_guard_fires():
 
 
 def test_too_many_containments_are_refused(monkeypatch):
-    monkeypatch.setattr("leastnoise._planner.tables._residual_algebra._MOST_ENTRIES", 5)
+    monkeypatch.setattr("leastnoise._planner._residual_algebra._MOST_ENTRIES", 5)
     with pytest.raises(InputError, match="got over 5 containments, allowed are at most that many"):
         incidence(downward_closure((2, 2, 2), [(0, 1, 2)]), [(0, 1, 2)])

@@ -15,9 +15,9 @@ from leastnoise._linop import Dense, Identity, Total
 from leastnoise._mechanisms import candidates
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
-from leastnoise._planner.covers._covering import covering_design
-from leastnoise._planner.papers._papers import bits_of, signs
-from leastnoise._planner.tables._residual_algebra import coefficients, downward_closure
+from leastnoise._planner._covering import covering_design
+from leastnoise._planner._papers import bits_of, signs
+from leastnoise._planner._residual_algebra import coefficients, downward_closure
 from leastnoise._workload import Product, Workload, identity, marginals, predicates, queries, ranges
 from planner.proposals import proposal
 

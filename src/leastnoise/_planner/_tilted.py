@@ -1,7 +1,7 @@
 """The residual spaces of all asked tables under Gaussian noise, with a strategy fitted to what is asked along every attribute.
 
-As in ``_residual`` every set tau of attributes is measured across all its totals, with noise of its own; along an attribute asked for by
-more than its cells by the rows and the tilt of ``_tilt`` instead of contrasts. With s the sum of (q m)^2 and r that of q R q over the
+As in ``residual`` every set tau of attributes is measured across all its totals, with noise of its own; along an attribute asked for by
+more than its cells by the rows and the tilt of ``_families`` instead of contrasts. With s the sum of (q m)^2 and r that of q R q over the
 queries along an attribute, the total squared error at privacy cost 1 is
 
     (sum over tau of c(tau)^(1/2))^2,    c(tau) = sum over asked products containing tau of prod_{i in tau} r_i * prod_{i not in tau} s_i.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from leastnoise._check import refuse, whole
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
-from leastnoise._planner.tables._residual_algebra import AttributeSet, check_set, check_shape, table_sizes
+from leastnoise._planner._residual_algebra import AttributeSet, check_set, check_shape, table_sizes
 
 _MOST_ENTRIES = 1 << 25  # candidates times asked marginals
 

@@ -7,15 +7,8 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner.tables import _marginal_weights as weights
-from leastnoise._planner.tables._residual_algebra import (
-    attribute_sets,
-    coefficients,
-    dimensions,
-    downward_closure,
-    incidence,
-    table_sizes,
-)
+from leastnoise._planner import _residual_algebra as weights
+from leastnoise._planner._residual_algebra import attribute_sets, coefficients, dimensions, downward_closure, incidence, table_sizes
 
 ADULT8 = (9, 16, 7, 15, 6, 5, 2, 2)
 NLTCS = (2,) * 16

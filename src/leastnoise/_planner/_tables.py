@@ -4,13 +4,20 @@ With the notation of ``accuracy``: measuring the product of the attributes' stra
 the product of 1 / kappa_i over S without tau to lambda(tau), and the workload's total squared error is the sum over tau of c(tau) /
 lambda(tau). Sums over a measure are a second data vector with the same budget.
 
-Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/mathematics.md for general strategies along the attributes.
+Planners on top of it: ``identity`` measures every cell of the joint table, ``marginals`` the tables that are asked about. ``residual`` is
+optimal for marginals under Gaussian noise: every residual space is measured by itself, with noise of its own. For a set tau of attributes
+the contrasts along all of them are measured, each row with noise in proportion to its norm, so that the noise of the residual table is that
+of independent cells, projected. Sums of variances are then least among all mechanisms for marginals.
+
+Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/mathematics.md for general strategies along the attributes;
+Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv 2305.08175), with integer contrasts in place of their floating-point basis.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -20,11 +27,10 @@ from leastnoise._accuracy import Terms, subset_sums
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
 from leastnoise._families import NotApplicable, basis
-from leastnoise._linop import Dense, Identity
+from leastnoise._linop import Contrasts, Dense, Identity
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor, Limits
-from leastnoise._planner._strategy import Strategy, block_norm, spread_share
-from leastnoise._planner.tables._marginal_weights import optimal_weights
-from leastnoise._planner.tables._residual_algebra import closed, incidence
+from leastnoise._planner._residual_algebra import closed, grouped_budgets, incidence, optimal_weights
+from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, each_attribute, spread_share, tables_of_cells
 from leastnoise._workload import Product, Workload, numbered
 
 Names = tuple[str, ...]
@@ -172,3 +178,96 @@ def _diagonal(matrices: Sequence[object]) -> object:
 def asked_tables(workload: Workload) -> dict[str | None, list[Names]]:
     """The attribute sets that a workload asks about, by measure, as lists that others may be added to."""
     return {measure: list(sets) for measure, sets in workload.tables.items()}
+
+
+def identity(task: Task) -> Strategy:
+    """The cells of the joint table, one table a measure.
+
+    Source: the strategy I of Cormode et al. (arXiv 1207.6096).
+    """
+    workload, norm = task.workload, task.norm
+    tables: dict[str | None, list[tuple[str, ...]]] = {}
+    for measure in workload.measures:
+        asked = {name for product in workload if product.measure == measure for name in product.attributes}
+        names = tuple(name for name in workload.domain.names if name in asked)
+        cells = math.prod(workload.domain.kind(name).size for name in names)
+        if not cells <= MOST_TABLE_CELLS:
+            raise NotApplicable(f"the joint table of {' x '.join(names)} has {cells} cells; at most {MOST_TABLE_CELLS} are allowed")
+        tables[measure] = [names]
+    return weighted_strategy("identity", workload, {}, Candidates(tables), norm, privacy=task.privacy)
+
+
+IDENTITY = Planner(
+    name="identity",
+    propose=identity,
+    measures="every cell of the joint table of all attributes asked about",
+    made_for="few cells",
+    limits="a joint table of 2^28 cells",
+    reference=lambda _: True,
+)
+
+
+def marginals(task: Task) -> Strategy:
+    """One table of cells for every set of attributes that a product asks about.
+
+    Source: Cormode et al. (arXiv 1207.6096), strategy Q+, here with weights that are best after recovery.
+    """
+    workload, norm = task.workload, task.norm
+    return weighted_strategy("marginals", workload, {}, Candidates(workload.tables), norm, privacy=task.privacy)
+
+
+MARGINALS = Planner(
+    name="marginals",
+    propose=marginals,
+    measures="the tables of cells that are asked about, with the best weights",
+    made_for="marginals",
+    limits="tables of 2^28 cells",
+)
+_UNIT = Fraction(1)
+
+
+def residual(task: Task) -> Strategy:
+    """Measure the residual spaces of all asked tables, each with its best share of the budget."""
+    workload = task.workload
+    domain = workload.domain
+    blocks: list[Block] = []
+    errors, norms = [], []
+    across = 1 - 1 / np.array(domain.shape, dtype=np.float64)
+    cells = {name: factor_along(domain, name, {}) for name in workload.attributes}
+    for measure in workload.measures:
+        for sets, sums in error_sums(workload.of(measure), cells):
+            asked = sums > 0
+            norm = across[sets[asked]].prod(axis=1)
+            taus = sets[asked].tolist()
+            if task.privacy.max_per_cell is not None:
+                norm *= [spread_share(task.privacy, domain, [domain.names[place] for place in tau], contrasts=True) for tau in taus]
+            blocks += contrasts(domain, taus, measure)
+            errors.append(sums[asked])
+            norms.append(domain.largest_value(measure) * np.sqrt(norm))
+    weights = grouped_budgets(np.concatenate(errors), np.concatenate(norms), 2).theta.tolist()
+    return Strategy("residual", tuple(zip(blocks, weights, strict=True)))
+
+
+def contrasts(domain: Domain, taus: Sequence[Sequence[int]], measure: str | None) -> list[Block]:
+    """The contrasts along sets of attributes, of counts or of a measure."""
+    factors = {place: _contrasts(domain.names[place], domain.shape[place]) for place in {*chain.from_iterable(taus)}}
+    return [Block(tuple([factors[place] for place in tau]), _UNIT, measure) for tau in taus]
+
+
+@lru_cache(maxsize=1024)
+def _contrasts(name: str, size: int) -> Factor:
+    """Few factors make very many blocks."""
+    return Factor((name,), Contrasts(size))
+
+
+RESIDUAL = Planner(
+    name="residual",
+    propose=residual,
+    measures="integer contrasts of every set of attributes, each set with its own noise: optimal for marginals",
+    made_for="marginals under Gaussian noise",
+    norms=(2,),
+    instead="residual spaces are measured by contrasts, on which Laplace noise is not spent evenly; choose covering",
+    limits="tables of 2^28 cells",
+    contains=tables_of_cells,
+    seconds=each_attribute(lambda cells: 20 * (cells / 16384) ** 2),
+)

@@ -32,9 +32,9 @@ from leastnoise._families import (
 )
 from leastnoise._linop import Operator
 from leastnoise._measurements import MOST_TABLE_CELLS, Factor
+from leastnoise._planner._covering import design_seconds, designed_strategy
 from leastnoise._planner._strategy import Planner, Seconds, Strategy, Task, cells_along, each_attribute, rich, searched, structured, sweeps
-from leastnoise._planner.covers._designs import design_seconds, designed_strategy
-from leastnoise._planner.tables._tables import Candidates, asked_tables, factor_along, weighted_strategy
+from leastnoise._planner._tables import Candidates, asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import Product, QuerySet, Workload
 
 _MOST_BITS = 29

@@ -1,1 +1,0 @@
-"""A few larger tables that contain the asked ones between them."""

@@ -1,1 +1,0 @@
-"""Strategies of papers, used by name: the automatic choice is never worse without them."""

@@ -1,1 +1,0 @@
-"""Which tables are measured, and with which weights."""
