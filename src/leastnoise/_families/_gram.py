@@ -113,12 +113,6 @@ class Gram(ABC):
         return np.sqrt(np.maximum(np.linalg.eigvalsh(self.dense())[::-1], 0.0))
 
 
-def _put(gram: Gram, **fields: int | bool) -> None:
-    """Set what follows from the other fields."""
-    for name, value in fields.items():
-        object.__setattr__(gram, name, value)
-
-
 @dataclass(frozen=True, slots=True)
 class PrefixGram(Gram):
     """All n prefix sums: ``M_ij = n - max(i, j)``."""
@@ -128,7 +122,7 @@ class PrefixGram(Gram):
     of_ends = True
 
     def __post_init__(self) -> None:
-        _put(self, queries=whole("size", self.size, 1))
+        object.__setattr__(self, "queries", whole("size", self.size, 1))
 
     def rows(self, matrix: FloatArray) -> FloatArray:
         return np.cumsum(np.cumsum(matrix, axis=1)[:, ::-1], axis=1)[:, ::-1]
@@ -156,7 +150,7 @@ class AllRangesGram(Gram):
     of_ends = True
 
     def __post_init__(self) -> None:
-        _put(self, queries=whole("size", self.size, 1) * (self.size + 1) // 2)
+        object.__setattr__(self, "queries", whole("size", self.size, 1) * (self.size + 1) // 2)
 
     def rows(self, matrix: FloatArray) -> FloatArray:
         ((rising, falling),) = self.generators()
@@ -201,7 +195,8 @@ class WidthGram(Gram):
 
     def __post_init__(self) -> None:
         width = whole("width", self.width, 1, whole("size", self.size, 1))
-        _put(self, queries=self.size - width + 1, of_ends=width == 1)
+        object.__setattr__(self, "queries", self.size - width + 1)
+        object.__setattr__(self, "of_ends", width == 1)
 
     def rows(self, matrix: FloatArray) -> FloatArray:
         if self.width == 1:
@@ -251,7 +246,7 @@ class RangesGram(Gram):
     queries: int = field(init=False)
 
     def __post_init__(self) -> None:
-        _put(self, queries=len(self.low))
+        object.__setattr__(self, "queries", len(self.low))
 
     def __eq__(self, other: object) -> bool:
         return type(other) is RangesGram and self._key == other._key
@@ -337,7 +332,8 @@ class DenseGram(Gram):
         if not np.isfinite(array).all() or not np.allclose(array, array.T, rtol=1e-9, atol=1e-9 * np.abs(array).max()):
             raise InputError("A Gram matrix must be symmetric with finite entries. Build it as W.T @ W.")
         object.__setattr__(self, "array", array)
-        _put(self, size=len(array), mirrored=bool(np.allclose(array, array[::-1, ::-1], rtol=1e-12, atol=0)))
+        object.__setattr__(self, "size", len(array))
+        object.__setattr__(self, "mirrored", bool(np.allclose(array, array[::-1, ::-1], rtol=1e-12, atol=0)))
 
     def __eq__(self, other: object) -> bool:
         return type(other) is DenseGram and self.queries == other.queries and np.array_equal(self.array, other.array)
@@ -383,8 +379,10 @@ class ScaledSum(Gram):
             if not (weight >= 0 and math.isfinite(weight)):
                 raise refuse("weight", weight, "a finite number of at least 0")
         every = [part for _, part in self.parts]
-        _put(self, size=every[0].size, queries=sum(part.queries for part in every))
-        _put(self, mirrored=all(part.mirrored for part in every), of_ends=all(part.of_ends for part in every))
+        object.__setattr__(self, "size", every[0].size)
+        object.__setattr__(self, "queries", sum(part.queries for part in every))
+        object.__setattr__(self, "mirrored", all(part.mirrored for part in every))
+        object.__setattr__(self, "of_ends", all(part.of_ends for part in every))
 
     @property
     def listed(self) -> int:
@@ -430,7 +428,7 @@ class GeneratedGram(Gram):
     size: int = field(init=False)
 
     def __post_init__(self) -> None:
-        _put(self, size=len(self.rising))
+        object.__setattr__(self, "size", len(self.rising))
 
     def rows(self, matrix: FloatArray) -> FloatArray:
         before, after = np.cumsum(matrix * self.rising, axis=1), np.cumsum(matrix * self.falling, axis=1)
