@@ -7,12 +7,13 @@ import pytest
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
+from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
-from leastnoise._estimate import Estimate, Halving, Smoothed, shrink
-from leastnoise._estimate._posterior import _FREE, _priors
+from leastnoise._estimate import Estimate, Halving, Smoothed, can_be_smoothed, shrink
+from leastnoise._estimate._smoothed import Runs, _noise, _prior
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
-from leastnoise._linop import Identity, Operator, Prefix, Tree, dense
+from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Operator, Prefix, Tree, dense
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._table import Table
 from leastnoise._workload import queries
@@ -29,46 +30,79 @@ def measured(cells: np.ndarray, operators: list[Operator], noise: Noise, seed: i
     return simulate(plan, table, SeededEntropy(seed))
 
 
-def basis_of(size: int) -> np.ndarray:
-    halving = Halving(size)
+def basis_of(halving: Halving) -> np.ndarray:
     return halving.synthesised(np.eye(halving.padded)).T
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_differences_and_back_are_linear_maps_with_transposes(size: int) -> None:
-    halving, random = Halving(size), np.random.default_rng(size)
-    basis, rows = basis_of(size), random.normal(size=(3, size))
+def halvings() -> list[Halving]:
+    """Of cells, and of runs of cells of some lengths."""
+    return [one for size in SIZES for one in (Halving(size), Halving(size, np.arange(size) % 3 + 1))]
+
+
+@pytest.mark.parametrize("halving", halvings(), ids=lambda one: f"{one.size} {one.lengths is not None}")
+def test_differences_and_back_are_linear_maps_with_transposes(halving: Halving) -> None:
+    size, random = halving.size, np.random.default_rng(halving.size)
+    basis, rows = basis_of(halving), random.normal(size=(3, size))
     np.testing.assert_allclose(halving.transposed(rows), rows @ basis, atol=1e-12)
     cells = random.normal(size=size)
     total, parts = halving.differences(cells[None])
     np.testing.assert_allclose(halving.synthesised(np.concatenate([total[:, None].reshape(1, -1), *parts], axis=1))[0], cells, atol=1e-9)
-    root = random.normal(size=(size, size))
-    inverse = np.array([np.concatenate(halving.differences(one[None])[1], axis=1)[0] if halving.left else [] for one in np.eye(size)]).T
-    expected = np.diag(inverse @ root @ root.T @ inverse.T) if halving.left else np.zeros(0)
-    known = np.concatenate([np.zeros(0), *((a > 0) & (b > 0) for a, b in zip(halving.left, halving.right, strict=True))]).astype(bool)
-    np.testing.assert_allclose(np.concatenate([np.zeros(0), *halving.variances(root @ root.T)]), np.where(known, expected, 0), atol=1e-9)
+    even = np.ones(size) if halving.lengths is None else halving.lengths
+    assert not np.concatenate([np.zeros(1), *(one[0] for one in halving.differences(even[None].astype(float))[1])]).round(9).any()
 
 
+@pytest.mark.parametrize("buckets", [False, True])
 @pytest.mark.parametrize("noise", PRIVACY)
 @pytest.mark.parametrize("size", SIZES)
-def test_the_mean_is_that_of_normals(size: int, noise: Noise) -> None:
+def test_the_mean_is_that_of_normals(size: int, noise: Noise, buckets: bool) -> None:
     cells = np.where(np.arange(size) < 4, 900, 600)  # far above 0, so that no bound is met
-    observation = measured(cells, [Prefix(size), Identity(size)], noise, 3)
-    information, told = np.zeros((size, size)), np.zeros(size)
-    for block, values in zip(observation.measurements.blocks, observation.values, strict=True):
-        rows = dense(block.factors[0].operator) * block.scaling()[:, None]
+    starts = np.unique(np.arange(size) * 2 // 3) if buckets else np.arange(size)
+    expand = np.diff(starts, append=size)
+    inner = [Prefix(len(starts)), Identity(len(starts))]
+    observation = measured(cells, [Coarse(one, starts, size) if buckets else one for one in inner], noise, 3)
+    information, told = np.zeros((len(starts),) * 2), np.zeros(len(starts))
+    for block, operator, values in zip(observation.measurements.blocks, inner, observation.values, strict=True):
+        rows = dense(operator) * block.scaling()[:, None]
         precision = 1 / block_variance(observation.measurements, block)
         information += rows.T @ rows * precision
         told += rows.T @ (values / observation.measurements.grid * block.scaling() * precision)
-    covariance, halving, basis = np.linalg.inv(information), Halving(size), basis_of(size)
-    spread = halving.variances(covariance)
+    covariance, halving = np.linalg.inv(information), Halving(len(starts), expand)
+    parts = halving.differences((covariance @ told)[None])[1]
+    each = [np.array([halving.differences(unit[None])[1][level][0] for unit in np.eye(len(starts))]) for level in range(halving.depth)]
+    spread = [np.einsum("cj,cd,dj->j", back, covariance, back) for back in each]
+    known = [(a > 0) & (b > 0) for a, b in zip(halving.left, halving.right, strict=True)]
+    spread = [np.where(seen, own, 0.0) for seen, own in zip(known, spread, strict=True)]
+    variances = Estimate(observation).estimate(Runs.of(observation.measurements).blocks(observation.measurements)).noise_std ** 2
+    for one, other in zip(_noise(halving, variances), spread, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
     tail = float(np.sqrt(np.median(np.diag(covariance)) / 2)) if noise is Noise.DISCRETE_LAPLACE else None
-    total, parts = halving.differences((covariance @ told)[None])
-    prior = _priors(parts, spread, shrink(parts, spread, tail).variances)
-    root = np.sqrt(np.append(_FREE * (covariance.sum() + total.sum() ** 2), prior))
-    inner = basis * root
-    mean = inner @ np.linalg.solve(inner.T @ information @ inner + np.eye(len(root)), inner.T @ told)
-    np.testing.assert_allclose(Smoothed.of(observation).cells, mean, rtol=1e-5)
+    found = shrink(parts, spread, tail)
+    priors = [_prior(*(one[0] for one in three), own) for *three, own in zip(parts, found.means, found.variances, spread, strict=True)]
+    precision, pull = (np.concatenate([np.zeros(1), *(one[place] for one in priors)]) for place in range(2))
+    seen = np.concatenate([np.ones(1, dtype=bool), *known])
+    basis = basis_of(halving)[:, seen]
+    mean = basis @ np.linalg.solve(basis.T @ information @ basis + np.diag(precision[seen]), basis.T @ told + pull[seen])
+    np.testing.assert_allclose(Smoothed.of(observation).cells, np.repeat(mean / expand, expand), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("away", "kept"), [(1.0, 1.0), (2.0, 0.25)])
+def test_a_prior_leaves_the_posterior_that_was_found_and_is_checked_level_by_level(away: float, kept: float) -> None:
+    noise, left = np.full(16, 4.0), np.full(16, 1.0)
+    part = np.tile([1.0, -1.0], 8) * away * np.sqrt(3.0)
+    sharp, pull = _prior(part, np.zeros(16), left, noise)  # right if differences lie sqrt(3) from their means of 0
+    after = 1 / (1 / noise + sharp)
+    np.testing.assert_allclose(after, kept * left + (1 - kept) * noise)
+    np.testing.assert_allclose(after * (part / noise + pull), (1 - kept) * part, atol=1e-12)
+    few = _prior(part[:4], np.zeros(4), left[:4], noise[:4])
+    assert not np.concatenate(few).any()
+
+
+def test_queries_that_do_not_tell_the_cells_are_not_smoothed() -> None:
+    few = measured(np.full(8, 50), [Dense(np.array([[1, 0, 1, 0, 1, 0, 1, 0]]))], Noise.DISCRETE_LAPLACE, 1)
+    assert not can_be_smoothed(few.measurements)
+    with pytest.raises(InputError):
+        Smoothed.of(few)
+    assert can_be_smoothed(measured(np.full(8, 50), [AllRanges(8)], Noise.DISCRETE_LAPLACE, 1).measurements)
 
 
 @pytest.mark.parametrize("noise", PRIVACY)

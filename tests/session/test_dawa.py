@@ -73,7 +73,7 @@ def test_from_the_plan_to_a_release_that_is_read_again(tmp_path: Path, strategy:
     assert entry.plan_digest == made.digest()
     again = read(tmp_path / "out")
     assert again.plan == made
-    assert regime(again.outcome) in {"smoothed", "independent", "sloped", "adaptive", "buckets"}
+    assert regime(again.outcome) in {"smoothed", "adaptive", "buckets"}
     for one, other in zip(out.tables, again.tables, strict=True):
         assert (one.answer == other.answer).all()
         assert (one.noise_std == other.noise_std).all()
@@ -90,14 +90,14 @@ def test_from_the_plan_to_a_release_that_is_read_again(tmp_path: Path, strategy:
         release(made, polars(CELLS), ledger=book, out=tmp_path / "second")
 
 
-@pytest.mark.parametrize("way", ["independent", "shrunk", "adaptive"])
+@pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
-def test_every_regime_stays_within_its_budget_and_answers(monkeypatch: pytest.MonkeyPatch, way: str, budget: Budget) -> None:
+def test_every_regime_stays_within_its_budget_and_answers(monkeypatch: pytest.MonkeyPatch, adaptive: bool, budget: Budget) -> None:
     made = plan(WORKLOAD, budget, strategy="dawa")
-    monkeypatch.setattr(dawa, "regime_of", lambda *_: way)
+    monkeypatch.setattr(dawa, "nearly_empty", lambda *_: adaptive)
     out = release(made, polars(CELLS), seed=3)
     assert not out.private
-    assert regime(out.outcome) == {"independent": "smoothed", "shrunk": "sloped"}.get(way, way)
+    assert regime(out.outcome) == ("adaptive" if adaptive else "smoothed")
     truth = np.cumsum(CELLS)
     table = out.tables[0]
     assert table.approximation_std is not None
@@ -110,8 +110,8 @@ def test_the_structure_of_the_data_decides(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(LeastCost, "draw", lambda self, cells, *rest: exact(replace(self, epsilon=5000), cells, *rest))
     place, random = np.arange(4096), np.random.default_rng(1)
     shapes = {
-        "independent": random.integers(0, 4000, 4096),
-        "sloped": np.where(place % 8 == 0, 900, 3),
+        "smoothed": random.integers(0, 4000, 4096),
+        "smoothed, some structure": np.where(place % 8 == 0, 900, 3),
         "adaptive": np.where(place < 200, random.integers(0, 400, 4096), 0),
         "adaptive, one block": np.where(place < 1024, 40, 0),
     }
@@ -119,12 +119,18 @@ def test_the_structure_of_the_data_decides(monkeypatch: pytest.MonkeyPatch) -> N
     made = plan(queries(domain, age="identity"), PureDP(1), strategy="dawa")
     tables = {name: Table(domain, {"age": np.repeat(place, cells)}) for name, cells in shapes.items()}
     assert {name: regime(run(made, table, 1)) for name, table in tables.items()} == {name: name.partition(",")[0] for name in shapes}
-    monkeypatch.setattr(dawa, "MOST_SMOOTHED", 4096)
-    assert regime(run(made, tables["independent"], 1)) == "smoothed"
+
+
+def test_a_plan_that_does_not_tell_the_cells_is_answered_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dawa, "can_be_smoothed", lambda made: made.blocks == ())
+    made = plan(WORKLOAD, PureDP("1/4"), strategy="dawa")
+    out = release(made, polars(CELLS + 200), seed=1)
+    assert regime(out.outcome) == "independent"
+    assert not np.nan_to_num(out.tables[0].approximation_std).any()
 
 
 def test_smoothed_answers_have_the_intervals_of_the_plan_that_does_not_look(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(dawa, "regime_of", lambda *_: "independent")
+    monkeypatch.setattr(dawa, "nearly_empty", lambda *_: False)
     made = plan(WORKLOAD, PureDP("1/4"), strategy="dawa")
     out = release(made, polars(CELLS), ledger=Ledger.create(tmp_path / "l", "people", Privacy(PureDP("1/4"))), out=tmp_path / "out")
     times, half = out.interval.multiplier, out.interval.half_step
@@ -324,7 +330,7 @@ def test_it_is_not_chosen_by_itself() -> None:
 def test_too_many_buckets_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dawa, "MOST_BUCKETS", 1)
     made = plan(WORKLOAD, PureDP("1/4"), strategy="dawa_tree")
-    assert regime(release(made, polars(CELLS), seed=1).outcome) == "independent"
+    assert regime(release(made, polars(CELLS), seed=1).outcome) == "smoothed"
 
 
 def test_refitting_meets_the_other_budget() -> None:

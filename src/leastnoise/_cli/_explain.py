@@ -29,7 +29,6 @@ _STEPS = {
 }
 _WAYS = {
     "independent": "no structure:",
-    "shrunk": "some structure:",
     "adaptive": "much structure:",
     "blocks": "some structure:",
     "model_bins": "cells of few rows:",

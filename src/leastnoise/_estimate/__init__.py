@@ -15,10 +15,11 @@ from leastnoise._estimate._nnls import REPETITIONS, NonNegativeCells, nnls, weak
 from leastnoise._estimate._non_negative import monotone, non_negative, onto_simplex, projection_method, whole_numbers
 from leastnoise._estimate._outcome import Finding, Fixed, Outcome, Said
 from leastnoise._estimate._plane_expansion import Grid, Rectangles
-from leastnoise._estimate._posterior import Posterior, Smoothed, shrunk_levels
+from leastnoise._estimate._posterior import Posterior, shrunk_levels
 from leastnoise._estimate._quantiles import quantiles
 from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
 from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, cheapest_blocks, shrink
+from leastnoise._estimate._smoothed import Smoothed, can_be_smoothed
 from leastnoise._estimate._truncated import Truncated
 from leastnoise._estimate._up_to import HasLeastSquares
 
@@ -53,6 +54,7 @@ __all__ = [
     "Shrunk",
     "Smoothed",
     "Truncated",
+    "can_be_smoothed",
     "cdf",
     "cheapest_blocks",
     "choice_hides",

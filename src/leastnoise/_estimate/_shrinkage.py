@@ -1,6 +1,4 @@
-"""Shrinking noisy levels of blocks, towards 0 or towards the slopes beside them.
-
-Shrinking noisy levels of blocks: what is not there is not added up. Functions of noisy numbers alone, so all of it is post-processing.
+"""Shrinking noisy levels of blocks: what is not there is not added up. Functions of noisy numbers alone, so all of it is post-processing.
 
 Cells are padded to a power of two by cells that are publicly known to be empty. A block of 2^p cells, of which its left half has l and its
 right half r that are not padding, has the *difference*
@@ -18,15 +16,6 @@ Which of several states every block of a tree of halves is in, where a block's s
 The transitions are learned by expectation-maximisation from the trial's own blocks (empirical Bayes).
 
 Source: Crouse, Nowak, Baraniuk (1998), hidden Markov trees; docs/decisions/0010-private-partition.md.
-
-Shrinking towards slopes: what the counts beside a block let expect of the difference of its halves, where the data bear that out.
-
-Of smooth data the two halves of a block differ about as much as its neighbours let expect: by an eighth of the difference of their counts.
-A difference is taken to have that mean or 0, by the part of the data that it lies in, and shrunk towards it. Functions of noisy numbers
-alone.
-
-Source: docs/decisions/0057-slopes.md. The expectation is that of average-interpolating wavelets (Donoho 1993), the states those of
-`leastnoise._estimate._shrinkage`; the last step is that of James and Stein (1961), towards the posterior means.
 """
 
 import math
@@ -98,11 +87,12 @@ def posterior_states(likelihood: Sequence[FloatArray], known: Sequence[BoolArray
     return posterior
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Halving:
-    """All aligned blocks over n cells, padded to a power of two."""
+    """All aligned blocks over n cells, or over n runs of cells of some lengths, padded to a power of two."""
 
     size: int
+    lengths: IntArray | None = None
 
     @property
     def depth(self) -> int:
@@ -130,8 +120,9 @@ class Halving:
         return [self._real(2**power, 2 ** (power - 1)) for power in range(1, self.depth + 1)]
 
     def _real(self, width: int, offset: int) -> IntArray:
-        first = np.arange(0, self.padded, width) + offset
-        return np.clip(self.size - first, 0, width // 2)
+        lengths = np.ones(self.size, dtype=np.int64) if self.lengths is None else self.lengths
+        cells = np.pad(lengths, (0, self.padded - self.size)).reshape(-1, width)
+        return np.asarray(cells[:, offset : offset + width // 2].sum(axis=1))
 
     @cached_property
     def share(self) -> list[FloatArray]:
@@ -172,18 +163,6 @@ class Halving:
             out.append((pairs[..., 0] - pairs[..., 1]) / 2)
             rest = share * pairs[..., 0] + (1 - share) * pairs[..., 1]
         return np.concatenate([rest, *out], axis=1)
-
-    def variances(self, covariance: FloatArray) -> list[FloatArray]:
-        """Variances of all differences from the covariance of the cells, blocks of 2 cells first; 0 where a half is padding."""
-        missing = self.padded - len(covariance)
-        rest, out = np.pad(covariance, ((0, missing), (0, missing))), []
-        for share, left, right in zip(self.share, self.left, self.right, strict=True):
-            pairs, block = rest.reshape(len(share), 2, len(share), 2), np.arange(len(share))
-            weights = np.stack([2 * (1 - share), -2 * share], axis=1)
-            variance = np.einsum("ka,kab,kb->k", weights, pairs[block, :, block, :], weights)
-            out.append(np.where((left > 0) & (right > 0), np.maximum(variance, 0.0), 0.0))
-            rest = pairs.sum(axis=(1, 3))
-        return out
 
     def edge_weights(self, level: int, edges: IntArray) -> tuple[IntArray, FloatArray]:
         """What a difference adds to the sum of the first t cells: the block in which t lies, and the coefficient."""
@@ -353,69 +332,3 @@ def cheapest_blocks(squares: Sequence[FloatArray], costs: Sequence[FloatArray], 
         starts[:: 2 ** (place + 1)] |= alive & ~split[place]
         alive = np.repeat(alive & split[place], 2)
     return np.asarray(np.flatnonzero((starts | alive)[: halving.size]))
-
-
-_CHANGES = 0.1  # how often halves of a block of one kind are of the other, before anything was learned
-
-
-def slopes(halving: Halving, cells: FloatArray) -> list[FloatArray]:
-    """What the blocks on both sides let expect of the difference of every block's halves; 0 for a block that has none, or holds padding."""
-    sums, found = np.pad(cells, ((0, 0), (0, halving.padded - cells.shape[1]))), []
-    for left, right in zip(halving.left, halving.right, strict=True):
-        sums = sums.reshape(len(sums), -1, 2).sum(axis=-1)
-        full = np.pad((left == left[0]) & (right == left[0]), 1)
-        before, behind = full[:-2] & full[1:-1], full[2:] & full[1:-1]
-        beside = np.pad(sums, ((0, 0), (1, 1)))
-        fall = np.where(before, beside[:, :-2], sums) - np.where(behind, beside[:, 2:], sums)
-        found.append(fall / np.where(before & behind, 8.0, 4.0))
-    return found
-
-
-def shrink_to_slopes(halving: Halving, cells: FloatArray, noise: Sequence[FloatArray], tail: float | None) -> Shrunk:
-    """Posterior means and variances of the differences that have mean 0 or the slope beside them, fitted to each trial by itself.
-
-    States are those of `shrink`, each with both means; which mean a block has depends on its parent's, too. Of a level of K differences the
-    squares of what the means lie from what was measured, in units of the noise, sum up to about K at most, give or take sqrt(2 K), if they
-    are right. Where they sum up to more, all means of the level are moved back by the same part of the way.
-    """
-    _, parts = halving.differences(cells)
-    if not parts:
-        return Shrunk(means=[], variances=[], noise=[], errors=[])
-    beside = slopes(halving, cells)
-    known = [one > 0 for one in noise]
-    spread = [np.sqrt(np.where(one > 0, one, 1.0)) for one in noise]
-    variance = ladder(spread, known, STATES)
-    likelihood = []
-    for part, slope, sd, seen in zip(parts, beside, spread, known, strict=True):
-        own = (sd**2)[:, None] + variance
-        both = [log_likelihood(np.abs(one)[..., None], own, tail) for one in (part, part - slope)]
-        likelihood.append(np.where(seen[:, None], relative(np.concatenate(both, axis=-1)), 1.0))
-    kinds = np.array([[1 - _CHANGES, _CHANGES], [_CHANGES, 1 - _CHANGES]])
-    posterior = posterior_states(likelihood, known, np.kron(kinds, transitions(STATES)), ROUNDS)
-    levels = zip(parts, beside, noise, known, posterior, strict=True)
-    found = [_moments(part, slope, own, seen, state, variance) for part, slope, own, seen, state in levels]
-    means, variances, parts_noise = ([one[place] for one in found] for place in range(3))
-    errors = [checked_errors(*one) for one in zip(parts, noise, means, variances, strict=True)]
-    return Shrunk(means=means, variances=variances, noise=parts_noise, errors=errors)
-
-
-def _moments(
-    part: FloatArray, slope: FloatArray, noise: FloatArray, seen: BoolArray, state: FloatArray, variance: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Means, variances and the noise in the means of one level's differences."""
-    own = np.where(seen, noise, 1.0)
-    gain = variance / (own[:, None] + variance)
-    flat, sloped = np.split(state, 2, axis=-1)
-    towards = slope[..., None] + gain * (part - slope)[..., None]
-    weight = ((flat + sloped) * gain).sum(axis=-1)
-    mean = part * (flat * gain).sum(axis=-1) + (sloped * towards).sum(axis=-1)
-    square = own * weight + part**2 * (flat * gain**2).sum(axis=-1) + (sloped * towards**2).sum(axis=-1)
-    count = max(int(seen.sum()), 1)
-    away = np.where(seen, (part - mean) ** 2 / own, 0.0).sum(axis=1, keepdims=True)
-    most = count + math.sqrt(2 * count)
-    kept = most / np.maximum(away, most)
-    spread = kept * np.maximum(square - mean**2, 1e-6 * own) + (1 - kept) * own
-    weight = 1 - kept * (1 - weight)
-    of_noise = weight**2 * own
-    moved = part - kept * (part - mean)
-    return tuple(np.where(seen, one, 0.0) for one in (moved, np.maximum(spread, of_noise), of_noise))  # type: ignore[return-value]

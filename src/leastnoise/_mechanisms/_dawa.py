@@ -1,7 +1,7 @@
 """DAWA and its relatives: answers to queries on one attribute that make use of structure in the data, and pay for every look at it.
 
-The default is decisions 0010, 0044, 0054 and 0057: a private test, then one of three ways to measure. Everything that decides between
-them was paid for, or is public. What is done with which share of the budget stands in the plan's details before anything is paid; the
+The default is docs/decisions/dawa.md: a private test, then one of two ways to measure. Everything that decides between them was paid
+for, or is public. What is done with which share of the budget stands in the plan's details before anything is paid; the
 budget itself is checked once more by the series that carries it out.
 """
 
@@ -28,6 +28,7 @@ from leastnoise._estimate import (
     Posterior,
     Said,
     Smoothed,
+    can_be_smoothed,
     cheapest_blocks,
     choice_hides,
     join,
@@ -47,21 +48,20 @@ from leastnoise._planner import MOST_BUCKETS, difference_costs, first_levels, on
 from leastnoise._workload import Workload
 
 STRATEGIES = ("dawa", "dawa_tree", "dawa_levels")
-# The default rule; docs/decisions/0010-private-partition.md and 0044-levels-that-pay.md.
+# The default rule; docs/decisions/dawa.md and 0010-private-partition.md.
 TEST_SHARE = {"pure": Fraction(3, 100), "gaussian": Fraction(1, 100)}
-EASY, HARD = 0.10, 0.67  # least cost, in units of the noise, per cell
-CLEAR = 1.2  # times the noise of the test: no border lies lower
+EASY = 0.10  # least cost, in units of the noise, per cell
+CLEAR = 1.2  # times the noise of the test: the border does not lie lower
 FIRST_SHARE = Fraction(55, 100)
 PARTITION_SHARE = Fraction(1, 4)
 PRIOR = Fraction(1386294361, 10**9)  # ln 4 a bucket
 _MOST_ADAPTIVE = 2048
 _LARGEST_ENTRY = 2**20 - 1  # of queries on buckets
-MOST_SMOOTHED = 2**11  # cells: 2 seconds and 150 MB; at twice as many 8 and 550
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smooth(Looked):
-    """No structure that the test could tell: the plan that does not look, shrunk as far as its own noisy answers tell."""
+    """Not nearly empty, as far as the test could tell: the plan that does not look, shrunk as far as its own noisy answers tell."""
 
     regime = "smoothed"
     interval = "interval_smoothed"
@@ -74,28 +74,6 @@ class Smooth(Looked):
     def estimator(self, observation: Observation) -> Estimator:
         """The posterior, with the intervals of least squares."""
         return Smoothed.of(observation)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sloped(Looked):
-    """Some structure: levels of blocks, shrunk towards slopes where the data have them, and towards nothing elsewhere."""
-
-    regime = "sloped"
-
-    def estimator(self, observation: Observation) -> Estimator:
-        """The posterior."""
-        return Posterior.of(observation, sloped=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Levels(Looked):
-    """Some structure, in releases before decision 0057: levels of blocks, shrunk towards nothing."""
-
-    regime = "shrunk"
-
-    def estimator(self, observation: Observation) -> Estimator:
-        """The posterior."""
-        return Posterior.of(observation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +140,7 @@ def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Pro
         "attribute": attribute,
         "mechanism": noises(privacy)[0].value,
         "steps": plan_steps(privacy.budget, strategy),
-        **({"borders": {"easy": EASY, "hard": HARD, "clear": CLEAR}} if strategy == "dawa" else {}),
+        **({"borders": {"easy": EASY, "clear": CLEAR}} if strategy == "dawa" else {}),
         "reference": Reference.of(reference).facts(),
     }
     return Plan(workload=workload, privacy=privacy, strategy=strategy, details=details, fallback=within(reference, privacy.within(rest)))
@@ -235,7 +213,6 @@ def plan_steps(budget: Budget, strategy: str) -> list[dict[str, Any]]:
         {
             "step": "one of",
             "independent": [{"step": "independent", "budget": rest.to_json()}],
-            "shrunk": [{"step": "levels", "budget": rest.to_json()}],
             "adaptive": levels,
         },
     ]
@@ -253,37 +230,24 @@ Way = Callable[[Setting, Series, Budget], Measured]
 
 
 def _default(setting: Setting, series: Series, budget: Budget) -> Measured:
-    """Decisions 0010, 0044, 0054 and 0057: the structure decides between three ways to measure."""
+    """Levels and buckets where the data are nearly empty, else the plan that does not look."""
     epsilon, unit = _choice(budget, "dawa"), noise_unit(setting)
     value = series.choose(LeastCost(attributes=(setting.attribute,), epsilon=epsilon, penalty=unit))
     per_cell = float(value / unit) / setting.size
     blur = float(1 / epsilon / unit) * setting.privacy.distance / setting.size
-    observed, found = _WAYS[regime_of(per_cell, blur)](setting, series, budget.without(epsilon))
+    observed, found = (_adaptive if nearly_empty(per_cell, blur) else _independent)(setting, series, budget.without(epsilon))
     return observed, replace(found, test={"value": float(value), "unit": float(unit), "per_cell": per_cell, "blur": blur})
 
 
-def regime_of(per_cell: float, blur: float) -> str:
-    """The way to measure."""
-    if per_cell + 2 * blur >= HARD or CLEAR * blur > HARD:
-        return "independent"
-    return "adaptive" if per_cell < EASY and CLEAR * blur <= EASY else "shrunk"
-
-
-def _shrunk(setting: Setting, series: Series, budget: Budget) -> Measured:
-    """Levels of blocks alone."""
-    return [series.measure(levels(setting, budget))], Sloped()
+def nearly_empty(per_cell: float, blur: float) -> bool:
+    """Whether levels and buckets are measured."""
+    return per_cell < EASY and CLEAR * blur <= EASY
 
 
 def _independent(setting: Setting, series: Series, budget: Budget) -> Measured:
-    """What does not look at the data."""
-    return [series.measure(rescaled(fallback(setting.plan), setting.privacy.within(budget)))], Unused()
-
-
-def _smoothed(setting: Setting, series: Series, budget: Budget) -> Measured:
-    """What does not look at the data, shrunk afterwards; where cells are very many, or the plan asks for their total alone, as it is."""
-    observed, unused = _independent(setting, series, budget)
-    shrunk = setting.size <= MOST_SMOOTHED and any(block.factors for block in observed[0].measurements.blocks)
-    return observed, Smooth() if shrunk else unused
+    """What does not look at the data, shrunk afterwards; as it is where it does not tell the cells."""
+    observed = series.measure(rescaled(fallback(setting.plan), setting.privacy.within(budget)))
+    return [observed], Smooth() if can_be_smoothed(observed.measurements) else Unused()
 
 
 def noise_unit(setting: Setting) -> Fraction:
@@ -358,7 +322,6 @@ def _on_partition(setting: Setting, series: Series, budget: Budget) -> Measured:
     return [observed], Buckets(buckets=len(found.starts), starts=pack(found.starts), hidden=hidden)
 
 
-_WAYS: Mapping[str, Way] = {"independent": _smoothed, "shrunk": _shrunk, "adaptive": _adaptive}
 _BY_NAME: Mapping[str, Way] = {"dawa": _default, "dawa_tree": _on_partition, "dawa_levels": _adaptive}
 
 
@@ -390,5 +353,6 @@ class Dawa:
         return explained(plan)
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """One of six ways to measure and estimate."""
-        return read_finding((Unused, Smooth, Sloped, Levels, Adaptive, Buckets), facts)
+        """One of four ways to measure and estimate; levels alone, of earlier releases, are measurements as any others."""
+        regime = {"shrunk": Smooth.regime, "sloped": Smooth.regime}.get(facts["regime"], facts["regime"])
+        return read_finding((Unused, Smooth, Adaptive, Buckets), {**facts, "regime": regime})

@@ -1,0 +1,254 @@
+"""Tables from a model beside the best plan that does not look: how many rows each puts into wrong cells, and in how many CPU seconds.
+
+    leastnoise experiments model --data ../shared/data [--out DIR] [--quick]
+    python -m experiments.model --data DIR [--names adult14_pgm ...] [--epsilon 0.1 1 10] [--noise pure delta] [--ways 2 3] [--seeds 5]
+
+The coded microdata, and four made-up tables of known structure: independent attributes, five kinds of rows, a chain, and pairs that only a
+third attribute explains. Error: half the L1 distance of shares, mean over all tables of so many attributes and at most 10^4 cells. "delta"
+is a budget in rho that amounts to epsilon and delta 1e-9. Noise comes from a seed, so nothing here is private.
+"""
+
+import argparse
+import csv
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._accounting import ZCDP, Privacy, PureDP, zcdp_delta
+from leastnoise._check import InputError
+from leastnoise._domain import Domain, Integers
+from leastnoise._estimate import Estimate, Outcome, locally_non_negative
+from leastnoise._fitting import rescaled
+from leastnoise._kernel import SeededEntropy, UnpaidSeries, simulate
+from leastnoise._mechanisms import Search, mechanism_for, mechanism_of, terms_of
+from leastnoise._mechanisms._reference import fallback
+from leastnoise._plan import Plan
+from leastnoise._release import Options, build
+from leastnoise._table import Table
+from leastnoise._workload import Workload, marginals
+
+Reals = npt.NDArray[np.float64]
+Row = dict[str, str | int | float]
+CODED = ("adult14_pgm", "adult8", "cps_coded", "nltcs", "nursery")
+MADE = ("independent", "kinds", "chain", "parity")
+SIZES_OF_CELLS = (5, 50, 500)
+_MOST_CELLS = 10**4
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Coded rows: a number for every attribute."""
+
+    domain: Domain
+    codes: npt.NDArray[np.int64]
+
+    @property
+    def table(self) -> Table:
+        """As the kernel takes it."""
+        return Table(self.domain, dict(zip(self.domain.names, self.codes.T, strict=True)), rows=len(self.codes))
+
+    def cells(self, names: Sequence[str]) -> Reals:
+        """True counts of a table."""
+        sizes = [self.domain.kind(name).size for name in names]
+        places = np.ravel_multi_index([self.codes[:, self.domain.names.index(name)] for name in names], sizes)
+        return np.bincount(places, minlength=int(np.prod(sizes))).reshape(sizes).astype(np.float64)
+
+
+def people(data: Path | None, name: str) -> People:
+    """Real rows by the name of their file, or made-up ones."""
+    if name in MADE:
+        return made_up(name)
+    if data is None:
+        raise InputError(f"The data set {name!r} is read from a folder. Say where it is: --data DIR.")
+    known = json.loads((data / "microdata" / f"{name}.domain.json").read_text(encoding="utf-8"))
+    domain = Domain(**{one["name"].replace("-", "_"): Integers(0, one["size"] - 1) for one in known["attributes"]})
+    return People(domain, np.loadtxt(data / "microdata" / f"{name}.csv", delimiter=",", skiprows=1, dtype=np.int64))
+
+
+def made_up(name: str, rows: int = 20_000, attributes: int = 8, cells: int = 10) -> People:
+    """Rows of a known structure."""
+    random = np.random.default_rng(MADE.index(name))
+    codes = np.zeros((rows, attributes), dtype=np.int64)
+    kinds = random.choice(5, rows, p=random.dirichlet(np.ones(5)))
+    for place in range(attributes):
+        if name == "independent":
+            codes[:, place] = random.choice(cells, rows, p=random.dirichlet(np.full(cells, 0.7)))
+        elif name == "kinds":
+            shares = random.dirichlet(np.full(cells, 0.5), 5)
+            codes[:, place] = (random.random(rows)[:, None] > np.cumsum(shares, axis=1)[kinds]).sum(axis=1).clip(max=cells - 1)
+        elif name == "chain":
+            before = codes[:, place - 1] if place else random.integers(0, cells, rows)
+            codes[:, place] = np.where(random.random(rows) < 0.6, before, random.integers(0, cells, rows) * (place % 3) // 2)
+        else:
+            mixed = (codes[:, place - 1] + codes[:, place - 2]) % cells
+            codes[:, place] = mixed if place % 3 == 2 else random.integers(0, cells, rows)
+    return People(Domain(**{f"a{place}": Integers(0, cells - 1) for place in range(attributes)}), codes)
+
+
+def budget_of(epsilon: str, noise: str) -> Privacy:
+    """Epsilon alone, or the largest rho that amounts to epsilon and delta 1e-9."""
+    if noise == "pure":
+        return Privacy(PureDP(epsilon))
+    low, high = 0.0, float(epsilon)
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if zcdp_delta(Fraction(middle), Fraction(epsilon)) <= Fraction(1, 10**9) else (low, middle)
+    return Privacy(ZCDP(Fraction(low).limit_denominator(10**9)))
+
+
+def asked_of(domain: Domain, ways: int) -> Workload:
+    """All tables of so many attributes and at most 10^4 cells."""
+    every = marginals(domain, ways=ways)
+    return Workload(domain, tuple(product for product in every if product.rows <= _MOST_CELLS))
+
+
+def plan_of(workload: Workload, privacy: Privacy) -> Plan:
+    """The plan of a release from a model, with the best plan that does not look in it."""
+    return mechanism_for("model", workload).plan(workload, privacy, Search("model", seconds=5))
+
+
+def misplaced(who: People, tables: Mapping[tuple[str, ...], Reals]) -> float:
+    """The mean share of rows in wrong cells."""
+    return float(np.mean([0.5 * np.abs(cells - who.cells(names)).sum() / len(who.codes) for names, cells in tables.items()]))
+
+
+def released(plan: Plan, who: People, seed: int) -> Outcome:
+    """A release from a seed."""
+    return mechanism_of(plan).ready(plan)(UnpaidSeries(terms_of(plan), who.table, SeededEntropy(seed)))
+
+
+def by_model(outcome: Outcome, who: People) -> tuple[float, list[tuple[int, int]]]:
+    """The error, and how many cells there are and are held by 95% intervals, by their size."""
+    held = np.zeros((len(SIZES_OF_CELLS) + 1, 2), dtype=np.int64)
+    tables = {}
+    for product, table in zip(outcome.plan.workload, build(outcome, Options(level=0.95)).tables, strict=True):
+        exact = who.cells(product.attributes)
+        tables[product.attributes] = table.answer.reshape(exact.shape)
+        inside = ((table.low.reshape(exact.shape) <= exact) & (exact <= table.high.reshape(exact.shape))).reshape(-1)
+        size = np.searchsorted(SIZES_OF_CELLS, exact.reshape(-1), side="right")
+        held += np.stack([np.bincount(size, minlength=len(held)), np.bincount(size, inside, len(held)).astype(np.int64)], axis=1)
+    return misplaced(who, tables), [(int(many), int(inside)) for many, inside in held]
+
+
+def by_least_squares(plan: Plan, who: People, seed: int) -> float:
+    """The nearest non-negative tables to the plan that does not look, with the whole budget."""
+    observation = simulate(rescaled(fallback(plan), plan.privacy), who.table, SeededEntropy(seed))
+    names = [product.attributes for product in plan.workload]
+    near = locally_non_negative(Estimate(observation), names)
+    return misplaced(who, {one: near.marginal(one) for one in names})
+
+
+def independent(who: People, workload: Workload) -> float:
+    """What exact counts of every attribute alone would give, were attributes independent."""
+    found = {}
+    for product in workload:
+        cells = np.ones(())
+        for name in product.attributes:
+            cells = np.multiply.outer(cells, who.cells([name]) / len(who.codes))
+        found[product.attributes] = len(who.codes) * cells
+    return misplaced(who, found)
+
+
+def rows(
+    data: Path | None, names: Sequence[str], epsilons: Sequence[str], noises: Sequence[str], ways: Sequence[int], seeds: int
+) -> Iterator[Row]:
+    """One row a data set, number of attributes, budget and seed."""
+    for name in names:
+        who = people(data, name)
+        for many in ways:
+            workload = asked_of(who.domain, many)
+            apart = independent(who, workload)
+            for noise in noises:
+                for epsilon in epsilons:
+                    plan = plan_of(workload, budget_of(epsilon, noise))
+                    for seed in range(seeds):
+                        began = time.process_time()
+                        outcome = released(plan, who, seed)
+                        error, held = by_model(outcome, who)
+                        seconds = time.process_time() - began
+                        yield {
+                            "data": name,
+                            "ways": many,
+                            "noise": noise,
+                            "epsilon": epsilon,
+                            "seed": seed,
+                            "independent": round(apart, 4),
+                            "non-negative": round(by_least_squares(plan, who, seed), 5),
+                            "model": round(error, 5),
+                            "regime": str(outcome.finding.facts()["regime"]),
+                            "CPU seconds": round(seconds, 1),
+                            **{f"{size} cells": total for size, (total, _) in zip(("few", "5", "50", "500"), held, strict=True)},
+                            **{f"{size} held": inside for size, (_, inside) in zip(("few", "5", "50", "500"), held, strict=True)},
+                        }
+
+
+def run(
+    data: Path,
+    out: Path,
+    *,
+    quick: bool = False,
+    report: Callable[[str], None] = print,
+    names: Sequence[str] = (*CODED, *MADE),
+    epsilons: Sequence[str] = ("0.1", "1", "10"),
+    noises: Sequence[str] = ("delta", "pure"),
+    ways: Sequence[int] = (2, 3),
+    seeds: int = 5,
+) -> list[Row]:
+    """Carry out the experiment.
+
+    Args:
+        data: the folder with ``microdata``.
+        out: where the table goes; made if it is not there.
+        quick: one made-up data set, one budget, one seed.
+        report: called with every row.
+        names: of data sets.
+        epsilons: budgets.
+        noises: "delta" or "pure".
+        ways: numbers of attributes of a table.
+        seeds: releases of each.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    what = rows(data, ("kinds",), ("1",), ("delta",), (2,), 1) if quick else rows(data, names, epsilons, noises, ways, seeds)
+    found: list[Row] = []
+    with (out / "model.csv").open("w", encoding="utf-8", newline="") as file:
+        for row in what:
+            if not found:
+                writer = csv.DictWriter(file, list(row), lineterminator="\n")
+                writer.writeheader()
+            writer.writerow(row)
+            file.flush()
+            found.append(row)
+            report(", ".join(f"{key} {value}" for key, value in row.items()))
+    return found
+
+
+def main() -> None:
+    """Some or all of the grid."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    parser.add_argument("--out", type=Path, default=Path("build/model"))
+    parser.add_argument("--names", nargs="+", default=[*CODED, *MADE], choices=[*CODED, *MADE])
+    parser.add_argument("--epsilon", nargs="+", default=["0.1", "1", "10"])
+    parser.add_argument("--noise", nargs="+", default=["delta", "pure"], choices=["delta", "pure"])
+    parser.add_argument("--ways", nargs="+", type=int, default=[2, 3])
+    parser.add_argument("--seeds", type=int, default=5)
+    given = parser.parse_args()
+    run(
+        given.data,
+        given.out,
+        names=given.names,
+        epsilons=given.epsilon,
+        noises=given.noise,
+        ways=given.ways,
+        seeds=given.seeds,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""Answers of a plan that does not look at the data, along one attribute, shrunk as far as they themselves show even stretches.
+
+Least squares give the difference of the halves of every aligned block (`Halving`) and its noise. The hidden tree of `shrink` gives each
+a posterior by itself, which is what a normal prior of its own would leave of that noise; each level is checked by Stein's estimate of
+its risk. With these priors the cells are estimated once more from all measurements, so that the noise's whole covariance counts and what
+queries cancel stays cancelled. On the widest blocks, which are few, differences stay free. Where nothing can be gained this is least
+squares. Functions of noisy numbers alone.
+
+Source: docs/decisions/dawa.md; Stein, Ann. Statist. 9 (1981).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._accuracy import block_variance, quantity_structure
+from leastnoise._check import InputError
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._estimate._answer import Answer
+from leastnoise._estimate._expansion import answers_of
+from leastnoise._estimate._least_squares import Estimate
+from leastnoise._estimate._shrinkage import Halving, shrink
+from leastnoise._linop import Coarse, Operator, Ranges, Total, apply, apply_transpose
+from leastnoise._measurements import Measurements, Observation
+from leastnoise._workload import Product, queries
+
+_FREE = 4  # blocks of a level: no prior can be learned from so few
+_CLEAR = 1e-6  # of the noise: a posterior that is nearer to it changes nothing
+_NEAR = 1e-10  # squared standard errors, summed over all differences, at which the equations count as solved
+_MOST_STEPS = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Runs of cells that nothing measured tells apart, and what was measured as queries on them."""
+
+    name: str
+    starts: IntArray
+    operators: tuple[Operator, ...]
+    halving: Halving
+
+    @staticmethod
+    def of(made: Measurements) -> "Runs":
+        """Of measurements along one attribute; the runs are the cells where these are not on equal buckets."""
+        (name,) = {name for block in made.blocks for name in block.attributes}
+        size = made.domain.kind(name).size
+        operators = [block.factors[0].operator if block.factors else Total(size) for block in made.blocks]
+        coarse = [one for one in operators if isinstance(one, Coarse)]
+        same = {one.starts.tobytes() for one in coarse} if all(isinstance(one, Coarse | Total) for one in operators) else set()
+        if len(same) != 1:
+            return Runs(name, np.arange(size), tuple(operators), Halving(size))
+        starts = coarse[0].starts
+        inner = tuple(one.operator if isinstance(one, Coarse) else Total(len(starts)) for one in operators)
+        return Runs(name, starts, inner, Halving(len(starts), np.diff(starts, append=size)))
+
+    def blocks(self, made: Measurements) -> Product:
+        """The counts of all aligned blocks of runs: of single runs, of two, of four, and so on."""
+        size, k = made.domain.kind(self.name).size, len(self.starts)
+        ends, low, high = np.append(self.starts, size), [], []
+        for power in range(self.halving.depth + 1):
+            first = np.arange(0, k, 1 << power)
+            low.append(self.starts[first])
+            high.append(ends[np.minimum(first + (1 << power), k)] - 1)
+        operator = Ranges(size, np.concatenate(low), np.concatenate(high))
+        return queries(made.domain, {self.name: "identity"}).products[0].knowing((operator,))
+
+    def back(self, made: Measurements, values: Sequence[FloatArray]) -> FloatArray:
+        """The transposed queries, times their precisions, times a number for each."""
+        found = np.zeros(len(self.starts))
+        for block, operator, one in zip(made.blocks, self.operators, values, strict=True):
+            found += apply_transpose(operator, block.scaling() ** 2 / block_variance(made, block) * one)
+        return found
+
+
+def can_be_smoothed(made: Measurements) -> bool:
+    """Whether measurements are along one attribute and determine all that is needed."""
+    if len({name for block in made.blocks for name in block.attributes}) != 1:
+        return False
+    try:
+        quantity_structure(made, None).require(Runs.of(made).blocks(made))
+    except InputError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """The posterior of the cells of one attribute, with the intervals of least squares."""
+
+    plain: Estimate
+    cells: FloatArray
+
+    @staticmethod
+    def of(observation: Observation) -> "Smoothed":
+        """From the observation of one step along one attribute."""
+        made, plain = observation.measurements, Estimate(observation)
+        runs = Runs.of(made)
+        halving, found = runs.halving, plain.estimate(runs.blocks(made))
+        counts, variances = found.values[: len(runs.starts)], found.noise_std**2
+        total, parts = halving.differences(counts[None])
+        noise = _noise(halving, variances)
+        tail = float(np.sqrt(np.median(variances[: len(runs.starts)]) / 2)) if made.noise.norm == 1 else None
+        shrunk = shrink(parts, noise, tail)
+        pilots = zip(parts, shrunk.means, shrunk.variances, noise, strict=True)
+        priors = [_prior(part[0], mean[0], left[0], own) for part, mean, left, own in pilots]
+        precision, pull = (np.concatenate([np.zeros(1), *(one[place] for one in priors)]) for place in range(2))
+        start = np.concatenate([total[0], *(one[0] for one in shrunk.means)])
+        spread = np.concatenate([variances[-1:], *noise])
+        known = spread > 0  # all but padding
+
+        def normal(vector: FloatArray) -> FloatArray:
+            cells = halving.synthesised(vector[None])[0]
+            back = runs.back(made, [apply(operator, cells) for operator in runs.operators])
+            return known * (halving.transposed(back[None])[0] + precision * vector)
+
+        told = runs.back(made, [values / made.grid for values in observation.values])
+        diagonal = 1 / np.where(known, spread, 1.0) + precision
+        mean = _solved(normal, known * (halving.transposed(told[None])[0] + pull), start, diagonal)
+        parts = np.split(mean[None], np.cumsum([1, *map(len, halving.left)]), axis=1)[1:-1]
+        cells = halving.together(mean[None, :1], parts)[0]
+        lengths = np.diff(runs.starts, append=made.domain.kind(runs.name).size)
+        return Smoothed(plain, np.repeat(cells / lengths, lengths))
+
+    def estimate(self, product: Product) -> Answer:
+        """Posterior means, with the intervals of least squares: chosen without the data, they hold the truth whatever was shrunk."""
+        values, plain = answers_of(product, self.cells), self.plain.estimate(product)
+        return Answer(values, plain.noise_std, np.abs(values - plain.values), centre=plain.values)
+
+
+def _noise(halving: Halving, variances: FloatArray) -> list[FloatArray]:
+    """Variances of the differences from those of all aligned blocks, single runs first; 0 where a half is padding."""
+    levels = np.split(variances, np.cumsum([-(-halving.size // (1 << power)) for power in range(halving.depth)]))
+    found = []
+    for share, left, right, halves, whole in zip(halving.share, halving.left, halving.right, levels, levels[1:], strict=False):
+        both = np.pad(halves, (0, 2 * len(share) - len(halves))).reshape(-1, 2)
+        across = np.pad(whole, (0, len(share) - len(whole))) - both.sum(axis=1)  # twice the covariance of the halves
+        variance = 4 * ((1 - share) ** 2 * both[:, 0] + share**2 * both[:, 1] - share * (1 - share) * across)
+        found.append(np.where((left > 0) & (right > 0), np.maximum(variance, 0.0), 0.0))
+    return found
+
+
+def _prior(part: FloatArray, mean: FloatArray, left: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Precisions, and precisions times means, of the priors under which a level's noise leaves these posteriors.
+
+    If the posteriors are right, measured differences lie as far from their means as the noise that these take away. Where they lie further,
+    all means of the level are moved back by the same part of the way: the factor of least risk by Stein's unbiased estimate.
+    """
+    seen, own = noise > 0, np.where(noise > 0, noise, 1.0)
+    taken, away = (1 - left / own)[seen].sum(), ((part - mean) ** 2 / own)[seen].sum()
+    kept = min(1.0, taken / max(away, 1e-9))
+    mean, left = part + kept * (mean - part), kept * left + (1 - kept) * noise
+    told = (left < (1 - _CLEAR) * noise) & (len(part) > _FREE)
+    own = np.where(told, noise, 1.0)
+    after = np.where(told, np.maximum(left, _CLEAR * own), 1.0)
+    return np.where(told, 1 / after - 1 / own, 0.0), np.where(told, mean / after - part / own, 0.0)
+
+
+def _solved(normal: Callable[[FloatArray], FloatArray], right: FloatArray, start: FloatArray, diagonal: FloatArray) -> FloatArray:
+    """The solution of normal equations by conjugate gradients, with about their diagonal to begin with."""
+    found, rest = start.copy(), right - normal(start)
+    step = rest / diagonal
+    size = float(rest @ step)
+    for _ in range(_MOST_STEPS):
+        if not size > _NEAR:
+            break
+        along = normal(step)
+        length = size / float(step @ along)
+        found += length * step
+        rest -= length * along
+        turned = rest / diagonal
+        last, size = size, float(rest @ turned)
+        step = turned + size / last * step
+    return found
