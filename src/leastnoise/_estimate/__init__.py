@@ -4,16 +4,14 @@ from leastnoise._estimate._answer import Answer, Estimator, estimates
 from leastnoise._estimate._by_group import ByGroup, measured_by_group
 from leastnoise._estimate._cdf import Cdf, Quantile, cdf, few_draws, simulated_noise
 from leastnoise._estimate._expansion import Expanded, Hidden, Independent, choice_hides
-from leastnoise._estimate._isotonic import isotonic
-from leastnoise._estimate._join import join, joined
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._left_out import LeftOut
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, locally_non_negative
 from leastnoise._estimate._means import Means, means
 from leastnoise._estimate._model import Modelled, Moved, NoisyTables
 from leastnoise._estimate._nnls import REPETITIONS, NonNegativeCells, nnls, weak_total
-from leastnoise._estimate._non_negative import monotone, non_negative, onto_simplex, projection_method, whole_numbers
-from leastnoise._estimate._outcome import Finding, Fixed, Outcome, Said
+from leastnoise._estimate._non_negative import isotonic, monotone, non_negative, onto_simplex, projection_method, whole_numbers
+from leastnoise._estimate._outcome import Finding, Fixed, Outcome, Said, join, joined
 from leastnoise._estimate._plane_expansion import Grid, Rectangles
 from leastnoise._estimate._posterior import Posterior, shrunk_levels
 from leastnoise._estimate._quantiles import quantiles

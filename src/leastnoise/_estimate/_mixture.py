@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._estimate._non_negative import onto_simplex
 
 KINDS = 200
 _FIRST_STEP, _SPREAD, _SEED = 0.05, 0.2, 20_261_124
@@ -79,9 +80,7 @@ def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
     """
     size = len(counts)
     smooth = np.asarray(counts, dtype=np.float64) if size < _SHIFTS else _thresholded(counts, std * _CLEAR * math.sqrt(2 * math.log(size)))
-    falling = np.sort(smooth)[::-1]
-    sums = (np.cumsum(falling) - max(total, 1.0)) / np.arange(1, size + 1)
-    cells = np.maximum(smooth - sums[np.flatnonzero(falling > sums)[-1]], _FLOOR * std / size)
+    cells = np.maximum(onto_simplex(smooth, max(total, 1.0)), _FLOOR * std / size)
     return np.asarray(cells / cells.sum())
 
 

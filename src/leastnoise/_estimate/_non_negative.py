@@ -10,7 +10,9 @@ Source: projection on a simplex by sorting: Held, Wolfe, Crowder 1974; isotonic 
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 
+from leastnoise._check import refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import non_negative as has_no_negative_entry
 from leastnoise._workload import Product, identity, prefix
@@ -77,3 +79,23 @@ def whole_numbers(product: Product, answers: FloatArray) -> IntArray:
     order = np.argsort(-remainders, kind="stable")[: min(max(missing, 0), rounded.size)]
     rounded[order] += 1
     return rounded.reshape(answers.shape)
+
+
+def isotonic(answers: npt.ArrayLike, *, variances: npt.ArrayLike | None = None) -> FloatArray:
+    """The nearest answers that do not fall.
+
+    Guarantees: post-processing. The squared distance from the truth, weighted by the variances, never grows.
+
+    Edge cases: no answers give no answers.
+    """
+    from scipy.optimize import isotonic_regression
+
+    values = np.asarray(answers, dtype=np.float64)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise refuse("the answers", f"an array of shape {values.shape}", "a flat array of finite numbers")
+    if values.size == 0:
+        return values
+    spread = np.ones(len(values)) if variances is None else np.asarray(variances, dtype=np.float64)
+    if spread.shape != values.shape or not (np.isfinite(spread) & (spread > 0)).all():
+        raise refuse("the variances", f"an array of shape {spread.shape}", f"{len(values)} finite numbers above 0")
+    return np.asarray(isotonic_regression(values, weights=1 / spread).x)

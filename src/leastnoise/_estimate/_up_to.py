@@ -10,8 +10,8 @@ import numpy as np
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
-from leastnoise._estimate._isotonic import isotonic
 from leastnoise._estimate._least_squares import Estimate
+from leastnoise._estimate._non_negative import isotonic
 from leastnoise._workload import By, Product, cells_of, groups_of, number_cells, predicates, prefix, queries, ranges
 
 Label = str | int
