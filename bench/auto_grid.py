@@ -1,11 +1,12 @@
 """Mixed workloads, drawn by seed: the automatic choice beside every strategy by name that plans in the same time.
 
-    python bench/auto_grid.py OUT [--seconds 5] [--cases 60] [--table]
+    python bench/auto_grid.py OUT [--seconds 5] [--cases 0 1 ...] [--table | --estimates]
 
 A case is two to six entries (cells, prefix sums, all and given ranges, levels, marginals, means) on one to five attributes of 2 to 65,536
 cells, under a pure budget, rho, or epsilon and delta. Each plan is made in a process of its own on one core; a strategy that takes more CPU
-seconds than are given counts as not there. OUT gets a line of JSON a case, and cases that it has are left out, so a run can go on later.
-`--table` makes no plan and prints what OUT has as rows of docs/results/auto.md.
+seconds than are given counts as not there. OUT gets a line of JSON a case. By name only what `auto` did not
+try in full is planned again, and only what OUT does not have yet. `--table` makes no plan and prints what OUT has as rows of
+docs/results/auto.md, `--estimates` how far the estimates of CPU seconds in src/leastnoise/_planner are from what was taken.
 """
 
 import argparse
@@ -14,15 +15,17 @@ import math
 import os
 import random
 import resource
-import subprocess
-import sys
 import time
+from itertools import chain, pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 os.environ["LEASTNOISE_CACHE"] = "off"
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-LONG, WIDEST = 1.25, 2**20  # a strategy by name is stopped at so many times the seconds; most cells of a product
+WIDEST = 2**20  # cells of a product
+NOT_BEGUN = "CPU seconds were over before it was tried"
+LEFT_OUT = "it takes about", "its tables have no common product form"
 BUDGETS = {"pure": {"epsilon": "1"}, "rho": {"rho": "1/2"}, "(epsilon, delta)": {"epsilon": "1", "delta": "1e-6"}}
 
 
@@ -70,43 +73,76 @@ def asked(ln: Any, case: dict[str, Any]) -> tuple[list[Any], Any]:
 
 
 def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
-    """One plan, in this process."""
+    """One plan, in this process: its error, the CPU seconds that it took, and what each strategy took of them beside its estimate."""
     import leastnoise as ln
-
-    parts, budget = asked(ln, case)
-    workload = parts[0]
-    for part in parts[1:]:
-        workload += part
-    if strategy != "auto":
-        most = math.ceil(time.process_time() + LONG * seconds)
-        resource.setrlimit(resource.RLIMIT_CPU, (most, most))
-    start = time.process_time()
-    try:
-        plan = ln.plan(workload, budget, strategy=strategy, seconds=seconds)
-    except ln.InputError as error:
-        return {"reason": str(error)[:200]}
-    taken = time.process_time() - start
-    return {"strategy": plan.strategy, "error": plan.expected_error().total_squared_error, "seconds": taken, **_ended(plan)}
-
-
-def _ended(plan: Any) -> dict[str, Any]:
-    return {"ended": list(plan.details["ended_early"])} if "ended_early" in plan.details else {}
-
-
-def run(case: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """A case under the automatic choice and under all strategies by name."""
+    from leastnoise._accounting import Privacy
+    from leastnoise._accuracy import bound_seconds, lower_bound
+    from leastnoise._check import InputError
+    from leastnoise._mechanisms._choose import choose, crowded, noises
+    from leastnoise._mechanisms._search import Search
     from leastnoise._planner import PLANNERS
 
-    env = os.environ | dict.fromkeys(THREADS, "1")
-    found: dict[str, dict[str, Any]] = {}
-    for name in ("auto", *PLANNERS):
-        command = [sys.executable, __file__, "--one", json.dumps(case), name, str(seconds)]
-        ended = subprocess.run(command, capture_output=True, env=env, check=False)  # noqa: S603 - this very file
-        found[name] = json.loads(ended.stdout) if ended.returncode == 0 else {"reason": "stopped: it takes longer"}
-    within = {name: own for name, own in found.items() if name != "auto" and own.get("seconds", math.inf) <= seconds}
-    best = min(within, key=lambda name: within[name]["error"], default=None)
-    ratio = None if best is None or "error" not in found["auto"] else math.sqrt(found["auto"]["error"] / within[best]["error"])
-    return {**case, "given": seconds, "found": found, "best": best, "ratio": ratio}
+    parts, budget = asked(ln, case)
+    workload, privacy = sum(parts[1:], start=parts[0]), Privacy(budget)
+    told: list[float] = []
+    start = time.process_time()
+    lower_bound(workload, privacy, noises(privacy)[0])  # once for all strategies, and here for none of them
+    search = Search(strategy, seconds, lambda _: told.append(time.process_time()))
+    took: list[tuple[str, int, float, float]] = [("bounds", 0, bound_seconds(workload), time.process_time() - start)]
+    try:
+        plan, tried = choose(workload, privacy, search)
+    except InputError as error:
+        return {"reason": str(error)[:200]}
+    told.append(time.process_time())
+    begun = (one for one in tried if not one.left_out and NOT_BEGUN not in one.reason)
+    for own, (begin, end) in zip(begun, pairwise(told), strict=True):
+        planner, norm = PLANNERS[own.strategy], own.noise.norm
+        estimate = (2 if workload.counted_sums else 1) * planner.most_seconds(workload, norm)
+        if own.plan is not None and not own.ended and not own.more and (planner.most is None or strategy != "auto"):
+            took.append((own.strategy, norm, estimate, end - begin))
+    apart = {one.strategy for one in tried if one.ended or one.more or one.reason.startswith(LEFT_OUT) or NOT_BEGUN in one.reason}
+    whole: dict[str, float] = {}
+    for own in tried:
+        if own.strategy not in apart and own.plan is not None:
+            whole[own.strategy] = min(own.total, whole.get(own.strategy, math.inf))
+    return {
+        "strategy": plan.strategy,
+        "error": plan.expected_error().total_squared_error,
+        "ended": list(plan.details.get("ended_early", ())),
+        "crowded": crowded(plan, search) if strategy == "auto" else {},
+        "seconds": time.process_time() - start,
+        "whole": whole,
+        "apart": [name for name, own in PLANNERS.items() if name in apart or not own.automatic],
+        "took": took,
+    }
+
+
+def apart(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
+    """One plan in a process of its own, which has loaded the library and planned nothing; by name it is stopped where it takes longer."""
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        if strategy != "auto":
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds),) * 2)
+        with os.fdopen(writing, "w") as file:
+            json.dump(one(case, strategy, seconds), file)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        text = file.read()
+    os.waitpid(child, 0)
+    return json.loads(text) if text else {"reason": "stopped: it takes longer"}
+
+
+def run(case: dict[str, Any], seconds: float, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """A case under the automatic choice, and by name what it did not try with all the time that the strategy wants."""
+    auto = apart(case, "auto", seconds)
+    named = {name: {"error": error} for name, error in auto.get("whole", {}).items()}
+    named |= {name: known.get(name) or apart(case, name, seconds) for name in auto.get("apart", ())}
+    within = {name: own["error"] for name, own in named.items() if "error" in own and own.get("seconds", 0.0) <= seconds}
+    best = min(within, key=lambda name: within[name], default=None)
+    ratio = None if best is None or "error" not in auto else math.sqrt(auto["error"] / within[best])
+    kept = {name: own for name, own in named.items() if name not in auto.get("whole", ())}
+    return {**case, "given": seconds, "auto": auto, "named": known | kept, "best": best, "ratio": ratio}
 
 
 def table(known: list[dict[str, Any]]) -> None:
@@ -115,13 +151,26 @@ def table(known: list[dict[str, Any]]) -> None:
     for case in sorted(known, key=lambda case: case["seed"]):
         words = [entry["kind"] if "names" in entry else " x ".join(map(_word, entry["along"].values())) for entry in case["entries"]]
         cells = " x ".join(f"{size:,}" for size in case["sizes"].values())
-        auto, ratio = case["found"]["auto"], "-" if case["ratio"] is None else f"{case['ratio']:.4f}"
+        auto, ratio = case["auto"], "-" if case["ratio"] is None else f"{case['ratio']:.4f}"
         taken = f"{auto['seconds']:.1f}" if "seconds" in auto else "-"
-        asked_for = f"{cells}: {', '.join(words)}"
         print(
-            f"| {case['seed']} | {asked_for} | {case['budget']} | `{auto.get('strategy', '-')}` | {taken} | `{case['best']}` | {ratio} "
-            f"| {', '.join(auto.get('ended', ()))} |"
+            f"| {case['seed']} | {cells}: {', '.join(words)} | {case['budget']} | `{auto.get('strategy', '-')}` | {taken} "
+            f"| `{case['best']}` | {ratio} | {', '.join(auto.get('ended', ()))} |"
         )
+
+
+def estimates(known: list[dict[str, Any]]) -> None:
+    """How far estimates of CPU seconds are from what was taken: of all that takes over a twentieth of the time."""
+    ratios: dict[tuple[str, int], list[float]] = {}
+    for case in known:
+        for name, norm, estimate, seconds in chain(*(one.get("took", ()) for one in (case["auto"], *case["named"].values()))):
+            if max(estimate, seconds) > case["given"] / 20:
+                ratios.setdefault((name, norm), []).append(seconds / max(estimate, 1e-3))
+    print("| strategy | noise | cases | taken / estimate, median | least | most | within 1.5 |\n|---|---|--:|--:|--:|--:|--:|")
+    for (name, norm), own in sorted(ratios.items()):
+        noise = ("any", "Laplace", "Gaussian")[norm]
+        near = sum(1 / 1.5 <= ratio <= 1.5 for ratio in own)
+        print(f"| `{name}` | {noise} | {len(own)} | {median(own):.2f} | {min(own):.2f} | {max(own):.2f} | {near} of {len(own)} |")
 
 
 def _word(along: Any) -> str:
@@ -131,26 +180,33 @@ def _word(along: Any) -> str:
 
 
 def main() -> None:
-    """All cases that are not in the file yet."""
+    """The cases; of those in the file the automatic choice again, and by name what is not known yet."""
     options = argparse.ArgumentParser()
     options.add_argument("out", type=Path)
     options.add_argument("--seconds", type=float, default=5.0)
-    options.add_argument("--cases", type=int, default=60)
+    options.add_argument("--cases", type=int, nargs="*", default=list(range(60)))
     options.add_argument("--table", action="store_true")
+    options.add_argument("--estimates", action="store_true")
     given = options.parse_args()
-    known = [json.loads(line) for line in given.out.read_text().splitlines()] if given.out.exists() else []
-    if given.table:
-        table(known)
+    known = {case["seed"]: case for case in map(json.loads, given.out.read_text().splitlines())} if given.out.exists() else {}
+    if given.table or given.estimates:
+        (table if given.table else estimates)(list(known.values()))
         return
-    for seed in sorted({*range(given.cases)} - {case["seed"] for case in known}):
-        made = run(drawn(seed), given.seconds)
+    for case in sorted(map(drawn, given.cases), key=lambda case: (-len(case["sizes"]), -sum(case["sizes"].values()))):
+        made = run(case, given.seconds, known.get(case["seed"], {}).get("named", {}))
         with given.out.open("a") as file:
             file.write(json.dumps(made) + "\n")
-        print(seed, made["budget"], made["found"]["auto"].get("strategy"), made["best"], made["ratio"], flush=True)
+        auto = made["auto"]
+        print(made["seed"], made["budget"], auto.get("strategy"), auto.get("seconds"), made["best"], made["ratio"], flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(one(json.loads(sys.argv[2]), sys.argv[3], float(sys.argv[4]))))
-    else:
-        main()
+    os.environ |= dict.fromkeys(THREADS, "1")
+    import scipy.interpolate
+    import scipy.linalg
+    import scipy.optimize
+    import scipy.sparse  # noqa: F401 - loaded once, before the processes part
+
+    import leastnoise  # noqa: F401 - the same
+
+    main()

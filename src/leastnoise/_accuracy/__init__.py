@@ -1,6 +1,6 @@
 """Exact expected error of (workload, plan), lower bounds and interval widths: one formula for planners and for error bars."""
 
-from leastnoise._accuracy._bounds import Terms, lower_bound, nuclear_across, nuclear_norm, nuclear_parts, subset_sums
+from leastnoise._accuracy._bounds import Terms, bound_seconds, lower_bound, nuclear_across, nuclear_norm, nuclear_parts, subset_sums
 from leastnoise._accuracy._determined import UnsupportedQuery
 from leastnoise._accuracy._form import Cells, Known, Measured, Structure, covariances, marginals_of
 from leastnoise._accuracy._intervals import LEVEL, GivenNothing, checked_level, interval_multiplier, noise_variance, ratio_interval
@@ -42,6 +42,7 @@ __all__ = [
     "available_memory",
     "block_rows",
     "block_variance",
+    "bound_seconds",
     "checked_level",
     "combined",
     "confidence_factor",

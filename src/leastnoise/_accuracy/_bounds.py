@@ -37,7 +37,7 @@ from leastnoise._linop import Identity, Operator
 from leastnoise._measurements import rows_in_view
 from leastnoise._workload import Product, Workload, numbered
 
-_MOST_GRAM = 2048
+_MOST_GRAM, _MOST_CLOSED = 2048, 1024
 _SWEEPS = 2
 _SHARES = [share / 50 for share in range(25, 51)]  # of a measure's values that are its larger end
 
@@ -53,6 +53,16 @@ def nuclear_parts(operator: Operator) -> tuple[float, float]:
     if n <= _MOST_GRAM:
         return float(np.sqrt(np.maximum(np.linalg.eigvalsh(apply_gram(operator, np.eye(n))), 0)).sum()) / math.sqrt(n), along
     return math.sqrt(float(gram_diagonal(operator).sum()) / n), along
+
+
+def bound_seconds(workload: Workload) -> float:
+    """Estimated CPU seconds of the singular values that have no closed form, once for all strategies."""
+    cubes = 0.0
+    for _, queries, operator in workload.along:
+        closed = queries.form.structured
+        if operator.size <= (_MOST_CLOSED if closed else _MOST_GRAM) and operator != Identity(operator.size):
+            cubes += ((not closed) + (len(workload.products) > 1)) * (operator.size / 1024) ** 3
+    return 0.17 * cubes
 
 
 def _whole(operator: Operator) -> float:
@@ -71,13 +81,13 @@ def nuclear_across(operator: Operator) -> float:
 
 @singledispatch
 def _across(operator: Operator) -> float:
-    n = operator.size
-    if n <= _MOST_GRAM:
+    n, closed = operator.size, singular_values(operator) is not None
+    if n <= (_MOST_CLOSED if closed else _MOST_GRAM):
         gram = apply_gram(operator, np.eye(n))
         centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
         return float(np.sqrt(np.maximum(np.linalg.eigvalsh(centred), 0)).sum()) / math.sqrt(n)
     whole, along = nuclear_parts(operator)
-    return max(0.0, whole - along) if singular_values(operator) is not None else math.sqrt(max(0.0, whole**2 - along**2))
+    return max(0.0, whole - along) if closed else math.sqrt(max(0.0, whole**2 - along**2))
 
 
 @_across.register

@@ -96,37 +96,46 @@ class Span:
     """What the tables of one measure span."""
 
     sizes: Mapping[str, int]
-    names: frozenset[str]
     blocks: Sequence[Block]
-    axes: Mapping[str, _Axis] | None
     _needs: dict[tuple[str, Operator], tuple[int, ...] | None] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def of(domain: Domain, blocks: Sequence[Block]) -> "Span":
         """From the tables of one measure."""
-        sizes = {name: domain.kind(name).size for name in domain.names}
-        often = Counter(chain.from_iterable(block.factors for block in blocks))
-        names = frozenset(name for factor in often for name in factor.attributes)
-        operators: dict[str, dict[Operator, None]] = {name: {} for name in names}
-        tables = dict.fromkeys(names, 0)
-        for factor, number in often.items():
+        return Span({name: domain.kind(name).size for name in domain.names}, blocks)
+
+    @cached_property
+    def _often(self) -> Counter[Factor]:
+        return Counter(chain.from_iterable(block.factors for block in self.blocks))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The attributes that are measured."""
+        return frozenset(name for factor in self._often for name in factor.attributes)
+
+    @cached_property
+    def axes(self) -> Mapping[str, _Axis] | None:
+        """The spaces along every attribute, looked for when first asked for; None if those along one of them are of neither kind."""
+        operators: dict[str, dict[Operator, None]] = {name: {} for name in self.names}
+        tables = dict.fromkeys(self.names, 0)
+        for factor, number in self._often.items():
             if len(factor.attributes) > 1:
                 space = row_space(factor.operator)
                 if space is None or not space.everything:
-                    return Span(sizes, names, blocks, None)
+                    return None
             for name in factor.attributes:
                 tables[name] += number
-                operators[name][_along(factor, sizes[name])] = None
+                operators[name][_along(factor, self.sizes[name])] = None
         axes: dict[str, _Axis] = {}
         for name, own in operators.items():
-            if tables[name] < len(blocks):
-                own[Total(sizes[name])] = None
+            if tables[name] < len(self.blocks):
+                own[Total(self.sizes[name])] = None
             spaces = _distinct(own)
-            axis = None if spaces is None else _Axis.of(sizes[name], spaces)
+            axis = None if spaces is None else _Axis.of(self.sizes[name], spaces)
             if axis is None:
-                return Span(sizes, names, blocks, None)
+                return None
             axes[name] = axis
-        return Span(sizes, names, blocks, axes)
+        return axes
 
     def determines(self, product: Product) -> bool | None:
         """Whether all queries of a product are determined; None if the solver has to decide."""

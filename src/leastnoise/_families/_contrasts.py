@@ -25,6 +25,7 @@ import numpy as np
 
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._families._clock import over
 from leastnoise._families._inverse import Basis, DenseBasis, Undetermined
 from leastnoise._linop import Contrasts, Dense, Operator, dense
 from leastnoise._measurements import Factor
@@ -92,7 +93,7 @@ def _optimum(columns: FloatArray, gram: FloatArray, weights: FloatArray | None, 
         ratio = (rows * rows).sum(axis=0)
         if best is None or ratio.max() < best[0]:
             best = float(ratio.max()), rows, weights, total
-        if best[0] <= 1 + gap:
+        if best[0] <= 1 + gap or over():
             break
         # The dual value can only rise under the plain first power: when a longer step lowers it, come back to that.
         power = 1.0 if total < previous * (1 - 1e-9) else power

@@ -467,7 +467,7 @@ def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, floa
         inverted = (size / 2**14) ** 3
         begin = max(0.3 + size / 4096, 1.5 * inverted)
         return begin, begin + max(5.5 * (size / 1024) ** 0.75, 44 * inverted)
-    begin = min(2.0, 0.1 + 1.35 * (size / 1024) ** 1.5)
+    begin = min(3.0, 0.15 + 2.3 * (size / 1024) ** 1.5)
     return begin, begin + (9 * min(1.0, size / 1024) if size <= 2048 else 55 * (size / 4096) ** 1.2)
 
 

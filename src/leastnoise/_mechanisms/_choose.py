@@ -4,8 +4,9 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from gc import disable, enable, freeze, get_freeze_count, isenabled, unfreeze
 from threading import Lock
@@ -13,7 +14,7 @@ from threading import Lock
 import numpy as np
 
 from leastnoise._accounting import Noise, Privacy, parameters, readable
-from leastnoise._accuracy import promised
+from leastnoise._accuracy import bound_seconds, lower_bound, promised
 from leastnoise._check import InputError, one_of, refuse
 from leastnoise._fitting import NOISES, fit
 from leastnoise._frames import Columns, Framed
@@ -25,10 +26,15 @@ from leastnoise._workload import Workload
 
 _MOST_BUDGET = 2**20
 _NEXT_TO_NOTHING = 1 / 20  # of the time
+_FAR = (
+    1 / 2
+)  # of the squared error of cheap forms: what searches leave of it under Laplace noise; under Gaussian noise these are near the best
 _NO_GAIN = 1e-3  # of the squared error: a twentieth of a per cent of the error itself
 _NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} of the squared error; ask for it by name"
 ENDED_EARLY = "ended_early"
 """Of the details of a plan: the strategies whose search the clock ended."""
+_CROWDED = 2.0  # times the error of a table alone
+_MOST_CROWDED, _MOST_DOUBTFUL = 24, 4  # tables that are looked at, and planned
 _MANY_TABLES = 1024  # each planner that is tried on more takes seconds
 
 
@@ -110,21 +116,27 @@ def candidates(
     if many:
         tasks.sort(key=lambda one: not one[0].contains(workload))
     contained: dict[tuple[str, Noise], str] = {}
-    end, reserved = now() + seconds + max(1.0, seconds / 4), _ways(workload) * sum(task.seconds for _, task in tasks)
-    least, proved = math.inf, dict.fromkeys(noises(privacy), 0.0)
-    for planner, task in tasks:
-        wanted = planner.most_seconds(workload, task.norm)
-        start = time.perf_counter()
-        reserved -= _ways(workload) * task.seconds
-        clock = Clock(end - reserved, now) if strategy == "auto" else Clock()
+    end = now() + seconds + max(1.0, seconds / 4)
+    least, proved = dict.fromkeys(noises(privacy), math.inf), dict.fromkeys(noises(privacy), 0.0)
+    ordered = strategy != "auto" or many or len(least) == 1
+    while tasks:
+        planner, task = tasks.pop(0)
         slow = _ways(workload) * planner.least_seconds(workload, task.norm) > _NEXT_TO_NOTHING * seconds
-        needless = slow and least <= (1 + _NO_GAIN) * proved[task.noise]
+        if slow and not ordered:  # what takes time begins with the noise under which the cheap forms promise more
+            order = sorted(least, key=lambda noise: least[noise] * (_FAR if noise.norm == 1 else 1.0))
+            ordered, tasks = True, _within(workload, privacy, seconds, order)[-len(tasks) - 1 :]
+            planner, task = tasks.pop(0)
+        best, wanted = min(least.values()), planner.most_seconds(workload, task.norm)
+        start = time.perf_counter()
+        reserved = _ways(workload) * sum(task.seconds for _, task in tasks)
+        clock = Clock(end - (reserved if slow else 0.0), now) if strategy == "auto" else Clock()  # cheap forms are tried in any case
+        needless = slow and best <= (1 + _NO_GAIN) * proved[task.noise]
         if (planner.name, task.noise) in contained:
             plan, reason = None, f"its tables are among those that {contained[planner.name, task.noise]} chooses from; ask for it by name"
             needless = False
         elif needless and not every:
             plan, reason, wanted = None, _NEEDLESS, 0.0
-        elif least < math.inf and task.norm in planner.norms and task.seconds > 0 and clock.over():
+        elif slow and best < math.inf and task.norm in planner.norms and task.seconds > 0 and clock.over():
             plan, reason = None, f"the {seconds:g} CPU seconds were over before it was tried; give the plan more, or ask for it by name"
         else:
             if tell is not None:
@@ -134,7 +146,8 @@ def candidates(
             needless = needless and plan is not None
         if plan is not None and not needless:
             promise = plan.expected_error()
-            least, proved[task.noise] = min(least, promise.total_squared_error), max(proved[task.noise], promise.lower_bound)
+            least[task.noise] = min(least[task.noise], promise.total_squared_error)
+            proved[task.noise] = max(proved[task.noise], promise.lower_bound)
         if many and plan is not None:
             contained |= {(name, task.noise): planner.name for name in planner.contains(workload)}
         more = wanted if wanted > task.seconds else 0.0
@@ -163,29 +176,29 @@ def _planned(propose: Callable[[Task], Strategy], task: Task, *, iterate: bool) 
         return None, too_large(error)
 
 
-def _within(workload: Workload, privacy: Privacy, seconds: float) -> list[tuple[Planner, Task]]:
-    """What is tried in a time: the usual noise first, and under it what is mostly the best, then cheap forms.
+def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise] = ()) -> list[tuple[Planner, Task]]:
+    """What is tried in a time: under every noise what takes next to nothing; then, noise by noise in an order, what is mostly the best.
 
-    What is left goes to planners that find more in it.
-
-    Of those that are mostly worse than others, only what takes next to nothing comes before that.
+    What is left goes to planners that find more in it, before those that are mostly worse than others have any.
     Shares are of estimates, so that the same workload has the same plan on every machine.
     """
-    left = seconds
-    ways = _ways(workload)
+    left, ways = seconds - bound_seconds(workload), _ways(workload)
     known = [planner for planner in PLANNERS.values() if planner.automatic]
-    tasks = []
-    for late in (False, True):
+    costs = {(one, noise): ways * one.least_seconds(workload, noise.norm) for noise in noises(privacy) for one in known}
+    cheap = _NEXT_TO_NOTHING * seconds
+    tasks: list[tuple[Planner, Task]] = []
+    groups = [[(one, noise) for one in known if costs[one, noise] <= cheap] for noise in noises(privacy)]
+    for noise in order or noises(privacy):
+        groups += [[(one, noise) for one in known if costs[one, noise] > cheap and one.late is late] for late in (False, True)]
+    for group in groups:
         found = []
-        for noise in noises(privacy):
-            costs = {one: ways * one.least_seconds(workload, noise.norm) for one in known}
-            now = [one for one, cost in costs.items() if (one.late and cost > _NEXT_TO_NOTHING * seconds) is late]
-            for planner in sorted(now, key=lambda one: (not one.reference(workload), costs[one])):
-                share = costs[planner] if costs[planner] <= left else 0.0
-                left -= share
-                found.append((planner, noise, share))
+        for planner, noise in sorted(group, key=lambda one: (not one[0].reference(workload), costs[one])):
+            cost = costs[planner, noise]
+            share = cost if cost <= max(left, 0.0 if tasks else cheap) else 0.0
+            left -= share
+            found.append((planner, noise, share))
         for planner, noise, share in found:
-            more = min(left, max(0.0, ways * planner.most_seconds(workload, noise.norm) - share)) if share > 0 else 0.0
+            more = min(max(left, 0.0), max(0.0, ways * planner.most_seconds(workload, noise.norm) - share)) if share > 0 else 0.0
             left -= more
             tasks.append((planner, Task(workload, privacy, noise, (share + more) / ways)))
     return tasks
@@ -330,3 +343,26 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
         raise InputError(f"No strategy can be used for this workload. {_reasons(tried)}.")
     ended = [*dict.fromkeys(one.strategy for one in tried if one.ended)]
     return replace(best.plan, details={**best.plan.details, **({ENDED_EARLY: ended} if ended else {})}), tuple(tried)
+
+
+def crowded(plan: Plan, search: Search) -> dict[str, float]:
+    """Tables whose error is over twice that of a plan for each alone, with an even share of the budget: the factor by their names.
+
+    Only what lower bounds leave in doubt is planned, the most doubtful first, with a small part of the time.
+    """
+    products = plan.workload.products
+    if not 2 <= len(products) <= _MOST_CROWDED:
+        return {}
+    even, doubtful = plan.privacy.share(Fraction(1, len(products))), []
+    for product, table in zip(products, plan.expected_error().tables, strict=True):
+        alone = Workload(plan.domain, (product,))
+        least = min(lower_bound(alone, even, noise) for noise in noises(even)) / (product.importance * product.rows)
+        if table.rmse > _CROWDED * math.sqrt(least):
+            doubtful.append((table.rmse / math.sqrt(least), table, alone))
+    found: dict[str, float] = {}
+    for _, table, alone in sorted(doubtful, key=lambda one: -one[0])[:_MOST_DOUBTFUL]:
+        with suppress(InputError):
+            tried, _ = choose(alone, even, Search(seconds=search.seconds * _NEXT_TO_NOTHING, now=search.now))
+            ratio = table.rmse / tried.expected_error().tables[0].rmse
+            found |= {table.name: ratio} if ratio > _CROWDED else {}
+    return found

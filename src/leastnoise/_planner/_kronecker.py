@@ -13,6 +13,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
+from leastnoise._check.arrays import FloatArray
 from leastnoise._families import (
     MIXED,
     Fit,
@@ -31,40 +34,77 @@ from leastnoise._families import (
     square_root,
 )
 from leastnoise._linop import Operator
-from leastnoise._measurements import MOST_TABLE_CELLS, Factor
+from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._covering import design_seconds, designed_strategy
-from leastnoise._planner._strategy import Planner, Seconds, Strategy, Task, cells_along, each_attribute, rich, searched, structured, sweeps
+from leastnoise._planner._strategy import (
+    Line,
+    Planner,
+    Seconds,
+    Strategy,
+    Task,
+    block_norm,
+    cells_along,
+    each_attribute,
+    rich,
+    searched,
+    shortly,
+    sweeps,
+)
 from leastnoise._planner._tables import Candidates, asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import Product, QuerySet, Workload
 
 _MOST_BITS = 29
+_ALIKE = 0.02  # shares of query sets that differ by less have one best strategy
 
 
 def kronecker(name: str, fit: Fit, task: Task, first: Fit | None = None) -> Strategy:
-    """Fit a strategy along every attribute that is asked about by more than its cells."""
-    workload, norm = task.workload, task.norm
-    attributes = rich(workload)
-    if not attributes:
+    """Fit a strategy along every attribute that is asked about by more than its cells, for the counts and for every measure by itself."""
+    workload = task.workload
+    if not rich(workload):
         raise NotApplicable("along every attribute only cells are asked for, which marginals answer with the least error")
+    parts = [Workload(workload.domain, tuple(workload.of(measure))) for measure in workload.measures]
+    found = [_of_part(name, fit, replace(task, workload=part), first) for part in parts]
+    if len(found) == 1:
+        return found[0]
+    # Counts and sums share nothing but the budget: parts s of it make the total that of error / s^(root - 1), which is least for these.
+    root = 3 if task.norm == 1 else 2
+    shares = [strategy.error ** (1 / root) for strategy in found]
+    weighed: list[tuple[Block, float]] = []
+    for strategy, share in zip(found, shares, strict=True):
+        spent = sum((weight * block_norm(workload.domain, block, task.norm)) ** task.norm for block, weight in strategy.blocks)
+        weighed += [(block, weight * (share / spent) ** (1 / task.norm)) for block, weight in strategy.blocks]
+    return Strategy(name, tuple(weighed), error=sum(shares) ** root)
+
+
+def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
+    """The same for the counts, or the sums of one measure."""
+    workload, norm = task.workload, task.norm
+    attributes, (measure,) = rich(workload), workload.measures
     along: dict[str, Factor] = {}
     bounds: dict[str, float] = {}
-    # The bits of all attributes of a table add up, and a sum of 2^32 rows times them must stay below 2^62.
-    bits = min(20, _MOST_BITS // len(attributes))
+    fitted_by: dict[str, tuple[Fit, FloatArray]] = {}
+    # The bits of all attributes of a table add up, and a sum of 2^32 rows times them, and a measure, must stay below 2^62.
+    room = _MOST_BITS - (workload.domain.largest_value(measure) - 1).bit_length()
+    bits = max(1, min(20, room // max(1, len(attributes))))
     for left in reversed(range(sweeps(workload))):
         for one in attributes:
-            found_along = fitted_to(first if first and left else fit, one, _asked(workload, one, along), norm, bits)
-            along[one], bounds[one] = found_along.factor, found_along.bound
+            now, asked = first if first and left else fit, _asked(workload, one, along)
+            shares = np.array([weight for weight, _ in asked]) / math.fsum(weight for weight, _ in asked)
+            if one in along and fitted_by[one][0] is now and np.allclose(shares, fitted_by[one][1], rtol=_ALIKE):
+                continue
+            found_along = fitted_to(now, one, asked, norm, bits)
+            along[one], bounds[one], fitted_by[one] = found_along.factor, found_along.bound, (now, shares)
     tables = asked_tables(workload)
-    for sets in tables.values():
-        joint = tuple(one for one in workload.domain.names if any(one in names for names in sets))
-        cells = math.prod(factor_along(workload.domain, one, along).operator.rows for one in joint)
-        if joint not in sets and cells <= min(MOST_TABLE_CELLS, 2**24):
-            sets.append(joint)
+    (sets,) = tables.values()
+    joint = tuple(one for one in workload.domain.names if any(one in names for names in sets))
+    cells = math.prod(factor_along(workload.domain, one, along).operator.rows for one in joint)
+    if joint not in sets and cells <= min(MOST_TABLE_CELLS, 2**24):
+        sets.append(joint)
     bound = _certificate(workload, bounds)
     found = weighted_strategy(name, workload, along, Candidates(tables), norm, privacy=task.privacy)
     if bound > 0:
         found = replace(found, details={"unit_bound": bound})
-    if norm == 1 and any(len(sets) > 2 for sets in tables.values()):
+    if norm == 1 and len(sets) > 2:
         found = min(found, designed_strategy(name, workload, along), key=lambda strategy: strategy.error)
     return found
 
@@ -81,12 +121,9 @@ def _p_identity_seconds(effort: float) -> Seconds:
     """Estimated CPU seconds of p-Identity along every attribute with such a part of its steps, in the last sweep."""
 
     def together(workload: Workload) -> float:
-        known = structured(workload)
-        alone = known and len(workload.products) == 1
-
-        def of_one(cells: int) -> float:
-            begin, whole = p_identity_seconds(cells, in_line=alone or (known and cells > MIXED))
-            return begin + effort * (whole - begin) / sweeps(workload)
+        def of_one(line: Line) -> float:
+            begin, whole = p_identity_seconds(line.cells, in_line=line.structured and (line.one_set or line.cells > MIXED))
+            return begin + effort * (whole - begin) / line.fits
 
         return each_attribute(of_one)(workload)
 
@@ -141,7 +178,7 @@ HIERARCHY = Planner(
     propose=partial(kronecker, "hierarchy", best_hierarchy),
     measures="nested runs of cells along ordered attributes, of the branching that is best",
     made_for="ranges on long attributes",
-    seconds=each_attribute(lambda cells: 0.1 + cells / 2**16),
+    seconds=each_attribute(lambda line: 0.03 + 0.85 * (line.cells / 2**16) ** 0.6),
     laplace=joint_design_seconds,
     late=True,
 )
@@ -151,7 +188,7 @@ HAAR = Planner(
     measures="the Haar wavelet, with the best weight for every level",
     made_for="ranges",
     limits="attributes of 4096 cells",
-    seconds=each_attribute(lambda cells: 20 * (cells / 4096) ** 3),
+    seconds=each_attribute(lambda line: 0.3 * (line.cells / 1024) ** 3),
     laplace=joint_design_seconds,
     late=True,
 )
@@ -160,18 +197,25 @@ LEVEL_TREE = Planner(
     propose=partial(kronecker, "level_tree", level_tree),
     measures="a hierarchy with the best weight for every level",
     made_for="ranges, to millions of cells",
-    seconds=each_attribute(lambda _: 0.05),
+    seconds=each_attribute(lambda line: 0.12 + 0.8 * (line.cells / 2**16) ** 0.5),
     laplace=joint_design_seconds,
     late=True,
     reference=lambda workload: not searched(workload),
 )
+
+
+def _fewer_starts(workload: Workload) -> float:
+    """What the tree's weights take less under Laplace noise than under Gaussian noise."""
+    return 0.6 * (shortly(workload) - NODE_TREE.seconds(workload))
+
+
 NODE_TREE = Planner(
     name="node_tree",
     propose=partial(kronecker, "node_tree", node_tree),
     measures="a hierarchy with the best weight for every node",
     made_for="ranges, to millions of cells",
-    seconds=each_attribute(lambda cells: 0.6 * (cells / 1024) ** 0.6),
-    laplace=joint_design_seconds,
+    seconds=each_attribute(lambda line: 0.1 + 0.85 * (line.cells / 1024) ** 0.6),
+    laplace=lambda workload: joint_design_seconds(workload) + _fewer_starts(workload),
     late=True,
     reference=searched,
 )
@@ -182,7 +226,7 @@ TOEPLITZ_ROOT = Planner(
     made_for="prefix sums and ranges under Gaussian noise, to millions of cells",
     norms=(2,),
     instead="the root is made for Gaussian noise; for pure differential privacy choose p_identity",
-    seconds=each_attribute(lambda cells: 4e-6 * cells),
+    seconds=each_attribute(lambda line: 0.01 + 4e-6 * line.cells),
 )
 EIGEN_DESIGN = Planner(
     name="eigen_design",
@@ -190,10 +234,11 @@ EIGEN_DESIGN = Planner(
     measures="weighted eigenvectors of the workload",
     made_for="Gaussian noise",
     limits="attributes of 1024 cells",
-    seconds=each_attribute(lambda cells: 0.02 + 0.75 * (cells / 1024) ** 3),
+    seconds=each_attribute(lambda line: 0.05 + 1.4 * (line.cells / 1024) ** 3),
     laplace=lambda workload: (
         joint_design_seconds(workload) + 0.3 * sweeps(workload) * sum(size <= 16 for size in cells_along(workload).values())
     ),
+    late=True,
 )
 P_IDENTITY = Planner(
     name="p_identity",
@@ -215,10 +260,17 @@ P_IDENTITY_BLOCKS = Planner(
     norms=(1,),
     instead="p-Identity is made for pure differential privacy; choose toeplitz_root for Gaussian noise",
     limits="attributes of 2^22 cells",
-    seconds=each_attribute(lambda cells: min(12.0, 0.2 + cells / 2**15) if cells <= 2**20 else 60.0),
+    seconds=each_attribute(lambda line: min(12.0, 0.15 + line.cells / 2**16) if line.cells <= 2**20 else 60.0),
     laplace=joint_design_seconds,
     late=True,
 )
+
+
+def _optimum_seconds(line: Line) -> float:
+    """Of one structured set the eigenvectors are those of a tridiagonal matrix."""
+    return 0.05 + (0.4 * (line.cells / 1024) ** 2.5 if line.structured and line.one_set else 2.5 * (line.cells / 1024) ** 2.2)
+
+
 GAUSSIAN_OPTIMUM = Planner(
     name="gaussian_optimum",
     propose=partial(kronecker, "gaussian_optimum", gaussian_optimum),
@@ -227,6 +279,6 @@ GAUSSIAN_OPTIMUM = Planner(
     norms=(2,),
     instead="the Gaussian optimum is made for Gaussian noise; for pure differential privacy choose p_identity",
     limits="attributes of 4096 cells",
-    seconds=each_attribute(lambda cells: 15 * (cells / 4096) ** 2.5),
+    seconds=each_attribute(_optimum_seconds),
     reference=searched,
 )

@@ -13,7 +13,7 @@ from leastnoise._domain import Domain
 from leastnoise._families import NotApplicable, first_cells
 from leastnoise._linop import Operator, column_sums
 from leastnoise._measurements import Block, Factor, Limits
-from leastnoise._workload import Workload
+from leastnoise._workload import QuerySet, Workload
 
 _MOST_GAIN = 16  # contrasts that seem to cost less would cost more: what they take from the cost of others is never more than there is
 
@@ -46,6 +46,7 @@ class Task:
 Propose = Callable[[Task], Strategy]
 Seconds = Callable[[Workload], float]
 SWEEPS = 3
+_FITS = 1.1
 _MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells
 
 
@@ -67,6 +68,36 @@ def _runs(operators: Sequence[Operator]) -> int:
     return len(np.unique(np.concatenate([first_cells(operator) for operator in operators])))
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is asked along an attribute, as far as the time for a strategy along it depends on it.
+
+    Attributes:
+        cells: how many runs of cells the queries tell apart.
+        structured: whether only cells, prefix sums and all ranges are asked.
+        one_set: whether one query set is asked alone.
+        fits: how often a strategy is fitted to it: again where the weights of several sets change with those along other attributes.
+    """
+
+    cells: int
+    structured: bool
+    one_set: bool
+    fits: float
+
+
+def lines(workload: Workload) -> dict[str, Line]:
+    """The attributes that are asked about by more than their cells."""
+    cells, asked = cells_along(workload), {name: set[QuerySet]() for name in rich(workload)}
+    for name, queries, _ in workload.along:
+        if name in asked:
+            asked[name].add(queries)
+    again = _FITS if len(asked) > 1 else 1.0
+    return {
+        name: Line(cells[name], all(one.form.structured for one in own), len(own) == 1, 1.0 if len(own) == 1 else again)
+        for name, own in asked.items()
+    }
+
+
 def sweeps(workload: Workload) -> int:
     """How often a strategy along each attribute is fitted, with those along the others fixed."""
     return SWEEPS if len(rich(workload)) > 1 else 1
@@ -82,12 +113,11 @@ def tables_of_cells(workload: Workload) -> tuple[str, ...]:
     return ("marginals",) if rich(workload) else ("marginals", "workload")
 
 
-def each_attribute(seconds: Callable[[int], float]) -> Seconds:
-    """Estimated CPU seconds of a strategy along every attribute, from those of one with so many cells."""
+def each_attribute(seconds: Callable[[Line], float]) -> Seconds:
+    """Estimated CPU seconds of a strategy along every attribute, from those of one."""
 
     def together(workload: Workload) -> float:
-        cells = cells_along(workload)
-        return shortly(workload) + sweeps(workload) * sum(seconds(cells[name]) for name in rich(workload))
+        return shortly(workload) + sum(one.fits * seconds(one) for one in lines(workload).values())
 
     return together
 
@@ -137,12 +167,16 @@ class Planner:
         """What it proposes."""
         if task.norm not in self.norms:
             raise NotApplicable(self.instead)
+        self.check_time(task)
+        return self.propose(task)
+
+    def check_time(self, task: Task) -> None:
+        """Refuse a task that has not enough time for it."""
         least = self.least_seconds(task.workload, task.norm)
         if task.seconds < least:
             raise NotApplicable(
                 f"it takes about {least:.2g} CPU seconds; give the plan more seconds, or ask for it by name: strategy = '{self.name}'"
             )
-        return self.propose(task)
 
 
 def spread_share(privacy: Privacy, domain: Domain, names: Sequence[str], *, contrasts: bool = False) -> float:

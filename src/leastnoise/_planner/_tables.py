@@ -30,7 +30,7 @@ from leastnoise._families import NotApplicable, basis
 from leastnoise._linop import Contrasts, Dense, Identity
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor, Limits
 from leastnoise._planner._residual_algebra import closed, grouped_budgets, incidence, optimal_weights
-from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, each_attribute, spread_share, tables_of_cells
+from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, spread_share, tables_of_cells
 from leastnoise._workload import Product, Workload, numbered
 
 Names = tuple[str, ...]
@@ -269,5 +269,4 @@ RESIDUAL = Planner(
     instead="residual spaces are measured by contrasts, on which Laplace noise is not spent evenly; choose covering",
     limits="tables of 2^28 cells",
     contains=tables_of_cells,
-    seconds=each_attribute(lambda cells: 20 * (cells / 16384) ** 2),
 )

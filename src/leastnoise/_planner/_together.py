@@ -19,7 +19,8 @@ from leastnoise._accuracy import middle, structures
 from leastnoise._families import NotApplicable
 from leastnoise._fitting import fit
 from leastnoise._measurements import Block, cost, views
-from leastnoise._planner._strategy import Planner, Strategy, Task
+from leastnoise._planner._strategy import Planner, Strategy, Task, rich
+from leastnoise._planner._tables import MARGINALS, RESIDUAL
 from leastnoise._workload import Product, Workload
 
 _BITS = 30  # of weights
@@ -40,15 +41,19 @@ def together(planner: Planner, task: Task) -> Strategy:
     measures = task.workload.counted_sums
     if not measures:
         raise NotApplicable("no table is asked for both as counts and as sums of one measure")
+    planner.check_time(task)
     parts: list[Weighted] = []
     details: dict[str, Any] = {}
     asked = [(measure, _at_ends(task.workload, measure, len(measures))) for measure in measures]
     wanted = [(measure, products) for measure, products in [*asked, (None, _beside(task, measures))] if products]
     for measure, products in wanted:
         part = Workload(task.workload.domain, tuple(products))
-        made = planner.strategy(
-            replace(task, workload=part, seconds=max(task.seconds / len(wanted), planner.least_seconds(part, task.norm)))
-        )
+        try:
+            made = planner.strategy(replace(task, workload=part, seconds=max(task.seconds, planner.least_seconds(part, task.norm))))
+        except NotApplicable:
+            if rich(part) or not rich(task.workload):
+                raise
+            made = (MARGINALS if task.norm == 1 else RESIDUAL).propose(replace(task, workload=part))  # nothing to fit along attributes
         details |= made.details
         blocks = [(block if measure is None else replace(block, measure=measure, ends=True), weight) for block, weight in made.blocks]
         alone = fit(task.workload.domain, task.privacy, task.noise, blocks)

@@ -32,7 +32,7 @@ from leastnoise._families import (
 )
 from leastnoise._linop import Operator, Total
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
-from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, cells_along, rich, shortly, structured
+from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, lines, rich, shortly
 from leastnoise._workload import Product, QuerySet, Workload
 
 _TRIED, _MOST_BITS = 2, 29
@@ -184,14 +184,12 @@ def _seconds(workload: Workload) -> float:
 
 
 def _gaussian(workload: Workload) -> float:
-    cells = cells_along(workload)
-    return 6 * sum(15 * (cells[name] / 4096) ** 2.5 for name in rich(workload))
+    return 6 * sum(2.5 * (line.cells / 1024) ** 2.2 for line in lines(workload).values())
 
 
 def _laplace(workload: Workload) -> float:
     """How many more p-Identity takes than the Gaussian optimum, or less."""
-    cells, line = cells_along(workload), structured(workload)
-    known = [p_identity_seconds(cells[name], in_line=line) for name in rich(workload)]
+    known = [p_identity_seconds(line.cells, in_line=line.structured) for line in lines(workload).values()]
     return sum(4 * begin + whole for begin, whole in known) - _gaussian(workload)
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._check import InputError
-from leastnoise._mechanisms import Candidate, Search, choose
+from leastnoise._mechanisms import Candidate, Search, choose, crowded
 from leastnoise._plan import Plan, versions
 from leastnoise._workload import Workload
 
@@ -74,7 +74,10 @@ def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Can
 
 def _tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Plan, tuple[Candidate, ...]]:
     best, tried = choose(workload, privacy, search)
-    found = tuple(sorted(tried, key=lambda candidate: candidate.rank))
+    if details := crowded(best, search):
+        best = replace(best, details={**best.details, "crowded": details})
+    first, *others = sorted(tried, key=lambda candidate: candidate.rank)
+    found = replace(first, plan=best), *others
     if not any(one.ended for one in tried):  # another time it may find more
         _write(place_of(workload, privacy, search), lambda: json.dumps([_entry(candidate) for candidate in found]))
     return best, found

@@ -14,7 +14,7 @@ from leastnoise._session._goals import goals_of
 from leastnoise._session._source_spec import IDENTIFIER, PERSON
 from leastnoise._session._spec import Spec
 from leastnoise._session._targets import stated
-from leastnoise._session._warnings import budget_warnings, early_warnings, error_warnings
+from leastnoise._session._warnings import budget_warnings, crowded_warnings, early_warnings, error_warnings
 
 _DECIMAL_NAME = re.compile(r"income|salary|wage|price|amount|cost|rent|height|weight|balance|rate$|umsatz|preis|betrag", flags=re.ASCII)
 _SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", flags=re.ASCII)
@@ -42,7 +42,7 @@ def spec_warnings(what: Spec) -> tuple[str, ...]:
 def plan_warnings(what: Spec, made: Plan) -> tuple[str, ...]:
     r"""One sentence for each mistake that only the plan of a spec shows: large errors, and a large budget where it was to be found."""
     found = (*budget_warnings(made.privacy, what.rows, of_targets=True), *_without_target(what)) if stated(what.privacy) is None else ()
-    return *found, *_of_cells(made), *early_warnings(made), *error_warnings(made, what.options.level, what.rows)
+    return *found, *_of_cells(made), *early_warnings(made), *crowded_warnings(made), *error_warnings(made, what.options.level, what.rows)
 
 
 def _of_cells(made: Plan) -> Iterator[str]:

@@ -51,6 +51,16 @@ def early_warnings(plan: Plan) -> tuple[str, ...]:
     return (f"The time for planning was over before the search of {', '.join(ended)} ended. Set seconds in [plan] higher to search on.",)
 
 
+def crowded_warnings(plan: Plan) -> tuple[str, ...]:
+    """One sentence if tables have much larger errors than they would have alone."""
+    known = sorted(plan.details.get("crowded", {}).items(), key=lambda one: -one[1])
+    if not known:
+        return ()
+    listed = ", ".join(f"{name} ({ratio:.2g} times)" for name, ratio in known)
+    said = f"Over twice the error that an even share of the budget would leave it if it were planned alone: {listed}. "
+    return (said + "Give what matters more weight, or ask for it in a release of its own.",)
+
+
 def error_warnings(plan: Plan, level: float, rows: int | None = None) -> tuple[str, ...]:
     """One sentence if answers are expected to be smaller than their margins, by what is public of them."""
     if plan.promise is None:
