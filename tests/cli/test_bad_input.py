@@ -132,7 +132,7 @@ def test_a_spec_that_lacks_something_is_refused(folder: Path, ledger: Path, run:
 
 
 def test_a_domain_too_large_for_the_strategy_is_refused_with_its_size(folder: Path, ledger: Path, run: Run) -> None:
-    domain = "".join(f"[domain.a{number}]\nsize = 1000\n" for number in range(4))
+    domain = "".join(f'[domain.a{number}]\nsize = 1000\ncolumn = "age"\n' for number in range(4))
     text = '[source]\npath = "people.csv"\n[privacy]\nepsilon = 1\n' + domain
     text += "[[workload]]\nmarginals = { ways = %d }\n[plan]\nstrategy = '%s'\n"
     (folder / "people.toml").write_text(text % (1, "identity"), encoding="utf-8")

@@ -329,18 +329,19 @@ def test_the_bet_is_at_least_what_the_best_guess_wins(privacy, exact):
 
 
 def test_the_guards_numbers_stand_in_the_headline(observation):
-    release = build(observation, receipt={"guard_kept": 1234, "guard_used": 1200, "guard_noise_std": 10.0})
+    release = build(observation, receipt={"guard_kept": 1234, "guard_used": 1215, "guard_noise_std": 10.0})
     text = Page(_report.report(release, entries(release))).text
-    older = build(observation, receipt={"guard_read": 1234, "guard_used": 1200, "guard_noise_std": 10.0})
+    older = build(observation, receipt={"guard_read": 1234, "guard_used": 1215, "guard_noise_std": 10.0})
     assert _words.guard_words(older) == _words.guard_words(release)
-    assert "Rows read: about 1,234 (± 30.5). Rows used: about 1,200 (± 21.7)." in text
+    assert "Rows read: about 1,234 (± 30.5). Rows used: about 1,215 (± 21.7)." in text
     assert "are not used" not in text
 
 
 @pytest.mark.parametrize(
-    ("used", "std", "said"), [(860, 10.0, "14%"), (890, 10.0, None), (0, 440.0, None), (1010, 10.0, None), (-20, 10.0, "100%")]
+    ("used", "std", "said"),
+    [(860, 10.0, "14%"), (970, 10.0, "3%"), (980, 10.0, None), (997, 1.0, None), (0, 500.0, None), (1010, 10.0, None), (-20, 10.0, "100%")],
 )
-def test_rows_that_are_not_used_are_told_where_they_are_surely_over_a_tenth(observation, used, std, said):
+def test_rows_that_are_not_used_are_told_where_they_are_surely_a_percent(observation, used, std, said):
     words = _words.guard_words(build(observation, receipt={"guard_kept": 1000, "guard_used": used, "guard_noise_std": std}))
     assert (f"About {said} of these rows are not used" in words) if said else ("are not used" not in words)
 

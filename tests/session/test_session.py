@@ -218,7 +218,7 @@ def test_what_cannot_be_used_is_refused_and_costs_nothing(tmp_path: Path, call: 
 def test_another_data_set_needs_a_word(tmp_path: Path) -> None:
     PEOPLE.to_csv(tmp_path / "others.csv", index=False)
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
-    with pytest.raises(ln.InputError, match=r"belongs to the data set 'people'; got 'others'.*dataset='people'"):
+    with pytest.raises(ln.InputError, match=r"belongs to the data set 'people'; got 'others'.*dataset = 'people'"):
         ln.release(PLAN, tmp_path / "others.csv", ledger=book.path)
     assert book.entries() == ()
     assert ln.release(PLAN, tmp_path / "others.csv", ledger=book.path, dataset="people").private
