@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._encode import amount_encoder, cell_encoder, inner_edges, multiples
 from leastnoise._adapters._values import is_null, text
-from leastnoise._domain import Bins, Categories, Coded, Integers, Measure
+from leastnoise._domain import Bins, Categories, Coded, Integers, Measure, Reading, ValueCount
 
 NUMBERS = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),
@@ -174,8 +174,12 @@ def test_amounts_against_the_reference(values, unit):
     assert ((amounts >= -6) & (amounts <= 10)).all()
 
 
-def test_amounts_of_nulls_stay_within_bounds():
-    assert amount_encoder(Measure("m", 5, 10))(Column([None, "x", float("nan"), 7.4, 7.5, 8.5])).tolist() == [5, 5, 5, 7, 8, 8]
+def test_what_is_no_value_adds_nothing_and_is_not_counted():
+    """Infinities are beyond the bounds, and so are values."""
+    measure = Measure("m", 5, 10, reading=Reading(nulls=["8"]))
+    column = Column([None, "x", float("nan"), "", 8, 7.4, 7.5, 8.5, "inf", -math.inf, 0])
+    assert amount_encoder(measure)(column).tolist() == [0, 0, 0, 0, 0, 7, 8, 8, 10, 5, 5]
+    assert amount_encoder(ValueCount(measure))(column).tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
 
 
 # Equal to Python in part, and different to the rule.

@@ -27,7 +27,21 @@ from leastnoise._adapters._encode import amount_encoder, cell_encoder
 from leastnoise._adapters._engine import Wish
 from leastnoise._adapters._sql import Value, amount_of, cell_of, prepared
 from leastnoise._adapters._values import text as text_of
-from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Measure, PerCell, Reading, UnitCount, Unknown
+from leastnoise._domain import (
+    Bins,
+    Categories,
+    Coded,
+    Dates,
+    Decimals,
+    Edges,
+    Integers,
+    Measure,
+    PerCell,
+    Reading,
+    UnitCount,
+    Unknown,
+    ValueCount,
+)
 from leastnoise._kernel._count import count
 from leastnoise._session import parse_spec
 from leastnoise._table import columns_of, keyed_of
@@ -93,6 +107,7 @@ MEASURES = [
     Measure("x", -7, 20, unit="0.5", reading=Reading(nulls=["0.5"])),
 ]
 MEASURES += [Measure("x", -1000, 3000, unit="1000"), Measure("x", "0.3", "0.9", unit="0.3")]
+MEASURES += [ValueCount(measure) for measure in MEASURES]
 
 # ------------------------------------------------------------------------------------------------------------ the contract
 
@@ -501,8 +516,8 @@ def exact_table():
     [Integers(0, 17, outside="clip"), Bins(0, 1, 4, null="other", outside="other"), Edges([-1, 0, 17], closed="right", null="other")],
 )
 def test_decimals_of_any_length_are_numbers(postgres, kind):
-    domain = Domain({"e": kind}, measures={"m": Measure("e", -1, 20, unit="0.1")})
-    tables = {None: [("e",)], "m": [()]}
+    domain = Domain({"e": kind}, measures={"m": (m := Measure("e", 1, 20, unit="0.1")), "count": ValueCount(m)})
+    tables = {None: [("e",)], "m": [()], "count": [()]}
     found, here = counts(postgres, domain, tables)
     assert here
     assert found == counts(exact_table(), domain, tables)[0]

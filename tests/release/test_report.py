@@ -369,10 +369,13 @@ def test_rules_of_the_domain_in_words():
     assert _words.measure_words("pay", Measure("x", -1, 2, unit="0.5")).startswith("pay: the column 'x', clipped to -1 .. 2")
 
 
-def test_a_column_that_is_counted_and_summed_is_said_to_be_clipped_once():
+def test_of_which_values_cells_and_sums_are_is_said():
     domain = ln.Domain({"pay": ln.Bins(0, 9, 3, outside="clip")}, measures={"pay": ln.Measure("pay", 0, 9)})
     plan = ln.plan(ln.marginals(domain, ways=1) + ln.queries(domain, sum="pay"), ln.PureDP(1))
-    assert _words.clipped(ln.release(plan, pd.DataFrame({"pay": [1, 20]}), seed=1)) == ["pay"]
+    assert _words.clipped(ln.release(plan, pd.DataFrame({"pay": [1, 20]}), seed=1)) == [
+        "Values beyond the public bounds were counted at the nearest bound: pay.",
+        "Sums of pay are of values clipped to 0 .. 9; a row without a value adds nothing.",
+    ]
 
 
 def test_what_no_column_says_is_not_explained(tmp_path):

@@ -5,7 +5,18 @@ from leastnoise._accuracy._determined import UnsupportedQuery
 from leastnoise._accuracy._form import Cells, Known, Measured, Structure, covariances, marginals_of
 from leastnoise._accuracy._intervals import LEVEL, GivenNothing, checked_level, interval_multiplier, noise_variance, ratio_interval
 from leastnoise._accuracy._joint import DenseStructure, IterativeStructure, Joint, confidence_factor, joint_rows
-from leastnoise._accuracy._measured import Told, attributes_told, block_rows, block_variance, middle, middles, subsets, sums_told, told
+from leastnoise._accuracy._measured import (
+    Told,
+    attributes_told,
+    block_rows,
+    block_variance,
+    centre,
+    middle,
+    middles,
+    subsets,
+    sums_told,
+    told,
+)
 from leastnoise._accuracy._memory import available_memory, require_memory, within_memory
 from leastnoise._accuracy._pair import PairStructure, pair_structure, pair_terms
 from leastnoise._accuracy._product import ProductStructure
@@ -43,6 +54,7 @@ __all__ = [
     "block_rows",
     "block_variance",
     "bound_seconds",
+    "centre",
     "checked_level",
     "combined",
     "confidence_factor",

@@ -30,7 +30,7 @@ from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy._intervals import noise_variance
 from leastnoise._accuracy._measured import Names, subsets
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._domain import Domain, Measure
+from leastnoise._domain import Domain, Measure, ValueCount
 from leastnoise._families import apply_gram, gram_diagonal, singular_values
 from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
 from leastnoise._linop import Identity, Operator
@@ -195,6 +195,7 @@ def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
     if len(norms) == 1:
         return max(norms.values())
     listed = list(norms)
+    # Rows without a value change less: the bound is that of rows which have one.
     ends = [(1.0, 1.0) if name is None else _ends(domain.measure(name)) for name in listed]
     chosen = [0.5] * len(listed)
     best = 0.0
@@ -212,7 +213,9 @@ def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
 
 
 def _ends(measure: Measure) -> tuple[float, float]:
-    """Both ends of a measure's values over the largest absolute one, that one first."""
+    """Both ends of a measure's values over the largest absolute one, that one first; a value counts 1 whatever it is."""
+    if isinstance(measure, ValueCount):
+        return 1.0, 1.0
     low, high = measure.low_units / measure.largest, measure.high_units / measure.largest
     return (high, low) if abs(high) >= abs(low) else (low, high)
 

@@ -1,6 +1,7 @@
 """What the blocks of a plan measure: along which attributes, with how much noise, of counts or of the sums of a measure.
 
-Some blocks measure distances from both ends of a measure's values: they are split into counts and *centred sums*.
+Some blocks measure distances from both ends of a measure's values: they are split into counts and *centred sums*. Counts are those of
+values where the domain counts them (`Domain.count_of`), else of rows.
 
 Let R = high - low, m the middle of the two, x and y noise of one variance. A query on both ends gives
 
@@ -89,7 +90,7 @@ def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
 
 
 Quantity = str | None
-"""Counts (None); or of a measure its sums, centred where distances from both ends are measured."""
+"""Counts of rows (None); or of a measure its sums, centred where distances from both ends are measured; a count of values is a measure."""
 _WHOLE = (1.0,)
 
 
@@ -112,9 +113,7 @@ class Told:
 
 def told(plan: Measurements, quantity: Quantity) -> list[Told]:
     """What every block that tells something of a quantity tells of it, in the order of the plan."""
-    if quantity is None:
-        return [_added(one, (1 / _apart(plan, one.block),) * 2) if one.block.ends else one for one in _blocks_of(plan, None)]
-    return [_added(one, (0.5, -0.5)) if one.block.ends else one for one in _blocks_of(plan, quantity)]
+    return _told(plan, quantity, (0.5, -0.5))
 
 
 def sums_told(plan: Measurements, measure: Quantity) -> list[Told]:
@@ -123,15 +122,28 @@ def sums_told(plan: Measurements, measure: Quantity) -> list[Told]:
         return told(plan, None)
     bounds = plan.domain.measure(measure)
     apart = bounds.high_units - bounds.low_units
-    both = (bounds.high_units / apart, bounds.low_units / apart)
-    return [_added(one, both) if one.block.ends else one for one in _blocks_of(plan, measure)]
+    return _told(plan, measure, (bounds.high_units / apart, bounds.low_units / apart))
+
+
+def _told(plan: Measurements, quantity: Quantity, of_sums: tuple[float, float]) -> list[Told]:
+    """What every block tells of a quantity, with the shares that distances from both ends have in their sums."""
+    return [
+        _added(one, of_sums if one.block.measure == quantity else (1 / _apart(plan, one.block),) * 2) if one.block.ends else one
+        for one in _blocks_of(plan, quantity)
+    ]
 
 
 def middles(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
     """Of which quantities the counts or the sums of a measure are made, and how often each counts."""
+    centred = centre(plan, measure)
+    return {measure: 1.0} if centred is None else {measure: 1.0, plan.domain.count_of(str(measure)): centred}
+
+
+def centre(plan: Measurements, measure: Quantity) -> float | None:
+    """The middle of a measure's bounds, in units, if its sums are told centred there; else None."""
     if measure is None or not any(block.ends and block.measure == measure for block in plan.blocks):
-        return {measure: 1.0}
-    return {measure: 1.0, None: middle(plan.domain.measure(measure))}
+        return None
+    return middle(plan.domain.measure(measure))
 
 
 def middle(measure: Measure) -> float:
@@ -149,10 +161,10 @@ def _blocks_of(plan: Measurements, quantity: Quantity) -> Sequence[Told]:
     plan.limits(quantity)  # refuses sums that are not of the same values
     variances: dict[int, float] = {}
     for group in plan.alike:
-        if group[0].measure == quantity or (quantity is None and group[0].ends):
+        if group[0].measure == quantity or (group[0].ends and plan.domain.count_of(str(group[0].measure)) == quantity):
             variances.update(dict.fromkeys(map(id, group), block_variance(plan, group[0])))
     found = [Told(place, block, variances[id(block)]) for place, block in enumerate(plan.blocks) if id(block) in variances]
-    if quantity is not None and len({one.block.ends for one in found}) > 1:
+    if len({one.block.ends for one in found if one.block.measure == quantity}) > 1:
         raise InputError(
             f"Sums of {quantity} by themselves and distances from both ends of its values are not estimated together. "
             "Measure all of them in one of the two ways."

@@ -18,7 +18,7 @@ from leastnoise._accuracy._bounds import lower_bound
 from leastnoise._accuracy._determined import Span, UnsupportedQuery
 from leastnoise._accuracy._form import Errors, Known, Structure
 from leastnoise._accuracy._joint import MOST_JOINT, IterativeStructure, Joint, dense_structure
-from leastnoise._accuracy._measured import Names, explained, middles, told, used
+from leastnoise._accuracy._measured import Names, centre, explained, middles, told, used
 from leastnoise._accuracy._pair import is_pair, pair_structure
 from leastnoise._accuracy._product import ProductStructure
 from leastnoise._check import InputError
@@ -52,7 +52,8 @@ def structure(plan: Measurements, measure: str | None) -> Known:
 def combined(plan: Measurements, measure: str | None, known: Mapping[str | None, Structure]) -> Known:
     """What `structure` says, from the structures of the quantities that the sums are made of."""
     parts = middles(plan, measure)
-    return SumKnown(known[measure], known[None], parts[None]) if len(parts) > 1 else known[measure]
+    counted = [quantity for quantity in parts if quantity != measure]
+    return SumKnown(known[measure], known[counted[0]], parts[counted[0]]) if counted else known[measure]
 
 
 def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
@@ -276,4 +277,4 @@ def farthest(measured: Measurements, measure: str) -> float:
 
 
 def _middle(measured: Measurements, measure: str) -> float:
-    return middles(measured, measure).get(None, 0.0)
+    return centre(measured, measure) or 0.0

@@ -18,7 +18,7 @@ from leastnoise._adapters._distinct import by_value as _by_value
 from leastnoise._adapters._values import is_null, is_spelled_null, number, number_reader, text, without_zeros
 from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
-from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Kind, Measure, Reading, Unknown
+from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Kind, Measure, Reading, Unknown, ValueCount
 
 Encoder = Callable[[Column], IntArray]
 
@@ -69,7 +69,7 @@ def amount_encoder(measure: Measure) -> Encoder:
         measure: the measure.
 
     Returns:
-        A function from a column to int64 amounts in units, always within the measure's bounds.
+        A function from a column to int64 amounts in units: within the measure's bounds where there is a value, else 0.
 
     >>> amount_encoder(Measure("pay", 0, 100, unit="0.5"))(Column([1.3, 1e9, None, "x", -5])).tolist()
     [3, 200, 0, 0, 0]
@@ -78,11 +78,13 @@ def amount_encoder(measure: Measure) -> Encoder:
     numerator, denominator = float(measure.unit.numerator), float(measure.unit.denominator)
 
     def amounts(numbers: FloatArray, strange: BoolArray) -> IntArray:
-        known = np.where(strange | np.isnan(numbers), 0.0, numbers)
+        given = ~(strange | np.isnan(numbers))
+        if isinstance(measure, ValueCount):
+            return given.astype(np.int64)
         # beyond the doubles is beyond the bounds, which an infinity says as well
         with np.errstate(over="ignore"):
-            units = known * denominator / numerator
-        return np.rint(np.clip(units, low, high)).astype(np.int64)
+            units = np.where(given, numbers, 0.0) * denominator / numerator
+        return np.rint(np.clip(units, low, high)).astype(np.int64) * given
 
     return _numeric(amounts, measure.reading)
 

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from leastnoise._adapters._dates import changes_of_clock, days_of
 from leastnoise._adapters._encode import DROP, inner_edges, multiples, null_numbers
-from leastnoise._domain import BLANKS, Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Measure, Reading, Unknown
+from leastnoise._domain import BLANKS, Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Measure, Reading, Unknown, ValueCount
 
 # The base class of sqlglot's expressions has had several names.
 Expression = Any
@@ -410,9 +410,11 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
     if number is None or max(numerator, denominator) >= _EXACT:
         return None
     low, high = measure.low_units, measure.high_units
-    zero, missing = whole(min(max(0, low), high)), number.is_missing(measure.reading)
+    none = number.is_missing(measure.reading), whole(0)
+    if isinstance(measure, ValueCount):
+        return case([none], whole(1))
     if number.held == "integer" and measure.unit == 1:
-        return case([(missing, zero)], clipped(number.it, whole(low), whole(high)))
+        return case([none], clipped(number.it, whole(low), whole(high)))
     it = exp.cast(number.it.copy(), "DOUBLE") if number.held == "integer" else number.it
     # what no product can carry over the doubles, and no quotient below them, before either is computed
     far = 4.0 * measure.largest * numerator / denominator
@@ -420,7 +422,7 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
     units: Expression = exp.Mul(this=exp.Paren(this=clipped(it, double(-far), double(far))), expression=double(float(denominator)))
     units = exp.Div(this=exp.Paren(this=units), expression=double(float(numerator)), typed=False, safe=False)
     found = rounded(clipped(exp.Paren(this=units), double(float(low)), double(float(high))), "double")
-    return case([(missing, zero), (near, zero)], found)
+    return case([none, (near, whole(min(max(0, low), high)))], found)
 
 
 def clipped(it: Expression, low: Expression, high: Expression) -> Expression:

@@ -140,7 +140,7 @@ def _chosen(plan: Plan, selection: Selection, there: Held, units: int, count: in
 
 def choice_part(plan: Plan, selection: Selection, effort: Effort) -> Part:
     """A choice by itself: whether it follows its law."""
-    row: Row = {**dict.fromkeys(plan.domain.names, 0), **{name: one.low_units for name, one in plan.domain.measures.items()}}
+    row: Row = {**dict.fromkeys(plan.domain.names, 0), **{name: one.high_units for name, one in plan.domain.measures.items()}}
     law = _law(plan, selection, row)
     some, none = list[Any](), list[Any]()
     for count in effort.batches(_CHOICES):

@@ -18,7 +18,7 @@ from leastnoise._accounting import ApproxDP, GaussianCost, Noise, Privacy, PureC
 from leastnoise._audit._bounds import Effort, Part, Tails, certified, divergence, gap, gaussian_epsilon, log_ratio, sharpness
 from leastnoise._audit._made_up import Source, on_rows
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._domain import Coded, Domain
+from leastnoise._domain import Coded, Domain, ValueCount
 from leastnoise._kernel import Terms
 from leastnoise._linop import Identity, SignedArray, apply
 from leastnoise._measurements import Block, Factor, Measurements, cost, row_scales
@@ -216,7 +216,8 @@ def candidates(domain: Domain) -> Iterator[Row]:
             *(tuple((number * 2654435761 >> shift) % size for shift, size in enumerate(sizes.values())) for number in range(_CANDIDATES)),
         ]
     )
-    bounds = {name: (measure.low_units, measure.high_units) for name, measure in domain.measures.items()}
+    # Every row has a value: those without one are told less well.
+    bounds = {name: (1 if isinstance(one, ValueCount) else one.low_units, one.high_units) for name, one in domain.measures.items()}
     between = {name: low + max(1, (high - low) // 3) if high - low > 1 else high for name, (low, high) in bounds.items()}
     amounts = [between, {name: high for name, (_, high) in bounds.items()}, {name: low for name, (low, _) in bounds.items()}]
     amounts = amounts if bounds else [{}]

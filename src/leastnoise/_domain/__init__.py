@@ -9,7 +9,7 @@ from leastnoise._domain._json import kind_from_json, kind_to_json
 from leastnoise._domain._kind import Kind, number_text
 from leastnoise._domain._kinds import Categories, Coded, Integers
 from leastnoise._domain._levels import RESERVED, Label, Level
-from leastnoise._domain._measure import Measure, UnitCount
+from leastnoise._domain._measure import Measure, UnitCount, ValueCount
 from leastnoise._domain._names import attribute_name, known_keys
 from leastnoise._domain._numbers import Bins, Decimals, Edges
 from leastnoise._domain._per_cell import PerCell
@@ -36,6 +36,7 @@ __all__ = [
     "Reading",
     "UnitCount",
     "Unknown",
+    "ValueCount",
     "attribute_name",
     "kind_from_json",
     "kind_to_json",

@@ -9,7 +9,7 @@ from leastnoise._check import InputError, html_facts, one_of, refuse
 from leastnoise._domain._json import KINDS, kind_from_json, kind_to_json, measure_from_json, measure_to_json
 from leastnoise._domain._kind import Kind
 from leastnoise._domain._kinds import Categories
-from leastnoise._domain._measure import Measure, UnitCount
+from leastnoise._domain._measure import Measure, UnitCount, ValueCount
 from leastnoise._domain._names import attribute_name, known_keys
 
 
@@ -63,7 +63,7 @@ class Domain:
             raise refuse("measures", measures, "a mapping from a name to a Measure")
         sums = tuple((attribute_name("the name of a measure", name), measure) for name, measure in (measures or {}).items())
         for name, measure in sums:
-            if type(measure) not in (Measure, UnitCount):
+            if type(measure) not in (Measure, UnitCount, ValueCount):
                 raise refuse(f"the measure {name!r}", measure, "a Measure", "Write for example Measure('income', 0, 200000).")
             if isinstance(measure, UnitCount) and not {*measure.attributes} <= {*checked}:
                 raise refuse(f"the attributes of {name!r}", list(measure.attributes), "attributes of the domain")
@@ -142,6 +142,15 @@ class Domain:
             advice = "Add it, for example measures={'pay': Measure('income', 0, 200000)}."
             raise refuse("a measure", name, "declared in the domain, which has none", advice)
         return known[one_of("a measure", name, known)]
+
+    def count_of(self, measure: str) -> str | None:
+        """Which measure counts the values of another; None if there is none, and the rows are counted.
+
+        >>> pay = ln.Measure("income", 0, 10)
+        >>> ln.Domain(sex=["F", "M"], measures={"pay": pay, "count of pay": ValueCount(pay)}).count_of("pay")
+        'count of pay'
+        """
+        return next((name for name, one in self._measures if one == ValueCount(self.measure(measure))), None)
 
     def to_json(self) -> dict[str, Any]:
         """Write the domain as plain JSON values; fractions are texts such as ``"1/3"``.

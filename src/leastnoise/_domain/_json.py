@@ -10,7 +10,7 @@ from leastnoise._check import InputError, refuse
 from leastnoise._domain._dates import Dates
 from leastnoise._domain._kind import Kind
 from leastnoise._domain._kinds import Categories, Coded, Integers
-from leastnoise._domain._measure import Measure, UnitCount
+from leastnoise._domain._measure import Measure, UnitCount, ValueCount
 from leastnoise._domain._names import attribute_name, known_keys
 from leastnoise._domain._numbers import Bins, Decimals, Edges
 from leastnoise._domain._reading import Reading
@@ -86,7 +86,9 @@ def measure_to_json(measure: Measure) -> dict[str, Any]:
     """
     if isinstance(measure, UnitCount):
         return {"units_of": list(measure.attributes)}
-    said = {"column": measure.column, "low": str(measure.low), "high": str(measure.high), "unit": str(measure.unit)}
+    said = {"column": measure.column}
+    if not isinstance(measure, ValueCount):
+        said |= {"low": str(measure.low), "high": str(measure.high), "unit": str(measure.unit)}
     return said | {name: value for name, value in {"reading": measure.reading.to_json()}.items() if value}
 
 
@@ -99,9 +101,11 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
     if "units_of" in value:
         counted: dict[str, Any] = known_keys("a count of units in JSON", value, ["name", "units_of"])
         return attribute_name("'name' of a count of units in JSON", counted.get("name")), UnitCount(counted["units_of"])
-    keys = ["name", "column", "low", "high", "unit"]
+    keys = ["name", "column", "low", "high", "unit"] if {*value} - {"name", "column", "reading"} else ["name", "column"]
     given: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
     if missing := [key for key in keys if key not in given]:
         raise InputError(f"a measure in JSON must have {missing[0]!r}.")
     said: dict[str, Any] = known_keys("reading", given.pop("reading", {}), [one.name for one in fields(Reading)])
-    return attribute_name("'name' of a measure in JSON", given.pop("name")), Measure(**given, reading=Reading(**said))
+    name, reading = attribute_name("'name' of a measure in JSON", given.pop("name")), Reading(**said)
+    measure = Measure(**{"low": 0, "high": 1} | given, reading=reading)
+    return name, measure if "low" in given else ValueCount(measure)

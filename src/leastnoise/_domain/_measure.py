@@ -29,9 +29,9 @@ class Measure:
         InputError: a bound that is not finite or not a multiple of the unit, ``low`` not below ``high``, or a bound of more than 2^53 -
             1 units.
 
-    Guarantees: every row contributes a whole number of units between ``low_units`` and ``high_units``, whatever it holds: a value is
-    clipped and then rounded to the nearest multiple (in double precision, ties to the even one); a null and text that is not a number
-    count as zero, clipped. It follows that one row changes a sum by at most ``largest`` units.
+    Guarantees: every value contributes a whole number of units between ``low_units`` and ``high_units``, whatever it is: it is
+    clipped and then rounded to the nearest multiple (in double precision, ties to the even one); a row without a value, which is a null or
+    text that is not a number, contributes 0. It follows that one row changes a sum by at most ``largest`` units.
 
     >>> pay = ln.Measure("income", 0, 200_000, unit="0.01")
     >>> pay.low_units, pay.high_units, pay.largest
@@ -47,25 +47,18 @@ class Measure:
     def __init__(self, column: str, low: Exact, high: Exact, unit: Exact = "1", *, reading: Reading = READ_AS_IT_IS) -> None:
         if not isinstance(reading, Reading) or reading.column is not None:
             raise refuse("reading", reading, "a Reading without a column", "The column of a measure is its first argument.")
-        name, first, last, step = (
-            attribute_name("the column of a measure", column),
-            exact("low", low),
-            exact("high", high),
-            exact("unit", unit),
-        )
+        name = attribute_name("the column of a measure", column)
+        first, last, step = exact("low", low), exact("high", high), exact("unit", unit)
         if not LEAST_UNIT <= step <= 1 / LEAST_UNIT:
             raise refuse("unit", unit, "a number above 0, between 1e-100 and 1e100")
         if not first < last:
             raise InputError(f"low must be below high; got low {number_text(first)} and high {number_text(last)}.")
         for field, value in (("low", first), ("high", last)):
+            shown = number_text(value)
             if (value / step).denominator != 1:
-                raise refuse(
-                    field, number_text(value), f"a whole multiple of the unit {number_text(step)}", "Choose another bound or unit."
-                )
+                raise refuse(field, shown, f"a whole multiple of the unit {number_text(step)}", "Choose another bound or unit.")
             if not abs(value / step) <= MOST:
-                raise refuse(
-                    field, number_text(value), f"at most 2^53 - 1 units of {number_text(step)}, for exact sums", "Choose a larger unit."
-                )
+                raise refuse(field, shown, f"at most 2^53 - 1 units of {number_text(step)}, for exact sums", "Choose a larger unit.")
         for field, content in {"column": name, "low": first, "high": last, "unit": step, "reading": reading}.items():
             object.__setattr__(self, field, content)
 
@@ -87,7 +80,24 @@ class Measure:
     def __repr__(self) -> str:
         unit = [] if self.unit == 1 else [f"unit={short(self.unit)}"]
         unit += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
-        return f"Measure({', '.join([repr(self.column), short(self.low), short(self.high), *unit])})"
+        return f"{type(self).__name__}({', '.join([repr(self.column), short(self.low), short(self.high), *unit])})"
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class ValueCount(Measure):
+    """The number of rows with a value of a measure, summed like a measure: a row with a value is worth 1, one without is worth 0.
+
+    Args:
+        of: the measure; any of the same column and reading has the same values.
+
+    Guarantees: a row is worth 1 if and only if a sum of the measure counts its value.
+
+    >>> ValueCount(Measure("income", 0, 200_000)), ValueCount(Measure("income", 0, 10)).largest
+    (ValueCount('income', 0, 1), 1)
+    """
+
+    def __init__(self, of: Measure) -> None:
+        super().__init__(of.column, 0, 1, reading=of.reading)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

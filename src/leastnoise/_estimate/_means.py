@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import ROUNDING, checked_level, interval_multiplier, middles, ratio_interval, told
+from leastnoise._accuracy import ROUNDING, centre, checked_level, interval_multiplier, ratio_interval, told
 from leastnoise._charts import Dots, dots, live
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
@@ -27,7 +27,7 @@ class Means(Framed):
         low: lower ends of the intervals.
         high: upper ends.
         sums: the estimated sums, in the measure's own values.
-        counts: the estimated counts.
+        counts: the estimated numbers of values, by which the sums were divided.
         level: each interval contains its true mean with this probability.
         std_error: standard errors of the means by the delta method, at the estimates; NaN where the count is not clear of 0.
         labels: of the groups along each attribute of ``by``.
@@ -72,12 +72,12 @@ class Means(Framed):
 
 @one_thread()
 def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 0.95) -> Means:
-    """Means of a measure by group, from sums and counts that were both measured.
+    """Means of a measure by group, of the rows with a value: from sums and the numbers of values, both measured.
 
     Args:
         source: an estimate or a release; it costs no budget.
         measure: a measure of the domain, whose sums were measured.
-        by: attributes whose cells are the groups, or mappings such as ``{"store": ln.level("region")}``; none for the mean of all rows.
+        by: attributes whose cells are the groups, or mappings such as ``{"store": ln.level("region")}``; none for the mean of all.
         level: of the intervals, each by itself.
 
     Returns:
@@ -93,7 +93,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     of the counts.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
-    >>> plan = ln.plan(ln.marginals(domain, ways=1) + ln.queries(domain, sex="identity", sum="pay"), ln.PureDP(1))
+    >>> plan = ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), ln.PureDP(1))
     >>> people = pd.DataFrame({"sex": ["F"] * 400 + ["M"] * 100, "income": [50] * 400 + [30] * 100})
     >>> made = ln.means(ln.release(plan, people, seed=7), "pay", by=["sex"])
     >>> made.mean.round(1).tolist(), made.low.round(1).tolist(), made.high.round(1).tolist()
@@ -104,14 +104,16 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     bounds = plan.domain.measure(measure)
     level = checked_level(level)
     sets = groups_of(plan.domain, by, "the groups of means")
-    if not (told(plan, measure) and told(plan, None)):
-        raise InputError(f"A mean of {measure} needs its sums and the counts, both measured. Ask for both in the workload.")
-    summed, counted = queries(plan.domain, sets, sum=measure).products[0], queries(plan.domain, sets).products[0]
+    number = plan.domain.count_of(measure)
+    if number is None or not (told(plan, measure) and told(plan, number)):
+        advice = f'Ask for means of {measure} in the workload, or for its sums and with count = "{measure}" for the number of its values.'
+        raise InputError(f"A mean of {measure} needs its sums and the number of its values, both measured. {advice}")
+    summed, counted = (queries(plan.domain, sets, sum=one).products[0] for one in (measure, number))
     above, below = estimate.estimate(summed), estimate.estimate(counted)
     sums, counts = above.values, below.values
     times = interval_multiplier(plan.noise, level)
     # The part of the sums whose errors are uncorrelated with those of the counts: all, or what is left without ``apart`` times the counts.
-    apart = middles(plan, measure).get(None, 0.0)
+    apart = centre(plan, measure) or 0.0
     common = (apart * below.noise_std) ** 2
     variance = np.maximum(above.noise_std**2 - common, 0.0) + ROUNDING * common
     ends = (bounds.low_units - apart, bounds.high_units - apart)

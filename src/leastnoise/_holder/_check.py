@@ -16,7 +16,7 @@ from leastnoise._adapters._units import Units
 from leastnoise._adapters._values import text
 from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Bins, Domain, Kind, PerCell, UnitCount, Unknown, kind_from_json, kind_to_json
+from leastnoise._domain import Bins, Domain, Kind, Measure, PerCell, Unknown, kind_from_json, kind_to_json
 from leastnoise._plan import Plan
 from leastnoise._session._asked import asked_about
 from leastnoise._session._spec import Spec
@@ -124,7 +124,7 @@ def rows_fit(
     from leastnoise._adapters._files import count_lines_of
 
     kinds = {name: domain.kind(name) for name in attributes}
-    sums = {name: one for name in measures if not isinstance(one := domain.measure(name), UnitCount)}
+    sums = {name: one for name in measures if type(one := domain.measure(name)) is Measure}
     opened, wanted = opened_for(source, kinds, sums, unit_column)
     columns = [_Tally(name, kind, values) for name, kind in kinds.items()]
     columns += [_Tally(name, Bins(one.low, one.high, 1, outside="clip", reading=one.reading), values) for name, one in sums.items()]
@@ -316,7 +316,7 @@ def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
     for column in fit.attributes:
         yield from _column(column.name, column, fit.rows, values, ("dropped", "taken to the nearest cell", "counted as other"))
     for column in fit.measures:
-        yield from _column(f"{column.name}, to be summed", column, fit.rows, values, ("dropped", "clipped", "counted as zero"))
+        yield from _column(f"{column.name}, to be summed", column, fit.rows, values, ("dropped", "clipped", "without a value"))
     for name in unknown:
         yield ""
         yield f"{name}: its categories are not found yet, and it is not looked at here"

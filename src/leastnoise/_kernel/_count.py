@@ -58,11 +58,9 @@ def count(
         if limits is not None:
             raise InputError(_OTHER_PLAN)
         return _looked_up(table, counted, attribute_sets, measure)
-    values = None
-    largest = 1
+    values, largest = None, table.domain.largest_value(measure)
     if measure is not None:
         table.require((), [measure])
-        largest = table.domain.measure(measure).largest
         values = columns_of(table).values[measure]
     if limits is not None:
         if values is None:

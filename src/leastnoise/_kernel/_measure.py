@@ -136,10 +136,10 @@ def _answers(measurements: Measurements, table: Table) -> Iterator[tuple[int, In
 def _from_ends(
     table: Table, sums: Iterator[tuple[tuple[str, ...], IntArray]], places: Iterable[tuple[str, ...]], measure: str
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """The sums of v - low, and behind them those of high - v, from the sums of v and the rows in each cell."""
+    """The sums of v - low, and behind them those of high - v, from the sums of v and the values (or rows, all with one) in each cell."""
     bounds = table.domain.measure(measure)
-    for (names, summed), (_, rows) in zip(sums, count(table, places), strict=True):
-        yield names, np.concatenate([summed - bounds.low_units * rows, bounds.high_units * rows - summed])
+    for (names, summed), (_, values) in zip(sums, count(table, places, table.domain.count_of(measure)), strict=True):
+        yield names, np.concatenate([summed - bounds.low_units * values, bounds.high_units * values - summed])
 
 
 def _applied(measurements: Measurements, held: Sequence[tuple[int, IntArray]], kinds: Sequence[int]) -> Iterator[tuple[int, IntArray]]:

@@ -14,7 +14,7 @@ import numpy as np
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._check import InputError, exact_positive, plain, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._domain import Domain, UnitCount
+from leastnoise._domain import Domain, Measure, UnitCount
 from leastnoise._linop import Contrasts, Operator, largest_entry, operators, pack, sealed, to_json
 from leastnoise._measurements._limits import Limits
 
@@ -60,11 +60,8 @@ class Factor:
             raise refuse("row_weights", str(weights.dtype), "whole numbers")
         weights = weights.astype(np.int64)
         if weights.shape != (self.operator.rows,) or not (weights.min() >= 1 and weights.max() <= 2**20):
-            raise refuse(
-                "row_weights",
-                f"{weights.shape} from {weights.min()} to {weights.max()}",
-                f"{self.operator.rows} whole numbers from 1 to 2^20",
-            )
+            got = f"{weights.shape} from {weights.min()} to {weights.max()}"
+            raise refuse("row_weights", got, f"{self.operator.rows} whole numbers from 1 to 2^20")
         object.__setattr__(self, "row_weights", sealed(weights))
 
     @property
@@ -108,7 +105,8 @@ class Block:
         measure: the measure that is summed, None for counts.
         limits: None, or the most that a row may add to the sum, within the measure's bounds.
         ends: whether instead of the sums of the values those of their distances from both bounds of the measure are measured: every query
-            twice, first on the sums of v - low, then on those of high - v. A row adds high - low to the two together, whatever v is.
+            twice, first on the sums of v - low, then on those of high - v. A row adds high - low to the two together, whatever v is; a row
+            without a value adds nothing where the domain counts the values of the measure, and else has the value 0.
     """
 
     factors: tuple[Factor, ...]
@@ -236,11 +234,8 @@ class Measurements:
             raise refuse("the attributes of a block", list(factor.attributes), "attributes of the domain, each once, in its order")
         cells = math.prod(self.domain.kind(name).size for name in factor.attributes)
         if not factor.attributes or factor.operator.size != cells:
-            raise refuse(
-                "the size of an operator",
-                factor.operator.size,
-                f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}",
-            )
+            what = f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}"
+            raise refuse("the size of an operator", factor.operator.size, what)
 
     # M7
     def _check(self, block: Block) -> None:
@@ -254,10 +249,13 @@ class Measurements:
             raise refuse("the number of measured queries of a block", block.rows, f"at most {MOST_TABLE_CELLS}", "Choose another strategy.")
         if block.measure is not None and block.measure not in self.domain.measures:
             raise refuse("the measure of a block", block.measure, "a measure of the domain")
-        if block.ends and (block.measure is None or block.limits is not None):
+        summed = None if block.measure is None else self.domain.measure(block.measure)
+        if block.ends and (type(summed) is not Measure or block.limits is not None):
             raise refuse("the ends of a block", "of counts or limited sums", "those of a measure without limits", "Name the measure alone.")
-        if block.measure is not None and isinstance(self.domain.measure(block.measure), UnitCount):
-            own = "rows" if self.privacy.unit_column is None else "ends" if block.ends else "limits" if block.limits is not None else ""
+        if summed and block.ends and self.domain.count_of(str(block.measure)) is None and not summed.low_units <= 0 <= summed.high_units:
+            raise refuse("the ends of a block", f"those of {summed!r}", "of a measure whose values are counted, or may be 0")
+        if isinstance(summed, UnitCount):
+            own = "rows" if self.privacy.unit_column is None else "limits" if block.limits is not None else ""
             if own:
                 raise refuse("a count of units", f"one of {own}", "a plain sum, where a column names the units", "Count rows instead.")
         largest = self.domain.largest_value(block.measure) if block.limits is None else self._limited(block, block.limits)
@@ -325,6 +323,7 @@ class Measurements:
         """The attributes and measures that the queries are about, in the order of the domain."""
         limited = {group[0].limits.attribute for group in self.alike if group[0].limits is not None}
         attributes, measures = limited.union(*(factor.attributes for factor in self.factors)), {group[0].measure for group in self.alike}
+        measures |= {self.domain.count_of(group[0].measure) for group in self.alike if group[0].ends and group[0].measure}
         return tuple(one for one in self.domain.names if one in attributes), tuple(one for one in self.domain.measures if one in measures)
 
     def to_value(self) -> dict[str, Any]:

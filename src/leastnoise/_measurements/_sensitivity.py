@@ -126,10 +126,9 @@ def _replaced(plan: Measurements, norm: Fraction, power: int) -> Fraction:
 
 
 def _all_non_negative(plan: Measurements) -> bool:
-    measures = {block.measure for block in plan.blocks if not block.ends} - {None}
-    return all(plan.domain.measures[name].low_units >= 0 for name in measures if name) and all(
-        non_negative(operator) for operator in {factor.operator for factor in plan.factors}
-    )
+    measures = {block.measure for block in plan.blocks if not block.ends}
+    signed = any(plan.domain.measure(name).low_units < 0 for name in measures if name)
+    return not signed and all(map(non_negative, {factor.operator for factor in plan.factors}))
 
 
 def column_norm(plan: Measurements, power: int) -> Fraction:

@@ -41,7 +41,7 @@ class Setting:
 
 def setting(workload: Workload, privacy: Privacy, steps: Sequence[tuple[str, Fraction]], strategy: str) -> Setting:
     """What is public about a release of sums, with its plan."""
-    if len(workload.measures) != 1 or workload.measures[0] is None or workload.products[0].of_units:
+    if len(workload.measures) != 1 or workload.measures[0] is None or not workload.products[0].of_values:
         raise InputError(
             f"{strategy} answers sums of one measure; this workload asks for {_asked(workload)}. "
             "Ask for counts and other sums in a release of their own."
@@ -67,8 +67,11 @@ def number_of_sums(workload: Workload) -> str | None:
 
 
 def _asked(workload: Workload) -> str:
-    asked = {product.measure: "counts of units" if product.of_units else f"sums of {product.measure}" for product in workload}
-    return " and ".join("counts" if name is None else asked[name] for name in workload.measures)
+    asked = {
+        product.measure: f"sums of {product.measure}" if product.of_values else "counts of units" if product.of_units else product.measure
+        for product in workload
+    }
+    return " and ".join(asked[name] or "counts" for name in workload.measures)
 
 
 def _budget_json(budget: Budget, share: Fraction) -> dict[str, str]:
@@ -106,7 +109,7 @@ def _cells_of(workload: Workload, name: str, strategy: str) -> tuple[str, IntArr
 
 
 def _nulls_alone(kind: Kind) -> bool:
-    """Whether the cell `other` holds nothing but nulls, which are counted as the lower bound."""
+    """Whether the cell `other` holds nothing but nulls, which add nothing."""
     return kind.null == "other" and kind.outside != "other"
 
 

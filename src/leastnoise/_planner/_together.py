@@ -8,7 +8,7 @@ alone. How the parts share the budget is found by trying: the error is exact. Do
 """
 
 import math
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -32,6 +32,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 _UNIT_BOUND = "unit_bound"
 
 Weighted = Sequence[tuple[Block, float]]
+_Counts = Mapping[str | None, str | None]  # of each measure that is measured on both ends, what counts its values or rows
 
 
 def together(planner: Planner, task: Task) -> Strategy:
@@ -44,8 +45,9 @@ def together(planner: Planner, task: Task) -> Strategy:
     planner.check_time(task)
     parts: list[Weighted] = []
     details: dict[str, Any] = {}
-    asked = [(measure, _at_ends(task.workload, measure, len(measures))) for measure in measures]
-    wanted = [(measure, products) for measure, products in [*asked, (None, _beside(task, measures))] if products]
+    counts: _Counts = {measure: task.workload.domain.count_of(measure) for measure in measures}
+    asked = [(measure, _at_ends(task.workload, measure, counts)) for measure in measures]
+    wanted = [(measure, products) for measure, products in [*asked, (None, _beside(task, counts))] if products]
     for measure, products in wanted:
         part = Workload(task.workload.domain, tuple(products))
         try:
@@ -68,41 +70,41 @@ def _table(product: Product) -> tuple[object, ...]:
     return product.question[1:]
 
 
-def _counts(product: Product, importance: float) -> Product:
-    """The same table of counts, a squared error of which counts so much."""
+def _counts(product: Product, importance: float, counted: str | None = None) -> Product:
+    """The same table of counts, of rows or of values, a squared error of which counts so much."""
     mantissa, exponent = math.frexp(math.sqrt(importance))
     weight = Fraction(round(mantissa * 2**_BITS)) * Fraction(2) ** (exponent - _BITS)
-    return replace(product, measure=None, weight=weight, target=None, size=None)
+    return replace(product, measure=counted, weight=weight, target=None, size=None)
 
 
-def _at_ends(workload: Workload, measure: str, shared: int) -> list[Product]:
-    """The tables of a measure as counts, with the importance of what both ends tell in place of counts: of one in ``shared`` measures."""
+def _at_ends(workload: Workload, measure: str, counts: _Counts) -> list[Product]:
+    """The tables of a measure as counts, with the importance of what both ends tell, in place of counts that measures may share."""
     bounds = workload.domain.measure(measure)
     apart = bounds.high_units - bounds.low_units
-    counts = {_table(product): product.importance / shared for product in workload if product.measure is None}
+    shared = [*counts.values()].count(counts[measure])
+    counted = {_table(product): product.importance / shared for product in workload if product.measure == counts[measure]}
     worth = apart**2 / 2 + 2 * middle(bounds) ** 2
     sums = workload.of(measure)
-    return [_counts(product, product.importance * worth + 2 * counts.get(_table(product), 0.0)) for product in sums]
+    return [_counts(product, product.importance * worth + 2 * counted.get(_table(product), 0.0)) for product in sums]
 
 
-def _beside(task: Task, measures: Container[str | None]) -> list[Product]:
+def _beside(task: Task, counts: _Counts) -> list[Product]:
     """What is measured beside both ends: the other tables, and under Gaussian noise the counts of all of them once more."""
     workload = task.workload
-    known = {_table(product) for product in workload if product.measure in measures}
     if task.norm == 1:
-        return [
-            product
-            for product in workload
-            if product.measure not in measures and not (product.measure is None and _table(product) in known)
-        ]
-    worth: dict[tuple[object, ...], tuple[Product, float]] = {}
+        told = {(counts[product.measure], *_table(product)) for product in workload if product.measure in counts}
+        return [product for product in workload if product.measure not in counts and product.question not in told]
+    others: list[Product] = []
+    worth: dict[tuple[object, ...], tuple[Product, float, str | None]] = {}
     for product in workload:
-        if product.measure is None or product.measure in measures:
-            often = 1.0 if product.measure is None else middle(workload.domain.measure(product.measure))
-            before = worth.get(_table(product), (product, 0.0))[1]
-            worth[_table(product)] = product, before + product.importance * often**2
-    others = [product for product in workload if product.measure is not None and product.measure not in measures]
-    return [_counts(product, own) for product, own in worth.values() if own > 0] + others
+        if product.measure not in counts and product.measure not in counts.values():
+            others.append(product)
+            continue
+        counted = counts.get(product.measure, product.measure)
+        often = middle(workload.domain.measure(str(product.measure))) if product.measure in counts else 1.0
+        key = (counted, *_table(product))
+        worth[key] = product, worth.get(key, (product, 0.0))[1] + product.importance * often**2, counted
+    return [_counts(product, own, counted) for product, own, counted in worth.values() if own > 0] + others
 
 
 def _balanced(task: Task, parts: Sequence[Weighted]) -> Weighted:

@@ -105,7 +105,7 @@ def _entry(release: Release, table: Table, stem: str) -> TableEntry:
         attributes=product.attributes,
         answers=table.cells,
         measure=product.measure,
-        unit="unit" if product.of_units else "row" if unit is None else str(unit),
+        unit="unit" if product.of_units else str(unit) if product.of_values else "row",
         weight=str(product.weight),
         rmse=table.rmse,
         largest_std=float(table.noise_std.max(initial=0.0)),

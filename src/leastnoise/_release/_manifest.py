@@ -196,8 +196,9 @@ def _post_processing(release: Release) -> dict[str, Any]:
 
 
 _MEANINGS = {
-    "means": "sum over count, group by group, with Fieller's intervals, each by itself; std_error by the delta method at the estimates, "
-    "empty where the count is not clear of 0; sum and count as in the tables",
+    "means": "sum over count of values, group by group: rows without a value are in neither, and values beyond the public bounds are "
+    "counted at the nearest bound; with Fieller's intervals, each by itself; std_error by the delta method at the estimates, empty where "
+    "the count is not clear of 0; sum and count as in the tables",
     "quantiles": "the least value with at least a share of the rows at or below it; only its cell is known, so low and high are ends of "
     "cells; each interval by itself",
     "cdf": "share of the rows up to the end of every cell (up_to); low to high is a band that holds for all cells of a group at once",

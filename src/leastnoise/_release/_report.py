@@ -113,6 +113,8 @@ def _title(release: Release, said: Texts) -> str:
 def _what(release: Release, entries: Sequence[TableEntry], said: Texts, answers: str) -> str:
     sums = sorted({str(product.measure) for product in release.workload if product.of_values})
     counts = [said.say("counts")] if any(entry.measure is None for entry in entries) else []
+    valued = sorted({product.values_of for product in release.workload} - {None}, key=str)
+    counts += [said.say("counts_values", names=said.listed([*map(str, valued)]))] if valued else []
     counts += [said.say("counts_units")] if any(product.of_units for product in release.workload) else []
     kinds = said.listed(counts + ([said.say("sums_of", names=said.listed(sums))] if sums else []))
     asked = {name for entry in entries for name in entry.attributes}
@@ -162,10 +164,7 @@ def _facts(release: Release, said: Texts) -> list[tuple[str, str, str]]:
 
 def _notices(release: Release, said: Texts) -> list[str]:
     """What changes how every number is to be read."""
-    found = words.notices(release, said)
-    cut = words.clipped(release)
-    if cut:
-        found.append(said.say("clipped", names=said.listed(cut)))
+    found = [*words.notices(release, said), *words.clipped(release, said)]
     guard = words.guard_words(release, said)
     return found + ([guard] if guard else [])
 

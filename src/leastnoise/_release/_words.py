@@ -24,7 +24,7 @@ from leastnoise._accounting import (
     readable,
 )
 from leastnoise._accuracy import interval_multiplier
-from leastnoise._domain import Bins, Categories, Dates, Decimals, Domain, Edges, Integers, Kind, Measure, UnitCount
+from leastnoise._domain import Bins, Categories, Dates, Decimals, Domain, Edges, Integers, Kind, Measure, UnitCount, ValueCount
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import Plan
 from leastnoise._release._cut import MANY, cut_share, cut_words
@@ -175,6 +175,8 @@ def measure_words(name: str, measure: Measure, said: Texts = ENGLISH) -> str:
     """What is summed, or how units are counted."""
     if isinstance(measure, UnitCount):
         return said.say("measure_units_of" if measure.attributes else "measure_units", name=name, names=said.listed([*measure.attributes]))
+    if isinstance(measure, ValueCount):
+        return said.say("measure_values", name=name, column=repr(measure.column))
     low, high, unit = (said.local(readable(value)) for value in (measure.low, measure.high, measure.unit))
     return said.say("measure", name=name, column=repr(measure.column), low=low, high=high, unit=unit)
 
@@ -191,13 +193,18 @@ def drops(domain: Domain) -> bool:
     return any("drop" in (domain.kind(name).outside, domain.kind(name).null) for name in domain.names)
 
 
-def clipped(release: Release) -> list[str]:
-    """The columns of which values beyond the public bounds were counted at the nearest bound, of those that were asked about."""
+def clipped(release: Release, said: Texts = ENGLISH) -> list[str]:
+    """Of which attributes values beyond the public bounds were counted at the nearest bound, and of which values sums and means are."""
     domain, products = release.plan.domain, release.workload.products
     asked = {name for product in products for name in product.attributes}
-    measures = {product.measure for product in products if product.of_values}
     names = [name for name in domain.names if name in asked and domain.kind(name).outside == "clip"]
-    return [*dict.fromkeys([*names, *sorted(str(one) for one in measures)])]
+    found = [said.say("clipped", names=said.listed(names))] if names else []
+    for name in sorted({str(product.measure) for product in products if product.of_values}):
+        measure = domain.measure(name)
+        low, high = (said.local(readable(value)) for value in (measure.low, measure.high))
+        mean = any(one.form.of_measure and one.of == name for one in release.plan.workload.statistics)
+        found.append(said.say("clipped_means" if mean else "clipped_sums", name=name, low=low, high=high))
+    return found
 
 
 def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:

@@ -1,7 +1,7 @@
 """Which columns are asked about."""
 
 from leastnoise._check import refuse
-from leastnoise._domain import UnitCount
+from leastnoise._domain import Measure
 from leastnoise._plan import Plan
 from leastnoise._session._planned import looks
 from leastnoise._session._spec import Spec
@@ -22,5 +22,5 @@ def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         names.update(mechanism_for(what.strategy, workload).decides_along(workload))
     return (
         tuple(name for name in workload.domain.names if name in names),
-        tuple(name for name, one in workload.domain.measures.items() if name in workload.measures and not isinstance(one, UnitCount)),
+        tuple(name for name, one in workload.domain.measures.items() if name in workload.measures and type(one) is Measure),
     )

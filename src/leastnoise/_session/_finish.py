@@ -95,7 +95,7 @@ def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
         return None
     tables: dict[str | None, list[tuple[str, ...]]] = {}
     for block in plan.measurements.blocks:
-        for measure in (block.measure, None) if block.ends else (block.measure,):
+        for measure in (block.measure, plan.domain.count_of(str(block.measure))) if block.ends else (block.measure,):
             tables.setdefault(measure, []).append(block.attributes)
     return tables
 

@@ -126,7 +126,8 @@ class Table:
     Args:
         domain: the public domain that the rows were encoded with.
         codes: for each attribute that was read, the cell of every row: integers from 0 to the attribute's size - 1.
-        values: for each measure that was read, the amount of every row in units: integers within the measure's bounds.
+        values: for each measure that was read, the amount of every row in units: integers within the measure's bounds where the row has a
+            value, else 0; which has one is told by the `ValueCount` of the measure, if that was read.
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: the most rows of one unit that were kept.
         max_per_cell: how many of them in one cell; None if all might.
@@ -145,8 +146,8 @@ class Table:
     Raises:
         InternalError: columns that do not fit the domain. This is a fault of whoever encoded; the message names the column, never a value.
 
-    Guarantees: every code is a cell of its attribute and every value lies within the bounds of its measure, so that one row is in exactly
-    one cell of each marginal and adds at most ``largest`` units to a sum. The columns are copies and cannot be written.
+    Guarantees: every code is a cell of its attribute and every value lies within the bounds of its measure or is 0, so that one row is in
+    exactly one cell of each marginal and adds at most ``largest`` units to a sum. The columns are copies and cannot be written.
 
     >>> Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
     <Table of private rows over Domain(sex=Categories(['F', 'M']))>
@@ -179,10 +180,15 @@ class Table:
             raise InternalError("the columns of a table must be codes of attributes and values of measures of its domain.")
         columns = {name: _codes(name, codes[name], domain.kind(name).size) for name in domain.names if name in codes}
         measures = {name: measure for name, measure in domain.measures.items() if name in amounts}
-        sums = {name: _values(name, amounts[name], measure.low_units, measure.high_units) for name, measure in measures.items()}
+        sums = {name: _frozen(_whole("values", name, amounts[name])) for name in measures}  # T2
         lengths = {len(column) for column in (*columns.values(), *sums.values())} | (set() if rows is None else {rows})
         if len(lengths) != 1:
             raise InternalError("all columns of a table must have the same number of rows.")  # T1
+        for name, measure in measures.items():
+            inside, nothing = (sums[name] >= measure.low_units) & (sums[name] <= measure.high_units), sums[name] == 0
+            given = sums.get(domain.count_of(name) or "")
+            if not (inside | nothing if given is None else np.where(given == 1, inside, nothing)).all():
+                raise InternalError(f"the values of {name!r} must lie within the bounds of the measure.")  # T1
         self._have(domain, tuple(columns), tuple(sums), unit_column, max_rows, max_per_cell, usage)
         keep(self, Columns(codes=columns, values=sums, rows=lengths.pop()))
 
@@ -223,8 +229,7 @@ class Table:
         kept = {}
         for (measure, names), counts in tables.items():
             cells = math.prod(domain.kind(name).size for name in names)
-            known = set(names) <= set(read) and (measure is None or measure in sums)
-            if not known or counts.shape != (cells,) or counts.dtype != np.int64:
+            if not {*names} <= {*read} or measure not in (None, *sums) or counts.shape != (cells,) or counts.dtype != np.int64:
                 raise InternalError(f"the counts of {names!r} must be int64 numbers of cells that were read.")  # T4
             if measure is None and int(counts.min()) < 0:
                 raise InternalError(f"the counts of {names!r} must not be negative.")  # T4
@@ -334,27 +339,22 @@ def code_dtype(size: int) -> np.dtype[np.unsignedinteger[Any]]:
 
 
 def _codes(name: str, column: npt.ArrayLike, size: int) -> Codes:
+    array = _whole("codes", name, column)
+    if array.size and not (int(array.min()) >= 0 and int(array.max()) < size):
+        raise InternalError(f"the codes of {name!r} must be cells of the attribute.")  # T1
+    codes: Codes = _frozen(array, code_dtype(size))  # T2
+    return codes
+
+
+def _whole(what: str, name: str, column: npt.ArrayLike) -> Array:
     array = np.asarray(column)
     # an empty list has no integer type of its own
     if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
-        raise InternalError(f"the codes of {name!r} must be a flat array of integers.")
-    if array.size and not (int(array.min()) >= 0 and int(array.max()) < size):
-        raise InternalError(f"the codes of {name!r} must be cells of the attribute.")  # T1
-    copy = array.astype(code_dtype(size), order="C")  # T2
-    copy.flags.writeable = False
-    return copy
+        raise InternalError(f"the {what} of {name!r} must be a flat array of integers.")
+    return array
 
 
-def _values(name: str, column: npt.ArrayLike, low: int, high: int) -> Values:
-    array = np.asarray(column)
-    if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
-        raise InternalError(f"the values of {name!r} must be a flat array of integers.")
-    if array.size and not (int(array.min()) >= low and int(array.max()) <= high):
-        raise InternalError(f"the values of {name!r} must lie within the bounds of the measure.")  # T1
-    return _frozen(array)  # T2
-
-
-def _frozen(array: Array) -> IntArray:
-    copy: IntArray = array.astype(np.int64, order="C")
+def _frozen(array: Array, dtype: npt.DTypeLike = np.int64) -> Any:
+    copy = array.astype(dtype, order="C")
     copy.flags.writeable = False
     return copy

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from leastnoise._check import refuse
-from leastnoise._domain import Domain, Label, UnitCount
+from leastnoise._domain import Domain, Label, Measure, UnitCount
 from leastnoise._linop import Operator
 from leastnoise._workload._query_sets import QuerySet, identity
 from leastnoise._workload._target import Target
@@ -73,7 +73,14 @@ class Product:
     @property
     def of_values(self) -> bool:
         """Whether it sums the values of a measure."""
-        return self.measure is not None and not self.of_units
+        return self.measure is not None and type(self.domain.measure(self.measure)) is Measure
+
+    @property
+    def values_of(self) -> str | None:
+        """The measure whose values it counts; None if it does not count values."""
+        if self.measure is None or self.of_values or self.of_units:
+            return None
+        return next(name for name in self.domain.measures if name != self.measure and self.domain.count_of(name) == self.measure)
 
     @property
     def question(self) -> tuple[object, ...]:
@@ -105,4 +112,7 @@ class Product:
         table = " x ".join(parts) or "total"
         if self.of_units:
             return f"units by {table}" if parts else "units"
-        return table if self.measure is None else f"sum of {self.measure} by {table}" if parts else f"sum of {self.measure}"
+        if self.measure is None:
+            return table
+        what = f"sum of {self.measure}" if self.of_values else self.measure
+        return f"{what} by {table}" if parts else what

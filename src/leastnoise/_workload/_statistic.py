@@ -80,7 +80,7 @@ class Statistic:
     def questions(self, domain: Domain) -> tuple[tuple[object, ...], ...]:
         """The tables that it follows from, as `Product.question` says what a product asks."""
         if self.form.of_measure:
-            return (None, self.by, self.groups), (self.of, self.by, self.groups)
+            return (domain.count_of(self.of), self.by, self.groups), (self.of, self.by, self.groups)
         asked = {**self.along, self.of: prefix()}
         names = tuple(name for name in domain.names if name in asked)
         return ((None, names, tuple(asked[name] for name in names)),)

@@ -20,14 +20,14 @@ def mean_queries(
     margin: Exact | None = None,
     rmse: Exact | None = None,
 ) -> Workload:
-    """Means of a measure by group: the counts and the sums that they follow from are asked for, and answered too.
+    """Means of a measure by group, of the rows with a value: the sums and the counts of values that they follow from are answered too.
 
     Args:
         domain: the domain.
         of: a measure.
         by: attributes whose cells are the groups, or mappings such as ``{"store": level("region")}``; none for the mean of all rows.
         weight: of both tables.
-        size: a public number, how many rows a group is expected to have; the plan says the error of a mean for it.
+        size: a public number, how many rows with a value a group is expected to have; the plan says the error of a mean for it.
         margin: a target: half width of the interval of a mean, at the release's level, in a group of that many rows, whatever the mean.
         rmse: in place of it, the standard error.
 
@@ -36,10 +36,10 @@ def mean_queries(
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> [product.name for product in ln.mean_queries(domain, "pay", by=["sex"])]
-    ['sex', 'sum of pay by sex']
+    ['count of pay by sex', 'sum of pay by sex']
     """
     asked = statistic(domain, "means", of, None, by, size, target(margin=margin, rmse=rmse))
-    return _workload(asked, queries(domain, asked.along, weight=weight) + queries(domain, asked.along, weight=weight, sum=of))
+    return _workload(asked, queries(domain, asked.along, weight=weight, count=of) + queries(domain, asked.along, weight=weight, sum=of))
 
 
 def quantile_queries(

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations
-from typing import Any, cast
+from typing import Any
 
 from leastnoise._check import Exact, InputError, exact_positive, html_facts, one_of, refuse, whole
-from leastnoise._domain import Domain, UnitCount
+from leastnoise._domain import Domain, Measure, UnitCount, ValueCount
 from leastnoise._frames import several
 from leastnoise._linop import Operator
 from leastnoise._workload._product import Product
@@ -148,17 +148,22 @@ class Workload:
 
     @cached_property
     def counted_sums(self) -> tuple[str, ...]:
-        """The measures whose sums are asked for by a table that is asked for as counts too.
+        """The measures whose sums are asked for by a table that is asked for as counts too: of their values, or else of rows.
 
         >>> domain = ln.Domain(a=ln.Coded(3), measures={"pay": ln.Measure("pay", 0, 100)})
         >>> ln.mean_queries(domain, "pay", by=["a"]).counted_sums, ln.queries(domain, a="identity", sum="pay").counted_sums
         (('pay',), ())
         """
-        if None not in self.measures or len(self.measures) == 1:
+        if len(self.measures) == 1:
             return ()
-        counted = {product.question[1:] for product in self.products if product.measure is None}
-        summed = (product for product in self.products if product.of_values and product.question[1:] in counted)
-        return tuple(dict.fromkeys(cast("str", product.measure) for product in summed))
+        summed = [(name, self.domain.measure(name), self.domain.count_of(name)) for name in self.measures if name is not None]
+        tables = {name: {product.question[1:] for product in self.of(name)} for name in self.measures}
+        return tuple(
+            name
+            for name, one, counted in summed
+            # a row without a value has the value 0 where rows are counted
+            if type(one) is Measure and (counted or one.low_units <= 0 <= one.high_units) and tables[name] & tables.get(counted, set())
+        )
 
     def within(
         self, *, margin: Exact | None = None, relative: Exact | None = None, size: Exact | None = None, rmse: Exact | None = None
@@ -207,35 +212,41 @@ class Workload:
 
 
 def _counting(count: str, of_unit: Sequence[str], workload: Workload) -> Workload:
-    """The same tables, of rows or of privacy units: a unit counts once in a cell, or once in all by attributes of its own."""
-    if one_of("count", count, ("rows", "units")) == "rows":
+    """The same tables, of rows, of values of a measure, or of privacy units: once in a cell, or once in all by attributes of a unit."""
+    sums = [name for name, one in workload.domain.measures.items() if type(one) is Measure]
+    if one_of("count", count, ("rows", "units", *sums)) == "rows":
         return workload
+    if any(product.measure is not None for product in workload):
+        raise refuse("count", count, 'left out, or "rows", where a measure is summed')
+    if count in sums:
+        name = f"count of {count}"
+        found = _with(workload, {name: ValueCount(workload.domain.measure(count))})
+        return replace(found, products=tuple(replace(product, measure=name).knowing(product.operators) for product in found))
     own = {*groups_of(workload.domain, list(of_unit), "of_unit")}
     counts = [UnitCount(() if {*product.attributes} <= own else product.attributes) for product in workload]
     names = [" by ".join(["units", *([" x ".join(one.attributes)] if one.attributes else [])]) for one in counts]
-    if any(product.measure is not None for product in workload):
-        raise refuse("count", "units", 'left out, or "rows", where a measure is summed')
     found = _with(workload, dict(zip(names, counts, strict=True)))
     products = tuple(replace(product, measure=name) for product, name in zip(found, names, strict=True))
     return replace(found, products=products)
 
 
-def _with(workload: Workload, units: Mapping[str, UnitCount]) -> Workload:
-    """The same over a domain that has these counts of units."""
+def _with(workload: Workload, counts: Mapping[str, Measure]) -> Workload:
+    """The same over a domain that has these counts of units or of values."""
     known = workload.domain.measures
-    if taken := [name for name in units if known.get(name, units[name]) != units[name]]:
-        raise refuse("the name of a measure", taken[0], "another one, as counts of units have it")
-    if {*units} <= {*known}:
+    if taken := [name for name in counts if known.get(name, counts[name]) != counts[name]]:
+        raise refuse("the name of a measure", taken[0], "another one, as a count of units or of values has it")
+    measures = {name: one for name, one in known.items() if name not in counts} | {**counts}  # in one order, whatever was asked first
+    if [*measures] == [*known]:
         return workload
-    domain = Domain({name: workload.domain.kind(name) for name in workload.domain.names}, measures={**known, **units})
+    domain = Domain({name: workload.domain.kind(name) for name in workload.domain.names}, measures=measures)
     products = tuple(replace(product, domain=domain).knowing(product.operators) for product in workload)
     return replace(workload, domain=domain, products=products)
 
 
 def together(asked: Sequence[Workload]) -> Workload:
     """All that several workloads ask, as ``+`` says it."""
-    units = {name: one for part in asked for name, one in part.domain.measures.items() if isinstance(one, UnitCount)}
-    parts = [_with(part, units) for part in asked] if units else asked
+    counts = {name: one for part in asked for name, one in part.domain.measures.items() if type(one) is not Measure}
+    parts = [_with(part, counts) for part in asked] if counts else asked
     known: dict[tuple[object, ...], Product] = {}
     for product in (product for part in parts for product in part.products):
         before = known.get(product.question)
@@ -304,7 +315,7 @@ def queries(
         asked: query sets by attribute as a mapping, for attributes whose names are no keywords or are words of this function.
         weight: counts in the total error as weight squared; above 0.
         sum: a measure to sum in place of counting rows.
-        count: "units" counts privacy units in place of rows: each once in every cell that one of its rows is in.
+        count: a measure counts the rows with a value of it; "units" privacy units, each once in every cell that one of its rows is in.
         of_unit: attributes in which the rows of a unit agree; by these alone a unit counts once in all.
         query_sets: by attribute: ``identity()``, ``prefix()`` ... or their names; attributes left out are summed over.
 
@@ -345,7 +356,7 @@ def marginals(
         of: restrict to these attributes; a mapping such as ``{"store": level("region")}`` is for the groups of a level.
         weight: counts in the total error as weight squared; above 0.
         sum: a measure to sum in place of counting rows.
-        count: "units" counts privacy units in place of rows: each once in every cell that one of its rows is in.
+        count: a measure counts the rows with a value of it; "units" privacy units, each once in every cell that one of its rows is in.
         of_unit: attributes in which the rows of a unit agree; by these alone a unit counts once in all.
 
     Raises:

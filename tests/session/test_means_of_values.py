@@ -1,0 +1,123 @@
+"""Means are of the values that are there: rows without one are in neither the sum nor the count, and what was clipped is said."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import leastnoise as ln
+from leastnoise._check import InputError
+from leastnoise._release import texts
+from leastnoise._session import parse_spec
+
+RNG = np.random.default_rng(6)
+ROWS = 20_000
+SEX = RNG.choice(["f", "m"], ROWS)
+PAY = np.where(SEX == "f", 29_000, 36_000) + RNG.integers(-9_000, 9_000, ROWS)
+MISSING = RNG.random(ROWS) < 0.06
+PEOPLE = pd.DataFrame({"sex": SEX, "pay": np.where(MISSING, np.nan, PAY)})
+SPEC = """
+[privacy]
+epsilon = "100"
+[domain.sex]
+categories = ["f", "m"]
+[domain.pay]
+bins = { low = LOW, high = 90000, count = 900 }
+outside = "clip"
+null = "other"
+[measures.pay]
+clip = [LOW, 90000]
+[[workload]]
+means = { of = "pay", by = ["sex"] }
+[[workload]]
+quantiles = { of = "pay", at = ["0.5"], by = ["sex"] }
+[[workload]]
+cdf = { of = "pay", by = ["sex"] }
+"""
+
+
+def asked(low: int, budget: str = 'epsilon = "100"'):
+    return parse_spec(SPEC.replace("LOW", str(low)).replace('epsilon = "100"', budget), Path("/nowhere"))
+
+
+def sources() -> dict[str, object]:
+    duckdb = pytest.importorskip("duckdb")
+    text = pd.DataFrame({"sex": SEX, "pay": np.where(MISSING, "unknown", PAY.astype(str))})
+    return {
+        "pandas": PEOPLE,
+        "polars": pl.DataFrame({"sex": SEX, "pay": [None if gone else int(pay) for pay, gone in zip(PAY, MISSING, strict=True)]}),
+        "arrow": pa.table({"sex": SEX, "pay": pa.array(PAY.astype(float), mask=MISSING)}),
+        "text that is no number": text,
+        "engine": duckdb.from_arrow(pa.table({"sex": SEX, "pay": pa.array(PAY, mask=MISSING)})),
+    }
+
+
+@pytest.mark.parametrize("low", [0, 10_000])
+def test_the_mean_is_that_of_the_values_wherever_the_rows_are(low: int) -> None:
+    """Six of a hundred have none; where a value is at least 10,000 too. Medians and shares of the same release leave them out as well."""
+    spec = asked(low)
+    plan = ln.plan(spec.workload, spec.privacy)
+    assert {block.measure for block in plan.measured().blocks if block.ends} == {"pay"}
+    for name, source in sources().items():
+        made = ln.release(plan, source, seed=3)
+        means, medians, shares = (made.statistics[place] for place in range(3))
+        for place, sex in enumerate(("f", "m")):
+            there = PAY[(sex == SEX) & ~MISSING]
+            assert means.low[place] <= there.mean() <= means.high[place], name
+            assert means.high[place] - means.low[place] < 20
+            assert made.tables["count of pay by sex"].answer[place] == pytest.approx(len(there), abs=30)
+            assert made.tables["sum of pay by sex"].answer[place] == pytest.approx(there.sum(), rel=2e-4)
+            assert medians.values[place, 0] == pytest.approx(np.median(there), abs=200)
+            assert shares.values[place, -1] == 1
+        assert made.tables["count of pay by sex"].product.values_of == "pay"
+
+
+@pytest.mark.parametrize(("budget", "times"), [('epsilon = "1/20"', 1.0), ('rho = "1/4000"', 1.0)], ids=["pure", "rho"])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_intervals_hold_the_means_of_the_values(budget: str, times: float, neighbours: str) -> None:
+    domain = ln.Domain(sex=["f", "m"], measures={"pay": ln.Measure("pay", 10_000, 90_000, unit=100)})
+    privacy = parse_spec(f'[privacy]\n{budget}\nneighbours = "{neighbours}"' + SPEC.split('"100"')[1].replace("LOW", "0"), Path()).privacy
+    plan = ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), privacy)
+    true = [np.rint(PAY[(sex == SEX) & ~MISSING] / 100).mean() * 100 for sex in ("f", "m")]
+    held = []
+    for seed in range(150):
+        found = ln.means(ln.release(plan, PEOPLE, seed=seed), "pay", by=["sex"], level=0.9)
+        held += [low <= mean <= high for low, mean, high in zip(found.low, true, found.high, strict=True)]
+    assert np.mean(held) > 0.9 - 3 * (0.09 / len(held)) ** 0.5
+    assert np.mean(held) < 0.985
+
+
+def test_the_count_of_values_is_named_and_clipping_is_said_in_both_languages(tmp_path: Path) -> None:
+    spec = asked(10_000)
+    made = ln.release(ln.plan(spec.workload, spec.privacy), PEOPLE, seed=1)
+    made.write(tmp_path / "out")
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    (entry,) = [one for one in manifest["answers"]["tables"] if one["measure"] == "count of pay"]
+    assert (entry["name"], entry["unit"]) == ("count of pay by sex", "row")
+    assert any("a null, and text that is no number, is none" in rule for rule in manifest["domain"]["rules"])
+    report = (tmp_path / "out/report.html").read_text()
+    assert "Means and sums of pay are of values clipped to 10,000 .. 90,000; a row without a value adds nothing to a sum" in report
+    assert "rows with a value of pay" in report
+    assert "rows without a value are in neither" in report
+    assert texts("de").say("clipped_means", name="pay", low="1", high="2").startswith("Mittelwerte und Summen von pay sind von Werten, die")
+
+
+def test_a_count_of_values_can_be_asked_for_by_itself_and_means_need_it() -> None:
+    domain = ln.Domain(sex=["f", "m"], measures={"pay": ln.Measure("pay", 0, 90_000)})
+    rows, sums = ln.queries(domain, sex="identity"), ln.queries(domain, sex="identity", sum="pay")
+    made = ln.release(ln.plan(rows + sums, ln.PureDP(1)), PEOPLE, seed=1)
+    with pytest.raises(InputError, match=r"A mean of pay needs its sums and the number of its values, both measured.*count = \"pay\""):
+        ln.means(made, "pay", by=["sex"])
+    counted = ln.queries(domain, sex="identity", count="pay")
+    assert [table.name for table in rows + counted] == ["sex", "count of pay by sex"]
+    both = ln.release(ln.plan(counted + sums, ln.PureDP(100)), PEOPLE, seed=1)
+    assert ln.means(both, "pay", by=["sex"]).mean[0] == pytest.approx(PAY[(SEX == "f") & ~MISSING].mean(), abs=30)
+    with pytest.raises(InputError, match="count must be left out, or \"rows\", where a measure is summed; got 'pay'"):
+        ln.queries(domain, sum="pay", count="pay")
+    taken = ln.Domain(sex=["f"], measures={"pay": ln.Measure("pay", 0, 9), "count of pay": ln.Measure("x", 0, 5)})
+    with pytest.raises(InputError, match="the name of a measure must be another one, as a count of units or of values has it"):
+        ln.mean_queries(taken, "pay")
