@@ -9,20 +9,18 @@ import argparse
 import itertools
 import math
 import resource
+import sys
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from leastnoise._planner._covering import covering_design
-from leastnoise._planner._residual_algebra import (
-    AttributeSet,
-    attribute_sets,
-    coefficients,
-    downward_closure,
-    incidence,
-    optimal_weights,
-    residual_noise,
-    table_sizes,
-)
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from experiments.residuals import coefficients, residual_noise  # noqa: E402
+
+from leastnoise._planner._covering import covering_design  # noqa: E402
+from leastnoise._planner._residual_algebra import AttributeSet, attribute_sets, downward_closure, incidence, optimal_weights, table_sizes  # noqa: E402
 
 CUBES = {
     "NLTCS": ((2,) * 16, {"1": 4608, "1*": 163427, "1a": 14560, "2": 639334, "2*": 8.91e6, "2a": 1.84e6}),

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._families._gaussian_optimum import fit_gaussian_optimum
+from leastnoise._families._dense import fit_gaussian_optimum
 from leastnoise._families._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
-from leastnoise._families._p_identity import fit_p_identity, p_identity_objective
-from leastnoise._families._p_identity_starts import Support
+from leastnoise._families._p_identity import Support, fit_p_identity, p_identity_objective
 from leastnoise._families._tree_fits import fit_greedy_h, fit_level_tree, fit_node_tree
 
 Reals = np.ndarray

@@ -14,23 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.consistency import consistent
+from experiments.residuals import coefficients, eigenvalues, residual_noise, total_squared_error
 from leastnoise._domain import Coded, Domain
 from leastnoise._estimate import from_residual_parts, residual_parts
-from leastnoise._planner._covering import covering_design
-from leastnoise._planner._cuboids import cover_errors, greedy_cover
+from leastnoise._planner._covering import cover_errors, covering_design, greedy_cover
 from leastnoise._planner._papers import bits_of, coefficient_errors, signs
 from leastnoise._planner._residual_algebra import (
     AttributeSet,
-    coefficients,
     dimensions,
     downward_closure,
-    eigenvalues,
     grouped_budgets,
     incidence,
-    residual_noise,
     strengths,
     table_sizes,
-    total_squared_error,
 )
 from leastnoise._workload import Product, Workload, identity
 

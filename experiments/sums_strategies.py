@@ -17,9 +17,8 @@ import numpy as np
 from experiments.sums_tree import fit_halved_tree
 from leastnoise._check import InputError, one_of, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._gaussian_optimum import fit_gaussian_optimum
+from leastnoise._families._dense import column_norm, fit_gaussian_optimum
 from leastnoise._families._gram import GeneratedGram, Gram
-from leastnoise._families._matrix import column_norm
 from leastnoise._families._p_identity import fit_p_identity
 from leastnoise._planner.aware._truncated_sums import weighted_gram
 

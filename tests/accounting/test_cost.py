@@ -27,8 +27,7 @@ from leastnoise._accounting import (
     zcdp_delta,
 )
 from leastnoise._check import InputError
-from leastnoise._fitting import gaussian_mu_squared
-from leastnoise._fitting._fit import largest
+from leastnoise._fitting import gaussian_mu_squared, largest
 
 POSITIVE = st.fractions(min_value=Fraction(1, 10**6), max_value=100)
 COSTS = st.one_of(POSITIVE.map(PureCost), POSITIVE.map(GaussianCost), POSITIVE.map(ConcentratedCost))

@@ -11,8 +11,7 @@ from accounting.delta import gaussian_delta
 from leastnoise._accounting import ConcentratedCost, covers, zcdp_delta
 from leastnoise._accounting._budget import ApproxDP
 from leastnoise._check import InputError
-from leastnoise._fitting import zcdp_epsilon
-from leastnoise._fitting._fit import largest
+from leastnoise._fitting import largest, zcdp_epsilon
 
 
 def log_bound(mp, rho: Fraction, epsilon: Fraction, beta):

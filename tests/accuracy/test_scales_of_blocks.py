@@ -5,7 +5,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accuracy import block_variance, structure
-from leastnoise._families._row_space import row_space
+from leastnoise._families._queries import row_space
 from leastnoise._linop import Dense, dense
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 19))

@@ -8,8 +8,8 @@ from experiments.sums_tree import fit_halved_tree
 
 from experiments import sums_strategies as sums
 from leastnoise._check import InputError
+from leastnoise._families._dense import strategy_rmse
 from leastnoise._families._gram import AllRangesGram, PrefixGram
-from leastnoise._families._matrix import strategy_rmse
 
 LAPLACE = math.sqrt(2)
 PAPER = sums.PrefixSums(edges=800 * np.arange(1, 1001), last=np.arange(1000))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leastnoise._check.arrays import FloatArray
-from leastnoise._families._descent import _along, descended
+from leastnoise._families._search import _along, descended
 
 RNG = np.random.default_rng(0)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._families._gaussian_optimum import (
+from leastnoise._families._dense import (
     _mirrored,
     _plain,
     _refined,
@@ -14,9 +14,10 @@ from leastnoise._families._gaussian_optimum import (
     _tridiagonal,
     fit_gaussian_optimum,
     optimal_factor,
+    singular_value_bound,
+    strategy_rmse,
 )
 from leastnoise._families._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
-from leastnoise._families._matrix import singular_value_bound, strategy_rmse
 
 # Numerical optima of the semidefinite programme; for the ranges of one width the best of hdmm.
 OPTIMA = [

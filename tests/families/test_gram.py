@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
+from leastnoise._families._dense import column_norm, fill_columns, singular_value_bound, strategy_rmse, to_dyadic
 from leastnoise._families._gram import (
     AllRangesGram,
     DenseGram,
@@ -19,7 +20,6 @@ from leastnoise._families._gram import (
     merge_equal_cells,
     recognise,
 )
-from leastnoise._families._matrix import column_norm, fill_columns, singular_value_bound, strategy_rmse, to_dyadic
 from leastnoise._families._tree_fits import block_traces
 
 

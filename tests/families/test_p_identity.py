@@ -6,10 +6,20 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError, InternalError
+from leastnoise._families._dense import strategy_rmse
 from leastnoise._families._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
-from leastnoise._families._matrix import strategy_rmse
-from leastnoise._families._p_identity import PIdentity, fit_p_identity, kept_fit, p_identity_objective, p_identity_rmse, positive_inverse
-from leastnoise._families._p_identity_starts import ENDS, Support, bell_shapes, layers_of_bells
+from leastnoise._families._p_identity import (
+    ENDS,
+    PIdentity,
+    Support,
+    bell_shapes,
+    fit_p_identity,
+    kept_fit,
+    layers_of_bells,
+    p_identity_objective,
+    p_identity_rmse,
+    positive_inverse,
+)
 from leastnoise._families._tree_fits import fit_level_tree
 
 

@@ -14,8 +14,7 @@ from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate
 from leastnoise._families import IdentityBasis, row_space
 from leastnoise._families._inverse import basis
-from leastnoise._families._queries import gram_diagonal, row_squares
-from leastnoise._families._row_space import triangle
+from leastnoise._families._queries import gram_diagonal, row_squares, triangle
 from leastnoise._linop import Contrasts, Dense, Identity, Operator, Prefix, Total, apply, apply_transpose, dense
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import identity, matrix, prefix, queries

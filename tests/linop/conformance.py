@@ -8,20 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from leastnoise._linop import (
-    AllRanges,
-    Coarse,
-    Contrasts,
-    Dense,
-    DiagonalAndRows,
-    Haar,
-    Identity,
-    Ordered,
-    Prefix,
-    Ranges,
-    Total,
-    Tree,
-)
+from leastnoise._linop import AllRanges, Coarse, Contrasts, Dense, DiagonalAndRows, Haar, Identity, Ordered, Prefix, Ranges, Total, Tree
 from linop.case import Case
 
 

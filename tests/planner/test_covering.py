@@ -1,25 +1,16 @@
-"""Covering designs: the families, and the figures to reach."""
+"""Covering designs: which tables are measured under Laplace noise."""
 
 import itertools
 from collections import Counter
 
 import numpy as np
 import pytest
+from experiments.residuals import coefficients, eigenvalues, total_squared_error
 
 from leastnoise._check import InputError
-from leastnoise._planner import _block_designs as blocks
 from leastnoise._planner import _covering
 from leastnoise._planner._covering import covering_design
-from leastnoise._planner._residual_algebra import (
-    attribute_sets,
-    coefficients,
-    downward_closure,
-    eigenvalues,
-    incidence,
-    optimal_weights,
-    table_sizes,
-    total_squared_error,
-)
+from leastnoise._planner._residual_algebra import Closure, attribute_sets, downward_closure, incidence, optimal_weights, table_sizes
 
 ADULT8 = (9, 16, 7, 15, 6, 5, 2, 2)
 NLTCS = (2,) * 16
@@ -44,22 +35,22 @@ def meetings(points, lines, strength):
     return {seen[s] for s in itertools.combinations(range(points), strength)}
 
 
-@pytest.mark.parametrize("size", blocks.FIELD_SIZES)
+@pytest.mark.parametrize("size", _covering.FIELD_SIZES)
 def test_finite_planes_join_points_exactly_once(size):
-    assert meetings(*blocks.affine_plane(size), 2) == {1}
-    assert meetings(*blocks.projective_plane(size), 2) == {1}
+    assert meetings(*_covering.affine_plane(size), 2) == {1}
+    assert meetings(*_covering.projective_plane(size), 2) == {1}
     if size <= 5:
-        assert meetings(*blocks.inversive_plane(size), 3) == {1}
+        assert meetings(*_covering.inversive_plane(size), 3) == {1}
 
 
 def test_quadruples_join_three_points_once_and_zero_sums_nearly_so():
-    assert meetings(*blocks.parallel_planes(4), 3) == {1}
-    quadruples = blocks.zero_sum_blocks(20, 4).tolist()
+    assert meetings(*_covering.parallel_planes(4), 3) == {1}
+    quadruples = _covering.zero_sum_blocks(20, 4).tolist()
     assert meetings(20, quadruples, 3) <= {0, 1}
     covered = len(quadruples) * 4 / 1140
     assert covered > 0.85
     for strength in (1, 2, 3):
-        for _, points, lines in blocks.designs(strength, 9):
+        for _, points, lines in _covering.designs(strength, 9):
             assert 0 not in meetings(points, lines, strength)
 
 
@@ -150,3 +141,43 @@ def test_every_guard_fires(monkeypatch):
     monkeypatch.setattr(_covering, "_MOST_TABLES", 0)
     with pytest.raises(InputError, match="tables that are weighed together must be at most 0; got 1"):
         covering_design(closure, coefficient, targets)
+
+
+@pytest.fixture
+def asked() -> tuple[Closure, np.ndarray, list[tuple[int, ...]]]:
+    shape = (2, 3, 5, 4, 3, 2, 6, 3, 2, 4, 3, 5)
+    targets = list(itertools.combinations(range(len(shape)), 2))
+    closure = downward_closure(shape, targets)
+    return closure, coefficients(closure, {one: 1.0 + place % 3 for place, one in enumerate(targets)}), targets
+
+
+def test_the_same_design_without_what_cannot_win(
+    asked: tuple[Closure, np.ndarray, list[tuple[int, ...]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    improve = _covering.improve_weights
+
+    def counted(*given: object) -> object:
+        looked.append(1)
+        return improve(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(_covering, "improve_weights", counted)
+    best = covering_design(*asked)
+    seen = len(looked)
+    proposed = _covering._proposed
+    monkeypatch.setattr(_covering, "_proposed", lambda *given: (one._replace(bound=0.0) for one in proposed(*given)))
+    every = covering_design(*asked)
+    assert (best.origin, best.tables, best.error) == (every.origin, every.tables, every.error)
+    assert 1 <= seen < len(looked) - seen
+
+
+def test_no_weights_are_below_a_bound(asked: tuple[Closure, np.ndarray, list[tuple[int, ...]]]) -> None:
+    closure, coefficient, targets = asked
+    whole = [sets for block in closure.blocks for sets in map(tuple, block.tolist())]
+    bounds = []
+    for origin, tables, bound in _covering._proposed(closure, coefficient, whole, targets):
+        error = optimal_weights(incidence(closure, tables), coefficient, norm=1, iterations=60).error
+        assert bound <= error, origin
+        bounds.append(bound / error)
+    assert max(bounds) > 0.5
+    assert min(bounds) == 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner._cuboids import cover_errors, greedy_cover
+from leastnoise._planner._covering import cover_errors, greedy_cover
 from leastnoise._planner._residual_algebra import grouped_budgets, table_sizes
 
 
@@ -75,6 +75,6 @@ def test_every_guard_fires(monkeypatch):
         greedy_cover((2, 2), [(0,)], norm="l0")
     with pytest.raises(InputError, match="targets must be the 1 marginals that the cover was made for"):
         cover_errors((2, 2), {}, greedy_cover((2, 2), [(0,)]))
-    monkeypatch.setattr("leastnoise._planner._cuboids._MOST_ENTRIES", 1)
+    monkeypatch.setattr("leastnoise._planner._covering._MOST_PAIRS", 1)
     with pytest.raises(InputError, match="candidates must be at most 1 pairs of the two; got '2 for 1 asked marginals'"):
         greedy_cover((2, 2), [(0,)], candidates=[(0,), (0, 1)])

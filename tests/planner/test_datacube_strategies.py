@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from experiments.residuals import coefficients
 
 from leastnoise import _planner
 from leastnoise._accounting import ZCDP, Budget, Privacy, PureDP, covers
@@ -17,7 +18,7 @@ from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._planner._covering import covering_design
 from leastnoise._planner._papers import bits_of, signs
-from leastnoise._planner._residual_algebra import coefficients, downward_closure
+from leastnoise._planner._residual_algebra import downward_closure
 from leastnoise._workload import Product, Workload, identity, marginals, predicates, queries, ranges
 from planner.proposals import proposal
 

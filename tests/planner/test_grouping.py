@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from leastnoise._check import InputError
 from leastnoise._linop import AllRanges, Haar, Identity, Operator, Prefix, Total, Tree, dense
 from leastnoise._planner._papers import signs
-from leastnoise._planner._workload import grouping, optimal_budgets
+from leastnoise._planner._tables import grouping, optimal_budgets
 
 NORMS: tuple[int, ...] = (1, 2)
 

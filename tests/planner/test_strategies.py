@@ -8,7 +8,7 @@ from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
 from leastnoise._accuracy import joint_rows, promised, total_squared_error
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
-from leastnoise._families._gaussian_optimum import gaussian_optimum
+from leastnoise._families._dense import gaussian_optimum
 from leastnoise._families._gram import AllRangesGram, PrefixGram, WidthGram, gram_of
 from leastnoise._families._tree_fits import haar
 from leastnoise._fitting import fit

@@ -9,10 +9,9 @@ from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._families import basis
+from leastnoise._families._dense import eigen_design, gaussian_optimum
 from leastnoise._families._family import Fit
-from leastnoise._families._gaussian_optimum import gaussian_optimum
 from leastnoise._families._gram import AllRangesGram, PrefixGram
-from leastnoise._families._matrix import eigen_design
 from leastnoise._families._p_identity import p_identity, p_identity_seconds
 from leastnoise._families._tree_fits import node_tree
 from leastnoise._linop import AllRanges, column_sums

@@ -20,7 +20,7 @@ docs/mathematics.md.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, singledispatch
+from functools import lru_cache
 from itertools import compress
 from typing import NamedTuple
 
@@ -65,34 +65,18 @@ def bound_seconds(workload: Workload) -> float:
     return 0.17 * cubes
 
 
-def _whole(operator: Operator) -> float:
-    return nuclear_parts(operator)[0]
-
-
-def _along(operator: Operator) -> float:
-    return nuclear_parts(operator)[1]
-
-
 @lru_cache(maxsize=256)
 def nuclear_across(operator: Operator) -> float:
     """The nuclear norm over sqrt(n) of the part of a matrix across the total."""
-    return _across(operator)
-
-
-@singledispatch
-def _across(operator: Operator) -> float:
     n, closed = operator.size, singular_values(operator) is not None
+    if operator == Identity(n):
+        return (n - 1) / math.sqrt(n)
     if n <= (_MOST_CLOSED if closed else _MOST_GRAM):
         gram = apply_gram(operator, np.eye(n))
         centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
         return float(np.sqrt(np.maximum(np.linalg.eigvalsh(centred), 0)).sum()) / math.sqrt(n)
     whole, along = nuclear_parts(operator)
     return max(0.0, whole - along) if closed else math.sqrt(max(0.0, whole**2 - along**2))
-
-
-@_across.register
-def _(operator: Identity) -> float:
-    return (operator.size - 1) / math.sqrt(operator.size)
 
 
 def spread(privacy: Privacy, domain: Domain, names: Names) -> float:
@@ -115,7 +99,7 @@ def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = 
         return worth(product.attributes) * float(product.weight) * math.prod(map(part, product.operators))
 
     if total and len(products) == 1 and not products[0].is_marginal:  # what lies across the total is not needed, and takes longest
-        return norm_of(products[0], _whole)
+        return norm_of(products[0], lambda one: nuclear_parts(one)[0])
     marginal = [product.is_marginal for product in products]
     others = [product for product, one in zip(products, marginal, strict=True) if not one]
     best = _marginal_norms(products if not others else [*compress(products, marginal)], worth)
@@ -125,7 +109,7 @@ def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = 
     found = summed if total else summed - best.get((), 0.0)
     for product in others:
         rest = summed - math.fsum(best.get(tau, 0.0) for tau in subsets(product.attributes))
-        own, along = norm_of(product, _whole), norm_of(product, _along)
+        own, along = (norm_of(product, lambda one, part=part: nuclear_parts(one)[part]) for part in (0, 1))
         found = max(found, rest + own - (0.0 if total else along))
     return found
 

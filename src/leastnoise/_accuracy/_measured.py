@@ -25,10 +25,7 @@ from leastnoise._accuracy._intervals import noise_variance
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain, Measure
-from leastnoise._families import (
-    leaves_out_total,
-    only_total,
-)
+from leastnoise._families import leaves_out_total, only_total
 from leastnoise._linop import dense
 from leastnoise._measurements import Block, Factor, Measurements
 

@@ -1,35 +1,40 @@
 """Families of strategies along one attribute, a file each: real parameters, fit, rounding to whole numbers, and the inverse."""
 
 from leastnoise._families._blocks import p_identity_blocks
-from leastnoise._families._clock import Clock, running
 from leastnoise._families._contrasts import balanced_rounding, basis_without_total, contrast_strength, leaves_out_total, rest, spread, tilt
+from leastnoise._families._dense import column_norm, eigen_design, fit_gaussian_optimum, gaussian_optimum, singular_value_bound, to_dyadic
 from leastnoise._families._family import Fit, Fitted, every_cell, fitted, fitted_to
-from leastnoise._families._gaussian_optimum import fit_gaussian_optimum, gaussian_optimum
 from leastnoise._families._gram import DenseGram, GeneratedGram, Gram, NotApplicable, ScaledSum, all_alike, gram_of, merge_equal_cells
 from leastnoise._families._inverse import MOST_LISTED, Basis, DenseBasis, IdentityBasis, Undetermined, basis
-from leastnoise._families._matrix import column_norm, eigen_design, singular_value_bound, to_dyadic
 from leastnoise._families._p_identity import MIXED, fit_p_identity, p_identity, p_identity_seconds
 from leastnoise._families._queries import (
+    MOST_DENSE,
+    RowSpace,
     applied_in_parts,
     apply_gram,
     apply_weighted_gram,
     columns,
+    everything,
     first_cells,
     gram_diagonal,
     gram_generators,
     interval_ends,
+    inverted,
+    of_gram,
     on_runs,
     only_total,
     quicker_by_gram,
+    row_space,
     row_squares,
     singular_values,
     spanning,
+    unit_rows,
     weighted_gram,
     zero_one,
 )
-from leastnoise._families._row_space import MOST_DENSE, RowSpace, everything, inverted, of_gram, row_space, unit_rows
+from leastnoise._families._search import Clock, running
 from leastnoise._families._toeplitz import square_root
-from leastnoise._families._tree import ScaledTree, block_spread, tree_error
+from leastnoise._families._tree import ScaledTree, tree_error
 from leastnoise._families._tree_fits import (
     best_hierarchy,
     fit_greedy_h,
@@ -67,7 +72,6 @@ __all__ = [
     "basis",
     "basis_without_total",
     "best_hierarchy",
-    "block_spread",
     "column_norm",
     "columns",
     "contrast_strength",

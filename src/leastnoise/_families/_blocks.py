@@ -28,39 +28,13 @@ from functools import cached_property, singledispatch, singledispatchmethod
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._descent import descended
 from leastnoise._families._family import Fitted
-from leastnoise._families._gram import (
-    GeneratedGram,
-    Generators,
-    Gram,
-    NotApplicable,
-    RangesGram,
-    ScaledSum,
-    WidthGram,
-)
-from leastnoise._families._inverse import (
-    MOST_LISTED,
-    Basis,
-    Solved,
-    basis,
-    largest_between,
-    structured,
-)
-from leastnoise._families._p_identity import PIdentity, p_identity_objective, positive_inverse
-from leastnoise._families._p_identity_starts import TALLEST, Support, Window, bumps
-from leastnoise._families._queries import interval_ends, weighted_gram
-from leastnoise._families._row_space import MOST_DENSE, row_space
-from leastnoise._linop import (
-    AllRanges,
-    Dense,
-    DiagonalAndRows,
-    Nested,
-    Operator,
-    Prefix,
-    Ranges,
-    dense,
-)
+from leastnoise._families._gram import GeneratedGram, Generators, Gram, NotApplicable, RangesGram, ScaledSum, WidthGram
+from leastnoise._families._inverse import MOST_LISTED, Basis, Solved, basis, largest_between, structured
+from leastnoise._families._p_identity import TALLEST, PIdentity, Support, Window, bumps, p_identity_objective, positive_inverse
+from leastnoise._families._queries import MOST_DENSE, interval_ends, row_space, weighted_gram
+from leastnoise._families._search import descended
+from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Nested, Operator, Prefix, Ranges, dense
 from leastnoise._measurements import Factor
 
 _FINEST = 18.0  # cells from bump to bump of the finest layer
@@ -73,21 +47,13 @@ _MADE_FOR = "it is made for cells, prefix sums, ranges and totals alone"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockPIdentity:
-    """A strategy on two levels of L1 sensitivity 1.
+    """A strategy on two levels of L1 sensitivity 1."""
 
-    Attributes:
-        inner: within a block, of sensitivity 1; a last, shorter block has its first cells.
-        divisors: what the coefficients within each block are divided by, shape (blocks,).
-        own: of every block's sum by itself, shape (blocks,), before it is divided too; zeros where it is left out.
-        rows: weighted sums of blocks, shape (p, blocks), before they are divided too.
-        rmse: Unit RMSE under L1, of whole blocks.
-    """
-
-    inner: PIdentity
-    divisors: FloatArray
-    own: FloatArray
-    rows: FloatArray
-    rmse: float
+    inner: PIdentity  # within a block, of sensitivity 1; a last, shorter block has its first cells
+    divisors: FloatArray  # what the coefficients within each block are divided by, shape (blocks,)
+    own: FloatArray  # of every block's sum by itself, shape (blocks,), before it is divided too; zeros where it is left out
+    rows: FloatArray  # weighted sums of blocks, shape (p, blocks), before they are divided too
+    rmse: float  # unit RMSE under L1, of whole blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)

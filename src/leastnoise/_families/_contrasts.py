@@ -2,7 +2,7 @@
 
 Rows F (n - 1 of them over n cells) with F m = 0 and 1^T m = 1 see everything but how many there are; m is the tilt. A query q then costs
 (q m)^2 for the noise of the total and q R q for that of the rows, R being the inverse of F^T F on the sum-zero vectors. For a given tilt
-the best rows are a convex programme like that of ``_gaussian_optimum``: with B a basis of the sum-zero vectors and C B = I, C m = 0,
+the best rows are a convex programme like that of the Gaussian optimum in ``_dense``: with B a basis of the sum-zero vectors and C B = I, C m = 0,
 
     minimise tr(B^T M B Y^-1)   over Y with c_j^T Y c_j <= 1 for every column c_j of C,     F^T F = C^T Y C,
 
@@ -23,30 +23,22 @@ from functools import lru_cache, singledispatch
 
 import numpy as np
 
-from leastnoise._check import InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._clock import over
 from leastnoise._families._inverse import Basis, DenseBasis, Undetermined
+from leastnoise._families._search import dual_ascent
 from leastnoise._linop import Contrasts, Dense, Operator, dense
 from leastnoise._measurements import Factor
 
-_POWER = 2.0
 _RIDGE = 1e-8  # directions that nobody asks about are measured a little, so that the rows stay independent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rest:
-    """Rows that see everything along an attribute but its total.
+    """Rows that see everything along an attribute but its total."""
 
-    Attributes:
-        rows: F, shape (n - 1, n), largest column norm 1.
-        lower: no rows of that norm with this tilt have a smaller tr(M R).
-        weights: dual weights, shape (n,), sum 1.
-    """
-
-    rows: FloatArray
-    lower: float
-    weights: FloatArray
+    rows: FloatArray  # F, shape (n - 1, n), largest column norm 1
+    lower: float  # no rows of that norm with this tilt have a smaller tr(M R)
+    weights: FloatArray  # dual weights, shape (n,), sum 1
 
 
 def tilt(gram: FloatArray, pull: float, weights: FloatArray | None = None, *, gap: float = 1e-3) -> tuple[FloatArray, FloatArray]:
@@ -82,27 +74,16 @@ def _optimum(columns: FloatArray, gram: FloatArray, weights: FloatArray | None, 
     count = columns.shape[1]
     lower = np.linalg.cholesky(gram + _RIDGE * np.trace(gram) * np.eye(len(gram)))
     weights = np.full(count, 1 / count) if weights is None else weights
-    best: tuple[float, FloatArray, FloatArray, float] | None = None
-    previous, power = -math.inf, _POWER
     turned = lower.T @ columns
-    for _ in range(steps):
+
+    def step(weights: FloatArray) -> tuple[FloatArray, float, FloatArray]:
         squares, vectors = eigh((turned * weights) @ turned.T, driver="evd")
         roots = np.sqrt(np.maximum(squares, squares[-1] * 1e-30))
         total = float(roots.sum())
         rows = (vectors.T @ turned) / np.sqrt(roots * total)[:, None]
-        ratio = (rows * rows).sum(axis=0)
-        if best is None or ratio.max() < best[0]:
-            best = float(ratio.max()), rows, weights, total
-        if best[0] <= 1 + gap or over():
-            break
-        # The dual value can only rise under the plain first power: when a longer step lowers it, come back to that.
-        power = 1.0 if total < previous * (1 - 1e-9) else power
-        previous = total
-        weights = np.maximum(weights * ratio**power, 1e-13 / count)
-        weights = weights / weights.sum()
-    if best is None:
-        raise InternalError("The dual iteration was given no steps.")
-    worst, rows, weights, total = best
+        return (rows * rows).sum(axis=0), total, rows
+
+    worst, weights, total, rows = dual_ascent(step, weights, gap, steps)
     return Rest(rows=rows / math.sqrt(worst), lower=total**2, weights=weights)
 
 

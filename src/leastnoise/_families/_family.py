@@ -11,8 +11,7 @@ from functools import partial
 import numpy as np
 
 from leastnoise._families._gram import Gram, gram_of, merge_equal_cells, summed
-from leastnoise._families._queries import first_cells, on_runs
-from leastnoise._families._row_space import MOST_DENSE
+from leastnoise._families._queries import MOST_DENSE, first_cells, on_runs
 from leastnoise._linop import Coarse, Dense, Identity, Operator, dense
 from leastnoise._measurements import Factor
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from leastnoise._check import InputError, InternalError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._queries import apply_gram, singular_values
-from leastnoise._families._row_space import MOST_DENSE
+from leastnoise._families._queries import MOST_DENSE, apply_gram, singular_values
 from leastnoise._linop import AllRanges, Identity, Operator, Prefix, Ranges, Total
 
 Generators = tuple[tuple[FloatArray, FloatArray], ...]

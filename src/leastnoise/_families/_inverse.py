@@ -20,8 +20,19 @@ import numpy as np
 
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
-from leastnoise._families._queries import apply_gram, gram_diagonal, interval_ends, on_runs, row_squares, weighted_gram
-from leastnoise._families._row_space import MOST_DENSE, RowSpace, inverted, row_space, triangle
+from leastnoise._families._queries import (
+    MOST_DENSE,
+    RowSpace,
+    apply_gram,
+    gram_diagonal,
+    interval_ends,
+    inverted,
+    on_runs,
+    row_space,
+    row_squares,
+    triangle,
+    weighted_gram,
+)
 from leastnoise._linop import AllRanges, Coarse, Identity, Operator, Total, dense
 from leastnoise._measurements import Factor
 

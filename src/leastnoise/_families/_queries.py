@@ -1,26 +1,38 @@
-"""Facts about operators that errors follow from, each once, answered by class; and Gram matrices of measured queries with row weights.
+"""Facts about operators that errors follow from, each once, answered by class; Gram matrices with row weights; and row spaces.
 
 None is the answer of a class that has no short form: what follows is then computed from its matrix. Nothing is guessed about entries: those
 facts rest on `column_sums`, `non_negative` and `largest_entry`, which refuse a class that has not answered them.
+
+The row space of queries decides which others are determined. Intervals of n cells are edges between n + 1 places: the interval from cell a
+to b joins the places a and b + 1. A query puts a weight on each place, minus its differences from cell to cell, and lies in the span of
+some intervals exactly if these weights sum to 0 over each of their connected components. That is decided in whole numbers, in linear time.
+Of other operators the null space is found in floating point, from the eigenvalues of the Gram matrix of rows of norm 1. They count as 0
+below 1e-10 of the largest: a direction that is seen 1e-5 times as weakly as the best is treated as not seen, and a query with more than
+1e-7 of itself along it as not determined.
 """
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache, singledispatch
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, singledispatch
 
 import numpy as np
+import numpy.typing as npt
 
 from leastnoise._check.arrays import Array, FloatArray, IntArray
 from leastnoise._linop import (
     AllRanges,
     Coarse,
+    Contrasts,
     Dense,
     DiagonalAndRows,
     Haar,
     Identity,
+    Nested,
     Operator,
     Prefix,
     Ranges,
+    Toeplitz,
     Total,
     Tree,
     all_range_ends,
@@ -282,3 +294,235 @@ def _(operator: AllRanges, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
     for start in range(0, operator.rows, step):
         part = slice(start, min(start + step, operator.rows))
         yield part, sums[high[part] + 1] - sums[low[part]]
+
+
+MOST_DENSE = 4096
+_ZERO_EIGENVALUE = 1e-10
+_ZERO_PART = 1e-7
+_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class RowSpace:
+    """The span of the rows of an operator over ``size`` cells."""
+
+    size: int
+    dimension: int
+    components: IntArray | None = None
+    unseen: FloatArray | None = None
+
+    @property
+    def everything(self) -> bool:
+        """Whether every query lies in the space."""
+        return self.dimension == self.size
+
+    @cached_property
+    def joined(self) -> Ranges:
+        """A basis of a span of intervals: from each place to the next one of its component."""
+        components = np.zeros(self.size + 1, dtype=np.int64) if self.components is None else self.components
+        order = np.argsort(components, kind="stable")
+        same = components[order[1:]] == components[order[:-1]]
+        return Ranges(self.size, order[:-1][same], order[1:][same] - 1)
+
+    @cached_property
+    def basis(self) -> FloatArray:
+        """An orthonormal basis, shape (size, dimension); only for sizes whose matrices are affordable."""
+        if self.unseen is None:
+            return np.asarray(np.linalg.qr(dense(self.joined).T.astype(float))[0], dtype=np.float64)
+        return np.asarray(np.linalg.qr(self.unseen, mode="complete")[0][:, self.size - self.dimension :], dtype=np.float64)
+
+    def holds(self, operator: Operator) -> bool:
+        """Whether every row of an operator lies in the space."""
+        if self.everything:
+            return True
+        asked = known_span(operator)
+        if asked is not None and asked.components is not None:
+            return self.includes(asked)
+        rows, step = dense(operator), max(1, _AT_ONCE // self.size)
+        return all(self.holds_rows(rows[start : start + step]) for start in range(0, len(rows), step))
+
+    def includes(self, other: "RowSpace") -> bool:
+        """Whether another space lies within this one."""
+        if self.everything or other.dimension > self.dimension:
+            return self.everything
+        if other.components is None:
+            return other.dimension == 0 or self.holds_rows(other.basis.T)
+        if self.components is None:
+            return self._sees(apply(other.joined, np.asarray(self.unseen)), apply(other.joined, np.ones(self.size)))
+        first = np.zeros(self.size + 1, dtype=np.int64)
+        first[other.components[::-1]] = np.arange(self.size, -1, -1)  # the first place of every component
+        return bool((self.components == self.components[first[other.components]]).all())
+
+    def holds_rows(self, rows: npt.NDArray[np.generic]) -> bool:
+        """Whether given queries, shape (queries, size), lie in the space."""
+        if self.everything:
+            return True
+        squares = (rows.astype(float) ** 2).sum(axis=1)
+        if self.components is None:
+            return self._sees(rows.astype(float) @ np.asarray(self.unseen), squares)
+        weights = -np.diff(rows, axis=1, prepend=0, append=0)
+        sums = np.zeros((self.size + 1, len(rows)), dtype=weights.dtype)
+        np.add.at(sums, self.components, weights.T)
+        return not sums.any() if weights.dtype.kind == "i" else self._sees(sums.T, squares)
+
+    @staticmethod
+    def _sees(outside: FloatArray, squares: FloatArray) -> bool:
+        return bool((np.abs(outside).max(axis=1, initial=0.0) <= _ZERO_PART * np.sqrt(squares)).all())
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _OnRuns(RowSpace):
+    """The span of queries over the sums of runs of cells, some of which they do not determine."""
+
+    runs: RowSpace
+    starts: IntArray
+
+    @cached_property
+    def basis(self) -> FloatArray:
+        """An orthonormal basis, shape (size, dimension)."""
+        rows = np.repeat(self.runs.basis, np.diff(self.starts, append=self.size), axis=0)
+        return np.asarray(np.linalg.qr(rows)[0], dtype=np.float64)
+
+    def holds(self, operator: Operator) -> bool:
+        """Whether every row of an operator lies in the space."""
+        whole = row_space(Coarse(Identity(len(self.starts)), self.starts, self.size))
+        return whole is not None and whole.holds(operator) and self.runs.holds(on_runs(operator, self.starts))
+
+    def includes(self, other: RowSpace) -> bool:
+        """Whether another space lies within this one."""
+        if isinstance(other, _OnRuns) and np.array_equal(self.starts, other.starts):
+            return self.runs.includes(other.runs)
+        if other.dimension > self.dimension:
+            return False
+        return self.holds_rows(other.basis.T) if other.components is None else self.holds(other.joined)
+
+    def holds_rows(self, rows: npt.NDArray[np.generic]) -> bool:
+        """Whether given queries, shape (queries, size), lie in the space."""
+        whole = np.repeat(rows[:, self.starts], np.diff(self.starts, append=self.size), axis=1)
+        return bool(np.allclose(rows, whole)) and self.runs.holds_rows(rows[:, self.starts])
+
+
+def everything(size: int) -> RowSpace:
+    """The span of all cells."""
+    return RowSpace(size, size, np.zeros(size + 1, dtype=np.int64))
+
+
+@singledispatch
+def known_span(operator: Operator) -> RowSpace | None:
+    """The span of an operator's rows where its class tells, and of intervals by their ends; None where it follows from the matrix alone."""
+    ends, n = interval_ends(operator), operator.size
+    if ends is None:
+        return None
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges = coo_array((np.ones(len(ends[0]), dtype=np.int8), (ends[0], ends[1] + 1)), shape=(n + 1, n + 1))
+    count, components = connected_components(edges, directed=False)
+    return RowSpace(n, n + 1 - int(count), components.astype(np.int64))
+
+
+@known_span.register
+def _(operator: Identity | Prefix | AllRanges | DiagonalAndRows | Haar | Toeplitz) -> RowSpace:
+    return everything(operator.size)
+
+
+@known_span.register
+def _(operator: Tree) -> RowSpace | None:
+    return everything(operator.size) if operator.widths[-1] == 1 else known_span.dispatch(object)(operator)
+
+
+@known_span.register
+def _(operator: Nested) -> RowSpace | None:
+    within = [row_space(part) for part in (operator.inner, operator.last)]
+    return everything(operator.size) if all(space is not None and space.everything for space in within) else None
+
+
+@known_span.register
+def _(operator: Coarse) -> RowSpace | None:
+    within = row_space(operator.operator)
+    if within is None or not within.everything:
+        return None if within is None else _OnRuns(operator.size, within.dimension, runs=within, starts=operator.starts)
+    components = np.arange(operator.size + 1)
+    components[operator.starts] = operator.size  # one with the last place; the places between them stay alone
+    return RowSpace(operator.size, len(operator.starts), components)
+
+
+@known_span.register
+def _(operator: Contrasts) -> RowSpace:
+    return RowSpace(operator.size, operator.size - 1, None, np.full((operator.size, 1), operator.size**-0.5))
+
+
+@lru_cache(maxsize=64)
+def row_space(operator: Operator) -> RowSpace | None:
+    """The span of an operator's rows; None if finding it needs too large a matrix: over 4096 cells, where the class alone does not tell."""
+    known = known_span(operator)
+    if known is not None:
+        return known
+    if operator.size > MOST_DENSE:
+        return None
+    shape = triangle(operator)
+    if shape is not None and shape.pivot > 1e-5:
+        return everything(operator.size)
+    rows = unit_rows(dense(operator))
+    return of_gram(rows.T @ rows)
+
+
+def unit_rows(rows: npt.NDArray[np.generic]) -> FloatArray:
+    """Queries of norm 1 with the same span: how large the integers of a query are says nothing of what it sees."""
+    norms = np.sqrt((rows.astype(float) ** 2).sum(axis=1, keepdims=True))
+    return np.asarray(rows / np.where(norms > 0, norms, 1.0), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Triangle:
+    """A square matrix of queries with zeros above (lower) or below its diagonal; pivot: the least diagonal entry over the largest."""
+
+    lower: bool
+    pivot: float
+
+
+@singledispatch
+def triangle(operator: Operator) -> Triangle | None:
+    """The shape of a triangular matrix of queries, such as the Gaussian optimum's; None of any other."""
+    return None
+
+
+@triangle.register
+def _(operator: Dense) -> Triangle | None:
+    if operator.rows != operator.size:
+        return None
+    lower = not operator.matrix[0, 1:].any()
+    if (np.triu(operator.matrix, 1) if lower else np.tril(operator.matrix, -1)).any():
+        return None
+    own = np.abs(operator.matrix.diagonal())
+    return Triangle(lower, float(own.min() / own.max())) if own.any() else None
+
+
+def of_gram(gram: FloatArray) -> RowSpace:
+    """The row space of queries with a given Gram matrix, shape (size, size)."""
+    n = len(gram)
+    try:
+        pivots = np.diag(np.linalg.cholesky(gram))
+        if np.min(pivots) > 1e-5 * np.max(pivots):
+            return everything(n)
+    except np.linalg.LinAlgError:
+        pass
+    values, vectors = np.linalg.eigh(gram)
+    zero = values <= _ZERO_EIGENVALUE * max(float(values[-1]), 0.0)
+    if not zero.any():
+        return everything(n)
+    return RowSpace(n, n - int(zero.sum()), None, vectors[:, zero])
+
+
+def inverted(gram: FloatArray, space: RowSpace) -> FloatArray | None:
+    """The inverse of a Gram matrix within the row space of its queries; None where that is too badly conditioned."""
+    seen = None if space.everything else space.basis
+    try:
+        lower = np.linalg.cholesky(gram if seen is None else seen.T @ gram @ seen)
+    except np.linalg.LinAlgError:
+        return None
+    pivots = np.diag(lower)
+    if not np.min(pivots, initial=np.inf) > 1e-7 * np.max(pivots, initial=0.0):
+        return None
+    half = np.linalg.inv(lower) if seen is None else np.linalg.solve(lower, seen.T)
+    return np.asarray(half.T @ half, dtype=np.float64)

@@ -30,23 +30,9 @@ import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._gram import Gram
-from leastnoise._families._inverse import (
-    _NUMBERS,
-    MOST_LISTED,
-    Basis,
-    Solved,
-    structured,
-)
+from leastnoise._families._inverse import _NUMBERS, MOST_LISTED, Basis, Solved, structured
 from leastnoise._families._queries import apply_gram, interval_ends
-from leastnoise._linop import (
-    AllRanges,
-    Operator,
-    Prefix,
-    Tree,
-    dense,
-    run_spread,
-    run_sums,
-)
+from leastnoise._linop import AllRanges, Operator, Prefix, Tree, dense, run_spread, run_sums
 from leastnoise._measurements import Factor
 
 _ROUNDING = 2.0**-50  # of a sum of squares
@@ -54,36 +40,18 @@ _ROUNDING = 2.0**-50  # of a sum of squares
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScaledTree:
-    """A hierarchy with one scale a node.
+    """A hierarchy with one scale a node."""
 
-    Attributes:
-        size: Number of cells n.
-        widths: Cells in a block of each level, the first 1, each a multiple of the one before; a last block may be shorter.
-        scales: For each level the scales of its nodes; the largest norm of the scales from a root to a cell is 1.
-        norm: 1 for pure DP, 2 for a Gaussian budget.
-        rmse: Unit RMSE, exact.
-    """
-
-    size: int
-    widths: tuple[int, ...]
-    scales: tuple[FloatArray, ...]
-    norm: int
-    rmse: float
+    size: int  # number of cells n
+    widths: tuple[int, ...]  # cells in a block of each level, the first 1, each a multiple of the one before; a last block may be shorter
+    scales: tuple[FloatArray, ...]  # for each level the scales of its nodes; the largest norm of the scales from a root to a cell is 1
+    norm: int  # 1 for pure DP, 2 for a Gaussian budget
+    rmse: float  # unit RMSE, exact
 
     def matrix(self) -> FloatArray:
         """The strategy as a matrix, one row a node, cells first."""
         levels = zip(self.widths, self.scales, strict=True)
         return np.vstack([scale[:, None] * np.equal.outer(np.arange(len(scale)), np.arange(self.size) // width) for width, scale in levels])
-
-
-def block_sums(values: FloatArray, width: int) -> FloatArray:
-    """Sums over consecutive blocks of ``width`` (the last one may be shorter)."""
-    return np.add.reduceat(values, np.arange(0, len(values), width))
-
-
-def block_spread(values: FloatArray, width: int, size: int) -> FloatArray:
-    """Repeat each block's value over its cells."""
-    return np.repeat(values, width)[:size]
 
 
 def full_chain(size: int, branching: int) -> tuple[int, ...]:
@@ -109,28 +77,28 @@ def tree_error(
     stored: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]] = []
     for width, z in zip(widths[1:], squares[1:], strict=True):
         product = gram.block_products(vector, width)
-        k, m = block_sums(vector, width), block_sums(vector * product, width)
+        k, m = run_sums(vector, width), run_sums(vector * product, width)
         shrink = 1 / (1 + k * z)
         error -= float((z * m) @ shrink)
         stored.append((vector, product, k, m, shrink))
-        vector = vector * block_spread(shrink, width, size)
+        vector = vector * run_spread(shrink, width, size)
     error = max(error, known * _ROUNDING)
     if not gradient:
         return error, []
     slopes: list[FloatArray] = []
     back = np.zeros(size)
     for (vector, product, k, m, shrink), width, z in zip(reversed(stored), widths[:0:-1], squares[:0:-1], strict=True):
-        by_divisor = (z * m - block_sums(back * vector, width)) * shrink**2
+        by_divisor = (z * m - run_sums(back * vector, width)) * shrink**2
         slopes.append(by_divisor * k - m * shrink)
-        back = back * block_spread(shrink, width, size) + block_spread(by_divisor * z, width, size)
-        back -= 2 * block_spread(z * shrink, width, size) * product
+        back = back * run_spread(shrink, width, size) + run_spread(by_divisor * z, width, size)
+        back -= 2 * run_spread(z * shrink, width, size) * product
     slopes.append(-(gram.diagonal() + back) / squares[0] ** 2)
     return error, slopes[::-1]
 
 
 def scaled_tree(gram: Gram, widths: Sequence[int], scales: Sequence[FloatArray], norm: int) -> ScaledTree:
     """A hierarchy of given scales, divided by its sensitivity, with its exact error."""
-    paths = sum(block_spread(np.abs(scale) ** norm, width, gram.size) for scale, width in zip(scales, widths, strict=True))
+    paths = sum(run_spread(np.abs(scale) ** norm, width, gram.size) for scale, width in zip(scales, widths, strict=True))
     sensitivity = float(np.max(paths)) ** (1 / norm)
     unit = tuple(scale / sensitivity for scale in scales)
     error, _ = tree_error(gram, widths, [scale**2 for scale in unit], gradient=False)
@@ -157,20 +125,15 @@ class TreeInverse(Solved):
     """The inverse of G = F^T diag(precision) F for a hierarchy F, never formed.
 
     What is asked for more than once (the planner, the promise and the error bars all need the variances of prefixes) is kept.
-
-    Attributes:
-        ratios: children of a node of each level, from the root down.
-        own: variance of the nodes of each level from their subtrees; where ``alike``, a view of one number.
-        below: sum of their children's variances, the same way; not of the cells.
-        alike: whether all nodes of each level have the same precision and the same number of cells.
     """
 
     tree: Tree
     precision: FloatArray
-    ratios: tuple[int, ...] = field(init=False, repr=False)
+    ratios: tuple[int, ...] = field(init=False, repr=False)  # children of a node of each level, from the root down
+    # variance of the nodes of each level from their subtrees; where ``alike``, a view of one number
     own: tuple[FloatArray, ...] = field(init=False, repr=False)
-    below: tuple[FloatArray, ...] = field(init=False, repr=False)
-    alike: bool = field(init=False, repr=False)
+    below: tuple[FloatArray, ...] = field(init=False, repr=False)  # sum of their children's variances, the same way; not of the cells
+    alike: bool = field(init=False, repr=False)  # whether all nodes of each level have the same precision and the same number of cells
 
     def __post_init__(self) -> None:
         widths = self.tree.widths
@@ -353,20 +316,11 @@ def largest_on_tree(known: TreeInverse) -> float:
         behind = nodes.sum(axis=1, keepdims=True) - ahead - nodes
         whole = np.repeat(summed, ratio * width)[:cells]
         from_start, to_end = (
-            _lifted(part, own, np.repeat(siblings.reshape(-1), width)[:cells], whole)
+            _lift(*part, own, np.repeat(siblings.reshape(-1), width)[:cells], whole)
             for part, siblings in ((from_start, behind), (to_end, ahead))
         )
         width *= ratio
     return best
-
-
-def _lifted(
-    part: tuple[FloatArray, FloatArray], own: FloatArray, siblings: FloatArray, summed: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """A part of a node with some siblings, by its parent's value and independent noise."""
-    share, noise = part
-    linear = share * own + siblings
-    return linear / summed, noise + share**2 * own + siblings - linear**2 / summed
 
 
 def _runs(part: Part, own: FloatArray, width: int, nodes: int) -> Part:

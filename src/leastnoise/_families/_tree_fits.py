@@ -28,23 +28,12 @@ import numpy as np
 
 from leastnoise._check import InputError, one_of, whole
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._clock import over
-from leastnoise._families._descent import descended
 from leastnoise._families._family import Fitted
-from leastnoise._families._gram import (
-    FITS,
-    MOST_KEPT,
-    Gram,
-    NotApplicable,
-    RangesGram,
-    ScaledSum,
-)
-from leastnoise._families._row_space import MOST_DENSE
-from leastnoise._families._tree import ScaledTree, block_spread, block_sums, full_chain, node_counts, path_scales, scaled_tree, tree_error
-from leastnoise._linop import (
-    Haar,
-    Tree,
-)
+from leastnoise._families._gram import FITS, MOST_KEPT, Gram, NotApplicable, RangesGram, ScaledSum
+from leastnoise._families._queries import MOST_DENSE
+from leastnoise._families._search import descended, over
+from leastnoise._families._tree import ScaledTree, full_chain, node_counts, path_scales, scaled_tree, tree_error
+from leastnoise._linop import Haar, Tree, run_spread, run_sums
 from leastnoise._measurements import Factor
 
 # Logarithm of the least weight, relative to the largest: with the cells' weight any smaller, the error drowns in rounding.
@@ -55,21 +44,13 @@ _BEST_CHAINS, _NEWTON_STEPS, _SHORTENINGS = 12, 12, 4
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LevelTree:
-    """A hierarchy with one scale a level.
+    """A hierarchy with one scale a level."""
 
-    Attributes:
-        size: Number of cells n.
-        widths: Cells in a block of each level, the first 1, each a multiple of the one before; a last block may be shorter.
-        weights: Scale of each level; sensitivity 1 under ``norm``.
-        norm: 1 for pure DP, 2 for a Gaussian budget.
-        rmse: Unit RMSE, exact for uneven sizes too.
-    """
-
-    size: int
-    widths: tuple[int, ...]
-    weights: FloatArray
-    norm: int
-    rmse: float
+    size: int  # number of cells n
+    widths: tuple[int, ...]  # cells in a block of each level, the first 1, each a multiple of the one before; a last block may be shorter
+    weights: FloatArray  # scale of each level; sensitivity 1 under ``norm``
+    norm: int  # 1 for pure DP, 2 for a Gaussian budget
+    rmse: float  # unit RMSE, exact for uneven sizes too
 
     def nodes(self) -> ScaledTree:
         """The same tree with the scale of every node written out."""
@@ -84,19 +65,12 @@ class LevelTree:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WeightedHaar:
-    """A Haar wavelet on the smallest power of two of at least n cells, with one scale a level.
+    """A Haar wavelet on the smallest power of two of at least n cells, with one scale a level."""
 
-    Attributes:
-        size: Number of cells n.
-        weights: Scale of the total, then of the differences of halves, from the widest level (2^h cells) to pairs of cells.
-        norm: 1 for pure DP, 2 for a Gaussian budget.
-        rmse: Unit RMSE; above the exact one when n is not a power of two, because the padding's cells count as unknown.
-    """
-
-    size: int
-    weights: FloatArray
-    norm: int
-    rmse: float
+    size: int  # number of cells n
+    weights: FloatArray  # scale of the total, then of the differences of halves, from the widest level (2^h cells) to pairs of cells
+    norm: int  # 1 for pure DP, 2 for a Gaussian budget
+    rmse: float  # unit RMSE; above the exact one when n is not a power of two, because the padding's cells count as unknown
 
     def matrix(self) -> FloatArray:
         """The strategy as a matrix: the total, then the differences, widest first."""
@@ -374,7 +348,7 @@ def shares_of(tree: ScaledTree) -> list[FloatArray]:
     for width, scale in zip(tree.widths[:0:-1], tree.scales[:0:-1], strict=True):
         share = np.clip(scale**tree.norm / left[::width], 0.0, _LARGEST_SHARE)
         shares.append(share)
-        left = left * (1 - block_spread(share, width, tree.size))
+        left = left * (1 - run_spread(share, width, tree.size))
     return shares[::-1]
 
 
@@ -467,8 +441,8 @@ def fit_greedy_h(gram: Gram, *, branching: int = 2, grid: int = 100) -> ScaledTr
     for level, width in enumerate(widths[1:], start=1):
         joined = widths[level] // widths[level - 1]
         product = gram.block_products(vector, width)
-        k, m = block_sums(vector, width), block_sums(vector * product, width)
-        error, children = block_sums(error, joined), block_sums(inside, joined)
+        k, m = run_sums(vector, width), run_sums(vector * product, width)
+        error, children = run_sums(error, joined), run_sums(inside, joined)
         damping = branching ** (-(len(widths) - 1 - level) / 2)
         share = _best_shares(error, k, damping * (m - children) + children, grid)
         share[error <= _NOTHING * error.max()] = 0.0  # nobody asks there: only rounding errors would be minimised
@@ -476,7 +450,7 @@ def fit_greedy_h(gram: Gram, *, branching: int = 2, grid: int = 100) -> ScaledTr
         divisor = rest + k * share**2
         error = (error - share**2 / divisor * m) / rest
         inside = m / divisor**2
-        vector = vector / block_spread(divisor, width, gram.size)
+        vector = vector / run_spread(divisor, width, gram.size)
         shares.append(share)
     return scaled_tree(gram, widths, path_scales(widths, shares, 1, gram.size), 1)
 

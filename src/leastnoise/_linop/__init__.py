@@ -1,6 +1,5 @@
 """Integer linear operators (small frozen values) and the functions on them."""
 
-from leastnoise._linop._contrasts import Contrasts
 from leastnoise._linop._functions import (
     all_range_ends,
     along,
@@ -14,9 +13,7 @@ from leastnoise._linop._functions import (
     run_spread,
     run_sums,
 )
-from leastnoise._linop._haar import Haar
 from leastnoise._linop._json import MOST_UNPACKED, narrow, pack, to_json, unpack, whole_bytes, whole_bytes_text
-from leastnoise._linop._nested import Nested
 from leastnoise._linop._operators import (
     AllRanges,
     Dense,
@@ -31,8 +28,7 @@ from leastnoise._linop._operators import (
     sealed,
 )
 from leastnoise._linop._plane_order import BlockTree, block_tree, interval_tree
-from leastnoise._linop._rearranged import Coarse, Ordered
-from leastnoise._linop._toeplitz import Toeplitz
+from leastnoise._linop._structured import Coarse, Contrasts, Haar, Nested, Ordered, Toeplitz
 
 __all__ = [
     "MOST_UNPACKED",

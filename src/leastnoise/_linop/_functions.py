@@ -13,17 +13,7 @@ import numpy as np
 
 from leastnoise._check import InternalError, refuse
 from leastnoise._check.arrays import Array, IntArray
-from leastnoise._linop._operators import (
-    AllRanges,
-    Dense,
-    DiagonalAndRows,
-    Identity,
-    Operator,
-    Prefix,
-    Ranges,
-    Total,
-    Tree,
-)
+from leastnoise._linop._operators import AllRanges, Dense, DiagonalAndRows, Identity, Operator, Prefix, Ranges, Total, Tree
 
 _EXACT_FLOAT = 2**53
 

@@ -4,8 +4,8 @@ A few tables larger than those asked, which between them contain every asked one
 far: the budget is split over fewer tables. The problem is not convex, and a weight of 0 stays 0 under every descent, so families of tables
 are tried, and the best one is weighted:
 
-1. starts: the workload's own tables, pairs of them merged, greedily chosen cuboids (`_cuboids`), and block designs of finite
-   geometry with attributes laid on their points (`_block_designs`), with and without the most asked attribute added to every block;
+1. starts: the workload's own tables, pairs of them merged, greedily chosen cuboids , and block designs of finite
+   geometry with attributes laid on their points , with and without the most asked attribute added to every block;
 2. the best weights of the best start, with the asked tables, their closure and the sign coefficients of two-valued attributes added.
 
 Nothing here is of size N or 2^d, and nothing is searched (docs/decisions/planning.md).
@@ -14,27 +14,37 @@ A strategy along an attribute acts like an attribute of kappa cells, as the tota
 have; kappa is rounded to a whole number for the design alone, and the weights are exact afterwards.
 
 Source: the idea of strategy C of Ding et al. (SIGMOD 2011) and of PriView (SIGMOD 2014).
+
+Block designs: families of blocks of points in which every pair or triple of points meets, the best known ones from finite geometry.
+Attributes are laid on the points: several on one point when there are more attributes than points, none on some when there are fewer.
+
+Cuboids: the largest cell variance is kept small (problem BMAX of Ding et al.). Every asked marginal is answered by adding up cells of one
+measured marginal that contains it. With s measured marginals, each of noise variance s^2 (pure) or s (Gaussian) in units of the noise of a
+single one, the variance is that times the number of cells added up. This is strategy C of Cormode et al.; with budgets by cube roots
+instead of equal ones it is C+. The threshold runs over its finitely many values instead of a bisection.
 """
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from leastnoise._check import InputError, refuse
-from leastnoise._check.arrays import FloatArray
+from leastnoise._check import InputError, refuse, whole
+from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._families import NotApplicable, basis
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
-from leastnoise._planner._block_designs import designs, zero_sum_blocks
-from leastnoise._planner._cuboids import greedy_cover
 from leastnoise._planner._residual_algebra import (
     AttributeSet,
     Closure,
     attribute_sets,
+    check_set,
+    check_shape,
     closed,
     dimensions,
     improve_weights,
@@ -47,6 +57,244 @@ from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, t
 from leastnoise._planner._tables import Candidates, error_sums, factor_along, shrunk, weighted_strategy
 from leastnoise._workload import Workload
 
+Blocks = tuple[tuple[int, ...], ...]
+# Field size -> (prime, degree, coefficients of x^degree as a combination of 1, x, ...).
+_FIELDS = {
+    2: (2, 1, ()),
+    3: (3, 1, ()),
+    4: (2, 2, (1, 1)),
+    5: (5, 1, ()),
+    7: (7, 1, ()),
+    8: (2, 3, (1, 1, 0)),
+    9: (3, 2, (1, 2)),
+    11: (11, 1, ()),
+}
+FIELD_SIZES = tuple(_FIELDS)
+
+
+@cache
+def _field(size: int) -> tuple[IntArray, IntArray]:
+    """Build the tables of addition and multiplication of a finite field; element 0 is zero."""
+    prime, degree, reduction = _FIELDS[size]
+    elements = list(itertools.product(range(prime), repeat=degree))
+    number = {element: i for i, element in enumerate(elements)}
+
+    def product(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+        power = [0] * (2 * degree - 1)
+        for (i, a), (j, b) in itertools.product(enumerate(x), enumerate(y)):
+            power[i + j] += a * b
+        for k in range(2 * degree - 2, degree - 1, -1):
+            for i in range(degree):
+                power[k - degree + i] += power[k] * reduction[i]
+        return tuple(v % prime for v in power[:degree])
+
+    add = np.array([[number[tuple((a + b) % prime for a, b in zip(x, y, strict=True))] for y in elements] for x in elements])
+    multiply = np.array([[number[product(x, y)] for y in elements] for x in elements])
+    return add, multiply
+
+
+def _points(size: int, dimension: int) -> IntArray:
+    """List one vector for each point of a projective space: its first non-zero entry is the field's one."""
+    _, multiply = _field(size)
+    one = int(np.flatnonzero((multiply == np.arange(size)).all(axis=1))[0])
+    vectors = np.array(list(itertools.product(range(size), repeat=dimension + 1)))[1:]
+    leading = vectors[np.arange(len(vectors)), (vectors != 0).argmax(axis=1)]
+    return vectors[leading == one]
+
+
+def _planes(size: int, points: IntArray, dimension: int) -> Blocks:
+    """Cut a set of projective points with all hyperplanes; keep the cuts with two points or more."""
+    add, multiply = _field(size)
+    total = multiply[_points(size, dimension)[:, None, 0], points[None, :, 0]]
+    for i in range(1, dimension + 1):
+        total = add[total, multiply[_points(size, dimension)[:, None, i], points[None, :, i]]]
+    return tuple(block for row in total == 0 if len(block := tuple(np.flatnonzero(row).tolist())) > 1)
+
+
+@cache
+def projective_plane(size: int) -> tuple[int, Blocks]:
+    """Return q^2 + q + 1 points and as many lines of q + 1 points; two points share one line."""
+    points = _points(size, 2)
+    return len(points), _planes(size, points, 2)
+
+
+@cache
+def affine_plane(size: int) -> tuple[int, Blocks]:
+    """Return q^2 points and q^2 + q lines of q points; two points share one line."""
+    points = _points(size, 2)
+    points = points[points[:, 0] != 0]
+    return len(points), _planes(size, points, 2)
+
+
+@cache
+def inversive_plane(size: int) -> tuple[int, Blocks]:
+    """Return q^2 + 1 points and q^3 + q circles of q + 1 points; three points share one circle.
+
+    The points are the elliptic quadric x0 x1 + f(x2, x3) = 0 with f irreducible, the circles its plane sections.
+    """
+    add, multiply = _field(size)
+    space = _points(size, 3)
+    first, second = space[:, 2], space[:, 3]
+    for b, c in itertools.product(range(size), range(1, size)):
+        form = add[add[multiply[first, first], multiply[b, multiply[first, second]]], multiply[c, multiply[second, second]]]
+        if bool(np.all(form[(first != 0) | (second != 0)] != 0)):
+            on = add[multiply[space[:, 0], space[:, 1]], form] == 0
+            return int(on.sum()), _planes(size, space[on], 3)
+    raise AssertionError("every finite field has an irreducible quadratic form")
+
+
+@cache
+def parallel_planes(dimension: int) -> tuple[int, Blocks]:
+    """Return the 2^m bit strings and all quadruples that add up to zero; three points share one quadruple."""
+    count = 1 << dimension
+    return count, tuple((a, b, c, a ^ b ^ c) for a, b, c in itertools.combinations(range(count), 3) if a ^ b ^ c > c)
+
+
+def zero_sum_blocks(count: int, size: int) -> IntArray:
+    """Return all blocks of `size` points out of 0 .. count - 1 whose sum is a multiple of count.
+
+    All but a few of the sets with one point less lie in exactly one block (those whose missing point is among them lie in none): close to
+    a Steiner system for every number of points.
+    """
+    smaller = np.array(list(itertools.combinations(range(count), size - 1)), dtype=np.int64).reshape(-1, size - 1)
+    last = -smaller.sum(axis=1) % count
+    keep = last > smaller[:, -1]
+    return np.column_stack([smaller[keep], last[keep]])
+
+
+def designs(strength: int, attributes: int) -> Iterator[tuple[str, int, Blocks]]:
+    """List covering designs for a number of attributes: name, points, blocks; every `strength` points lie together in a block."""
+    for groups in range(strength, min(attributes, strength + 8) + 1):
+        yield f"{strength} of {groups} groups", groups, tuple(itertools.combinations(range(groups), strength))
+    most = 2.5 * attributes + 2
+    if strength == 2:
+        for size in FIELD_SIZES:
+            for kind, make, points in (("affine", affine_plane, size**2), ("projective", projective_plane, size**2 + size + 1)):
+                if points <= most:
+                    yield f"{kind} plane of order {size}", *make(size)
+    if strength == 3:
+        for size in FIELD_SIZES[:-1]:
+            if size**2 + 1 <= most:
+                yield f"inversive plane of order {size}", *inversive_plane(size)
+        for dimension in (3, 4, 5, 6):
+            if 1 << dimension <= most:
+                yield f"parallel planes of dimension {dimension}", *parallel_planes(dimension)
+
+
+_MOST_PAIRS = 1 << 25  # candidates times asked marginals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cover:
+    """Marginals to measure with equal budgets, and which of them answers what."""
+
+    tables: tuple[AttributeSet, ...]  # the measured marginals
+    source: IntArray  # for each asked marginal the position of the measured one it is added up from
+    # the largest cell variance at unit noise and privacy cost 1: times 2 / epsilon^2 for pure budgets, 1 / mu^2 for Gaussian
+    largest: float
+
+
+def greedy_cover(
+    shape: Sequence[int], targets: Sequence[AttributeSet], *, norm: int = 1, candidates: Iterable[AttributeSet] | None = None
+) -> Cover:
+    """Choose the marginals to measure so that the largest cell variance of the asked ones is small.
+
+    For each number of cells that may be added up, marginals are taken greedily, the one that answers most of what is left first, until all
+    is answered; the threshold with the least variance wins. Within (ln m + 1)^2 of the best choice for m asked marginals.
+    """
+    shape, asked, options = _problem(shape, targets, candidates)
+    power = 2 if whole("norm", norm, 1, 2) == 1 else 1
+    added = _cells_added(shape, options, asked)
+    nearest = added.min(axis=1)
+    if not bool(np.isfinite(nearest).all()):
+        lost = asked[int(np.argmax(~np.isfinite(nearest)))]
+        raise refuse("candidates", f"none that contains {lost}", "marginals that between them contain every asked one")
+    best: tuple[float, list[int]] | None = None
+    least = float(nearest.max())  # below this threshold something has no source
+    for threshold in np.unique(added[np.isfinite(added)]).tolist():
+        if threshold < least:
+            continue
+        if best is not None and not threshold < best[0]:
+            break
+        chosen = _greedy(added <= threshold)
+        largest = float(len(chosen)) ** power * float(added[:, chosen].min(axis=1).max())
+        if best is None or largest < best[0]:
+            best = largest, chosen
+    if best is None:
+        raise refuse("candidates", len(options), "at least one marginal")
+    largest, chosen = best
+    return Cover(tables=tuple(options[i] for i in chosen), source=added[:, chosen].argmin(axis=1), largest=largest)
+
+
+def cover_errors(shape: Sequence[int], targets: Mapping[AttributeSet, float], cover: Cover) -> FloatArray:
+    """Return for each measured marginal what one unit of its noise variance adds to the total squared error.
+
+    With equal budgets (strategy C) the total is s^2 (pure) or s (Gaussian) times their sum; `grouped_budgets` gives those of C+.
+    """
+    if not len(targets) == len(cover.source):
+        raise refuse("targets", f"{len(targets)} marginals", f"the {len(cover.source)} marginals that the cover was made for")
+    weights = np.array([float(value) for value in targets.values()])
+    result: FloatArray = table_sizes(shape, cover.tables) * np.bincount(cover.source, weights=weights, minlength=len(cover.tables))
+    return result
+
+
+def _problem(
+    shape: Sequence[int], targets: Sequence[AttributeSet], candidates: Iterable[AttributeSet] | None
+) -> tuple[tuple[int, ...], list[AttributeSet], list[AttributeSet]]:
+    """The shape, the asked marginals and what may be measured, checked."""
+    sizes = check_shape(shape)
+    asked = [check_set("target", attributes, len(sizes)) for attributes in targets]
+    if not asked:
+        raise refuse("targets", [], "at least one asked marginal")
+    if candidates is None:
+        return sizes, asked, _candidates(asked)
+    own = {check_set("candidate", attributes, len(sizes)) for attributes in candidates}
+    return sizes, asked, sorted(own, key=lambda s: (len(s), s))
+
+
+def _candidates(asked: list[AttributeSet]) -> list[AttributeSet]:
+    used = sorted({i for attributes in asked for i in attributes})
+    if len(asked) << len(used) <= _MOST_PAIRS:
+        return [s for k in range(len(used) + 1) for s in itertools.combinations(used, k)]
+    found = {tuple(used), *asked}
+    if len(asked) ** 3 <= 2 * _MOST_PAIRS:
+        found |= {tuple(sorted({*a, *b})) for a, b in itertools.combinations(asked, 2)}
+    return sorted(found, key=lambda s: (len(s), s))
+
+
+def _cells_added(shape: Sequence[int], options: list[AttributeSet], asked: list[AttributeSet]) -> NDArray[np.float32]:
+    """How many cells of each candidate make one cell of each asked marginal; infinite where the candidate does not contain it.
+
+    One row an asked marginal, one column a candidate.
+    """
+    if not len(options) * len(asked) <= _MOST_PAIRS:
+        advice = "Give fewer candidates, or choose the strategy of searched covering designs."
+        raise refuse("candidates", f"{len(options)} for {len(asked)} asked marginals", f"at most {_MOST_PAIRS} pairs of the two", advice)
+    outside = np.ones((len(options), len(shape)), dtype=np.float32)
+    for row, attributes in zip(outside, options, strict=True):
+        row[list(attributes)] = 0
+    member = np.zeros((len(shape), len(asked)), dtype=np.float32)
+    for column, attributes in enumerate(asked):
+        member[list(attributes), column] = 1
+    ratio = np.rint(table_sizes(shape, options) / table_sizes(shape, asked)[:, None]).astype(np.float32)
+    ratio[member.T @ outside.T > 0] = np.inf
+    return ratio
+
+
+def _greedy(covers: BoolArray, most: int | None = None) -> list[int]:
+    """Take the candidate that covers most of what is left, the first of equals, until nothing more can be covered or ``most`` are taken."""
+    left = np.ones(len(covers), dtype=bool)
+    counts = np.count_nonzero(covers, axis=0)
+    chosen: list[int] = []
+    while counts.any() and len(chosen) != most:
+        at = int(counts.argmax())
+        new = covers[:, at] & left
+        chosen.append(at)
+        left &= ~new
+        counts = counts - np.count_nonzero(covers[new], axis=0)
+    return chosen
+
+
 _MOST_TABLES = 400_000
 _LARGE = 10_000  # asked tables beyond which there are fewer starts, and those of the asked tables stay in their order
 _MOST_MERGED = 1200  # asked tables up to which pairs of them are merged greedily
@@ -57,21 +305,14 @@ _SEED = 0  # of how attributes are laid on the points of a design
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Design:
-    """Marginals to measure, their weights, and what they achieve.
+    """Marginals to measure, their weights, and what they achieve."""
 
-    Attributes:
-        tables: measured attribute sets, largest weight first.
-        signed: for each table the attributes measured by their sign instead of their cells (all of the table for a Fourier coefficient).
-        theta: weights with sum 1: at budget epsilon a cell of table S gets Laplace noise of scale 1 / (epsilon theta_S).
-        error: total squared error at unit noise: multiply by 2 / epsilon^2.
-        origin: the start that led here.
-    """
-
-    tables: tuple[AttributeSet, ...]
+    tables: tuple[AttributeSet, ...]  # measured attribute sets, largest weight first
+    # for each table the attributes measured by their sign instead of their cells (all of the table for a Fourier coefficient)
     signed: tuple[AttributeSet, ...]
-    theta: FloatArray
-    error: float
-    origin: str
+    theta: FloatArray  # weights with sum 1: at budget epsilon a cell of table S gets Laplace noise of scale 1 / (epsilon theta_S)
+    error: float  # total squared error at unit noise: multiply by 2 / epsilon^2
+    origin: str  # the start that led here
 
 
 class _Start(NamedTuple):

@@ -29,11 +29,10 @@ from leastnoise._check.arrays import IntArray
 from leastnoise._families import NotApplicable, apply_gram, gram_diagonal
 from leastnoise._linop import Dense, Identity, Operator
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
-from leastnoise._planner._cuboids import cover_errors, greedy_cover
+from leastnoise._planner._covering import cover_errors, greedy_cover
 from leastnoise._planner._residual_algebra import AttributeSet, attribute_sets, downward_closure, grouped_budgets, residual_noise_max
 from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm
-from leastnoise._planner._tables import contrasts
-from leastnoise._planner._workload import asked_blocks
+from leastnoise._planner._tables import asked_blocks, contrasts
 from leastnoise._workload import Workload
 
 

@@ -16,10 +16,9 @@ from leastnoise._planner._kronecker import (
 )
 from leastnoise._planner._papers import CUBOIDS, CUBOIDS_EVEN, FOURIER, FOURIER_EVEN, RESIDUAL_MAX, WORKLOAD_EVEN
 from leastnoise._planner._strategy import Planner
-from leastnoise._planner._tables import IDENTITY, MARGINALS, RESIDUAL
+from leastnoise._planner._tables import IDENTITY, MARGINALS, RESIDUAL, WORKLOAD
 from leastnoise._planner._tilted import TILTED
 from leastnoise._planner._union import UNION
-from leastnoise._planner._workload import WORKLOAD
 
 _ALL = (
     IDENTITY,

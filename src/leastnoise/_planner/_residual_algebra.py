@@ -21,15 +21,15 @@ How much of the budget each measured marginal gets, from closed form to search:
 - groups of queries without least squares recovery: cube roots (pure) or fourth roots (Gaussian) of their error (`grouped_budgets`);
 - a given set of marginals, recovered by least squares: the diagonal programme, convex in theta^2 for Gaussian budgets and not convex for
   pure ones (`optimal_weights`);
-- Gaussian budgets with free choice of what to measure: the residual basis is optimal and closed (`residual_noise`), and for the largest
-  variance a small concave dual (`residual_noise_max`).
+- Gaussian budgets with free choice of what to measure: the residual basis is optimal, for the sum of variances in closed form
+  (``residual`` in `_tables`), for the largest variance by a small concave dual (`residual_noise_max`).
 
 "Error" is the total squared error at unit noise: multiply by 2 / epsilon^2 for pure budgets and by 1 / mu^2 for Gaussian ones.
 """
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,17 +49,11 @@ _MOST_ENTRIES = 400_000_000  # containments that an incidence matrix may hold
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Closure:
-    """A family of attribute sets closed under taking subsets, ordered by size and then lexicographically.
+    """A family of attribute sets closed under taking subsets, ordered by size and then lexicographically."""
 
-    Attributes:
-        shape: values per attribute of the whole domain.
-        blocks: blocks[k] has one row per set of size k, the attributes ascending, rows in lexicographic order.
-        keys: keys[k] are the ascending numbers by which the rows of blocks[k] are found.
-    """
-
-    shape: tuple[int, ...]
-    blocks: tuple[IntArray, ...]
-    keys: tuple[IntArray, ...]
+    shape: tuple[int, ...]  # values per attribute of the whole domain
+    blocks: tuple[IntArray, ...]  # blocks[k] has one row per set of size k, the attributes ascending, rows in lexicographic order
+    keys: tuple[IntArray, ...]  # keys[k] are the ascending numbers by which the rows of blocks[k] are found
 
     @property
     def count(self) -> int:
@@ -282,45 +276,12 @@ def _contains_signed(
     return ~missing
 
 
-def coefficients(closure: Closure, targets: Mapping[AttributeSet, float]) -> FloatArray:
-    """Return c_tau for asked marginals: total squared error at unit noise is the sum of c_tau / lambda_tau."""
-    sets = list(targets)
-    weights = np.array([float(targets[attributes]) for attributes in sets])
-    if not bool(np.all((weights >= 0) & np.isfinite(weights))):
-        raise refuse("weight squared", weights[~((weights >= 0) & np.isfinite(weights))][0], "a finite number of at least 0")
-    for position in np.nonzero(locate(closure, sets) < 0)[0]:
-        raise refuse("target", sets[position], "an attribute set of the closure")
-    result: FloatArray = dimensions(closure) * np.asarray(incidence(closure, sets) @ weights)
-    return result
-
-
-def eigenvalues(
-    closure: Closure, tables: Sequence[AttributeSet], theta: FloatArray, signed: Sequence[AttributeSet] | None = None
-) -> FloatArray:
-    """Return lambda_tau of a design: how precisely each residual space is known, in 1 / (unit noise variance)."""
-    result: FloatArray = np.asarray(incidence(closure, tables, signed) @ np.asarray(theta, dtype=np.float64) ** 2)
-    return result
-
-
-def total_squared_error(coefficient: FloatArray, eigenvalue: FloatArray) -> float:
-    """Return the sum of c_tau / lambda_tau, infinite when something asked is not measured."""
-    asked = coefficient > 0
-    if not bool(np.all(eigenvalue[asked] > 0)):
-        return math.inf
-    return float(np.sum(coefficient[asked] / eigenvalue[asked]))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Weights:
-    """Weights of measured queries and what they achieve.
+    """Weights of measured queries and what they achieve."""
 
-    Attributes:
-        theta: one weight at least 0 a measured table (noise scale proportional to 1 / theta), scaled to privacy cost 1.
-        error: total squared error at unit noise.
-    """
-
-    theta: FloatArray
-    error: float
+    theta: FloatArray  # one weight at least 0 a measured table (noise scale proportional to 1 / theta), scaled to privacy cost 1
+    error: float  # total squared error at unit noise
 
 
 def grouped_budgets(errors: Sequence[float] | FloatArray, heights: Sequence[float] | FloatArray, norm: int) -> Weights:
@@ -444,22 +405,6 @@ def _descend(start: FloatArray, matrix: Matrix, c: FloatArray, cost: FloatArray,
 def _error(theta: FloatArray, matrix: Matrix, c: FloatArray) -> float:
     eigenvalue = np.asarray(matrix @ theta**2)
     return float((c / eigenvalue).sum()) if bool(np.all(eigenvalue > 0)) else math.inf
-
-
-def residual_noise(closure: Closure, coefficient: FloatArray) -> tuple[FloatArray, float]:
-    """Choose the noise of the residual basis for Gaussian budgets: optimal among all mechanisms for the sum of variances.
-
-    Source: ResidualPlanner (arXiv 2305.08175).
-    """
-    if not bool(np.any(coefficient > 0)):
-        raise refuse("coefficient", 0.0, "above 0 for at least one attribute set", "Ask for something.")
-    asked = coefficient > 0
-    sizes = _sizes(closure)[asked]
-    # One group a residual space: its contrasts at unit noise add c size to the error, and cost dim / size.
-    best = grouped_budgets(coefficient[asked] * sizes, np.sqrt(dimensions(closure)[asked] / sizes), 2)
-    noise = np.full(closure.count, np.inf)
-    noise[asked] = 1 / best.theta**2
-    return noise, best.error
 
 
 def _sizes(closure: Closure) -> FloatArray:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from leastnoise._estimate import Halving
+from leastnoise._families._dense import strategy_rmse
 from leastnoise._families._gram import AllRangesGram
-from leastnoise._families._matrix import strategy_rmse
 from leastnoise._families._tree_fits import fit_greedy_h
 from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Prefix, Ranges, Total, column_sums, dense
 from leastnoise._planner import bucket_gram, difference_costs, first_levels, on_buckets, total_cost

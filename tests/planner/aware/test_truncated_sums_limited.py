@@ -11,8 +11,8 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import total_squared_error
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure
+from leastnoise._families._dense import strategy_rmse
 from leastnoise._families._gram import AllRangesGram, DenseGram, PrefixGram
-from leastnoise._families._matrix import strategy_rmse
 from leastnoise._fitting import fit
 from leastnoise._linop import dense
 from leastnoise._planner.aware import _truncated_sums as plans

@@ -42,7 +42,6 @@ from leastnoise._families import (
     NotApplicable,
     ScaledSum,
     all_alike,
-    block_spread,
     fit_gaussian_optimum,
     fit_greedy_h,
     fit_p_identity,
@@ -54,7 +53,7 @@ from leastnoise._families import (
     tree_error,
 )
 from leastnoise._families import tree_factor as _tree
-from leastnoise._linop import Dense, Total
+from leastnoise._linop import Dense, Total, run_spread
 from leastnoise._measurements import MOST_ROWS, Factor, Limits
 from leastnoise._planner._strategy import Strategy
 from leastnoise._planner._tables import Candidates, asked_tables, factor_along, weighted_strategy
@@ -125,7 +124,7 @@ def _scales(widths: Sequence[int], weights: FloatArray, limits: FloatArray, powe
     for width, weight in zip(widths[1:], weights, strict=True):
         largest = np.maximum.reduceat(limits, np.arange(0, len(limits), width))
         own = weight / largest**power
-        used += block_spread(own, width, len(limits))
+        used += run_spread(own, width, len(limits))
         coarse.append(own ** (1 / power))
     return [np.maximum(1 / limits**power - used, 0.0) ** (1 / power), *coarse]
 

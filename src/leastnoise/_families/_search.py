@@ -1,4 +1,8 @@
-"""Descent on the logarithm of an error by coefficients of at least 0: limited-memory BFGS, projected on the bounds.
+"""What searches share: the CPU time that planning may take, descent on the logarithm of an error, and the iteration of dual weights.
+
+Searches look at the clock between their steps, and end with the best that they have.
+
+Descent by coefficients of at least 0 is limited-memory BFGS, projected on the bounds.
 
 In every step the coefficients that are at a bound and would leave it are held; the others move against the gradient as the last steps have
 seen it bend, and what comes out is cut off at the bounds. It needs NumPy alone: loading an optimiser takes longer than many a descent.
@@ -7,13 +11,51 @@ Source: Nocedal and Wright, Numerical Optimization, algorithm 7.4 (the direction
 """
 
 import math
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
+from leastnoise._check import InternalError
 from leastnoise._check.arrays import BoolArray, FloatArray
-from leastnoise._families._clock import over
+
+
+@dataclass(slots=True)
+class Clock:
+    """CPU seconds of this thread up to which a search may go on, and whether it wanted to go on beyond."""
+
+    end: float = math.inf
+    now: Callable[[], float] = time.thread_time
+    ended: bool = False
+
+    def over(self) -> bool:
+        """Whether the time is over."""
+        self.ended = self.ended or self.now() >= self.end
+        return self.ended
+
+
+_CLOCK: ContextVar[Clock] = ContextVar("clock", default=Clock())  # noqa: B039 - without an end it never changes
+
+
+def over() -> bool:
+    """Whether a search must end."""
+    return _CLOCK.get().over()
+
+
+@contextmanager
+def running(clock: Clock) -> Iterator[Clock]:
+    """Let searches look at a clock."""
+    before = _CLOCK.set(clock)
+    try:
+        yield clock
+    finally:
+        _CLOCK.reset(before)
+
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 # How many steps are remembered, how small a gain ends the descent, and which part of what the slope promises a step must gain.
@@ -96,3 +138,31 @@ def _direction(slope: FloatArray, free: BoolArray, memory: _Memory) -> FloatArra
         return way
     memory.clear()
     return _direction(slope, free, memory)
+
+
+Found = TypeVar("Found")
+Step = Callable[[FloatArray], tuple[FloatArray, float, Found]]
+
+
+def dual_ascent(step: Step[Found], weights: FloatArray, gap: float, steps: int) -> tuple[float, FloatArray, float, Found]:
+    """Multiply dual weights of columns by powers of what the columns cost, until none costs more than 1 + gap; the best step of all.
+
+    ``step`` gives for weights of sum 1 what each column costs (1 where the weight is above 0 at the optimum), the dual value, and what goes
+    with both. Given back: the largest cost, the weights, their value and the rest.
+    """
+    best: tuple[float, FloatArray, float, Found] | None = None
+    previous, power = -math.inf, 2.0  # squares take half the steps of the first power; a third power oscillates
+    for _ in range(steps):
+        costs, value, found = step(weights)
+        if best is None or costs.max() < best[0]:
+            best = float(costs.max()), weights, value, found
+        if best[0] - 1 <= gap or over():
+            break
+        # The dual value can only rise under the plain first power: when a longer step lowers it, come back to that.
+        power = 1.0 if value < previous * (1 - 1e-9) else power
+        previous = value
+        weights = np.maximum(weights * costs**power, 1e-13 / len(weights))
+        weights = weights / weights.sum()
+    if best is None:
+        raise InternalError("The dual iteration was given no steps.")
+    return best

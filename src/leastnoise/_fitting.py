@@ -1,14 +1,6 @@
-"""From relative to exact noise scales and thresholds: the least that a budget allows, computed anew by the kernel.
+"""The least noise of given proportions, and the least threshold for keys, that a budget allows: the kernel computes their cost anew.
 
-From relative to exact scales: the least noise, of given proportions, that a budget allows.
-
-What each kind of budget allows noise, and steps of pure privacy: one answer a kind, registered for its class.
-
-How little Gaussian noise an epsilon and a delta allow; what a plan costs is computed anew by the kernel, whatever this finds.
-
-Which epsilon a rho amounts to at a delta, for people; ledgers add up rho.
-
-The least threshold that finds keys within a budget: searched here, and proved again by the kernel.
+What is found here is not trusted. It also says which epsilon a rho amounts to at a delta, for people; ledgers add up rho.
 """
 
 import math
@@ -38,12 +30,25 @@ from leastnoise._check import Exact, InputError, InternalError, exact, exact_pos
 from leastnoise._domain import Domain
 from leastnoise._measurements import Block, Measurements, cost
 
+# A scale keeps this many leading bits; with row weights (20 bits) and the grid its terms stay below 2^56 for any table of counts or sums.
+_SCALE_BITS = 24
+_FINE_BITS, _EPSILON_BITS = 44, 34
+_LEAST_GAUSSIAN_SCALE = 2**7
+_GRAIN = 2**40  # a pure share of rho is a root, rounded down to a multiple of 1 / _GRAIN
+OFTEN = 0.95
+# More noise on the keys that others hold too leaves more of delta to those that nobody else holds.
+_MORE = (Fraction(1), Fraction(51, 50), Fraction(11, 10))
+_FARTHEST = 2**40  # threshold
+# All that can meet a budget; for (epsilon, delta) the rounded Gaussian has the sharper cost.
+NOISES: dict[type[Budget], tuple[Noise, ...]] = {
+    PureDP: (Noise.DISCRETE_LAPLACE,),
+    ApproxDP: (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
+    ZCDP: (Noise.DISCRETE_GAUSSIAN, Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
+}
+
 
 def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
-    """Give the largest mu squared that an (epsilon, delta) budget covers, rounded down.
-
-    Guarantees:
-        ``gaussian_is_private(epsilon, result, delta)`` was seen to be true.
+    """Give the largest mu squared that an (epsilon, delta) budget covers, rounded down: ``gaussian_is_private`` was seen to be true.
 
     Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
     """
@@ -76,19 +81,6 @@ def largest(accepts: Callable[[Fraction], bool], bits: int = 44) -> Fraction:
             low += step
         step /= 2
     return low
-
-
-_GRAIN = 2**40  # a pure share of rho is a root, rounded down to a multiple of 1 / _GRAIN
-
-
-NOISES: dict[type[Budget], tuple[Noise, ...]] = {
-    PureDP: (Noise.DISCRETE_LAPLACE,),
-    ApproxDP: (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
-    ZCDP: (Noise.DISCRETE_GAUSSIAN, Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
-}
-
-
-"""All that can meet a budget; for (epsilon, delta) the rounded Gaussian has the sharper cost."""
 
 
 @singledispatch
@@ -129,16 +121,6 @@ def _(budget: ZCDP, part: Fraction) -> Fraction:
     return Fraction(math.isqrt(math.floor(2 * budget.rho * part * _GRAIN**2)), _GRAIN)
 
 
-# A scale keeps this many leading bits; with row weights (20 bits) and the grid its terms stay below 2^56 for any table of counts or sums.
-_SCALE_BITS = 24
-
-
-_FINE_BITS = 44
-
-
-_LEAST_GAUSSIAN_SCALE = 2**7
-
-
 def round_up(value: Fraction, bits: int) -> Fraction:
     """The least dyadic fraction of at most ``bits`` leading bits that is not below ``value``."""
     shift = bits - (value.numerator.bit_length() - value.denominator.bit_length())
@@ -165,17 +147,11 @@ def _drawable(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> 
     return round_up(scale, _FINE_BITS - max(grid.bit_length() - 1, heaviest.bit_length() - 1))
 
 
-def fit(
-    domain: Domain,
-    privacy: Privacy,
-    noise: Noise,
-    blocks: Sequence[tuple[Block, float]],
-) -> Measurements:
+def fit(domain: Domain, privacy: Privacy, noise: Noise, blocks: Sequence[tuple[Block, float]]) -> Measurements:
     """Scale the noise of blocks of given relative weights so that they cost the budget and no more.
 
-    Guarantees: scales are only ever rounded up, by less than 2^-20 of their value (not at all where one scale serves all blocks and is a
-    short
-        fraction); the cost is recomputed from the final integers.
+    Scales are only ever rounded up, by less than 2^-20 of their value (not at all where one scale serves all blocks and is a short
+    fraction); the cost is recomputed from the final integers.
     """
     fitting = NOISES[type(privacy.budget)]
     if noise not in fitting:
@@ -187,12 +163,7 @@ def fit(
     # Many blocks share few weights: what follows is worked out once for each.
     ratios = {weight: round_up(Fraction(top / weight), _SCALE_BITS) for weight in {weight for _, weight in blocks}}
     relative = tuple(_scaled(block, ratios[weight]) for block, weight in blocks)
-    plan = Measurements(
-        domain=domain,
-        privacy=privacy,
-        noise=noise,
-        blocks=relative,
-    )
+    plan = Measurements(domain=domain, privacy=privacy, noise=noise, blocks=relative)
     # The norm at unit budget does not need the grid: it divides out.
     factor = _factor(plan)
     heavy = (math.prod([factor.heaviest for factor in block.factors]) for block, _ in blocks)
@@ -239,14 +210,8 @@ def _factor(plan: Measurements) -> Fraction:
     return root_up(2 * rho_of(spent) / allowed_mu_squared(budget))
 
 
-_BITS = 34
-
-
 def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
-    """Give an epsilon for which every rho-zCDP mechanism is (epsilon, delta)-private, rounded up.
-
-    Guarantees:
-        ``zcdp_delta(rho, result) <= delta`` was seen to be true.
+    """Give an epsilon for which every rho-zCDP mechanism is (epsilon, delta)-private, rounded up until ``zcdp_delta`` proves it.
 
     Source: as `zcdp_delta`; the search begins at ``rho + 2 sqrt(rho log(1/delta))`` (Bun and Steinke, TCC 2016).
     """
@@ -264,27 +229,14 @@ def _least_epsilon(cost: Fraction, limit: Fraction) -> Fraction:
     if proved(Fraction(0)):
         return Fraction(0)
     simple = cost + 2 * root_up(cost * Fraction(math.log(limit.denominator) - math.log(limit.numerator)))
-    epsilon = simple * largest(lambda part: not proved(part * simple), _BITS)
+    epsilon = simple * largest(lambda part: not proved(part * simple), _EPSILON_BITS)
     while not proved(epsilon):
-        epsilon *= 1 + Fraction(1, 2 ** (_BITS - 1))
+        epsilon *= 1 + Fraction(1, 2 ** (_EPSILON_BITS - 1))
     return epsilon
 
 
-OFTEN = 0.95
-
-
-# More noise on the keys that others hold too leaves more of delta to those that nobody else holds.
-_MORE = (Fraction(1), Fraction(51, 50), Fraction(11, 10))
-
-
-_FARTHEST = 2**40
-
-
 def key_rule(privacy: Privacy) -> KeyRule:
-    """Find the rule whose keys need the fewest units, of Laplace and of Gaussian noise.
-
-    Guarantees: `keys_are_private` was seen to be true of it.
-    """
+    """Find the rule whose keys need the fewest units, of Laplace and of Gaussian noise; `keys_are_private` was seen to be true of it."""
     budget = privacy.budget
     if not isinstance(budget, ApproxDP):
         raise refuse("the budget of a search for keys", budget, "ApproxDP(epsilon, delta)", "A key that one person has gets out by chance.")

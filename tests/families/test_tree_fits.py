@@ -1,4 +1,4 @@
-"""Trees and wavelets with a weight a level: published figures, brute force, gradients of the tree recursion."""
+"""Hierarchies and wavelets with the best weight for every level, or for every node, and GreedyH."""
 
 import os
 import subprocess
@@ -8,10 +8,22 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
+from leastnoise._families._dense import strategy_rmse
 from leastnoise._families._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
-from leastnoise._families._matrix import strategy_rmse
-from leastnoise._families._tree import full_chain, node_counts, tree_error
-from leastnoise._families._tree_fits import _curvature, _slopes, _weigh, block_traces, fit_haar, fit_level_tree, uniform_tree
+from leastnoise._families._tree import full_chain, node_counts, path_scales, scaled_tree, tree_error
+from leastnoise._families._tree_fits import (
+    _curvature,
+    _slopes,
+    _weigh,
+    block_traces,
+    fit_greedy_h,
+    fit_haar,
+    fit_level_tree,
+    fit_node_tree,
+    node_objective,
+    shares_of,
+    uniform_tree,
+)
 from leastnoise._families._tree_fits import weighted_tree as level_tree
 
 
@@ -192,3 +204,110 @@ def test_a_release_of_prefix_sums_is_planned_without_scipy() -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert found.stdout.strip() == "False"
+
+
+MIXED = ScaledSum(((3.0, PrefixGram(20)), (1.0, WidthGram(20, 6))))
+CHAINS = [(1, 2, 4, 8, 16, 32), (1, 4, 12), (1, 3, 27), (1,)]
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("widths", CHAINS)
+@pytest.mark.parametrize("gram", [PrefixGram(20), AllRangesGram(20), MIXED, DenseGram(MIXED.dense(), 7)])
+def test_the_gradient_is_that_of_finite_differences(gram: Gram, widths: tuple[int, ...], norm: int) -> None:
+    rng = np.random.default_rng(5)
+    shares = [0.1 + 0.6 * rng.random(count) for count in node_counts(20, widths)[1:]]
+    error, slopes = node_objective(gram, widths, shares, norm)
+    tree = scaled_tree(gram, widths, path_scales(widths, shares, norm, 20), norm)
+    assert np.sqrt(error / gram.queries) == pytest.approx(tree.rmse)
+    assert strategy_rmse(gram, tree.matrix(), norm) == pytest.approx(tree.rmse, rel=1e-9)
+    np.testing.assert_allclose(np.linalg.norm(tree.matrix(), ord=norm, axis=0), 1)
+    for back, share in zip(shares_of(tree), shares, strict=True):
+        np.testing.assert_allclose(back, share)
+    for level, share in enumerate(shares):
+        for node in range(len(share)):
+            ends = []
+            for sign in (1, -1):
+                moved = [side.copy() for side in shares]
+                moved[level][node] += sign * 1e-6
+                ends.append(node_objective(gram, widths, moved, norm)[0])
+            assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(slopes[level][node], rel=1e-4, abs=1e-6 * error)
+
+
+@pytest.mark.parametrize("kind", [PrefixGram, AllRangesGram, lambda size: WidthGram(size, 10)])
+@pytest.mark.parametrize("size", [64, 100, 256])
+def test_never_worse_than_greedy_or_one_weight_a_level(kind: object, size: int) -> None:
+    gram = kind(size)
+    greedy, level = fit_greedy_h(gram), fit_level_tree(gram, 1)
+    assert fit_node_tree(gram, [greedy]).rmse <= greedy.rmse
+    both = fit_node_tree(gram, [greedy, level.nodes()], descents=2)
+    # For short ranges every one of these trees is the identity.
+    assert both.rmse < min(greedy.rmse, level.rmse) * 0.999 or (level.widths == (1,) and both.rmse <= level.rmse)
+    binary = fit_level_tree(gram, 2, branching=2)
+    assert fit_node_tree(gram, [binary.nodes()]).rmse < binary.rmse * 0.999
+
+
+def test_all_prefix_sums_of_many_cells() -> None:
+    gram = PrefixGram(2**15)
+    level = fit_level_tree(gram, 1)
+    found = fit_node_tree(gram, [level.nodes()], steps=25)
+    assert found.rmse < level.rmse * 0.98
+    paths = sum(np.repeat(scale, width)[: gram.size] for scale, width in zip(found.scales, found.widths, strict=True))
+    assert paths.max() == pytest.approx(1)
+
+
+def test_the_gaussian_tree_is_convex_so_starts_agree() -> None:
+    gram = PrefixGram(32)
+    chain = full_chain(32, 2)
+    weights = (np.ones(6), np.array([3.0, 1, 2, 1, 1, 0.5]))
+    counts = node_counts(32, chain)
+    starts = [scaled_tree(gram, chain, [np.full(count, w) for count, w in zip(counts, each, strict=True)], 2) for each in weights]
+    first, second = (fit_node_tree(gram, [start], steps=2000).rmse for start in starts)
+    assert first == pytest.approx(second, rel=1e-4)
+
+
+def test_guards() -> None:
+    with pytest.raises(InputError, match="at least one start"):
+        fit_node_tree(PrefixGram(4), [])
+    with pytest.raises(InputError, match="of one norm"):
+        fit_node_tree(PrefixGram(8), [fit_greedy_h(PrefixGram(4))])
+    plain = scaled_tree(PrefixGram(4), (1,), [np.ones(4)], 1)
+    assert fit_node_tree(PrefixGram(4), [plain]) is plain
+
+
+# GreedyH by equation 9 of the paper (arXiv 1410.0265); lambda on a grid of 0.01.
+@pytest.mark.parametrize(
+    ("kind", "size", "published"),
+    [
+        (AllRangesGram, 64, 4.453),
+        (PrefixGram, 64, 4.519),
+        (PrefixGram, 128, 5.344),
+        (AllRangesGram, 256, 6.973),
+        (PrefixGram, 256, 6.523),
+        (AllRangesGram, 512, 8.510),
+        (PrefixGram, 512, 7.817),
+    ],
+)
+def test_the_published_figures(kind: object, size: int, published: float) -> None:
+    assert fit_greedy_h(kind(size)).rmse == pytest.approx(published, abs=5e-4)
+
+
+def test_the_figure_given_to_four_digits() -> None:
+    assert fit_greedy_h(AllRangesGram(128)).rmse == pytest.approx(5.6666, abs=5e-5)
+
+
+def test_a_matrix_does_as_well_as_a_name() -> None:
+    for gram in (AllRangesGram(50), WidthGram(32, 5), WidthGram(32, 20)):
+        named, given = fit_greedy_h(gram), fit_greedy_h(DenseGram(gram.dense(), gram.queries))
+        assert given.rmse == pytest.approx(named.rmse, rel=1e-9)
+        assert strategy_rmse(gram, named.matrix(), 1) == pytest.approx(named.rmse, rel=1e-9)
+        np.testing.assert_allclose(named.matrix().sum(axis=0), 1)
+
+
+def test_other_branchings_and_guards() -> None:
+    tree = fit_greedy_h(PrefixGram(27), branching=3)
+    assert tree.widths == (1, 3, 9, 27)
+    assert fit_greedy_h(PrefixGram(1)).rmse == pytest.approx(1)
+    with pytest.raises(InputError, match="branching"):
+        fit_greedy_h(PrefixGram(4), branching=1)
+    with pytest.raises(InputError, match="grid"):
+        fit_greedy_h(PrefixGram(4), grid=1)

@@ -1,0 +1,54 @@
+"""What designs of marginals achieve, by the definitions of the residual algebra."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from leastnoise._check import refuse
+from leastnoise._check.arrays import FloatArray
+from leastnoise._planner._residual_algebra import AttributeSet, Closure, _sizes, dimensions, grouped_budgets, incidence, locate
+
+
+def coefficients(closure: Closure, targets: Mapping[AttributeSet, float]) -> FloatArray:
+    """Return c_tau for asked marginals: total squared error at unit noise is the sum of c_tau / lambda_tau."""
+    sets = list(targets)
+    weights = np.array([float(targets[attributes]) for attributes in sets])
+    if not bool(np.all((weights >= 0) & np.isfinite(weights))):
+        raise refuse("weight squared", weights[~((weights >= 0) & np.isfinite(weights))][0], "a finite number of at least 0")
+    for position in np.nonzero(locate(closure, sets) < 0)[0]:
+        raise refuse("target", sets[position], "an attribute set of the closure")
+    result: FloatArray = dimensions(closure) * np.asarray(incidence(closure, sets) @ weights)
+    return result
+
+
+def eigenvalues(
+    closure: Closure, tables: Sequence[AttributeSet], theta: FloatArray, signed: Sequence[AttributeSet] | None = None
+) -> FloatArray:
+    """Return lambda_tau of a design: how precisely each residual space is known, in 1 / (unit noise variance)."""
+    result: FloatArray = np.asarray(incidence(closure, tables, signed) @ np.asarray(theta, dtype=np.float64) ** 2)
+    return result
+
+
+def total_squared_error(coefficient: FloatArray, eigenvalue: FloatArray) -> float:
+    """Return the sum of c_tau / lambda_tau, infinite when something asked is not measured."""
+    asked = coefficient > 0
+    if not bool(np.all(eigenvalue[asked] > 0)):
+        return math.inf
+    return float(np.sum(coefficient[asked] / eigenvalue[asked]))
+
+
+def residual_noise(closure: Closure, coefficient: FloatArray) -> tuple[FloatArray, float]:
+    """Choose the noise of the residual basis for Gaussian budgets: optimal among all mechanisms for the sum of variances.
+
+    Source: ResidualPlanner (arXiv 2305.08175).
+    """
+    if not bool(np.any(coefficient > 0)):
+        raise refuse("coefficient", 0.0, "above 0 for at least one attribute set", "Ask for something.")
+    asked = coefficient > 0
+    sizes = _sizes(closure)[asked]
+    # One group a residual space: its contrasts at unit noise add c size to the error, and cost dim / size.
+    best = grouped_budgets(coefficient[asked] * sizes, np.sqrt(dimensions(closure)[asked] / sizes), 2)
+    noise = np.full(closure.count, np.inf)
+    noise[asked] = 1 / best.theta**2
+    return noise, best.error

@@ -1,0 +1,444 @@
+"""Operators that take few running sums: contrasts, the Haar wavelet, Toeplitz matrices, and queries on rearranged cells or on blocks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._check import refuse, whole
+from leastnoise._check.arrays import Array, IntArray
+from leastnoise._linop._functions import apply, apply_transpose, column_sums, entries, refuse_others, refuse_overflow, run_spread
+from leastnoise._linop._operators import Operator, Sized, Tree, frozen
+
+
+@dataclass(frozen=True, slots=True)
+class Contrasts:
+    """Orthogonal contrasts (Helmert): row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next one.
+
+    A row has squared norm k (k + 1). Together with the total they span everything; the total they do not see.
+
+    >>> Contrasts(3).squared_norms.tolist()
+    [2, 6]
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", whole("size", self.size, 2, 2**20))
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.size - 1
+
+    @property
+    def squared_norms(self) -> IntArray:
+        """k (k + 1) for every row, int64 of shape (rows,)."""
+        k = np.arange(1, self.size, dtype=np.int64)
+        return k * (k + 1)
+
+
+@apply.register
+def _(operator: Contrasts, x: Array) -> Array:
+    k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (x.ndim - 1)))
+    return np.cumsum(x, axis=0, dtype=x.dtype)[:-1] - k * x[1:]
+
+
+@apply_transpose.register
+def _(operator: Contrasts, y: Array) -> Array:
+    k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (y.ndim - 1)))
+    answer = np.zeros((operator.size, *y.shape[1:]), dtype=y.dtype)
+    answer[:-1] = np.cumsum(y[::-1], axis=0, dtype=y.dtype)[::-1]
+    answer[1:] -= k * y
+    return answer
+
+
+@column_sums.register
+def _(operator: Contrasts, weights: IntArray, power: int) -> IntArray:
+    refuse_overflow(int(weights.max(initial=0)) * operator.size**power * 2)
+    k = np.arange(1, operator.size, dtype=np.int64)
+    answer = np.zeros(operator.size, dtype=np.int64)
+    answer[:-1] = np.cumsum(weights[::-1])[::-1]
+    answer[1:] += k**power * weights
+    return answer
+
+
+@entries.register
+def _(operator: Contrasts) -> tuple[int, int]:
+    return 1 - operator.size, operator.size - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Haar(Sized):
+    """The Haar wavelet: the total, then for every level the sums of left halves minus those of right halves.
+
+    The cells are padded to the next power of two with cells that are always empty; rows go from the total and the widest level down, and
+    rows that see no cell are left out.
+
+    >>> Haar(3).rows
+    4
+    """
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The widths of the differences, widest first."""
+        return Tree.full(self.size, 2).widths[:-1]
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return 1 + sum(-(-self.size // width) for width in self.widths)
+
+
+@apply.register
+def _(operator: Haar, x: Array) -> Array:
+    sums, levels = x, []
+    for width in reversed(operator.widths):
+        left = sums[0::2]
+        right = np.zeros_like(left)
+        right[: len(sums[1::2])] = sums[1::2]
+        levels.append((left - right)[: -(-operator.size // width)])
+        sums = left + right
+    return np.concatenate([sums, *levels[::-1]], axis=0)
+
+
+@apply_transpose.register
+def _(operator: Haar, y: Array) -> Array:
+    sums, start = y[:1], 1
+    for width in operator.widths:
+        count = -(-operator.size // width)
+        own = y[start : start + count]
+        start += count
+        finer = np.empty((2 * count, *y.shape[1:]), dtype=y.dtype)
+        finer[0::2], finer[1::2] = sums[:count] + own, sums[:count] - own
+        sums = finer[: -(-operator.size // (width // 2))]
+    return sums
+
+
+@column_sums.register
+def _(operator: Haar, weights: IntArray, power: int) -> IntArray:
+    refuse_overflow(int(weights.max(initial=0)) * (1 + len(operator.widths)))
+    levels = np.split(weights, np.cumsum([1, *(-(-operator.size // width) for width in operator.widths)])[:-1])
+    total = np.repeat(levels[0], operator.size)
+    for own, width in zip(levels[1:], operator.widths, strict=True):
+        total = total + run_spread(own, width, operator.size)
+    return np.asarray(total, dtype=np.int64)
+
+
+@entries.register
+def _(operator: Haar) -> tuple[int, int]:
+    return (0 if operator.size == 1 else -1), 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Toeplitz:
+    """Row i is the sum over the cells j <= i of a coefficient of the distance i - j, times a scale of the cell j.
+
+    The coefficients are a step function of the distance, so that a product takes a few running sums, exactly.
+
+    Args:
+        starts: the distances from which on a coefficient holds, from 0 on and ascending, below the number of cells.
+        values: the coefficients, one a start; the first is not 0.
+        scales: of the cells, shape (size,), above 0.
+
+    >>> dense(Toeplitz([0, 1], [2, 1], [1, 1, 3])).tolist()
+    [[2, 0, 0], [1, 2, 0], [1, 1, 6]]
+    """
+
+    starts: IntArray
+    values: IntArray
+    scales: IntArray
+
+    def __post_init__(self) -> None:
+        for name, given in (("starts", self.starts), ("values", self.values), ("scales", self.scales)):
+            object.__setattr__(self, name, frozen(name, given, 1))
+        starts = self.starts
+        if len(starts) != len(self.values) or starts[0] != 0 or starts[-1] >= self.size or not (np.diff(starts) > 0).all():
+            raise refuse("starts", f"{len(starts)} from {starts[0]} to {starts[-1]}", f"{len(self.values)} ascending ones from 0 on")
+        if self.values[0] == 0 or not (self.scales > 0).all():
+            raise refuse("values and scales", "a first value or a scale that is not allowed", "a first value other than 0, scales above 0")
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.scales)
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.size
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Toeplitz) and hash(self) == hash(other) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[bytes, ...]:
+        return self.starts.tobytes(), self.values.tobytes(), self.scales.tobytes()
+
+
+def _running(starts: IntArray, values: IntArray, x: Array) -> Array:
+    """Sums of the entries up to each, with the coefficients of their distances: a running sum times the step at every start.
+
+    In int64 what is left after all steps is exact wherever it is below 2^63, since sums and products there are those modulo 2^64.
+    """
+    sums = np.cumsum(x, axis=0, dtype=x.dtype)
+    answer = values[0] * sums
+    for start, step in zip(starts[1:], np.diff(values), strict=True):
+        answer[start:] += step * sums[: len(x) - start]
+    return answer
+
+
+def _scaled(operator: Toeplitz, x: Array, power: int = 1) -> Array:
+    return (operator.scales**power).reshape(-1, *([1] * (x.ndim - 1))) * x
+
+
+@apply.register
+def _(operator: Toeplitz, x: Array) -> Array:
+    return _running(operator.starts, operator.values, _scaled(operator, x))
+
+
+@apply_transpose.register
+def _(operator: Toeplitz, y: Array) -> Array:
+    return _scaled(operator, _running(operator.starts, operator.values, y[::-1])[::-1])
+
+
+@column_sums.register
+def _(operator: Toeplitz, weights: IntArray, power: int) -> IntArray:
+    lengths = np.diff(operator.starts, append=operator.size)
+    tallest = sum(abs(value) ** power * length for value, length in zip(operator.values.tolist(), lengths.tolist(), strict=True))
+    refuse_overflow(tallest * int(weights.max(initial=0)) * int(operator.scales.max()) ** power)
+    return _scaled(operator, _running(operator.starts, np.abs(operator.values) ** power, weights[::-1])[::-1], power)
+
+
+@entries.register
+def _(operator: Toeplitz) -> tuple[int, int]:
+    most = int(operator.scales.max())
+    return min(0, int(operator.values.min()) * most), int(np.abs(operator.values).max()) * most
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coarse:
+    """Queries on the sums of buckets: runs of consecutive cells that are asked about together.
+
+    Args:
+        operator: the queries, over the buckets; neither contrasts nor coarse nor ordered themselves.
+        starts: the first cell of every bucket, from 0 on and ascending; as many as the operator has cells.
+        size: number of cells.
+
+    >>> Coarse(Prefix(2), [0, 3], 5).rows
+    2
+    """
+
+    operator: Operator
+    starts: IntArray
+    size: int
+
+    def __post_init__(self) -> None:
+        refuse_others("operator", self.operator, (Coarse, Contrasts, Ordered), "another operator than contrasts, coarse and ordered ones")
+        object.__setattr__(self, "size", whole("size", self.size, 1))
+        object.__setattr__(self, "starts", frozen("starts", self.starts, 1))
+        first, last = int(self.starts[0]), int(self.starts[-1])
+        if len(self.starts) != self.operator.size or first != 0 or last >= self.size or not (np.diff(self.starts) > 0).all():
+            raise refuse(
+                "starts", f"{len(self.starts)} from {first} to {last}", f"{self.operator.size} ascending cells from 0 to {self.size - 1}"
+            )
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.operator.rows
+
+    @property
+    def lengths(self) -> IntArray:
+        """Number of cells of every bucket."""
+        return np.diff(self.starts, append=self.size)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Coarse)
+            and self.size == other.size
+            and self.operator == other.operator
+            and np.array_equal(self.starts, other.starts)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.size, self.operator, self.starts.tobytes()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ordered:
+    """Queries on cells that are taken in another order: what lies together in it may lie apart on the table.
+
+    Args:
+        operator: the queries, over the cells in their new order; neither contrasts nor ordered themselves.
+        order: the place of every cell of the new order in the old one: each place from 0 to size - 1 once.
+
+    >>> Ordered(Prefix(3), [2, 0, 1]).rows
+    3
+    """
+
+    operator: Operator
+    order: IntArray
+
+    def __post_init__(self) -> None:
+        refuse_others("operator", self.operator, (Ordered, Contrasts), "another operator than contrasts and ordered ones")
+        object.__setattr__(self, "order", frozen("order", self.order, 1))
+        seen = np.zeros(self.operator.size, dtype=np.bool_)
+        if len(self.order) == len(seen) and int(self.order.min()) >= 0 and int(self.order.max()) < len(seen):
+            seen[self.order] = True
+        if not seen.all():
+            raise refuse("order", f"{len(self.order)} places", f"every place from 0 to {self.operator.size - 1} once")
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.operator.size
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.operator.rows
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ordered) and self.operator == other.operator and np.array_equal(self.order, other.order)
+
+    def __hash__(self) -> int:
+        return hash((self.operator, self.order.tobytes()))
+
+
+@apply.register
+def _(operator: Coarse, x: Array) -> Array:
+    return apply(operator.operator, np.add.reduceat(x, operator.starts, axis=0))
+
+
+@apply_transpose.register
+def _(operator: Coarse, y: Array) -> Array:
+    return np.repeat(apply_transpose(operator.operator, y), operator.lengths, axis=0)
+
+
+@column_sums.register
+def _(operator: Coarse, weights: IntArray, power: int) -> IntArray:
+    # The cells of a bucket have equal columns: a bucket's sum changes by one with one row in any of them.
+    return np.repeat(column_sums(operator.operator, weights, power), operator.lengths)
+
+
+@apply.register
+def _(operator: Ordered, x: Array) -> Array:
+    return apply(operator.operator, x[operator.order])
+
+
+@apply_transpose.register
+def _(operator: Ordered, y: Array) -> Array:
+    return _put_back(operator, apply_transpose(operator.operator, y))
+
+
+@column_sums.register
+def _(operator: Ordered, weights: IntArray, power: int) -> IntArray:
+    # The columns are those of the inner operator in another order.
+    return _put_back(operator, column_sums(operator.operator, weights, power))
+
+
+def _put_back(operator: Ordered, x: Array) -> Array:
+    answer = np.empty_like(x)
+    answer[operator.order] = x
+    return answer
+
+
+@entries.register(Coarse)
+@entries.register(Ordered)
+def _(operator: Coarse | Ordered) -> tuple[int, int]:
+    return entries(operator.operator)
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """Consecutive blocks of cells. Rows: the queries within each block, block by block, and then those on the sums of the blocks.
+
+    Args:
+        inner: the queries within every block but the last, over its cells.
+        last: those within the last block, over as many cells or fewer.
+        above: those on the sums, over as many cells as there are blocks, at least two.
+
+    None of them are contrasts, coarse, ordered or nested themselves.
+
+    >>> dense(Nested(Prefix(2), Identity(1), Total(2))).tolist()
+    [[1, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]]
+    """
+
+    inner: Operator
+    last: Operator
+    above: Operator
+
+    def __post_init__(self) -> None:
+        for name, part in (("inner", self.inner), ("last", self.last), ("above", self.above)):
+            without = Coarse, Contrasts, Nested, Ordered
+            refuse_others(name, part, without, "another operator than contrasts, coarse, ordered and nested ones")
+        if self.above.size < 2 or self.last.size > self.inner.size:
+            raise refuse(
+                "blocks",
+                f"{self.above.size}, of {self.inner.size} cells and in the end {self.last.size}",
+                "two or more, the last of them not wider than the others",
+            )
+
+    @property
+    def before(self) -> int:
+        """Number of cells before the last block."""
+        return (self.above.size - 1) * self.inner.size
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.before + self.last.size
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return (self.above.size - 1) * self.inner.rows + self.last.rows + self.above.rows
+
+    def split(self, y: Array) -> tuple[Array, Array, Array]:
+        """What belongs to the rows of all blocks but the last, shape (inner.rows, blocks - 1, ...), of the last, and of the sums."""
+        first, end = (self.above.size - 1) * self.inner.rows, self.rows - self.above.rows
+        return _blocks(y[:first], self.inner.rows), y[first:end], y[end:]
+
+
+def _blocks(x: Array, width: int) -> Array:
+    """Runs of so many entries side by side: shape (width, runs, ...)."""
+    return x.reshape(-1, width, *x.shape[1:]).swapaxes(0, 1)
+
+
+def _row(x: Array) -> Array:
+    """The runs one after the other again."""
+    return x.swapaxes(0, 1).reshape(-1, *x.shape[2:])
+
+
+@apply.register
+def _(operator: Nested, x: Array) -> Array:
+    blocks, last = _blocks(x[: operator.before], operator.inner.size), x[operator.before :]
+    sums = np.concatenate([blocks.sum(axis=0), last.sum(axis=0, keepdims=True)], axis=0)
+    return np.concatenate([_row(apply(operator.inner, blocks)), apply(operator.last, last), apply(operator.above, sums)], axis=0)
+
+
+@apply_transpose.register
+def _(operator: Nested, y: Array) -> Array:
+    blocks, last, above = operator.split(y)
+    sums = apply_transpose(operator.above, above)
+    within = apply_transpose(operator.inner, blocks) + sums[None, :-1]
+    return np.concatenate([_row(within), apply_transpose(operator.last, last) + sums[-1:]], axis=0)
+
+
+@column_sums.register
+def _(operator: Nested, weights: IntArray, power: int) -> IntArray:
+    blocks, last, above = operator.split(weights)
+    # A cell is in its block's queries, by its place there, and in those on its block's sum as any other cell of the block.
+    within = [column_sums(operator.inner, one, power) for one in np.ascontiguousarray(blocks.T)]
+    within.append(column_sums(operator.last, last, power))
+    sums = column_sums(operator.above, above, power)
+    refuse_overflow(max(int(own.max()) for own in within) + int(sums.max()))
+    return np.concatenate([own + both for own, both in zip(within, sums, strict=True)])
+
+
+@entries.register
+def _(operator: Nested) -> tuple[int, int]:
+    parts = [entries(part) for part in (operator.inner, operator.last, operator.above)]
+    return min(low for low, _ in parts), max(largest for _, largest in parts)
