@@ -2,7 +2,7 @@
 
 Rows F (n - 1 of them over n cells) with F m = 0 and 1^T m = 1 see everything but how many there are; m is the tilt. A query q then costs
 (q m)^2 for the noise of the total and q R q for that of the rows, R being the inverse of F^T F on the sum-zero vectors. For a given tilt
-the best rows are a convex programme like that of the Gaussian optimum in ``_dense``: with B a basis of the sum-zero vectors and C B = I, C m = 0,
+the best rows are a convex programme like that of the Gaussian optimum: with B a basis of the sum-zero vectors and C B = I, C m = 0,
 
     minimise tr(B^T M B Y^-1)   over Y with c_j^T Y c_j <= 1 for every column c_j of C,     F^T F = C^T Y C,
 
