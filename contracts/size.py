@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 51_590, "files": 328, "functions": 3_510, "code": 29_680}
+CEILINGS = {"lines": 51_110, "files": 316, "functions": 3_500, "code": 29_600}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
