@@ -7,12 +7,13 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from threadpoolctl import ThreadpoolController
 
 __all__ = ["SAID_BY", "Beside", "one_thread"]
@@ -70,6 +71,8 @@ class Beside:
     """
 
     def __init__(self) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # slow to import, and few commands write
+
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._workers = min(_MOST_WORKERS, cores)
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="leastnoise")

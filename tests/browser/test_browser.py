@@ -9,7 +9,7 @@ import pytest
 
 import leastnoise as ln
 from browser.browsers import BROWSERS, found_by
-from leastnoise._release import _views
+from leastnoise._release import _report
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def page(tmp_path_factory):
     out = tmp_path_factory.mktemp("page") / "release"
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LEASTNOISE_CHARTS")
-        patch.setattr(_views, "MOST_ELEMENTS", 1000)
+        patch.setattr(_report, "MOST_ELEMENTS", 1000)
         ln.release(ln.plan(asked, ln.PureDP(1)), pd.DataFrame(people), seed=1, out=out, options=ln.Options(formats=["csv"]))
     return out / "report.html"
 

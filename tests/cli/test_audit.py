@@ -18,7 +18,7 @@ def test_claim_bound_confidence_and_trials_are_told(folder: Path, run: Run) -> N
     before = sorted(path.name for path in folder.iterdir())
     result = run("audit", "people.toml", "--trials", "300")
     assert (result.code, result.err) == (0, "")
-    for word in ("claim", "at most 1", "lower bound", "99.9%", "300 of each of two tables", "no more is lost than is claimed"):
+    for word in ("claim", "at most 1", "lower bound", "99.9%", "300 of each of two tables", "no bound is above its claim"):
         assert word in result.out
     assert sorted(path.name for path in folder.iterdir()) == before  # the data need not exist, and nothing is written
 

@@ -60,7 +60,7 @@ def answers(folder: Path) -> str:
 def test_a_plan_shows_the_price_before_and_the_rest_afterwards(visits: Path, run: Callable[..., Any]) -> None:
     shown = run("plan", "spec.toml")
     assert shown.code == 0
-    assert "epsilon = 0.2 and delta = 2e-8 finds the categories of agent" in " ".join(shown.out.split())
+    assert "epsilon = 0.2 and delta = 2e-8 pays for finding the categories of agent" in " ".join(shown.out.split())
     before = json.loads(run("plan", "spec.toml", "--json").out)
     (search,) = before["searches"]
     assert (search["most"], search["found"], search["budget"]["epsilon"]) == (40, None, "1/5")
@@ -202,7 +202,7 @@ def test_an_audit_looks_at_the_search_too(visits: Path, run: Callable[..., Any],
     shown = run("audit", "spec.toml", "--trials", "200")
     assert (shown.code, shown.err) == (0, "")
     own = shown.out[shown.out.index("The search for categories of 'agent'") :]
-    for word in ("epsilon: at most 0.2", "all keys that others have too", "a key at the threshold", "no more is lost than is claimed"):
+    for word in ("epsilon: at most 0.2", "all keys that others have too", "a key at the threshold", "no bound is above its claim"):
         assert word in own
     for noise, sampler in list(_keys._SAMPLERS.items()):
         monkeypatch.setitem(_keys._SAMPLERS, noise, lambda top, bottom, *rest, draw=sampler: draw(top, bottom * 2, *rest))

@@ -51,7 +51,7 @@ def test_everything_beside_the_unbiased_answers(folder: Path, run: Run) -> None:
     assert list(said["post_processing"]["columns"]) == ["answer_nnls", "nnls_rmse", "answer_local"]
     assert "no errors are known for them" in said["post_processing"]["columns"]["answer_local"]
     report = (folder / "out/report.html").read_text(encoding="utf-8")
-    for words in ("what is cut off below 0 comes back as mass elsewhere", "no known errors", "<code>covariances/</code>", "q2, q4"):
+    for words in ("what is cut off below 0 is added to other cells", "no known errors", "<code>covariances/</code>", "q2, q4"):
         assert words in report
     again = read(folder / "out")
     np.testing.assert_allclose(again.tables["q4"].local.reshape(-1), tables["q4"]["answer_local"])

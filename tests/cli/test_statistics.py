@@ -72,7 +72,7 @@ def test_a_release_shows_them(asked: Path, run: Run) -> None:
     sheet = book["s3 quantiles of age by sex"]
     assert [cell.value for cell in sheet[5]] == ["query", "sex", "share", "quantile", "low", "high"]
     assert sheet[6][3].value == pytest.approx(made.statistics["s3"].values[0, 0])
-    assert "release.statistics[0].frame()" in ln.export(asked / "out", "quarto")
+    assert "release.statistics[0].frame()" in ln.export(asked / "out", "notebook")
 
 
 def test_without_them_nothing_is_said(folder: Path, run: Run) -> None:

@@ -8,7 +8,7 @@ import yaml
 from click.testing import CliRunner
 
 from leastnoise._check import InputError
-from leastnoise._cli._described import described
+from leastnoise._cli._init import described
 from leastnoise._cli._main import program
 from leastnoise._descriptions import READERS, read_description
 from leastnoise._session import BLANK, parse_spec

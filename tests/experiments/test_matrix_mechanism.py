@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from experiments import matrix_mechanism as experiment
 from leastnoise._check import InputError
-from leastnoise._cli import _experiments as command
+from leastnoise._cli import _demo as command
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 

@@ -12,12 +12,12 @@ import leastnoise as ln
 from leastnoise._accounting import PureDP
 from leastnoise._check import InputError
 from leastnoise._exports import EXPORTS, FILL_IN, Published
-from leastnoise._exports._questions import QUESTIONS
+from leastnoise._exports._review import QUESTIONS
 from leastnoise._linop import dense
 
 
 def test_another_form_is_refused(laplace):
-    with pytest.raises(InputError, match="must be one of 'review', 'registry', 'mbi', 'quarto', 'notebook'; got 'pdf'"):
+    with pytest.raises(InputError, match="must be one of 'review', 'registry', 'mbi', 'notebook'; got 'pdf'"):
         ln.export(laplace, "pdf")
 
 
@@ -234,10 +234,6 @@ def test_mbi_reads_it(measured, page, tmp_path):
 # --- notebooks ----------------------------------------------------------------------------------------------------------------
 
 
-def cells_of_quarto(text):
-    return [part.split("```")[0] for part in text.split("```{python}\n")[1:]]
-
-
 def test_a_notebook_runs(stored):
     notebook = json.loads(ln.export(stored, "notebook"))
     assert "**NOT PRIVATE" in "".join(notebook["cells"][1]["source"])
@@ -247,7 +243,6 @@ def test_a_notebook_runs(stored):
     for text in code:
         exec(compile(text, "notebook", "exec"), names)  # noqa: S102 - what a reader would run
     assert names["release"].plan.digest() == ln.read_release(stored).plan.digest()
-    assert [text.strip() for text in cells_of_quarto(ln.export(stored, "quarto"))] == code
     assert all(set(cell) >= {"id", "metadata", "source", "cell_type"} for cell in notebook["cells"])
 
 

@@ -12,10 +12,8 @@ import pytest
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._audit import audited
-from leastnoise._audit._audit import choice_part, kinds_of_steps, ways
-from leastnoise._audit._bounds import Effort
-from leastnoise._audit._laws import LAWS
-from leastnoise._audit._measured import measured_parts
+from leastnoise._audit._audit import LAWS, choice_part, kinds_of_steps, ways
+from leastnoise._audit._measured import Effort, measured_parts
 from leastnoise._domain import Coded, Domain, Measure
 from leastnoise._kernel import SeededEntropy, Selection, _measure, _partition, _partition_sampling, _plane
 from leastnoise._linop import BlockTree

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
+from leastnoise import _frames
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance, interval_multiplier
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._frames import _columns
 from leastnoise._release import Options, _release, _tables, build
 from leastnoise._workload import marginals, queries
 
@@ -189,17 +189,17 @@ def test_all_answers_in_the_first_library_there_is(observation, monkeypatch):
     assert list(frame.columns) == ["query", "cell", "answer", "noise_std", "low", "high", "answer_non_negative"]
     assert frame.loc[frame["query"] == "q7", "answer_non_negative"].isna().all()
     assert frame.loc[frame["query"] == "q5", "answer"].tolist() == release.tables["q5"].answer.reshape(-1).tolist()
-    monkeypatch.setattr(_columns.importlib.util, "find_spec", lambda name: True if name == "polars" else None)
+    monkeypatch.setattr(_frames.importlib.util, "find_spec", lambda name: True if name == "polars" else None)
     assert type(release.answers).__module__.startswith("polars")
 
 
 def test_a_library_that_is_not_there_is_said(observation, monkeypatch):
     release = build(observation)
-    monkeypatch.setattr(_columns.importlib.util, "find_spec", lambda name: name if name == "pyarrow" else None)
+    monkeypatch.setattr(_frames.importlib.util, "find_spec", lambda name: name if name == "pyarrow" else None)
     assert type(release.answers).__module__.split(".")[0] == "pyarrow"
     with pytest.raises(InputError, match=r"library must be one of 'pandas', 'polars', 'pyarrow'; got 'dask'\."):
         release.frame("q1", "dask")
-    monkeypatch.setattr(_columns.importlib, "import_module", _missing)
+    monkeypatch.setattr(_frames.importlib, "import_module", _missing)
     with pytest.raises(InputError, match=r"library must be one that is installed; got 'polars'.*pip install polars"):
         release.frame("q1", "polars")
 
@@ -233,7 +233,7 @@ def test_covariances_are_those_of_dense_least_squares(making, observation):
     release = build(observation)
     plan = observation.observation.measurements
     for one, other in (("q2", "q2"), ("q2", "q3"), ("q1", "q2")):
-        products = [release.workload.products[release.tables.place(key)] for key in (one, other)]
+        products = [release.workload.products[release.tables.position(key)] for key in (one, other)]
         assert products[0].measure is None
         information = sum(
             (rows := making.block_matrix(plan.domain, block)).T @ rows / block_variance(plan, block)

@@ -7,7 +7,12 @@ import pytest
 
 from leastnoise._accounting import ZCDP, Noise, Privacy
 from leastnoise._release import build, texts
-from leastnoise._release._cut import cut_share, cut_words, of_words
+from leastnoise._release._names import cut_share
+from leastnoise._release._words import cut_words, of_words
+
+
+def share_of(release):
+    return cut_share(release.receipt, release.level)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +33,7 @@ def test_the_interval_of_the_share_holds_the_true_one_as_often_as_the_level_says
     rng, true, right, trials = np.random.default_rng(3), cut / (cut + kept), 0, 1500
     for _ in range(trials):
         used, unused, beyond = rng.normal(scale=[std, std, 3 * std]).round()
-        found = cut_share(guarded(release, cut + int(beyond), kept + int(used + unused), 3 * std, std))
+        found = share_of(guarded(release, cut + int(beyond), kept + int(used + unused), 3 * std, std))
         assert found is not None
         assert 0 <= found.low <= found.share <= found.high <= 1
         right += found.low <= true <= found.high
@@ -39,10 +44,10 @@ def test_the_interval_of_the_share_holds_the_true_one_as_often_as_the_level_says
 def test_nothing_is_said_that_the_noise_hides(release):
     for cut, kept, cut_std, std in [(400, 500, 900, 300), (0, -20, 30, 10), (10, 0, 30, 10)]:
         hidden = guarded(release, cut, kept, cut_std, std)
-        assert cut_share(hidden) is None
+        assert share_of(hidden) is None
         assert "cannot be told from the noise" in cut_words(hidden, texts("en"))
         assert of_words(hidden, texts("en")) == "of at most 20 rows of every value of 'customer'"
-    assert cut_share(release) is None
+    assert share_of(release) is None
     assert "How many rows were cut is not published." in cut_words(release, texts("en"))
 
 
@@ -50,7 +55,7 @@ def test_the_share_is_said_in_both_languages(release):
     found = guarded(release, 86_667, 133_333, 1500, 500)
     assert of_words(found, texts("en")) == "of at most 20 rows of every value of 'customer'; about 39% of the rows were cut"
     assert of_words(found, texts("de")) == "höchstens 20 Zeilen je Wert von 'customer'; etwa 39\u00a0% der Zeilen sind abgeschnitten"
-    assert "About 39% of the rows were cut (38% to 40%), and more if values have more than three" in cut_words(found, texts("en"))
+    assert "About 39% of the rows were cut (38% to 40%); more, if some values had over three" in cut_words(found, texts("en"))
 
 
 def test_where_each_row_is_a_unit_nothing_is_cut(observation):

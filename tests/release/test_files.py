@@ -20,8 +20,8 @@ import pytest
 from leastnoise._accounting import cost_from_json
 from leastnoise._check import InputError
 from leastnoise._plan import Plan, versions
-from leastnoise._release import Options, _directory, _files, _manifest, _writing, build, check_target
-from leastnoise._release._manifest import manifest
+from leastnoise._release import Options, _directory, _files, _writing, build, check_target
+from leastnoise._release._writing import manifest
 from leastnoise._session import outcome_from_json
 from leastnoise._session import read_release as read
 from leastnoise._workload import marginals
@@ -142,8 +142,7 @@ def test_many_tables_share_files(making, tmp_path, monkeypatch):
 
 def test_manifest_and_measured_tables_of_many(making, tmp_path, monkeypatch):
     monkeypatch.setattr(_files, "MOST_TABLE_FILES", 2)
-    for module in (_writing, _manifest):
-        monkeypatch.setattr(module, "MOST_LISTED", 2)
+    monkeypatch.setattr(_writing, "MOST_LISTED", 2)
     plan = making.plan()
     target = write(build(making.observe(plan, making.cells(), np.random.default_rng(2))), tmp_path / "out")
     value = json.loads((target / "manifest.json").read_text())

@@ -15,7 +15,8 @@ from pysdmx import io as pysdmx
 import leastnoise as ln
 from leastnoise._check import InputError
 from leastnoise._release import build, check_options
-from leastnoise._release._formats import MOST_TABLES, WRITERS
+from leastnoise._release._extras import _MOST_TABLES
+from leastnoise._release._files import WRITERS
 from leastnoise._release._options import FORMATS
 
 MEAN = ["=1+1", "-2", "<= 5", "a\x07b", "x: y", "ü"]
@@ -221,7 +222,7 @@ def test_another_program_reads_the_messages_by_their_structures(published):
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_what_a_format_cannot_hold_is_refused(name):
-    domain = ln.Domain({f"a{number}": ln.Coded(2) for number in range(MOST_TABLES + 1)})
+    domain = ln.Domain({f"a{number}": ln.Coded(2) for number in range(_MOST_TABLES + 1)})
     plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1), strategy="workload")
     with pytest.raises(InputError, match=f"'{name}' must be of at most 200 tables; got '201 tables'"):
         check_options(plan, ln.Options(formats=(name,)))

@@ -28,8 +28,8 @@ from leastnoise._charts import svg_of
 from leastnoise._cli._main import program
 from leastnoise._frames import visible
 from leastnoise._release import read_categories
-from leastnoise._release._columns import inert_text, text_of_inert
-from leastnoise._release._pages import TEMPLATES
+from leastnoise._release._csv import inert_text, text_of_inert
+from leastnoise._release._texts import TEMPLATES
 from waiting import HANGS
 
 HOSTILE = ("=cmd|' /C calc'!A0", "+SUM(A1)", "-2+3+cmd|'", "@import", "'=1+1", "\t=1", '=HYPERLINK("http://x","y")')

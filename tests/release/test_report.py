@@ -19,8 +19,7 @@ import leastnoise as ln
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
 from leastnoise._charts import chart_for
 from leastnoise._domain import Bins, Domain, Integers, Measure
-from leastnoise._release import Options, _report, _texts, _views, _words, build
-from leastnoise._release._keys import picture
+from leastnoise._release import Options, _report, _texts, _words, build
 from leastnoise._release._texts import texts
 from leastnoise._release._words import goodness
 from leastnoise._workload import marginals
@@ -125,7 +124,7 @@ def test_a_page_of_very_many_rows_holds_closed_tables_as_lines_with_the_same_cel
     release = ln.release(plan, pd.DataFrame({"zone": ["7"], "sex": ["F"]}), seed=1, options=Options(non_negative=True))
     shown = []
     for most in (191, 190):  # all of its rows, and one less
-        monkeypatch.setattr(_views, "MOST_ELEMENTS", most)
+        monkeypatch.setattr(_report, "MOST_ELEMENTS", most)
         shown.append(_report.report(release, entries(release)))
     whole, short = ([part.split("</article>")[0] for part in page.split("<article ")[2:]] for page in shown)
     assert [("<pre" in one, "<pre" in other) for one, other in zip(whole, short, strict=True)] == [
@@ -157,7 +156,7 @@ def test_numbers_and_dates_are_drawn_in_order_though_there_is_a_cell_for_other_v
     plan = ln.plan(ln.queries(Domain(kinds), dict.fromkeys(kinds, "identity")), ln.PureDP(1), strategy="identity")
     release = ln.release(plan, pd.DataFrame({name: [None] for name in kinds}), seed=1)
     (table,) = release.tables
-    drawn = picture(table, texts("en"))
+    drawn = table.picture(texts("en"))
     assert (chart_for(drawn).name, drawn.axes[0].name) == (chart, axis)
     cut = slice(-1 if "without" in axis else None)
     assert np.array_equal(drawn.answer, table.answer[cut])
@@ -183,7 +182,7 @@ def test_the_page_says_what_was_promised_and_what_is_not_covered(page):
         "sampling error",
         "The column answer_non_negative is biased",
         "95%",
-        "Least possible alone",
+        "Lower bound alone",
         "whole numbers from 17 to 21",
         "Values beyond the public bounds were counted at the nearest bound: pay.",
         "To cite",
@@ -219,8 +218,8 @@ def test_long_lists_are_cut_and_say_so(observation, monkeypatch):
     release = build(observation)
     monkeypatch.setattr(_report, "MOST_LISTED", 2)
     monkeypatch.setattr(_report, "MOST_RULES", 2)
-    monkeypatch.setattr(_views, "MOST_OF_A_TABLE", 3)
-    monkeypatch.setattr(_views, "MOST_LARGEST", 2)
+    monkeypatch.setattr(_report, "MOST_OF_A_TABLE", 3)
+    monkeypatch.setattr(_report, "MOST_LARGEST", 2)
     text = Page(_report.report(release, entries(release))).text
     assert "The first 2 of 9 tables are listed" in text
     assert "The first 2 of 4 rules" in text
@@ -262,7 +261,7 @@ def test_an_order_said_to_be_sure_is_right_in_the_share_that_is_said(making):
     for _ in range(300):
         release = build(making.observe(plan, {None: truth}, random))
         (table,) = release.tables
-        said = _views._sure(release, table, texts("en"))
+        said = _report._sure(release, table, texts("en"))
         sure = re.search(r"first ([\d,]+)", said)
         if sure:
             claims += 1
@@ -301,7 +300,7 @@ def test_tables_and_statistics_are_named_in_the_language_of_the_page():
     assert '<th scope="col">Anteil</th><th scope="col">Quantil</th>' in page
     assert not re.search(r">total|sum of|mean of|quantiles of|distribution of|>share", page)
     assert "," in release.statistics["distribution of age"].picture(texts("de")).value(0.25, 0.01)
-    named = [[view.name for view in _views.views(release, entries(release), texts(language))] for language in ("en", "de")]
+    named = [[view.name for view in _report.views(release, entries(release), texts(language))] for language in ("en", "de")]
     one = ln.release(ln.plan(ln.marginals(domain, ways=0), ln.PureDP(9)), people, seed=1, options=Options(language="de"))
     assert "eine Antwort in einer Tabelle" in _report.report(one, entries(one))
     own = [one.name for one in (*release.statistics, *release.tables)]
@@ -385,4 +384,4 @@ def test_what_no_column_says_is_not_explained(tmp_path):
     ln.release(plan, pd.DataFrame({"age": range(64)}), seed=1, out=tmp_path / "out")
     text = Page((tmp_path / "out" / "report.html").read_text("utf-8")).text
     assert "a typical margin is the root mean square over a table." in text
-    assert "Least possible alone" not in text
+    assert "Lower bound alone" not in text

@@ -66,7 +66,7 @@ def test_small_answers_are_left_out_and_bounded(plan):
     assert np.isnan(found.low[gone]).all()
     assert found.high[gone] == pytest.approx(20 + (table.high - table.answer)[gone])
     assert not np.isnan(found.answer[~gone]).any()
-    assert f"{gone.sum()} of 6 answers are below 20 and left out" in found.words()
+    assert f"{gone.sum()} of 6 answers are below 20 and are left out" in found.words()
 
 
 @pytest.mark.parametrize(("to", "below"), [(5, None), (5, 10), (50, 10)])
@@ -167,7 +167,7 @@ def test_the_standard_error_of_what_is_rounded_twice_holds_both_roundings(plan):
 def test_steps_and_bounds_are_written_with_all_their_digits(plan):
     words = release(plan, 5).tables[0].rounded(2_500_000, below="1234567.5").words()
     assert "multiples of 2,500,000, which adds at most 1,250,000 " in words
-    assert "are below 1,234,567.5 and left out" in words
+    assert "are below 1,234,567.5 and are left out" in words
 
 
 @pytest.fixture(scope="module")

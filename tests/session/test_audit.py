@@ -9,7 +9,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import Noise, Privacy
-from leastnoise._audit import Audit, Part, _bounds, _measured
+from leastnoise._audit import Audit, Part, _measured
 from leastnoise._audit._measured import Pairs
 from leastnoise._kernel import KeySearch, SeededEntropy, _keys, _measure
 from leastnoise._plan import CategoryPlan, Plan, _categories
@@ -85,7 +85,7 @@ def test_an_event_that_fits_the_law_is_explained_by_it_alone(noise: Noise) -> No
     at = np.arange(-3.0, 9.0)
     for factor in (0.8, 1.0, 1.25):
         low, high = _measured._tails(noise, 5, 3)(factor, at)
-        found = _bounds._factors(at, low, high, _measured._tails(noise, 5, 3))
+        found = _measured._factors(at, low, high, _measured._tails(noise, 5, 3))
         assert (found <= factor).all()
         assert found.max() > factor * 0.97
 

@@ -36,7 +36,7 @@ def test_a_search_is_paid_published_and_used(tmp_path: Path, people: Path) -> No
     assert read_categories(tmp_path / "agents") == found
     manifest = json.loads((tmp_path / "agents/manifest.json").read_text(encoding="utf-8"))
     assert (manifest["private"], manifest["receipt"]["number"], manifest["plan"]) == (True, 1, json.loads(PLAN.to_json()))
-    assert f"A category of {PLAN.often} units is found in 95 of 100 searches" in manifest["promise"]
+    assert f"A search finds a category of {PLAN.often} units in 95 of 100 cases" in manifest["promise"]
     assert "alone" not in (tmp_path / "agents/categories.csv").read_text(encoding="utf-8")
     workload = ln.marginals(ln.Domain(agent=found.kind()), ways=1)
     plan = ln.plan(workload, ln.ApproxDP("1/2", "9e-7"))

@@ -30,7 +30,7 @@ from leastnoise._domain import Bins, Categories, Domain, Integers, Measure
 from leastnoise._kernel import _keys, _ledger, _ledger_file, _measure, _plane, _selections, _series
 from leastnoise._mechanisms import _dawa, _dawa_plane
 from leastnoise._plan import Plan
-from leastnoise._release import _manifest, _report
+from leastnoise._release import _report, _writing
 from leastnoise._session import plan, release
 from leastnoise._workload import Workload, marginals, queries
 
@@ -112,7 +112,7 @@ def tape(monkeypatch: pytest.MonkeyPatch) -> Tape:
     """A tape that runs with every draw; the clock and the names of temporary files stand still."""
     found = Tape()
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # else the first run writes what the second finds
-    for module in (_ledger, _ledger_file, _manifest, _report):
+    for module in (_ledger, _ledger_file, _writing, _report):
         if hasattr(module, "datetime"):
             monkeypatch.setattr(module, "datetime", Stopped)
     _spy_on_samplers(found, monkeypatch)

@@ -114,7 +114,7 @@ def test_files_and_report_say_what_a_unit_is(made: tuple[ln.Plan, Any], tmp_path
         "Einheiten nach region",
         "Zahl der Einheiten",
         "Eine Einheit ist ein Wert der Spalte",
-        "Nach month ist sie einmal in jeder Zelle",
+        "In Tabellen nach month zählt eine Einheit einmal in jeder Zelle",
     ):
         assert words in page
     assert "Summe von units" not in page

@@ -4,14 +4,14 @@ import queue
 
 import pytest
 
-from leastnoise._studio import _background
-from leastnoise._studio._background import Background
+from leastnoise._studio import _planning
+from leastnoise._studio._planning import Background
 
 
 @pytest.mark.parametrize("length", [1, 4_000_000])  # less and more than a pipe holds
 @pytest.mark.parametrize("program", ["pass", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])
 def test_a_process_that_ends_before_it_has_read_is_told_of_and_leaves_no_error(monkeypatch, program, length) -> None:
-    monkeypatch.setattr(_background, "_COMMAND", ("-c", program))
+    monkeypatch.setattr(_planning, "_COMMAND", ("-c", program))
     seen: queue.Queue[tuple[int, object]] = queue.Queue()
     worker = Background(lambda number, found: seen.put((number, found)))
 
@@ -29,7 +29,7 @@ def test_a_process_that_ends_before_it_has_read_is_told_of_and_leaves_no_error(m
 
 @pytest.mark.parametrize(("said", "told"), [("len(sys.stdin.readline())", [4_000_013]), ("sys.stdin.readline()[:7]", [])])
 def test_what_a_process_says_is_passed_on(monkeypatch, said, told) -> None:
-    monkeypatch.setattr(_background, "_COMMAND", ("-c", f"import sys; print({said})"))
+    monkeypatch.setattr(_planning, "_COMMAND", ("-c", f"import sys; print({said})"))
     seen: queue.Queue[tuple[int, object]] = queue.Queue()
     Background(lambda number, found: seen.put((number, found))).start(7, lambda: {"text": "x" * 4_000_000})
     found = []

@@ -9,12 +9,9 @@ from leastnoise._accuracy import interval_multiplier, statistic_errors
 from leastnoise._check import InputError
 from leastnoise._release import texts
 from leastnoise._session import answering, of_size, parse_spec, planned_spec, reached_by_means
-from leastnoise._studio._draft import changed, drafted
-from leastnoise._studio._margins import margins, scaled
-from leastnoise._studio._plan_view import view
-from leastnoise._studio._planning import Seen
-from leastnoise._studio._saving import save
-from leastnoise._studio._text import spec_text
+from leastnoise._studio._draft import changed, drafted, save, spec_text
+from leastnoise._studio._plan_page import view
+from leastnoise._studio._planning import Seen, margins, scaled
 from studio.conftest import SPEC
 
 

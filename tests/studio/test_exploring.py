@@ -11,7 +11,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._check import InputError
 from leastnoise._release import rounding_words, texts
-from leastnoise._studio._exploring import Exploring
+from leastnoise._studio._explore_page import Exploring
 from studio.conftest import serving
 
 DOMAIN = ln.Domain(

@@ -13,7 +13,7 @@ import leastnoise as ln
 from leastnoise import _studio
 from leastnoise._release import texts
 from leastnoise._session import planned_spec, price, read_spec
-from leastnoise._studio._margins import margins
+from leastnoise._studio._planning import margins
 from leastnoise._studio._worker import made
 from studio.conftest import SPEC, Client, nobody_reads, serving
 from waiting import HANGS, wait_until

@@ -1,67 +1,244 @@
-"""An empirical lower bound on what a plan loses: by its measurements, its steps that look at data, its searches for keys.
-
-An empirical lower bound on what a plan loses, from the kernel as built, on rows that are made up: no data is read, nothing is paid.
-
-Plans that look at the data: their steps, on rows that are made up.
+"""An empirical lower bound on what a plan loses, from the kernel as built, on rows that are made up; no data is read, nothing is paid.
 
 What a mechanism does between its steps is public. So what it loses, it loses by its steps: those of a run are asked again, of two tables
 that differ in some units, and told apart by the likelihood ratio of all of them together. Then each is looked at by itself.
 
-Searches for keys that nobody could list: what made-up keys tell, and whether their numbers follow the noise and the threshold.
+The laws of private choices are written down once more here, from the definitions, for tables whose rows are all in one cell. Which buckets
+there are is the kernel's own tree, whose tests compare it with its definition. What tells such a table from an empty one is, of a
+partition, the bucket that has the cell: given that, all else is drawn as from empty cells. How likely each bucket is follows along the
+path of the tree from all cells down to this one.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, ApproxDP, Noise, parameters
-from leastnoise._audit._bounds import (
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, parameters
+from leastnoise._audit._made_up import Source, keys, made_up, of_table, on_keys, on_rows
+from leastnoise._audit._measured import (
     LEAST_TRIALS,
     Effort,
+    Held,
     Loss,
+    Pairs,
     Part,
+    Row,
     approximate,
+    at_a_time,
     certified,
+    columns_of,
     divergence,
+    draw,
+    epsilon_of,
+    equal_rows,
+    held,
     last,
     least,
     log_ratio,
-    sharpness,
-)
-from leastnoise._audit._laws import LAWS, Law
-from leastnoise._audit._made_up import Source, keys, made_up, of_table, on_keys, on_rows
-from leastnoise._audit._measured import (
-    Held,
-    Pairs,
-    Row,
-    at_a_time,
-    columns_of,
-    draw,
-    epsilon_of,
-    held,
     measured_parts,
     pairs_of_rows,
+    sharpness,
     tail_of,
 )
 from leastnoise._check import InputError, InternalError, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._fitting import allowed_epsilon
-from leastnoise._kernel import KeySearch, Selection, Series, Terms
+from leastnoise._kernel import (
+    KeySearch,
+    LeastBlockCost,
+    LeastCost,
+    RectanglePartition,
+    SampledPartition,
+    SampledRectangles,
+    Selection,
+    Series,
+    Terms,
+)
+from leastnoise._linop import BlockTree, block_tree, interval_tree
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import CategoryPlan, Plan
 
-_MOST_ROWS = 2**22
+_MOST_ROWS, _MOST_ROWS_OF_A_CHOICE = 2**22, 2**17
+_MOST_UNITS, _MOST_UNITS_OF_KEYS = 1000, 100
+_CHOICES, _KEYS = 2**6, 2**17  # drawn at a time
+_NEVER = -(2.0**60)  # stands for the number of a key that did not get out
 
 
-_MOST_UNITS = 1000
+class Law(Protocol):
+    """What a choice gives from some rows in one cell, and from none.
+
+    Attributes:
+        name: of the choice, for people.
+        units: in how many units tables should differ, to see whether the choice follows the law.
+    """
+
+    name: str
+    units: int
+
+    def loss(self, units: int) -> float:
+        """What it loses of so many units."""
+
+    def ratio(self, outcome: Any, units: int) -> float:
+        """The logarithm of the likelihood ratio of so many units and none."""
+
+    def statistics(self, some: Sequence[Any], none: Sequence[Any]) -> tuple[FloatArray, FloatArray]:
+        """Two lists of numbers, from outcomes for ``units`` and for none, by which a choice that is too sharp is seen."""
+
+    def tails(self, factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How often the numbers of each list are at or above thresholds, of a choice that is sharper by a factor."""
 
 
-_CHOICES = 2**6  # at a time
+class _Path:
+    """Blocks of a tree around one cell, from all cells to it alone, and the subtrees beside them."""
+
+    def __init__(self, tree: BlockTree, place: int) -> None:
+        self.tree, self.nodes = tree, list[tuple[int, int]]()
+        for level in range(len(tree.children)):
+            block = int(np.searchsorted(tree.starts[level], place, side="right")) - 1
+            if tree.broods(level)[block] > 1:  # a block with one child is that child
+                self.nodes.append((level, block))
+        self.nodes.append((len(tree.starts) - 1, place))
+        self.lengths = np.array([tree.lengths(level)[block] for level, block in self.nodes], dtype=np.float64)
+        self.beside = int(sum(tree.broods(level)[block] - 1 for level, block in self.nodes[:-1]))
+        self.place = place
+
+    def siblings(self, bucket: float) -> FloatArray:
+        """For each block but the last the sum over partitions of what is empty beside its child on the path, in logarithms."""
+        below, found = np.full(len(self.tree.order), -bucket), list[float]()
+        inside = dict(self.nodes[:-1])
+        for level in range(len(self.tree.children) - 1, -1, -1):
+            parts = np.add.reduceat(below, self.tree.children[level])
+            if level in inside:
+                child = int(np.searchsorted(self.tree.starts[level + 1], self.place, side="right")) - 1
+                found.append(float(parts[inside[level]] - below[child]))
+            below = np.where(self.tree.broods(level) > 1, np.logaddexp(-bucket, parts), parts)
+        return np.array(found[::-1])
+
+
+class _Sampled:
+    """The exponential mechanism: P(B) proportional to exp(-prior k - epsilon cost(B) / (2 D)) for k buckets."""
+
+    def __init__(self, selection: SampledPartition | SampledRectangles, sizes: Sequence[int], cell: int, privacy: Privacy) -> None:
+        self.name, centre, split = "partition", "mean", "halves"
+        if isinstance(selection, SampledRectangles):
+            self.name, centre, split = "rectangles", selection.centre, selection.split
+            tree = block_tree(sizes[0], sizes[1], split)
+        else:
+            tree = interval_tree(sizes[0])
+        self._cell = divmod(cell, tree.shape[1])
+        self._path = _Path(tree, int(np.flatnonzero(tree.order == cell)[0]))
+        size = len(tree.order)
+        self._sensitivity = 1.0 if centre == "median" or size == 1 else 2 - 2 / size
+        lengths = self._path.lengths
+        self._deviation = (lengths > 1).astype(np.float64) if centre == "median" else 2 - 2 / lengths
+        self._rate = float(selection.epsilon) / privacy.distance / 2 / self._sensitivity
+        children = {"halves": 2, "quarters": 4}[split]
+        critical = -math.log(children - 1) + children / (children - 1) * math.log(children)
+        self._prior = critical if selection.prior is None else float(selection.prior)
+        self._penalty = float(selection.penalty)
+        self._rows = equal_rows(privacy)
+        self._known: dict[tuple[float, int], FloatArray] = {}
+        most = max(1, _MOST_ROWS_OF_A_CHOICE // self._rows)
+        self.units = max((min(most, math.ceil(2**power / float(selection.epsilon))) for power in range(8)), key=self._sharpens)
+
+    def _sharpens(self, units: int) -> float:
+        """By how much an event becomes more likely if the choice is sharper by a tenth."""
+        one, other = (np.cumsum(np.exp(self._chances(factor, units))) for factor in (1.0, 1.1))
+        return float(np.abs(one - other).max())
+
+    def loss(self, units: int) -> float:
+        return float(np.abs(self._ratios(units)).max())
+
+    def ratio(self, outcome: Any, units: int) -> float:
+        return float(self._ratios(units)[self._level(outcome)])
+
+    def statistics(self, some: Sequence[Any], none: Sequence[Any]) -> tuple[FloatArray, FloatArray]:
+        one, other = (np.array([self.ratio(outcome, self.units) for outcome in outcomes]) for outcomes in (some, none))
+        return one, other
+
+    def tails(self, factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        above = self._ratios(self.units)[:, None] >= thresholds
+        one, other = (np.exp(self._chances(factor, units)) @ above for units in (self.units, 0))
+        return one, other
+
+    def _ratios(self, units: int) -> FloatArray:
+        return self._chances(1.0, units) - self._chances(1.0, 0)
+
+    def _level(self, outcome: Any) -> int:
+        """Which block of the path is a bucket."""
+        if isinstance(outcome, RectanglePartition):
+            row, column = self._cell
+            inside = (outcome.tops <= row) & (row < outcome.tops + outcome.heights)
+            inside &= (outcome.lefts <= column) & (column < outcome.lefts + outcome.widths)
+            length = int(outcome.areas()[inside][0])
+        else:
+            length = int(outcome.lengths()[np.searchsorted(outcome.starts, self._path.place, side="right") - 1])
+        return int(np.flatnonzero(self._path.lengths == length)[0])
+
+    def _chances(self, factor: float, units: int) -> FloatArray:
+        """The logarithm of the probability that each block of the path is a bucket."""
+        if (factor, units) not in self._known:
+            bucket = self._prior + factor * self._rate * self._penalty
+            whole_block = -bucket - factor * self._rate * self._deviation * units * self._rows
+            beside = self._path.siblings(bucket)
+            total, divided = whole_block[-1], np.zeros(len(whole_block))
+            for block in range(len(whole_block) - 2, -1, -1):
+                parts = beside[block] + total
+                total = np.logaddexp(whole_block[block], parts)
+                whole_block[block], divided[block] = whole_block[block] - total, parts - total
+            whole_block[-1] = 0.0
+            self._known[factor, units] = whole_block + np.concatenate([[0.0], np.cumsum(divided[:-1])])
+        return self._known[factor, units]
+
+
+class _Cost:
+    """The least cost of any partition, deviations being from medians, with Laplace noise of scale distance / epsilon."""
+
+    name = "least cost"
+
+    def __init__(self, selection: LeastCost | LeastBlockCost, sizes: Sequence[int], cell: int, privacy: Privacy) -> None:
+        tree = block_tree(sizes[0], sizes[1], selection.split) if isinstance(selection, LeastBlockCost) else interval_tree(sizes[0])
+        self._path = _Path(tree, int(np.flatnonzero(tree.order == cell)[0]))
+        self._penalty, self._rows = float(selection.penalty), equal_rows(privacy)
+        self._scale = privacy.distance / float(selection.epsilon)
+        self.units = max(1, min(math.ceil(4 / float(selection.epsilon)), _MOST_ROWS_OF_A_CHOICE // self._rows))
+
+    def loss(self, units: int) -> float:
+        return (self._least(units) - self._penalty) / self._scale
+
+    def ratio(self, outcome: Any, units: int) -> float:
+        value = float(outcome)
+        return (abs(value - self._penalty) - abs(value - self._least(units))) / self._scale
+
+    def statistics(self, some: Sequence[Any], none: Sequence[Any]) -> tuple[FloatArray, FloatArray]:
+        """How near each is to what it would be without noise, of both tables, as their noise is the same."""
+        near = [-abs(float(value) - self._least(units)) for units, own in ((self.units, some), (0, none)) for value in own]
+        mixed = np.array(near).reshape(2, -1).T.reshape(-1)  # so that each half has both
+        return mixed, mixed
+
+    def tails(self, factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        chance = -np.expm1(thresholds * factor / self._scale)  # costs lie on so fine a grid that they may be taken for continuous
+        return chance, chance
+
+    def _least(self, units: int) -> float:
+        """One bucket, or the cell alone and one bucket for each subtree beside its path."""
+        if len(self._path.nodes) == 1:
+            return self._penalty
+        return self._penalty + min(units * self._rows, self._penalty * self._path.beside)
+
+
+LAWS: Mapping[type, Callable[[Any, Sequence[int], int, Privacy], Law]] = {
+    SampledPartition: _Sampled,
+    SampledRectangles: _Sampled,
+    LeastCost: _Cost,
+    LeastBlockCost: _Cost,
+}
+"""Of each kind of choice: of the choice, the sizes of its attributes, a cell in row-major order and the neighbours."""
 
 
 @dataclass
@@ -93,32 +270,27 @@ def ways(plan: Plan, entropy: Source) -> list[Way]:
     terms, run = terms_of(plan), mechanism_of(plan).ready(plan)
     sizes = [plan.domain.kind(name).size for name in terms.attributes]
     size = math.prod(sizes)
-    height = max(1, min(math.ceil(8 * _noise(plan)), _MOST_ROWS // size))
-    found: dict[str, Way] = {}
+    noise = plan.privacy.distance / allowed_epsilon(plan.privacy.budget)  # about what a count of the whole budget is off by
+    height = max(1, min(math.ceil(8 * noise), _MOST_ROWS // size))
+    taken: dict[str, Way] = {}
     for steps in dict.fromkeys((1, max(2, size // 20), max(2, size // 3), size)):
         counts = np.where(np.arange(size) * steps // size % 2 == 1, height, 0)
         cells = np.unravel_index(np.repeat(np.arange(size), counts), sizes)
         rows = int(counts.sum())
-        known = {name: own.tolist() for name, own in zip(terms.attributes, cells, strict=True)}
+        known = {name: column.tolist() for name, column in zip(terms.attributes, cells, strict=True)}
         codes = {name: known.get(name, [0] * rows) for name in plan.domain.names}
         values = {name: [measure.high_units] * rows for name, measure in plan.domain.measures.items()}
         recorder = _Recorder(on_rows(terms, codes, values, entropy))
         facts = run(cast(Series, recorder)).finding.facts()
         name = str(facts.get("regime", "measured"))
-        found.setdefault(name, Way(name, tuple(recorder.steps)))
-    return list(found.values())
+        taken.setdefault(name, Way(name, tuple(recorder.steps)))
+    return list(taken.values())
 
 
-def _noise(plan: Plan) -> float:
-    """About what a count of the whole budget is off by."""
-    budget = plan.privacy.budget
-    return plan.privacy.distance / allowed_epsilon(budget)
-
-
-def kinds_of_steps(found: list[Way]) -> Iterator[Selection | Measurements]:
+def kinds_of_steps(taken: list[Way]) -> Iterator[Selection | Measurements]:
     """Each choice and each measurement of some ways, once."""
     seen = set()
-    for way in found:
+    for way in taken:
         for step in way.steps:
             key = step.digest() if isinstance(step, Measurements) else repr(step)
             if key not in seen:
@@ -140,12 +312,12 @@ def _chosen(plan: Plan, selection: Selection, there: Held, units: int, count: in
 
 def choice_part(plan: Plan, selection: Selection, effort: Effort) -> Part:
     """A choice by itself: whether it follows its law."""
-    row: Row = {**dict.fromkeys(plan.domain.names, 0), **{name: one.high_units for name, one in plan.domain.measures.items()}}
+    row: Row = {**dict.fromkeys(plan.domain.names, 0), **{name: measure.high_units for name, measure in plan.domain.measures.items()}}
     law = _law(plan, selection, row)
     some, none = list[Any](), list[Any]()
     for count in effort.batches(_CHOICES):
-        for own, there in ((some, held(row, plan.privacy)), (none, ())):
-            own.extend(_chosen(plan, selection, there, law.units, count, effort))
+        for outcomes, there in ((some, held(row, plan.privacy)), (none, ())):
+            outcomes.extend(_chosen(plan, selection, there, law.units, count, effort))
     factor = sharpness(*law.statistics(some, none), effort.risk, law.tails)
     claim = law.loss(law.units) / law.units
     return Part(name=law.name, claim=claim, lower_bound=claim * factor, trials=len(some), units=law.units)
@@ -153,30 +325,29 @@ def choice_part(plan: Plan, selection: Selection, effort: Effort) -> Part:
 
 def way_part(plan: Plan, way: Way, effort: Effort) -> Part:
     """All steps of a way together, as a lower bound on the budget's own number."""
-    pairs = {place: Pairs(step) for place, step in enumerate(way.steps) if isinstance(step, Measurements)}
+    pairs = {number: Pairs(step) for number, step in enumerate(way.steps) if isinstance(step, Measurements)}
 
-    def told(two: tuple[Row, Row | None]) -> float:
-        one, other = (held(row, plan.privacy) for row in two)
+    def distance(rows: tuple[Row, Row | None]) -> float:
+        one, other = (held(row, plan.privacy) for row in rows)
         return sum(known.of(one, other, 1).distance(known.measured.noise.norm) for known in pairs.values())
 
-    best = max(pairs_of_rows(plan.domain, plan.privacy), key=told)
+    best = max(pairs_of_rows(plan.domain, plan.privacy), key=distance)
     one, other = (held(row, plan.privacy) for row in best)
-    units = max(1, min(_MOST_UNITS, math.floor(4 / told(best))))
+    units = max(1, min(_MOST_UNITS, math.floor(4 / distance(best))))
     first, second = list[FloatArray](), list[FloatArray]()
     for count in effort.batches(min([_CHOICES, *(at_a_time(known.measured, known.of(one, other, units)) for known in pairs.values())])):
         ratios = np.zeros((2, count))
-        for place, step in enumerate(way.steps):
+        for number, step in enumerate(way.steps):
             if isinstance(step, Measurements):
-                pair = pairs[place].of(one, other, units)
-                ratios += [pair.ratio(own, step.noise.norm) for own in draw(step, pair, count, effort)]
+                pair = pairs[number].of(one, other, units)
+                ratios += [pair.ratio(drawn, step.noise.norm) for drawn in draw(step, pair, count, effort)]
             else:
                 ratios += _choice_ratios(plan, step, best, units, count, effort)
         first.append(ratios[0])
         second.append(ratios[1])
     loss_of = loss_of_budget(plan, units)
     bound = loss_of(*certified(np.concatenate(first), np.concatenate(second), effort.risk, loss_of))
-    budget = plan.privacy.budget
-    claim = float(next(iter(parameters(budget).values())))
+    claim = float(next(iter(parameters(plan.privacy.budget).values())))
     return Part(name=f"all steps, {way.name}", claim=claim, lower_bound=bound, trials=sum(map(len, first)), units=units)
 
 
@@ -202,15 +373,6 @@ def loss_of_budget(plan: Plan, units: int) -> Loss:
     return lambda low, high: measure(low, high) / units**power
 
 
-_AT_A_TIME = 2**17  # keys
-
-
-_MOST_UNITS_OF_KEYS = 100
-
-
-_NEVER = -(2.0**60)  # stands for the number of a key that did not get out
-
-
 def keys_alone(plan: CategoryPlan, effort: Effort) -> Part:
     """Keys of some units that nobody else has: that any of them gets out, which without these units none can.
 
@@ -221,12 +383,12 @@ def keys_alone(plan: CategoryPlan, effort: Effort) -> Part:
     most, keys = plan.threshold + math.ceil(2 * float(plan.rule.scale)), plan.privacy.max_rows
     chances = {int(units): 1 - (1 - float(tail(np.array(plan.threshold - units)))) ** keys for units in np.linspace(1, most, 60)}
     likely = {units: _named(plan, units)(chance, 0.0) for units, chance in chances.items() if chance > 0.05}
-    units = max(likely, key=lambda one: likely[one])
+    units = max(likely, key=likely.__getitem__)
     named = np.concatenate([(drawn > _NEVER).any(axis=0) for drawn in _drawn(plan, [units] * keys, effort)])
     trials = len(named)
     low = float(least(np.array([int(named.sum())]), trials, effort.risk)[0])
     bound = _named(plan, units)(low, 0.0)
-    return Part(name="all keys that nobody else has", claim=_epsilon(plan), lower_bound=bound, trials=trials, units=units)
+    return Part(name="all keys that nobody else has", claim=float(_budget(plan).epsilon), lower_bound=bound, trials=trials, units=units)
 
 
 def keys_shared(plan: CategoryPlan, effort: Effort) -> Part:
@@ -239,22 +401,22 @@ def keys_shared(plan: CategoryPlan, effort: Effort) -> Part:
     ratios = []
     for sign in (1, -1):
         held = np.where(signs == sign, base + units, base)
-        told = [drawn - base for drawn in _drawn(plan, held.tolist(), _half(effort))]
-        apart = [own * units / scale**2 if norm == 2 else (np.abs(own) - np.abs(own - units)) / scale for own in told]
-        ratios.append(np.concatenate([signs @ own for own in apart]))
-    loss_of = approximate(_delta(plan), units)
-    first, second = (own[: min(map(len, ratios))] for own in ratios)
+        above = [drawn - base for drawn in _drawn(plan, held.tolist(), replace(effort, seconds=effort.seconds / 2))]
+        each = [noisy * units / scale**2 if norm == 2 else (np.abs(noisy) - np.abs(noisy - units)) / scale for noisy in above]
+        ratios.append(np.concatenate([signs @ ratio for ratio in each]))
+    loss_of = approximate(float(_budget(plan).delta), units)
+    first, second = (ratio[: min(map(len, ratios))] for ratio in ratios)
     bound = loss_of(*certified(first, second, effort.risk, loss_of))
-    return Part(name="all keys that others have too", claim=_epsilon(plan), lower_bound=bound, trials=len(first), units=units)
+    return Part(name="all keys that others have too", claim=float(_budget(plan).epsilon), lower_bound=bound, trials=len(first), units=units)
 
 
 def key_at_threshold(plan: CategoryPlan, effort: Effort) -> Part:
     """A key of a few more units than the threshold, and of a few less: whether it gets out, and its number, by the law of the noise."""
     noise, scale, threshold = plan.rule.noise, float(plan.rule.scale), plan.threshold
     step = max(1, round(scale))
-    held = threshold + step, max(1, threshold - step)
-    drawn = [np.concatenate([own[0] for own in _drawn(plan, [units], _half(effort))]) for units in held]
-    first, second = (own[: min(map(len, drawn))] for own in drawn)
+    held, half = (threshold + step, max(1, threshold - step)), replace(effort, seconds=effort.seconds / 2)
+    drawn = [np.concatenate([noisy[0] for noisy in _drawn(plan, [units], half)]) for units in held]
+    first, second = (noisy[: min(map(len, drawn))] for noisy in drawn)
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = tail_of(noise, scale / factor)
@@ -265,43 +427,27 @@ def key_at_threshold(plan: CategoryPlan, effort: Effort) -> Part:
     return Part(name="a key at the threshold", claim=1 / scale, lower_bound=factor / scale, trials=len(first), units=held[0] - held[1])
 
 
-LOOKS = (keys_alone, keys_shared, key_at_threshold)
-
-
 def _drawn(plan: CategoryPlan, units: Sequence[int], effort: Effort) -> Iterator[FloatArray]:
     """The noisy numbers of keys that so many units have, a row each, in some trials; of those that do not get out `_NEVER`."""
-    for count in effort.batches(max(1, _AT_A_TIME // len(units))):
+    for count in effort.batches(max(1, _KEYS // len(units))):
         every: IntArray = np.tile(np.array(units, dtype=np.int64), count)
         terms = Terms(domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,))
         series = on_keys(terms, every.tolist(), effort.entropy)
-        found = series.find(KeySearch(attribute=plan.attribute, rule=plan.rule, most=len(every)))
-        places = {text: place for place, text in enumerate(keys(len(every)))}
+        listed = series.find(KeySearch(attribute=plan.attribute, rule=plan.rule, most=len(every)))
+        numbers = {text: number for number, text in enumerate(keys(len(every)))}
         noisy = np.full(len(every), _NEVER)
-        noisy[[places[text] for text in found.keys]] = found.units
+        noisy[[numbers[text] for text in listed.keys]] = listed.units
         yield noisy.reshape(count, len(units)).T
-
-
-def _half(effort: Effort) -> Effort:
-    """For one of two tables."""
-    return replace(effort, seconds=effort.seconds / 2)
 
 
 def _named(plan: CategoryPlan, units: int) -> Loss:
     """Epsilon of one unit beside a delta, at least, from an event of so many units that has no probability without them."""
-    delta = _delta(plan)
+    delta = float(_budget(plan).delta)
 
     def loss_of(low: float, high: float) -> float:  # noqa: ARG001 - it is 0
         return last(lambda epsilon: delta * (math.expm1(units * epsilon) / math.expm1(epsilon) if epsilon else units) < low, 700 / units)
 
     return loss_of
-
-
-def _epsilon(plan: CategoryPlan) -> float:
-    return float(_budget(plan).epsilon)
-
-
-def _delta(plan: CategoryPlan) -> float:
-    return float(_budget(plan).delta)
 
 
 def _budget(plan: CategoryPlan) -> ApproxDP:
@@ -338,15 +484,18 @@ def audited(
         raise InputError("A plan that counts units cannot be audited yet: the made-up rows of an audit have no units. Audit one of rows.")
     looks = _looks(plan, entropy)
     if guard is not None:
-        looks.append(partial(_of_measurements, guard, "the guard: "))
+        looks.append(partial(_parts_of_measurements, guard, "the guard: "))
     # Of each look at most three events, of each event two probabilities.
     effort = Effort(trials=trials, seconds=seconds / len(looks), risk=(1 - confidence) / (6 * len(looks)), entropy=entropy)
     parts = [part for look in looks for part in look(effort)]
     together = max((part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound)
-    measured = _measurements_of(plan)
+    measured = None if isinstance(plan, CategoryPlan) else plan.measurements
+    measure = next(iter(parameters(plan.privacy.budget)))
+    if measured is not None:
+        measure = {"discrete_laplace": "epsilon", "rounded_gaussian": "mu", "discrete_gaussian": "rho"}[measured.noise.value]
     return Audit(
         claim=together.claim,
-        measure=_measure(plan),
+        measure=measure,
         lower_bound=together.lower_bound,
         epsilon=None if measured is None else epsilon_of(measured, together.lower_bound),
         parts=tuple(part for part in parts if part is not together),
@@ -360,36 +509,24 @@ def audited(
 Look = Callable[[Effort], tuple[Part, ...]]
 
 
-def _measurements_of(plan: Plan | CategoryPlan) -> Measurements | None:
-    return None if isinstance(plan, CategoryPlan) else plan.measurements
-
-
 def _looks(plan: Plan | CategoryPlan, entropy: Source) -> list[Look]:
     if isinstance(plan, CategoryPlan):
-        return [partial(_one, partial(look, plan)) for look in LOOKS]
+        return [partial(_single, partial(look, plan)) for look in (keys_alone, keys_shared, key_at_threshold)]
     if plan.measurements is not None:
-        return [partial(_of_measurements, plan.measurements, "")]
-    found = ways(plan, entropy)
-    looks: list[Look] = [partial(_one, partial(way_part, plan, way)) for way in found]
-    for step in kinds_of_steps(found):
+        return [partial(_parts_of_measurements, plan.measurements, "")]
+    taken = ways(plan, entropy)
+    looks: list[Look] = [partial(_single, partial(way_part, plan, way)) for way in taken]
+    for step in kinds_of_steps(taken):
         if isinstance(step, Measurements):
-            looks.append(partial(_of_measurements, step, "a step: "))
+            looks.append(partial(_parts_of_measurements, step, "a step: "))
         else:
-            looks.append(partial(_one, partial(choice_part, plan, step)))
+            looks.append(partial(_single, partial(choice_part, plan, step)))
     return looks
 
 
-def _of_measurements(measured: Measurements, prefix: str, effort: Effort) -> tuple[Part, ...]:
+def _parts_of_measurements(measured: Measurements, prefix: str, effort: Effort) -> tuple[Part, ...]:
     return tuple(replace(part, name=prefix + part.name) for part in measured_parts(measured, effort))
 
 
-def _one(part_of: Callable[[Effort], Part], effort: Effort) -> tuple[Part, ...]:
+def _single(part_of: Callable[[Effort], Part], effort: Effort) -> tuple[Part, ...]:
     return (part_of(effort),)
-
-
-def _measure(plan: Plan | CategoryPlan) -> str:
-    measured = _measurements_of(plan)
-    if measured is None:
-        return next(iter(parameters(plan.privacy.budget)))
-    noise = measured.noise
-    return {"discrete_laplace": "epsilon", "rounded_gaussian": "mu", "discrete_gaussian": "rho"}[noise.value]

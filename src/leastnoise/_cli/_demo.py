@@ -1,5 +1,8 @@
-"""``leastnoise demo``: a full release of a generated survey, and how well it kept its promise."""
+"""``leastnoise demo``: a full release of a generated survey; and ``leastnoise experiments``, of a source checkout."""
 
+import importlib
+import inspect
+import sys
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
@@ -7,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leastnoise._check import InputError
-from leastnoise._cli._expected import expected
+from leastnoise._check import InputError, one_of
+from leastnoise._cli._expected import expected, planned_shown, show_plan
 from leastnoise._cli._output import number, show_facts, show_table, shown, whole, write_new
-from leastnoise._cli._plan import show_plan
-from leastnoise._cli._planned import planned_shown
 from leastnoise._cli._release import carry_out, show_release
 from leastnoise._progress import Progress
 
@@ -24,19 +25,8 @@ PEOPLE = 200_000
 SEED = 20250321
 SEXES = ("F", "M")
 REGIONS = (
-    "North",
-    "North East",
-    "East",
-    "South East",
-    "South",
-    "South West",
-    "West",
-    "North West",
-    "Centre",
-    "Capital",
-    "Coast",
-    "Islands",
-)
+    "North", "North East", "East", "South East", "South", "South West", "West", "North West", "Centre", "Capital", "Coast", "Islands",
+)  # fmt: skip
 DEGREES = ("none", "primary", "lower secondary", "upper secondary", "bachelor", "master or more")
 LOW_AGE, HIGH_AGE = 18, 97
 TOP_INCOME, INCOME_BINS = 250_000, 500
@@ -135,7 +125,7 @@ def demo(out: Path | None) -> None:
 
 def _new_folder(out: Path | None) -> Path:
     """Make a directory that did not exist."""
-    tried = [out] if out is not None else (Path("demo-release") / str(place) for place in count(1))
+    tried = [out] if out is not None else (Path("demo-release") / str(number) for number in count(1))
     for folder in tried:
         try:
             folder.mkdir(parents=True)
@@ -222,12 +212,46 @@ def promised_and_realised(release: "Release", people: "Mapping[str, IntArray]") 
         sums["queries"] += table.cells
         sums["relative"] += table.cells * (realised / promise) ** 2
         sums["within"] += within
-        rows.append([table.name, *_numbers(table.cells, promise, realised, realised / promise, within)])
+        numbers = [number(promise), number(realised), f"{realised / promise:.2f}", f"{within / table.cells:.1%}"]
+        rows.append([table.name, whole(table.cells), *numbers])
     share = float(np.sqrt(sums["relative"] / sums["queries"]))
     rest = rows[_MOST_TABLES:]
     listed = rows[:_MOST_TABLES] + ([[f"and {len(rest)} more", "", "", "", "", ""]] if rest else [])
     return [*listed, ["all", whole(sums["queries"]), "", "", f"{share:.2f}", f"{sums['within'] / sums['queries']:.1%}"]]
 
 
-def _numbers(cells: int, promised: float, realised: float, share: float, within: int) -> list[str]:
-    return [whole(cells), number(promised), number(realised), f"{share:.2f}", f"{within / cells:.1%}"]
+_ROOT = Path(__file__).resolve().parents[3]
+
+
+def available(root: Path) -> dict[str, str]:
+    """The experiments of a checkout: what one types, and the module."""
+    files = sorted((root / "experiments").glob("*.py"))
+    return {file.stem.replace("_", "-"): file.stem for file in files if "\ndef run(" in file.read_text(encoding="utf-8")}
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Folder with the real data sets.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for tables and figures; default build/NAME.")
+@click.option("--quick", is_flag=True, help="A small version, in about half a minute.")
+def experiments(name: str | None, data: Path | None, out: Path | None, quick: bool) -> None:  # noqa: FBT001 - click passes flags by name
+    """A paper's figures and tables from our own runs; without NAME, which there are.
+
+    Works in a source checkout; the installed package has no experiments. Noise comes from a seed, so nothing here is private.
+    """
+    known = available(_ROOT)
+    if not known:
+        raise InputError("Experiments come with the source checkout, and the installed package has none. Run this command in a checkout.")
+    if name is None:
+        click.echo("\n".join(known))
+        return
+    one_of("NAME", name, known)
+    if data is not None and not data.is_dir():
+        raise InputError(f"--data must be a folder that exists; got {shown(data)}.")
+    if str(_ROOT) not in sys.path:
+        sys.path.insert(0, str(_ROOT))
+    # By name, so that the library depends on nothing outside itself.
+    run = importlib.import_module(f"experiments.{known[name]}").run
+    if data is None and inspect.signature(run).parameters["data"].annotation is Path:
+        raise InputError(f"The experiment {name} needs real data; got no folder. Say where it is: --data DIR.")
+    run(data, out or Path("build") / name, quick=quick, report=click.echo)

@@ -1,15 +1,18 @@
-"""``leastnoise init``: drafts a spec file from column names and types alone."""
+"""``leastnoise init``: drafts a spec file from column names and types alone, or from another tool's description of the data."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from leastnoise._check import InputError
-from leastnoise._cli._described import described
 from leastnoise._cli._output import shown, write_new
-from leastnoise._cli._toml import comment, key, left_out, relative, text
+
+if TYPE_CHECKING:
+    from leastnoise._descriptions import Description
 
 _BLANK = "FILL IN"  # the BLANK of leastnoise._session, which refuses a spec that still has one; importing it here would be slow
 # A CSV file has no types, so its draft guesses from names alone, and says so.
@@ -25,6 +28,7 @@ _DATE_NAME = re.compile(
     r"(^|[_\-. ])(date|day|datum|time|timestamp|zeit|born|bought|ordered|created|updated)([_\-. ]|$)|_(at|on)$|datum$", flags=re.ASCII
 )
 
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
 _UNTYPED = "unknown"  # the type of a column of a CSV file
 _LINES = {
     "text": f'categories = ["{_BLANK}"]',
@@ -44,7 +48,8 @@ _HEAD = """\
 
 [source]
 path = {path}
-{layout}
+{layout}"""
+_PRIVACY = """
 [privacy]
 epsilon = "1"                 # the budget of this release: smaller protects more; or rho = "1/2", or epsilon and delta
 neighbours = "add_remove"     # hides whether a person is in the table; "replace" hides what the person's rows say
@@ -84,11 +89,12 @@ _GUESSED = """\
 #
 # A CSV file has no types: the kinds below are guessed from names. Replace a line where the guess is wrong.
 """
-_TAIL = """
-# What is asked. Every [[workload]] adds tables; weight = 2.0 makes the errors of its queries count more.
+_WORKLOAD = """
 [[workload]]
 marginals = { ways = 1 }      # one table an attribute; ways = 2: one a pair; upto = 2: all of up to two attributes
 """
+_ASKED = """
+# What is asked. Every [[workload]] adds tables; weight = 2.0 makes the errors of its queries count more."""
 _NO_COLUMN = "# No column has a type that can be published. Add an attribute such as [domain.sex] with categories = [...].\n"
 _EXAMPLE = """
 # [[workload]]
@@ -102,6 +108,13 @@ _MEASURE = """
 # [[workload]]
 # queries = {}                  # its sum over all rows; queries = { sex = "identity" } sums by sex
 # sum = %(name)s
+"""
+_DESCRIBED = """\
+# A spec for leastnoise, drafted from a description of {tool} ({file}): no row was read.
+# What the description does not say is marked "FILL IN": replace it by a public value. Remove what you do not want to publish. Then:
+#
+#     leastnoise plan {spec}                  expected error; reads no data and spends nothing
+#     leastnoise release {spec} --out out     pays, and writes answers, manifest and report
 """
 _END = """
 [plan]
@@ -139,21 +152,21 @@ def init(file: Path | None, description: Path | None, out: Path | None, delimite
         raise InputError("Say which data the spec is for, as in `leastnoise init people.csv`, or give a description with --from.")
     spec = out or file.with_name(file.name.split(".")[0] + ".toml")
     layout = {key: value for key, value in (("delimiter", delimiter), ("encoding", encoding)) if value is not None}
-    found = columns(CSV(file, delimiter, encoding or "utf-8") if layout else file)
-    _write(spec, draft(file, spec, found, layout))
+    named = columns(CSV(file, delimiter, encoding or "utf-8") if layout else file)
+    _write(spec, drafted(file, spec, named, layout))
 
 
-def _write(spec: Path, said: str) -> None:
-    write_new(spec, said, "Edit that file, or choose another with --out.")
-    blanks = f"Replace every {_BLANK!r} in it, then run" if said.count(f'"{_BLANK}"') > 1 else "Run"
+def _write(spec: Path, draft: str) -> None:
+    write_new(spec, draft, "Edit that file, or choose another with --out.")
+    blanks = f"Replace every {_BLANK!r} in it, then run" if draft.count(f'"{_BLANK}"') > 1 else "Run"
     click.echo(f"The draft is in {shown(spec)}. {blanks}: leastnoise plan {shown(spec)}")
 
 
-def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]], layout: Mapping[str, str] = _AS_USUAL) -> str:
+def drafted(file: Path, spec: Path, columns: Iterable[tuple[str, str]], layout: Mapping[str, str] = _AS_USUAL) -> str:
     """Write the text of a spec."""
     from leastnoise._session import IDENTIFIER, PERSON
 
-    every = list(found)
+    every = list(columns)
     unusable = _unusable([name for name, _ in every])
     listed = [(name, kind) for name, kind in every if name not in unusable]
     naming = [name for name, _ in listed if PERSON.search(name)]
@@ -163,8 +176,7 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]], layout: Mapp
     said += _TEXTS if any(kind == _UNTYPED for _, kind in listed) else ""
     place = text(relative(file, spec))
     parts = [_HEAD.format(file=comment(file.name), spec=shown(spec), blank=_BLANK, path=place, layout=said)]
-    parts.append(_ROW if identifier is None else _COLUMN % (text(identifier), _BLANK))
-    parts.append(_DOMAIN)
+    parts += [_PRIVACY, _ROW if identifier is None else _COLUMN % (text(identifier), _BLANK), _DOMAIN]
     parts += [_GUESSED] if any(kind == _UNTYPED for _, kind in listed) else []
     names = [name for name, _ in every]
     blocks = [left_out(name, "it names the person") if name in naming else _attribute(name, kind, names) for name, kind in listed]
@@ -172,7 +184,7 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]], layout: Mapp
     parts.append("\n" + "\n".join(blocks))
     if all(block.startswith("#") for block in blocks):
         parts.append(_NO_COLUMN)
-    parts.append(_TAIL)
+    parts += [_ASKED, _WORKLOAD]
     kinds = [(_kind(name, kind), name) for name, kind in listed if name not in naming]
     numbers = [name for kind, name in kinds if kind == "whole"] + [name for kind, name in kinds if kind == "number"]
     if numbers:
@@ -184,13 +196,13 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]], layout: Mapp
 
 def _unusable(names: Sequence[str]) -> dict[str, str]:
     """The columns that a release would refuse to read, with the reason."""
-    found = {}
+    reasons = {}
     for name in names:
         if names.count(name) > 1:
-            found[name] = "several columns are called so; give them names of their own"
+            reasons[name] = "several columns are called so; give them names of their own"
         elif not name or not name.isprintable():
-            found[name] = "its name is empty or has control characters; rename it"
-    return found
+            reasons[name] = "its name is empty or has control characters; rename it"
+    return reasons
 
 
 def _kind(column: str, written: str) -> str:
@@ -224,3 +236,59 @@ def _called(name: str, names: Sequence[str]) -> str:
     """The attribute of a column: its name without blanks around it, if no other column has that."""
     bare = name.strip()
     return name if bare in {"", *names} else bare
+
+
+def described(description: "Description", described_in: Path, spec: Path, data: Path | None) -> str:
+    """The text of a spec from another tool's description."""
+    head = _DESCRIBED.replace("{tool}", description.tool).replace("{file}", comment(described_in.name)).replace("{spec}", shown(spec))
+    parts = [head, *(f"#\n# {comment(note)}\n" for note in description.notes)]
+    parts.append('\n# [source]\n# path = "people.csv"\n' if data is None else f"\n[source]\npath = {text(relative(data, spec))}\n")
+    parts.append(_PRIVACY)
+    if description.unit is None:
+        parts.append(_ROW)
+    else:
+        parts.append(f"unit = {value({'column': description.unit, 'max_rows': description.max_rows})}\n")
+    for name, table in description.attributes.items():
+        parts.append(f"\n[domain.{key(name)}]\n" + "".join(f"{word} = {value(entry)}\n" for word, entry in table.items()))
+    parts += ["\n" + left_out(name, comment(why)) for name, why in description.left_out.items()]
+    for name, table in description.measures.items():
+        lines = "".join(f"# {word} = {value(entry)}\n" for word, entry in table.items())
+        parts.append(f"\n# Its sum:\n# [measures.{key(name)}]\n{lines}# [[workload]]\n# queries = {{}}\n# sum = {text(name)}\n")
+    return "".join([*parts, _WORKLOAD, _END])
+
+
+def text(value: str) -> str:
+    """A TOML text: as in JSON, but for the one control character that JSON does not escape."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def key(name: str) -> str:
+    """A key, in quotation marks where it needs them."""
+    return name if _BARE_KEY.fullmatch(name) else text(name)
+
+
+def value(given: Any) -> str:
+    """A value on one line."""
+    if isinstance(given, Mapping):
+        return "{ " + ", ".join(f"{key(name)} = {value(entry)}" for name, entry in given.items()) + " }"
+    if isinstance(given, (list, tuple)):
+        return "[" + ", ".join(value(entry) for entry in given) + "]"
+    if isinstance(given, bool):
+        return "true" if given else "false"
+    return text(given) if isinstance(given, str) else str(given)
+
+
+def comment(said: str) -> str:
+    """A text without what would end a comment."""
+    return "".join(character if character.isprintable() else "?" for character in said)
+
+
+def left_out(name: str, why: str) -> str:
+    """A comment in the place of a column."""
+    return f"# The column {comment(text(name))} was left out: {why}.\n"
+
+
+def relative(file: Path, spec: Path) -> str:
+    """The path of the data as the spec file needs it: relative to its own folder where that is simple."""
+    data, folder = Path(file).absolute(), Path(spec).absolute().parent
+    return str(data.relative_to(folder)) if data.is_relative_to(folder) else str(data)

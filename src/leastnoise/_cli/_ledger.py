@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leastnoise._check import InputError
-from leastnoise._cli._output import amount, rounded_charge_text, show_facts, show_json, show_table, shown, whole
+from leastnoise._cli._output import amount, rounded_budget_text, rounded_charge_text, show_facts, show_json, show_table, shown, whole
 from leastnoise._stopped import note_run
 
 if TYPE_CHECKING:
@@ -193,7 +193,11 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
         show_table("", columns, rows)
     else:
         click.echo("No release yet.\n")
-    show_facts([("spent", _words(book, "spent")), ("left", _words(book, "left")), *_implied_lines(book, delta)])
+    facts = [("spent", _words(book, "spent")), ("left", _words(book, "left"))]
+    if (implied := _implied(book, delta)) is not None:
+        epsilons = f"the whole budget epsilon <= {implied['budget']}, the spent epsilon <= {implied['spent']}, at delta = {delta}"
+        facts.append(("implies", epsilons))
+    show_facts(facts)
 
 
 def _state(book: "Ledger", entry: "Entry") -> str:
@@ -232,11 +236,9 @@ def _head(book: "Ledger") -> list[tuple[str, str]]:
 
 def _limit(limit: "Limit") -> str:
     """A budget, for whom and for which period."""
-    from leastnoise._accounting import whole_budget
-
     whose = f" for {limit.share}" if limit.share else ""
     each = f" a {limit.period}" if limit.period else ""
-    return f"{rounded_charge_text(limit.budget, whole_budget(limit.budget), up=False)}{each}{whose}"
+    return f"{rounded_budget_text(limit.budget, up=False)}{each}{whose}"
 
 
 def _shares(book: "Ledger") -> list[tuple[str, str]]:
@@ -257,16 +259,13 @@ def _what(book: "Ledger", entry: "Entry") -> str:
         each = f" a {entry.period}" if entry.period else ""
         head = f"{rounded_charge_text(book.privacy.budget, whole_budget(entry.declared), up=False)}{each}{whose}"
     else:
-        head = " ".join(filter(None, [_where(entry), f"(share {entry.share})" if entry.share else ""]))
+        where = shown(Path(entry.output)) if entry.output.startswith("/") else entry.output
+        head = " ".join(filter(None, [where, f"(share {entry.share})" if entry.share else ""]))
     return f"{head}\n{entry.description}".strip()
 
 
 def _words(book: "Ledger", which: str) -> str:
     return rounded_charge_text(book.privacy.budget, book.left() if which == "left" else book.spent(), up=which == "spent")
-
-
-def _where(entry: "Entry") -> str:
-    return shown(Path(entry.output)) if entry.output.startswith("/") else entry.output
 
 
 def _implied(book: "Ledger", delta: str) -> dict[str, str] | None:
@@ -288,13 +287,6 @@ def _implied(book: "Ledger", delta: str) -> dict[str, str] | None:
 def _above(value: Any) -> str:
     """A decimal of four places that is not below a fraction."""
     return f"{-(-value.numerator * 10**4 // value.denominator) / 10**4:.4f}"
-
-
-def _implied_lines(book: "Ledger", delta: str) -> list[tuple[str, str]]:
-    implied = _implied(book, delta)
-    if implied is None:
-        return []
-    return [("implies", f"the whole budget epsilon <= {implied['budget']}, the spent epsilon <= {implied['spent']}, at delta = {delta}")]
 
 
 def _facts(book: "Ledger", entries: "tuple[Entry, ...]", delta: str) -> dict[str, Any]:

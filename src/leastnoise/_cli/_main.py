@@ -9,26 +9,18 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
+from typing import Any
 
 import click
 
 from leastnoise._check import GuardError, InternalError, LeastNoiseError, PaidError
-from leastnoise._cli._answer import answer
-from leastnoise._cli._audit import audit
-from leastnoise._cli._categories import categories
 from leastnoise._cli._check import check
-from leastnoise._cli._demo import demo
-from leastnoise._cli._experiments import experiments
-from leastnoise._cli._export import export
+from leastnoise._cli._demo import demo, experiments
+from leastnoise._cli._finished import answer, export, rounding, show
 from leastnoise._cli._init import init
 from leastnoise._cli._ledger import ledger
-from leastnoise._cli._plan import compare, plan
-from leastnoise._cli._release import release
-from leastnoise._cli._resume import resume
-from leastnoise._cli._round import rounding
-from leastnoise._cli._show import show
-from leastnoise._cli._stop import interrupted, listen, what_was_paid
-from leastnoise._cli._studio import studio
+from leastnoise._cli._plan import audit, compare, plan, studio
+from leastnoise._cli._release import categories, release, resume
 from leastnoise._stopped import cause, runs
 from leastnoise._threads import SAID_BY
 
@@ -38,6 +30,40 @@ AFTERWARDS = 4  # paid and published, or entered, and something failed then
 FAULT = 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE ended
+_interrupted: list[int] = []
+
+
+def listen() -> None:
+    """Turn the first interruption into KeyboardInterrupt; later ones are ignored, so that the last sentence is said whole.
+
+    A run that was started with interruptions ignored, as in the background, keeps ignoring them.
+    """
+    _interrupted.clear()
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _stop)
+
+
+def _stop(number: int, frame: Any) -> None:  # noqa: ARG001 - the signature is Python's
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _interrupted.append(number)
+    raise KeyboardInterrupt
+
+
+def what_was_paid(since: int) -> tuple[str, str]:
+    """Ask the ledgers about all payments of this run, at this moment."""
+    if len(runs()) == since:
+        return "nothing", "Nothing was spent."
+    try:
+        from leastnoise._session import account
+
+        asked = [account(ledger, run) for ledger, run in runs()[since:]]
+    except Exception:  # noqa: BLE001 - the first error must not be hidden by a second one
+        return "unknown", "Whether something was paid cannot be told now; see `leastnoise ledger show`."
+    payments = [payment for payment in asked if payment.state != "nothing"]
+    worst_first = ("unknown", "resumable", "absent", "whole", "entered", "guard")
+    if not payments:
+        return "nothing", "Nothing was spent."
+    return min((payment.state for payment in payments), key=worst_first.index), " ".join(payment.words for payment in payments)
 
 
 class _InOrder(click.Group):
@@ -62,24 +88,10 @@ def program() -> None:
     """
 
 
-for _command in (
-    init,
-    check,
-    plan,
-    compare,
-    categories,
-    release,
-    resume,
-    show,
-    answer,
-    export,
-    rounding,
-    studio,
-    ledger,
-    audit,
-    demo,
-    experiments,
-):
+_IN_ORDER = (
+    init, check, plan, compare, categories, release, resume, show, answer, export, rounding, studio, ledger, audit, demo, experiments,
+)  # fmt: skip
+for _command in _IN_ORDER:
     program.add_command(_command)
 
 
@@ -132,12 +144,12 @@ def _close_streams() -> None:
 
 def _report(error: BaseException, paid_before: int) -> int:
     """Say what happened in one sentence and what was paid in another, and choose the exit code."""
-    if isinstance(error, (SystemExit, BrokenPipeError)) and not interrupted():
-        return BROKEN_PIPE  # the reader of a pipe has seen enough; click makes the former of it, and only of that
+    if isinstance(error, (SystemExit, BrokenPipeError)) and not _interrupted:
+        return BROKEN_PIPE  # stdout was closed; click turns that, and only that, into SystemExit
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     state, paid = what_was_paid(paid_before)
-    if isinstance(error, (KeyboardInterrupt, click.Abort)) or interrupted():
+    if isinstance(error, (KeyboardInterrupt, click.Abort)) or _interrupted:  # libraries may turn an interruption into errors of their own
         _say(f"interrupted. {paid}")
         return INTERRUPTED
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -149,18 +161,19 @@ def _report(error: BaseException, paid_before: int) -> int:
     if isinstance(error, click.ClickException):
         _say(_usage(error))
         return BAD_INPUT
-    fault, said = False, str(error)
+    fault, sentence = False, str(error)
     if isinstance(error, PaidError):  # its message has what was paid, and so has that of a guard
         fault = error.cause is not None and cause(error.cause)[1]
     elif not isinstance(error, GuardError) and (
         state != "nothing" or not isinstance(error, LeastNoiseError) or isinstance(error, InternalError)
     ):
         words, fault = cause(error)
-        said = f"{words} {paid}"
+        sentence = f"{words} {paid}"
     if not isinstance(error, LeastNoiseError) or fault:
-        said = said[:1].lower() + said[1:]
-    _say(said + (" LEASTNOISE_DEBUG=1 shows the way to it." if fault and not _debugging() else ""))
-    if fault and _debugging():
+        sentence = sentence[:1].lower() + sentence[1:]
+    debugging = os.environ.get("LEASTNOISE_DEBUG", "") not in {"", "0"}
+    _say(sentence + (" LEASTNOISE_DEBUG=1 shows where it happened." if fault and not debugging else ""))
+    if fault and debugging:
         error = error.cause if isinstance(error, PaidError) and error.cause is not None else error
         # Frames only. The text of a foreign exception may quote a value of a row, and so may local variables; neither is ever shown.
         with suppress(OSError):
@@ -175,10 +188,6 @@ def _usage(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "leastnoise"
     return f"{text[:1].lower()}{text[1:]}. See `{command} --help`."
-
-
-def _debugging() -> bool:
-    return os.environ.get("LEASTNOISE_DEBUG", "") not in {"", "0"}
 
 
 def _say(text: str) -> None:

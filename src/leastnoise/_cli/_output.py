@@ -14,7 +14,7 @@ import click
 from leastnoise._check import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
     from leastnoise._accounting import Budget, Charge
     from leastnoise._session import Spec
@@ -22,17 +22,9 @@ if TYPE_CHECKING:
 _WIDE = 160  # where there is no terminal, nothing is cut to a width
 
 
-def console() -> "Console":
-    """The standard output stream: colours on a terminal only, and none under NO_COLOR."""
-    from rich.console import Console
-
-    plain = Console(highlight=False, soft_wrap=False)
-    return plain if plain.is_terminal or os.environ.get("COLUMNS") else Console(highlight=False, width=_WIDE)
-
-
-def data_name(what: "Spec") -> str:
+def data_name(spec: "Spec") -> str:
     """What a line of progress calls the data of a spec."""
-    return what.source.name if isinstance(what.source, Path) else "the data"
+    return spec.source.name if isinstance(spec.source, Path) else "the data"
 
 
 def number(value: float) -> str:
@@ -65,6 +57,20 @@ def rounded_charge_text(budget: "Budget", charge: "Charge", *, up: bool) -> str:
     return " and ".join(f"{name} = {amount(getattr(charge, name), up=up)}" for name in parameters(budget))
 
 
+def rounded_budget_text(budget: "Budget", *, up: bool) -> str:
+    """Write a whole budget for people, rounded to the safe side."""
+    from leastnoise._accounting import whole_budget
+
+    return rounded_charge_text(budget, whole_budget(budget), up=up)
+
+
+def budget_text(budget: "Budget") -> str:
+    """Write a budget for people, exactly."""
+    from leastnoise._accounting import charge_text, whole_budget
+
+    return charge_text(budget, whole_budget(budget))
+
+
 def whole(value: int) -> str:
     """Write a whole number for people."""
     return f"{value:,}"
@@ -90,8 +96,8 @@ def show_table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Se
 
     for heading, side in columns:
         table.add_column(text(heading), justify="right" if side == "right" else "left", no_wrap=side != "fold", overflow="fold")
-    for place, row in enumerate(rows):
-        table.add_row(*map(text, row), style="bold" if place == bold else None)
+    for line, row in enumerate(rows):
+        table.add_row(*map(text, row), style="bold" if line == bold else None)
     if title:
         _print(Text(visible(title), style="bold"))
     _print(table)
@@ -114,8 +120,12 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def _print(what: "RenderableType") -> None:
-    """Print without spaces at the ends of lines, where there is no terminal that they could colour."""
-    screen = console()
+    """Print in colours on a terminal only, and none under NO_COLOR; elsewhere without spaces at the ends of lines."""
+    from rich.console import Console
+
+    screen = Console(highlight=False, soft_wrap=False)
+    if not (screen.is_terminal or os.environ.get("COLUMNS")):
+        screen = Console(highlight=False, width=_WIDE)
     with screen.capture() as captured:
         screen.print(what)
     text = captured.get()

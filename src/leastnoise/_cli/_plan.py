@@ -1,28 +1,26 @@
-"""``leastnoise plan`` and ``leastnoise compare``: what is expected, before anything is spent."""
+"""Commands that read the spec alone: ``plan``, ``compare``, ``audit`` and ``studio``."""
 
 from collections.abc import Sequence
-from fractions import Fraction
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from leastnoise._cli._cache import without_cache
-from leastnoise._cli._categories import search_facts, show_searches
-from leastnoise._cli._expected import expected, expected_statistics
-from leastnoise._cli._explain import explained, show_steps
-from leastnoise._cli._further import further_facts, other_budgets, other_rows, show_further, table_prices, with_epsilon
-from leastnoise._cli._memory import within_memory
-from leastnoise._cli._output import check_new, noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
-from leastnoise._cli._planned import planned_shown
+from leastnoise._check import InputError, refuse
+from leastnoise._cli._expected import expected, facts, planned_shown, show_plan, within_memory, without_cache
+from leastnoise._cli._output import budget_text, check_new, noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
+from leastnoise._cli._release import search_facts, show_searches, warn, warn_of_bias
 from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
-    from leastnoise._plan import Plan, Promise
-    from leastnoise._session import Candidate
+    from leastnoise._plan import Plan
+    from leastnoise._session import Audit, Candidate, Price, Spec
 
-_MOST_TABLES = 40
+FAULT = 70
+_MOST_SIZES = 8
 _EXISTS = "Choose another file, or remove it first."
+_MEASURES = {"epsilon": "epsilon", "mu": "mu, the Gaussian's shift in units of its noise", "rho": "rho"}
 
 
 @click.command()
@@ -49,39 +47,128 @@ def plan(
 
     Reads the spec file alone; the data need not exist.
     """
-    from leastnoise._cli._release import warn, warn_of_bias
     from leastnoise._release import check_options
     from leastnoise._session import check_writable, plan_warnings, read_spec, spec_warnings
 
     what = read_spec(spec)
     check_writable(what)
     if epsilon is not None:
-        what = with_epsilon(what, epsilon)
+        what = _with_epsilon(what, epsilon)
     if out is not None:
         check_new(out, _EXISTS)
     warn_of_bias(what)
-    warned = spec_warnings(what)
-    warn(warned)
+    warnings = spec_warnings(what)
+    warn(warnings)
     made, seconds = planned_shown(what)
     check_options(made, what.options)
     if out is not None:
         write_new(out, made.to_json() + "\n", _EXISTS)
     late = plan_warnings(what, made)
     warn(late)
-    by_rows = {} if rows is None else other_rows(what, rows)
-    plans = {} if budgets is None else other_budgets(made, budgets)
-    costs = table_prices(made, what) if priced else ()
+    by_rows = {} if rows is None else _by_max_rows(what, rows)
+    by_budget = {} if budgets is None else _by_budget(made, budgets)
+    prices = _table_prices(made, what) if priced else ()
     if as_json:
-        searches = {"searches": list(search_facts(what))} if what.searches else {}
-        show_json(
-            {**facts(made, seconds, what.options.level), **searches, **further_facts(plans, costs, by_rows), "warnings": [*warned, *late]}
-        )
+        found: dict[str, Any] = {"searches": list(search_facts(what))} if what.searches else {}
+        for name, plans in (("budgets", by_budget), ("max_rows", by_rows)):
+            if plans:
+                found[name] = [_errors_json(other) for other in plans.values()]
+        if prices:
+            found["prices"] = [{"table": price.table, "alone": price.alone, "saved": price.saved} for price in prices]
+        show_json({**facts(made, seconds, what.options.level), **found, "warnings": [*warnings, *late]})
         return
     show_plan(made, seconds, what.options.level)
-    show_further(plans, costs, by_rows)
+    _show_errors("rmse under other budgets", by_budget)
+    _show_errors("rmse where so many rows of a unit count", by_rows, budgets=True)
+    if by_rows:
+        click.echo(
+            click.wrap_text(
+                "Choose max_rows from what is known in public of how many rows people have. With fewer, more rows of a unit are left out, "
+                "which these errors do not count. Do not read the number off the data: that would be a release that nobody paid for.",
+                78,
+            )
+        )
+    if prices:
+        columns = [("table", "fold"), ("needs alone", "right"), ("leaving it\nout saves", "right")]
+        show_table("Parts of the budget", columns, [[price.table, f"{price.alone:.0%}", f"{price.saved:.0%}"] for price in prices])
     show_searches(what)
     if out is not None:
         click.echo(f"The plan is in {shown(out)}.")
+
+
+def _with_epsilon(what: "Spec", epsilon: str) -> "Spec":
+    from leastnoise._accounting import ZCDP
+    from leastnoise._session import of_size
+
+    changed = of_size(what.privacy, epsilon)
+    if isinstance(changed.budget, ZCDP):
+        raise InputError("--epsilon takes the place of the spec's epsilon; the spec has a budget of rho.")
+    return replace(what, privacy=changed)
+
+
+def _sizes(option: str, listed: str) -> list[str]:
+    sizes = [size.strip() for size in listed.split(",")]
+    if len(sizes) > _MOST_SIZES:
+        raise refuse(f"the number of {option}", len(sizes), f"at most {_MOST_SIZES}")
+    return sizes
+
+
+def _by_budget(made: "Plan", listed: str) -> dict[str, "Plan"]:
+    """The same strategy under other budgets of the same kind."""
+    from leastnoise._session import answering, of_size
+
+    _check_promised("--budgets", made)
+    return {size: answering(made.workload, made, of_size(made.privacy, size)) for size in _sizes("budgets", listed)}
+
+
+def _by_max_rows(what: "Spec", listed: str) -> dict[str, "Plan"]:
+    """The best plans where other numbers of rows of a unit count, with a line of progress."""
+    from leastnoise._session import planned_spec, spec_seconds, with_max_rows
+
+    specs = {size: replace(what, privacy=with_max_rows(what.privacy, size)) for size in _sizes("--max-rows", listed)}
+    with within_memory(), Progress("planning", about=sum(map(spec_seconds, specs.values()))) as progress:
+        plans = {}
+        for size, spec in specs.items():
+            progress.step(f"planning for {size} row{'s' * (size != '1')} of a unit", len(specs))
+            plans[size] = planned_spec(spec)
+    _check_promised("--max-rows", *plans.values())
+    return plans
+
+
+def _table_prices(made: "Plan", what: "Spec") -> tuple["Price", ...]:
+    """What every table costs, with a line of progress."""
+    from leastnoise._session import prices, spec_seconds
+
+    _check_promised("--prices", made)
+    count = len(made.workload.products)
+    with within_memory(), Progress("pricing", about=count * spec_seconds(what)) as progress:
+        return prices(made, what.search(lambda name: progress.step(f"pricing {name}", count)))
+
+
+def _check_promised(option: str, *plans: "Plan") -> None:
+    if any(plan.promise is None for plan in plans):
+        raise InputError(f"{option} is for plans whose error is known beforehand; this one depends on the data.")
+
+
+def _errors_json(plan: "Plan") -> dict[str, Any]:
+    total = plan.expected_error().total_squared_error
+    return {"privacy": plan.privacy.to_json(), "expected_total_squared_error": total, "rmse": _errors(plan)}
+
+
+def _errors(plan: "Plan") -> dict[str, float]:
+    return {table["name"]: table["rmse"] for table in expected(plan)}
+
+
+def _show_errors(title: str, plans: dict[str, "Plan"], *, budgets: bool = False) -> None:
+    """A row a table and a column a plan; the budgets too where they differ, being the least that keep every target."""
+    if not plans:
+        return
+    errors = [_errors(plan) for plan in plans.values()]
+    rows = [[name, *(number(by_table[name]) for by_table in errors)] for name in errors[0]]
+    sizes = [budget_text(plan.privacy.budget) for plan in plans.values()]
+    if budgets and len({*sizes}) > 1:
+        rows.append(["budget", *sizes])
+    show_table(title, [("table", "fold"), *((size, "right") for size in plans)], rows)
 
 
 def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click passes flags by name
@@ -89,7 +176,7 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # 
     if wanted:
         from leastnoise._planner import PLANNERS
 
-        rows = [[one.name, one.measures, "yes" if one.automatic else "by name"] for one in PLANNERS.values()]
+        rows = [[planner.name, planner.measures, "yes" if planner.automatic else "by name"] for planner in PLANNERS.values()]
         show_table("", [("strategy", "left"), ("measures", "fold"), ("auto tries it", "left")], rows)
         context.exit()
 
@@ -112,193 +199,46 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     what = read_spec(spec)
     about = expected_seconds(what.workload, what.planned_privacy, what.search())
     with within_memory(), Progress("planning", about=about) as progress:
-        tried = tried_on(
-            what.workload,
-            what.planned_privacy,
-            progress.trying,
-            seconds=what.seconds,
-            by_name=by_name,
-        )
+        tried = tried_on(what.workload, what.planned_privacy, progress.trying, seconds=what.seconds, by_name=by_name)
     if as_json:
-        found = [_candidate(candidate) for candidate in tried]
-        show_json({"queries": what.workload.rows, "candidates": found, "not_comparable": list(BY_NAME)})
+        candidates = [_candidate(candidate) for candidate in tried]
+        show_json({"queries": what.workload.rows, "candidates": candidates, "not_comparable": list(BY_NAME)})
         return
     usable = [(candidate, candidate.plan) for candidate in tried if candidate.plan is not None]
-    rows = [_row(candidate, made) for candidate, made in usable]
+    rows = [
+        [
+            candidate.strategy,
+            noise(candidate.noise.value),
+            number(candidate.total),
+            number(made.lower_bound()),
+            share(made.expected_error().times_least),
+            f"{candidate.seconds:.2f}",
+        ]
+        for candidate, made in usable
+    ]
     columns = [("strategy", "left"), ("noise", "left"), ("expected\nsquared error", "right"), ("lower\nbound", "right")]
     columns += [("error / least\npossible", "right"), ("seconds", "right")]
-    show_table(f"{several(what.workload.rows, 'query', 'queries')}, {_budget(usable[0][1])}", columns, rows, bold=0)
-    wanting = [candidate for candidate in tried if candidate.more]
-    if wanting:
-        _show_wanting(wanting, what.seconds)
-    unusable = [
-        [candidate.strategy, noise(candidate.noise.value), candidate.reason]
-        for candidate in tried
-        if candidate.plan is None and not candidate.more
-    ]
-    if unusable:
-        show_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], unusable)
+    queries = several(what.workload.rows, "query", "queries")
+    show_table(f"{queries}, {budget_text(usable[0][1].privacy.budget)}", columns, rows, bold=0)
+    _show_left_out(tried, what.seconds)
     click.echo(click.wrap_text(f"Not comparable, because their errors depend on the data: {', '.join(BY_NAME)}.", 78))
 
 
-def _show_wanting(wanting: Sequence["Candidate"], seconds: float) -> None:
-    """What more time would bring."""
-    columns = [("more time", "left"), ("noise", "left"), (f"within {seconds:g} s", "left"), ("needs\nCPU seconds", "right")]
-    show_table(
-        "",
-        columns,
-        [[one.strategy, noise(one.noise.value), "stopped early" if one.plan else "left out", f"{one.more:.2g}"] for one in wanting],
-    )
-    click.echo(click.wrap_text("It may find less error: give planning more seconds under [plan].", 78) + "\n")
-
-
-def facts(made: "Plan", seconds: float, level: float) -> dict[str, Any]:
-    """What is promised, as a JSON object with stable keys; null for what depends on the data."""
-    from leastnoise._session import mechanism_of
-
-    promise, tables, found = made.promise, expected(made, level), mechanism_of(made).explain(made)
-    return {
-        "strategy": made.strategy,
-        "mechanism": found.mechanism,
-        "privacy": made.privacy.to_json(),
-        "cost": {"kind": "series", **made.privacy.budget.to_json()} if made.measurements is None else made.cost().to_json(),
-        "queries": sum(table["queries"] for table in tables),
-        "expected_total_squared_error": None if promise is None else promise.total_squared_error,
-        "lower_bound": None if promise is None else promise.lower_bound,
-        "error_over_least_possible": ratio(made),
-        "rmse": {table["name"]: table["rmse"] for table in tables},
-        "tables": tables,
-        **({"statistics": statistics} if (statistics := expected_statistics(made, level)) else {}),
-        "seconds": round(seconds, 3),
-        **explained(found, [table["name"] for table in tables]),
-    }
-
-
-def ratio(made: "Plan") -> float | None:
-    """The error over the least possible: the root of the expected total over its lower bound; None where the bound is nothing."""
-    from leastnoise._release import goodness
-
-    return goodness(made)
-
-
-def show_plan(made: "Plan", seconds: float, level: float) -> None:
-    """Print the expected error of every table, and of all together; or what will be done, where the error depends on the data."""
-    from leastnoise._session import mechanism_of
-
-    tables, found = expected(made, level), mechanism_of(made).explain(made)
-    told = show_steps(found, tables) if made.promise is None else _show_promise(made.promise, tables, ratio(made))
-    _show_statistics(expected_statistics(made, level))
-    rest = ", all of it" if made.measurements is None else ""
-    show_facts(
-        [
-            ("queries", whole(sum(table["queries"] for table in tables))),
-            *told,
-            ("strategy", made.strategy),
-            ("protects", made.privacy.unit),
-            ("cost", f"{_cost(made)}{rest}, with {noise(found.mechanism)} noise"),
-            *_shares(made),
-            ("seconds", f"{seconds:.2f}"),
+def _show_left_out(tried: Sequence["Candidate"], seconds: float) -> None:
+    """What more time would bring, and which strategies cannot be used."""
+    early = [candidate for candidate in tried if candidate.more]
+    if early:
+        columns = [("more time", "left"), ("noise", "left"), (f"within {seconds:g} s", "left"), ("needs\nCPU seconds", "right")]
+        rows = [
+            [candidate.strategy, noise(candidate.noise.value), "stopped early" if candidate.plan else "left out", f"{candidate.more:.2g}"]
+            for candidate in early
         ]
-    )
-
-
-def _show_statistics(statistics: Sequence[dict[str, Any]]) -> None:
-    """What can be said beforehand of means, quantiles and distribution functions."""
-    if statistics:
-        columns = [("made of the tables", "fold"), ("known beforehand", "fold")]
-        rows = [[one["name"], _beforehand(one)] for one in statistics]
-        if any("target" in one for one in statistics):
-            columns.append(("target", "left"))
-            rows = [[*row, _target(one)] for row, one in zip(rows, statistics, strict=True)]
         show_table("", columns, rows)
-
-
-def _beforehand(one: dict[str, Any]) -> str:
-    """The error of a mean by the delta method, at a public size; of the others that of their counts."""
-    if "means" in one["asked"]:
-        if one["std_error"] is None:
-            return "depends on the rows of a group; say a public size for the error of a mean"
-        return f"standard error at most {number(one['std_error'])} in a group of {number(one['size'])} rows (delta method)"
-    said = f"standard error of the counts up to a cell {number(one['rows'])} rows"
-    return said if one["std_error"] is None else f"{said}, {number(one['std_error'])} of {number(one['size'])} rows"
-
-
-def _show_promise(promise: "Promise", tables: Sequence[dict[str, Any]], over: float | None) -> list[tuple[str, str]]:
-    columns = [("table", "fold"), ("queries", "right"), ("rmse", "right"), ("largest\nstd error", "right")]
-    rows = [_table_row(table) for table in tables[:_MOST_TABLES]]
-    if any(table["weight"] != 1 for table in tables):
-        columns.append(("weight", "right"))
-        rows = [[*row, f"{table['weight']:g}"] for row, table in zip(rows, tables, strict=False)]
-    if any("target" in table for table in tables):
-        columns.append(("target", "left"))
-        rows = [[*row, _target(table)] for row, table in zip(rows, tables, strict=False)]
-    show_table("Expected error", columns, rows)
-    rest = tables[_MOST_TABLES:]
-    if rest:
-        from leastnoise._frames import several
-
-        errors = [table["rmse"] for table in rest]
-        queries = several(sum(table["queries"] for table in rest), "query", "queries")
-        click.echo(f"and {several(len(rest), 'more table')}, {queries}, rmse {number(min(errors))} to {number(max(errors))} (--json)\n")
-    return [
-        ("total squared error", number(promise.total_squared_error)),
-        ("lower bound", number(promise.lower_bound)),
-        ("error / least possible", share(over)),
-    ]
-
-
-def _table_row(table: dict[str, Any]) -> list[str]:
-    largest = ("<= " if table["largest_is_bound"] else "") + number(table["largest_std"])
-    return [table["name"], whole(table["queries"]), number(table["rmse"]), largest]
-
-
-def _target(table: dict[str, Any]) -> str:
-    """What is made of a target: "margin 50: 48.2", with a mark if it is missed."""
-    if "target" not in table:
-        return ""
-    ((kind, most),) = table["target"].items()
-    return f"{kind} {number(most)}: {number(table[kind])}{'' if table['kept'] else ', missed'}"
-
-
-def _budget(made: "Plan") -> str:
-    from leastnoise._accounting import charge_text, whole_budget
-
-    return charge_text(made.privacy.budget, whole_budget(made.privacy.budget))
-
-
-def _cost(made: "Plan") -> str:
-    """What the plan costs; where scales were rounded and cost a millionth less than the budget, the budget."""
-    from leastnoise._accounting import Charge, charge, whole_budget
-
-    budget = made.privacy.budget
-    paid, most = charge(budget, budget, made.cost()), whole_budget(budget)
-    pairs = {name: (getattr(paid, name), getattr(most, name)) for name in ("epsilon", "delta", "rho")}
-    near = Fraction(10**6 - 1, 10**6)
-    return str(Charge(**{name: above if below >= near * above else below for name, (below, above) in pairs.items()}))
-
-
-def _shares(made: "Plan") -> list[tuple[str, str]]:
-    """What share of the cost is for rows and sums, and for each count of units, which add up; nothing where no units are counted."""
-    from leastnoise._accounting import parameters
-    from leastnoise._measurements import cost, views
-
-    if not any(product.of_units for product in made.workload):
-        return []
-    units = {product.measure for product in made.workload if product.of_units}
-    paid = {view.blocks[0].measure: float(next(iter(parameters(cost(view)).values()))) for view in views(made.measured())}
-    names = [(str(name) if name in units else "rows and sums", own) for name, own in paid.items()]
-    return [("of which for", ", ".join(f"{name} {own / sum(paid.values()):.0%}" for name, own in names))]
-
-
-def _row(candidate: "Candidate", made: "Plan") -> list[str]:
-    return [
-        candidate.strategy,
-        noise(candidate.noise.value),
-        number(candidate.total),
-        number(made.lower_bound()),
-        share(ratio(made)),
-        f"{candidate.seconds:.2f}",
-    ]
+        click.echo(click.wrap_text("It may find less error: give planning more seconds under [plan].", 78) + "\n")
+    unusable = [candidate for candidate in tried if candidate.plan is None and not candidate.more]
+    if unusable:
+        rows = [[candidate.strategy, noise(candidate.noise.value), candidate.reason] for candidate in unusable]
+        show_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], rows)
 
 
 def _candidate(candidate: "Candidate") -> dict[str, Any]:
@@ -310,7 +250,82 @@ def _candidate(candidate: "Candidate") -> dict[str, Any]:
         "reason": candidate.reason,
         "expected_total_squared_error": None if made is None else candidate.total,
         "lower_bound": None if made is None else made.lower_bound(),
-        "error_over_least_possible": None if made is None else ratio(made),
+        "error_over_least_possible": None if made is None else made.expected_error().times_least,
         "seconds": round(candidate.seconds, 3),
         "more_seconds": candidate.more or None,
     }
+
+
+@click.command()
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option("--trials", type=int, help="How often each of two tables is measured; otherwise as often as the seconds allow.")
+@click.option("--seconds", type=float, default=20.0, show_default=True, help="How long to measure.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None:  # noqa: FBT001 - click passes flags by name
+    """A lower bound on the privacy loss, from the program as built.
+
+    Reads the spec file alone. Rows are made up from its domain; the data are not read and nothing is spent. The exit code is 70 if a bound
+    is above what the plan claims.
+    """
+    from leastnoise._session import audit as audited
+    from leastnoise._session import planned_spec, read_spec, search_plans, spec_seconds
+
+    what = read_spec(spec)
+    each = seconds / (1 + len(what.searches))
+    with Progress("planning", about=spec_seconds(what) + seconds) as progress:
+        made = planned_spec(what, progress.trying)
+        progress.say("measuring made-up rows")
+        whole_plan = audited(made, guard=what.options.guard, trials=trials, seconds=each)
+        searches = {
+            name: audited(search, trials=trials, seconds=each) for name, search in search_plans(what.searches, what.privacy).items()
+        }
+    if as_json:
+        show_json({**asdict(whole_plan), "searches": {name: asdict(search) for name, search in searches.items()}})
+    else:
+        show_facts(_audit_facts(whole_plan))
+        for name, search in searches.items():
+            click.echo(f"\nThe search for categories of {name!r}")
+            show_facts(_audit_facts(search))
+    if not all(bounds.held for bounds in (whole_plan, *searches.values())):
+        click.echo(
+            "leastnoise: a bound is above the claim: this program, on this machine, does not keep its promise; please report it.", err=True
+        )
+        click.get_current_context().exit(FAULT)
+
+
+def _audit_facts(bounds: "Audit") -> list[tuple[str, str]]:
+    from leastnoise._frames import several
+
+    epsilon = [] if bounds.epsilon is None else [("as epsilon", f"at least {bounds.epsilon:.4g} at the plan's delta")]
+    return [
+        ("claim", f"{_MEASURES[bounds.measure]}: at most {bounds.claim:.4g}"),
+        ("lower bound", f"at least {bounds.lower_bound:.4g}"),
+        *epsilon,
+        *((part.name, f"claims {part.claim:.4g}, loses at least {part.lower_bound:.4g}") for part in bounds.parts),
+        ("confidence", f"{100 * bounds.confidence:.4g}% for all bounds together"),
+        ("trials", f"{whole(bounds.trials)} of each of two tables, which differ in {several(bounds.units, 'unit')}"),
+        ("statistic", "likelihood ratio, threshold chosen on one half of the trials, Clopper-Pearson on the other"),
+        ("verdict", "no bound is above its claim" if bounds.held else "MORE IS LOST THAN IS CLAIMED"),
+    ]
+
+
+@click.command()
+@click.argument("place", metavar="SPEC|RELEASE", type=click.Path(path_type=Path))
+def studio(place: Path) -> None:
+    """Plan in the browser, without data; or explore a finished release.
+
+    With a spec: budget, targets, weights and tables, and what becomes of every margin. With the directory that `leastnoise release` wrote:
+    tables of any attributes, their charts, and the exact error of any sum of their cells.
+
+    Prints the address of a page on this computer, which one browser can open once; ends with the terminal or with Ctrl-C. Never reads
+    the data.
+    """
+    try:
+        from leastnoise._studio import opened
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"starlette", "tomlkit", "uvicorn"}:
+            raise
+        raise InputError("The studio needs some more packages: pip install 'leastnoise[studio]'.") from None
+    server = opened(place)
+    click.echo(f"The studio is at {server.address}\nOne browser can open it, once. Ctrl-C ends it.")
+    server.run()

@@ -1,24 +1,160 @@
-"""``leastnoise release``: measure, estimate and write; paid first."""
+"""``leastnoise release``, ``categories`` and ``resume``: paid first, then measured, estimated and written."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from leastnoise._check import InputError
-from leastnoise._cli._cache import without_cache
-from leastnoise._cli._categories import found_first
-from leastnoise._cli._earlier import settle_earlier
-from leastnoise._cli._output import data_name, rounded_charge_text, show_facts, shown
-from leastnoise._cli._planned import planned_shown
+from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
+from leastnoise._cli._expected import planned_shown, without_cache
+from leastnoise._cli._output import data_name, rounded_budget_text, rounded_charge_text, show_facts, shown, whole
 from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
     from leastnoise._plan import Plan
-    from leastnoise._release import Release
-    from leastnoise._session import Spec
+    from leastnoise._release import FoundCategories, Release
+    from leastnoise._session import Entry, Finished, Ledger, Searched, Spec
+
+
+def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
+    """Settle earlier releases that were not finished, and write the state of each."""
+    from leastnoise._session import Ledger, settle
+
+    if not ledger.exists():
+        return frozenset()
+    book = Ledger.open(ledger)
+    for entry in settle(book):
+        what, where = release_name(entry), shown(Path(entry.output))
+        if entry.state == "sealed":
+            click.echo(f"{what} was stopped after it was published: paid and whole, in {where}.", err=True)
+        else:
+            click.echo(
+                f"{what} was stopped while it was measured: paid and absent. Nothing is at {where}, and its budget stays spent.", err=True
+            )
+    entries = book.entries()
+    for entry in entries if hint else ():
+        if entry.resumable and not book.is_running(entry):
+            click.echo(
+                f"{release_name(entry)} was stopped before it was published: paid and resumable. `leastnoise resume {shown(ledger)}` "
+                "finishes it without paying again.",
+                err=True,
+            )
+    return frozenset(entry.id for entry in entries)
+
+
+def release_name(entry: "Entry") -> str:
+    """How an entry of the ledger is called in messages."""
+    return f"Release {entry.number} of {entry.reserved_on} ({entry.charge})"
+
+
+@click.command()
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option("--source", type=click.Path(path_type=Path), help="The data, if the spec file does not name it.")
+@click.option("--ledger", type=click.Path(path_type=Path), help="The ledger.  [default: beside the data, made if it is not there]")
+@click.option("--dataset", help="Name of the data set in the ledger.  [default: the name of the data's file]")
+@click.option("--share", help="The share of the budget that pays, where the ledger has shares.")
+def categories(spec: Path, source: Path | None, ledger: Path | None, dataset: str | None, share: str | None) -> None:
+    """Find the categories that nobody can list, privately; `release` does it too.
+
+    For every [domain.NAME] unknown = { most = ... } the share of the budget that it says is spent, and what was found is written beside the
+    spec. From then on `plan`, `check` and `release` of this spec know it.
+    """
+    from leastnoise._session import check_before, ledger_beside, read_spec
+
+    what = read_spec(spec)
+    if not what.searches:
+        raise InputError("This spec has no unknown categories; say for example [domain.agent] unknown = { most = 10000 }.")
+    data = source or what.source
+    if data is None:
+        raise InputError('A search must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
+    what = replace(what, source=data, dataset=dataset or what.dataset, share=share or what.share)
+    paying = ledger or what.ledger or ledger_beside(data)
+    settle_earlier(paying)
+    for search in what.searches:
+        if search.found is not None:
+            click.echo(
+                f"The categories of {search.attribute} were found before: {whole(len(search.found.texts))}, in {shown(search.place)}."
+            )
+    if all(search.found is not None for search in what.searches):
+        return
+    check_before(paying, what, spec.parent.absolute())
+    found_first(what, spec, paying)
+
+
+def found_first(what: "Spec", spec: Path, ledger: Path, seed: int | None = None) -> "Spec":
+    """Find what a spec does not know yet, and read it again."""
+    from leastnoise._session import read_spec
+
+    found = {search.attribute: _search(what, search, ledger, seed) for search in what.searches if search.found is None}
+    if not found:
+        return what
+    return replace(read_spec(spec, found), source=what.source, dataset=what.dataset, share=what.share)
+
+
+def _search(what: "Spec", search: "Searched", ledger: Path, seed: int | None) -> "FoundCategories":
+    from leastnoise._accounting import Privacy
+    from leastnoise._session import Ledger, csv_blocks, find_categories
+
+    name = data_name(what)
+    about = f"the categories of {search.attribute}"
+    if not isinstance(what.privacy, Privacy):
+        raise InputError("The budget of a search must be known.")
+    data = what.source and what.data(what.source)
+    blocks = csv_blocks(data)
+    with Progress(f"reading {name}, finding {about}") as progress:
+        found = find_categories(
+            search.plan(what.privacy),
+            data,
+            ledger=None if seed is not None else Ledger.open(ledger, share=what.share) if what.share else ledger,
+            out=None if seed is not None else search.place,
+            whole=what.privacy,
+            dataset=what.dataset,
+            seed=seed,
+            progress=lambda done, among: progress.rows(f"reading {name}", f"finding {about}", done, among, blocks),
+        )
+    spent = "nothing, because this is NOT PRIVATE" if seed is not None else str(found.receipt["charge"])
+    files = [] if seed is not None else [("list", shown(search.place / "categories.csv"))]
+    show_facts([(about, f"{whole(len(found.texts))} found"), *files, ("spent", spent)])
+    return found
+
+
+def search_facts(what: "Spec") -> Iterator[dict[str, Any]]:
+    """What the searches of a spec cost and find, as JSON objects with stable keys."""
+    from leastnoise._accounting import Privacy
+
+    for search in what.searches:
+        if isinstance(what.privacy, Privacy):
+            plan = search.plan(what.privacy)
+            yield {
+                "attribute": search.attribute,
+                "budget": plan.privacy.budget.to_json(),
+                "threshold": plan.threshold,
+                "often": plan.often,
+                "most": search.kind.most,
+                "found": None if search.found is None else len(search.found.texts),
+            }
+
+
+def show_searches(what: "Spec") -> None:
+    """Print what the searches of a spec cost and find."""
+    from leastnoise._accounting import budget_from_json
+
+    for fact in search_facts(what):
+        price = rounded_budget_text(budget_from_json(fact["budget"]), up=True)
+        name, often, threshold, most = fact["attribute"], *(whole(fact[key]) for key in ("often", "threshold", "most"))
+        if fact["found"] is not None:
+            sentence = f"The categories of {name} are found and paid ({price}): {whole(fact['found'])}. The cost above is for the rest."
+        else:
+            sentence = (
+                f"Before that, {price} pays for finding the categories of {name}. A search finds a category of {often} units in 95 of 100 "
+                f"cases, one of {threshold} units in about half of them, and one of far fewer units never. The errors above are for {most} "
+                "categories."
+            )
+        click.echo("\n" + click.wrap_text(sentence, 78))
+
 
 _NOT_PRIVATE = """\
 !!  NOT PRIVATE: the noise of a seeded run protects nobody, because whoever knows the seed can take it away.
@@ -60,7 +196,7 @@ def release(
     from leastnoise._session import check_before, ledger_beside, plan_warnings, read_plan, read_spec, spec_warnings
 
     what = read_spec(spec)
-    if made is not None and any(one.found is None for one in what.searches):
+    if made is not None and any(search.found is None for search in what.searches):
         raise InputError("A plan is for categories that are known. Find them first, with `leastnoise categories`, and plan again.")
     plan = None if made is None else read_plan(made, what)
     warn_of_bias(what)
@@ -127,31 +263,26 @@ def carry_out(
 
 def show_release(made: "Release", out: Path, ledger: Path | None, *, new: bool, notes: Sequence[str] = ()) -> None:
     """Print where everything is, what was spent and what is left."""
-    places = [
+    from leastnoise._release import guard_words
+
+    counts = guard_words(made)
+    guard = 'none: [plan] guard = "1/100" would stop a release of which few rows are used'
+    if counts is not None:
+        guard = f"{counts} It cost {made.receipt['guard_charge']}."
+    files = [
         ("answers", f"{shown(out / 'answers')}, listed in {shown(out / 'tables.csv')}"),
         ("manifest", shown(out / "manifest.json")),
         ("report", shown(out / "report.html")),
         *(("note", text) for text in notes),
-        ("guard", _guard(made)),
+        ("guard", guard),
     ]
     if ledger is None:
-        show_facts([*places, ("spent", "nothing, because this is NOT PRIVATE: publish nothing of it")])
+        show_facts([*files, ("spent", "nothing, because this is NOT PRIVATE: publish nothing of it")])
     else:
-        show_facts([*places, *_account(made.observation.receipt, ledger, made.receipt.get("guard_number"), new=new)])
-
-
-def _guard(made: "Release") -> str:
-    """What the guard of a release found, or that there was none."""
-    from leastnoise._release import guard_words
-
-    found = guard_words(made)
-    if found is None:
-        return 'none: [plan] guard = "1/100" would stop a release of which few rows are used'
-    return f"{found} It cost {made.receipt['guard_charge']}."
+        show_facts([*files, *_account(made.observation.receipt, ledger, made.receipt.get("guard_number"), new=new)])
 
 
 def _account(receipt: str, ledger: Path, guard: int | None, *, new: bool) -> list[tuple[str, str]]:
-    from leastnoise._accounting import whole_budget
     from leastnoise._session import Ledger
 
     book = Ledger.open(ledger)
@@ -160,6 +291,81 @@ def _account(receipt: str, ledger: Path, guard: int | None, *, new: bool) -> lis
     beside = "" if guard is None else f" (its guard is {guard})"
     return [
         ("spent", f"{rounded_charge_text(budget, entry.charge, up=True)}, release {entry.number} of the data set {book.dataset!r}{beside}"),
-        ("left", f"{rounded_charge_text(budget, book.left(), up=False)}, of {rounded_charge_text(budget, whole_budget(budget), up=False)}"),
+        ("left", f"{rounded_charge_text(budget, book.left(), up=False)}, of {rounded_budget_text(budget, up=False)}"),
         ("ledger", f"{shown(ledger)}{', new, with the budget of this plan' if new else ''}"),
     ]
+
+
+_WORSE = (2, 4, 3, 70)  # exit codes, the least bad first
+
+
+@click.command()
+@click.argument("ledger", type=click.Path(path_type=Path), required=False)
+@click.option("--release", "number", type=int, help="Only the release of this number in the ledger.")
+@click.option("--out", type=click.Path(path_type=Path), help="Another directory than the one it was paid for; with --release.")
+@click.option("--source", type=click.Path(path_type=Path), help="The data, if steps are left to measure and the data have moved.")
+@click.pass_context
+def resume(context: click.Context, ledger: Path | None, number: int | None, out: Path | None, source: Path | None) -> None:
+    """Finish releases that were paid and measured, and not written; it costs nothing.
+
+    LEDGER is the ledger's file; it may be left out where the current directory holds one only. What cannot be finished does not stop the
+    others.
+    """
+    from leastnoise._session import IN_MEMORY, Ledger
+
+    ledger = ledger or _only_ledger()
+    settle_earlier(ledger, hint=False)
+    book = Ledger.open(ledger)
+    for entry in book.entries():
+        if entry.resumable and book.is_running(entry):
+            click.echo(f"{release_name(entry)} is being made by another process, and left to it.", err=True)
+    waiting = [entry for entry in book.entries() if entry.resumable and not book.is_running(entry) and number in {None, entry.number}]
+    if number is None and out is None:
+        for entry in waiting:
+            if entry.output == IN_MEMORY:
+                click.echo(
+                    f"{release_name(entry)} was made in Python and not for a directory: leastnoise.resume({str(ledger)!r}) finishes it "
+                    f"there, `leastnoise resume {shown(ledger)} --release {entry.number} --out DIR` here.",
+                    err=True,
+                )
+        chosen = [entry.number for entry in waiting if entry.output != IN_MEMORY]
+    else:
+        chosen = [number] if number is not None else []
+        if number is None:
+            raise InputError("--out is for one release; say which with --release, as `leastnoise ledger show` has it.")
+    if not chosen:
+        click.echo("Nothing to finish.")
+    codes = []
+    for release_number in chosen:
+        try:
+            finished = _finish(book, release_number, source, out)
+        except LeastNoiseError as error:  # the others do not depend on it
+            if len(chosen) == 1:
+                raise
+            click.echo(f"Release {release_number} was not finished: {error}", err=True)
+            code = (4 if error.state == "whole" else 3) if isinstance(error, PaidError) else 70 if isinstance(error, InternalError) else 2
+            codes.append(code)
+            continue
+        where = "nowhere, as it was asked for without a directory" if finished.out is None else shown(finished.out)
+        click.echo(f"{release_name(finished.entry)} is finished: it is in {where}. Nothing was paid again.")
+    if codes:
+        click.echo(f"{len(codes)} of {len(chosen)} releases were not finished; the reasons are above.", err=True)
+        context.exit(max(codes, key=_WORSE.index))
+
+
+def _finish(book: "Ledger", number: int, source: Path | None, out: Path | None) -> "Finished":
+    """Finish one release, with a line of progress."""
+    from leastnoise._session import finish_all, resuming_seconds
+
+    about = resuming_seconds(book, number)
+    doing, reading = f"finishing release {number}", f"reading the data of release {number}"
+    with Progress(doing, about=about) as progress:
+        (finished,) = finish_all(book, source, number=number, out=out, progress=partial(progress.rows, reading, doing, about=about))
+        return finished
+
+
+def _only_ledger() -> Path:
+    ledgers = sorted(Path().glob("*.ledger"))
+    if len(ledgers) != 1:
+        raise InputError(f"Say which ledger, as in `leastnoise resume people.ledger`; this directory holds {len(ledgers) or 'none'}.")
+    return ledgers[0]

@@ -2,11 +2,11 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP, parameters
+from leastnoise._accounting import ZCDP, ApproxDP, PureDP, parameters
 from leastnoise._exports._export import FILL_IN, Export, Published
 
 _FLAVORS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP"}
@@ -22,23 +22,18 @@ def _up(value: Fraction) -> float:
     return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
-def _loss(privacy: Privacy) -> tuple[str, dict[str, float]]:
-    return _FLAVORS[type(privacy.budget)], {name: _up(number) for name, number in parameters(privacy.budget).items()}
-
-
 def deployment(published: Published) -> str:
     """The entry as YAML; losses are rounded upwards to doubles."""
-    head = _HEAD
-    if not published.release.private:
-        head += f"# {published.manifest['warning']}\n"
-    return head + "\n".join(_lines(_entry(published), 0)) + "\n"
+    warning = "" if published.release.private else f"# {published.manifest['warning']}\n"
+    return _HEAD + warning + "\n".join(_lines(_entry(published), 0)) + "\n"
 
 
 def _entry(published: Published) -> dict[str, Any]:
     release, manifest = published.release, published.manifest
-    variant, parameters = _loss(release.privacy)
+    budget = release.privacy.budget
     privacy, plan, receipt = manifest["privacy"], manifest["plan"], manifest["receipt"] or {}
-    unit = privacy["unit"]
+    unit, tables = privacy["unit"], manifest["answers"]["tables"]
+    errors = "" if isinstance(tables, str) else "; ".join(f"{table['name']} {table['rmse']:.4g}" for table in tables)
     return {
         "url_slug": FILL_IN,
         "deployment": {
@@ -53,7 +48,7 @@ def _entry(published: Published) -> dict[str, Any]:
                 "publication_date": manifest["written"],
             },
             "dp_variant": {
-                "variant_name": variant,
+                "variant_name": _FLAVORS[type(budget)],
                 "data_domain": " ".join(manifest["domain"]["rules"]),
                 "unprotected_quantities": f"The program published nothing about the data without noise. {FILL_IN}: anything else.",
             },
@@ -62,7 +57,7 @@ def _entry(published: Published) -> dict[str, Any]:
                 "privacy_unit_details": " ".join(
                     [f"Neighbouring tables differ in that {unit['in_words']}.", *([unit["second_table"]] if "second_table" in unit else [])]
                 ),
-                "privacy_parameters": parameters,
+                "privacy_parameters": {name: _up(number) for name, number in parameters(budget).items()},
                 "privacy_parameters_details": privacy["promise"],
             },
             "deployment_model": {
@@ -79,18 +74,11 @@ def _entry(published: Published) -> dict[str, Any]:
                 "composition": "The cost is computed exactly over all queries of the release, and a ledger adds up releases.",
                 "post_processing": manifest["post_processing"]["note"],
                 "justification": FILL_IN,
-                "utility": _utility(manifest),
+                "utility": f"Standard errors are {tables}." if isinstance(tables, str) else f"Typical standard errors: {errors}.",
             },
             "administrative": {"status": "Draft", "registry_authors": [FILL_IN], "tier": 3},
         },
     }
-
-
-def _utility(manifest: Mapping[str, Any]) -> str:
-    tables = manifest["answers"]["tables"]
-    if isinstance(tables, str):
-        return f"Standard errors are {tables}."
-    return "Typical standard errors: " + "; ".join(f"{table['name']} {table['rmse']:.4g}" for table in tables) + "."
 
 
 def _lines(value: Any, depth: int) -> Iterator[str]:
@@ -102,7 +90,7 @@ def _lines(value: Any, depth: int) -> Iterator[str]:
             yield from _lines(entry, depth + 1)
         elif isinstance(entry, list):
             yield f"{space}{key}:"
-            yield from (f"{space}  - {json.dumps(one, ensure_ascii=False)}" for one in entry)
+            yield from (f"{space}  - {json.dumps(text, ensure_ascii=False)}" for text in entry)
         else:
             yield f"{space}{key}: {json.dumps(entry, ensure_ascii=False)}"
 

@@ -22,10 +22,15 @@ def linear_measurements(published: Published) -> str:
     release = published.release
     release.least_squares()  # refuses measurements that were chosen by their own noise
     measured, values = release.measurements, release.observation.values
-    listed = [_measurement(one, one.values(values[one.place]) / measured.grid) for one in told(measured, None)]
+    listed = [_measurement(counts, counts.values(values[counts.place]) / measured.grid) for counts in told(measured, None)]
     if not listed:
         raise InputError(_SHARED + "This release measured sums alone; ask for counts too.")
     domain = measured.domain
+    try:
+        (table,) = release.answer(queries(release.plan.domain))
+        total = {"answer": table.answer.item(), "noise_std": table.noise_std.item()}
+    except InputError:  # nothing that was measured determines the number of rows; mbi then takes it from tables of cells alone
+        total = None
     return json.dumps(
         {
             "format": FORMAT,
@@ -33,7 +38,7 @@ def linear_measurements(published: Published) -> str:
             "plan_digest": release.plan_digest,
             "noise": measured.noise.value,
             "domain": {name: domain.kind(name).size for name in domain.names},
-            "total": _total(published),
+            "total": total,
             "labels": {name: [str(label) for label in domain.kind(name).labels] for name in domain.names},
             "measurements": listed,
         },
@@ -42,31 +47,22 @@ def linear_measurements(published: Published) -> str:
     )
 
 
-def _total(published: Published) -> dict[str, float] | None:
-    """The number of rows, which mbi takes from tables of cells alone and otherwise wants to be told; None if nothing determines it."""
-    try:
-        (table,) = published.release.answer(queries(published.release.plan.domain))
-    except InputError:
-        return None
-    return {"answer": table.answer.item(), "noise_std": table.noise_std.item()}
-
-
-def _measurement(one: Told, values: Any) -> dict[str, Any]:
+def _measurement(counts: Told, values: Any) -> dict[str, Any]:
     """What a table tells of counts, its rows scaled to equal noise."""
-    block = one.block
+    block = counts.block
     if block.limits is not None:
         raise InputError(_SHARED + "This release cut what a row adds by a rule of its own.")
-    found = {
+    measurement = {
         "clique": list(block.attributes),
-        "stddev": math.sqrt(one.variance),
+        "stddev": math.sqrt(counts.variance),
         "noisy_measurement": (values * block.scaling()).tolist(),
     }
     if all(factor.operator == Identity(factor.operator.size) and factor.even for factor in block.factors):
-        return found
+        return measurement
     entries = sum(factor.operator.rows * factor.operator.size for factor in block.factors)
     if not entries <= MOST_ENTRIES:
         raise refuse(f"the queries on {' x '.join(block.attributes)}", entries, f"of at most {MOST_ENTRIES} entries in their matrices")
-    return found | {"matrices": [(dense(factor.operator) * np.asarray(factor.scaling)[:, None]).tolist() for factor in block.factors]}
+    return measurement | {"matrices": [(dense(factor.operator) * np.asarray(factor.scaling)[:, None]).tolist() for factor in block.factors]}
 
 
 MBI = Export("mbi", ".json", "measurements as mbi (private-pgm) takes them", linear_measurements)

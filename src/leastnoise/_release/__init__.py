@@ -1,23 +1,17 @@
 """Answers with error bars, the manifest and the report of a release; written whole or not at all."""
 
 from leastnoise._release._categories import COLUMN, LIST, FoundCategories, found_there, read_categories, words, write_categories
-from leastnoise._release._cut import cells_save
 from leastnoise._release._directory import Draft, check_target, draft, sha256
-from leastnoise._release._extras import check_options, table_place
-from leastnoise._release._formats import check_formats
-from leastnoise._release._keys import picture
-from leastnoise._release._large import written
-from leastnoise._release._manifest import FORMAT
-from leastnoise._release._names import statistic_words, table_words
-from leastnoise._release._options import Options
+from leastnoise._release._extras import check_formats, check_options, table_position, written
+from leastnoise._release._files import write_rounded
+from leastnoise._release._names import cells_save, statistic_words, table_words
+from leastnoise._release._options import Options, rounding_words
 from leastnoise._release._release import Release, build
-from leastnoise._release._rounding import Rounded, published, rounded, rounding_words, write_rounded
-from leastnoise._release._seconds import finishing_seconds
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import Table, Tables
+from leastnoise._release._tables import Rounded, Table, Tables, published, rounded
 from leastnoise._release._texts import Texts, texts
 from leastnoise._release._words import bet_words, budget_words, goodness, guard_words, notices, notices_of_all
-from leastnoise._release._writing import fill_draft
+from leastnoise._release._writing import FORMAT, fill_draft, finishing_seconds
 
 __all__ = [
     "COLUMN",
@@ -47,14 +41,13 @@ __all__ = [
     "guard_words",
     "notices",
     "notices_of_all",
-    "picture",
     "published",
     "read_categories",
     "rounded",
     "rounding_words",
     "sha256",
     "statistic_words",
-    "table_place",
+    "table_position",
     "table_words",
     "texts",
     "words",

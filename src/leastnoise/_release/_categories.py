@@ -12,7 +12,7 @@ from typing import Any
 from leastnoise._check import InputError, refuse
 from leastnoise._domain import Categories
 from leastnoise._plan import CategoryPlan, read_json
-from leastnoise._release._columns import inert_text, text_of_inert
+from leastnoise._release._csv import text_of_inert, write_rows
 from leastnoise._release._directory import Draft, list_files
 
 FORMAT = "leastnoise categories 1"
@@ -51,17 +51,14 @@ class FoundCategories:
 def words(plan: CategoryPlan) -> str:
     """What a search promises, in a sentence or two."""
     return (
-        f"A category of {plan.often:,} units is found in 95 of 100 searches, one of {plan.threshold:,} in about half of them, and one of a "
-        f"single unit is seen with a chance of at most delta; the {plan.kind.most:,} of the largest noisy numbers are kept."
+        f"A search finds a category of {plan.often:,} units in 95 of 100 cases, one of {plan.threshold:,} units in about half of them, and "
+        f"one of a single unit with a chance of at most delta. It keeps the {plan.kind.most:,} categories with the largest noisy counts."
     )
 
 
 def write_categories(found: FoundCategories, place: Draft) -> None:
     """Write the list and its manifest into a draft, which is then published."""
-    with (place.path / LIST).open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow([COLUMN, "units"])
-        rows.writerows(zip(map(inert_text, found.texts), found.units, strict=True))
+    write_rows(place.path / LIST, [COLUMN, "units"], zip(found.texts, found.units, strict=True))
     value = {
         "format": FORMAT,
         "written": datetime.now(UTC).date().isoformat(),

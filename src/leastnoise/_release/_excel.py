@@ -4,31 +4,21 @@ import datetime as dt
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from leastnoise._check import InputError
-from leastnoise._release._cut import of_words, unit_words
-from leastnoise._release._names import measured_words
-from leastnoise._release._rounding import rounding_words
+from leastnoise._frames import Columns
+from leastnoise._release._names import measured_words, unit_words
+from leastnoise._release._options import rounding_words
+from leastnoise._release._release import Release
+from leastnoise._release._tables import Table
 from leastnoise._release._texts import texts
-
-if TYPE_CHECKING:
-    from leastnoise._release._release import Release
-    from leastnoise._release._tables import Table
+from leastnoise._release._words import of_words
 
 NAME = "answers.xlsx"
 _LONGEST = 31  # a sheet's name
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\'\x00-\x1f]")
 _EXACT = 2**53  # whole numbers that the program holds exactly
 _HEAD = 4  # lines above the columns
-
-
-def check() -> None:
-    """Refuse where the library is missing."""
-    try:
-        import xlsxwriter  # noqa: F401 - whether it is there
-    except ImportError:
-        raise InputError("Answers as xlsx need the extra 'excel': pip install 'leastnoise[excel]'.") from None
 
 
 def sheet_name(table_id: str, name: str) -> str:
@@ -39,7 +29,7 @@ def sheet_name(table_id: str, name: str) -> str:
 class Workbook:
     """The workbook of a release; a label is written as a text whatever it begins with, so that none becomes a formula."""
 
-    def __init__(self, release: "Release", directory: Path) -> None:
+    def __init__(self, release: Release, directory: Path) -> None:
         import xlsxwriter
 
         self._release, self._said = release, texts(release.options.language)
@@ -56,7 +46,7 @@ class Workbook:
         self._rows = 1
         self._index.set_column(1, 2, 32)
 
-    def add(self, table: "Table", stem: str) -> None:  # noqa: ARG002 - all tables are in one file
+    def add(self, table: Table, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
         """Write a table to a sheet of its own."""
         name = sheet_name(table.id, table.name)
         unit = unit_words(measured_words(table.product, self._said), table.privacy, self._said)
@@ -73,10 +63,8 @@ class Workbook:
         columns["margin"] = table.margins.reshape(-1)
         names = list(columns)
         names.insert(names.index("answer") + 1, names.pop())
-        self._line(sheet, _HEAD, names, bold=True)
         sheet.freeze_panes(_HEAD + 1, 0)
-        for place, row in enumerate(zip(*(columns[one].tolist() for one in names), strict=True), _HEAD + 1):
-            self._line(sheet, place, row)
+        self._columns(sheet, {name: columns[name] for name in names})
 
     def close(self) -> None:
         """Write the means, quantiles and distribution functions, and then the file."""
@@ -86,11 +74,14 @@ class Workbook:
             self._line(sheet, 1, (self._say("book_statistic"),))
             if not self._release.private:
                 self._line(sheet, 2, (self._said.say("not_private"),), bold=True)
-            columns = made.columns()
-            self._line(sheet, _HEAD, list(columns), bold=True)
-            for place, row in enumerate(zip(*(values.tolist() for values in columns.values()), strict=True), _HEAD + 1):
-                self._line(sheet, place, row)
+            self._columns(sheet, made.columns())
         self._book.close()
+
+    def _columns(self, sheet: Any, columns: Columns) -> None:
+        """Write the names of columns and their values below the head."""
+        self._line(sheet, _HEAD, list(columns), bold=True)
+        for number, row in enumerate(zip(*(values.tolist() for values in columns.values()), strict=True), _HEAD + 1):
+            self._line(sheet, number, row)
 
     def _say(self, key: str, **values: object) -> str:
         return self._said.say(key, percent=self._said.percent(self._release.level), **values)

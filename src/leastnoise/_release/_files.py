@@ -1,23 +1,24 @@
-"""Answers as CSV and Parquet files, a bounded number of cells at a time: Parquet by Arrow, CSV by DuckDB."""
+"""Answers as files, a bounded number of cells at a time: Parquet by Arrow, CSV by DuckDB; rounded tables; and the index of all."""
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from leastnoise._check import Exact
 from leastnoise._check.arrays import Array
 from leastnoise._frames import Names, key_columns, label_array
-from leastnoise._release._columns import file_name, inert_text
-from leastnoise._release._cut import of_words
-from leastnoise._release._formats import WRITERS
+from leastnoise._release._csv import file_name, inert_text, write_rows
+from leastnoise._release._excel import Workbook
 from leastnoise._release._options import Options
 from leastnoise._release._release import Release
+from leastnoise._release._sdmx import Messages
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import NUMBERS, Label, Table
+from leastnoise._release._tables import NUMBERS, Label, Table, rounded
+from leastnoise._release._words import cut_words, of_words
 from leastnoise._threads import Beside
 
 MOST_TABLE_FILES = 200
@@ -25,6 +26,22 @@ BATCH_CELLS = 1_000_000
 _QUIET = "SET enable_progress_bar = false"  # DuckDB would draw its own on the standard output stream of an interactive program
 _LONG = ("csv", "parquet")  # formats with one row an answer
 _ROW_GROUP = 2**18
+
+
+class Writer(Protocol):
+    """Takes the tables of a release one by one."""
+
+    def __init__(self, release: Release, directory: Path) -> None: ...
+
+    def add(self, table: Table, stem: str) -> None:
+        """Write a table; ``stem`` is where its other files are, below the directory."""
+
+    def close(self) -> None:
+        """Finish, after all tables."""
+
+
+WRITERS: Mapping[str, type[Writer]] = {"xlsx": Workbook, "sdmx": Messages}
+"""Formats beside those with one row an answer; `check_options` refuses what they cannot hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +81,7 @@ def write_answers(release: Release, directory: Path) -> list[TableEntry]:
     for made in release.statistics:
         keys = _Keys(made.key_columns(), made.labels, made.places())
         _write_keyed(made.id, keys, made.numbers(), directory / statistic_file(release, made), release.options.formats)
-    others = [WRITERS[name].open(release, directory) for name in release.options.formats if name in WRITERS]
+    others = [WRITERS[name](release, directory) for name in release.options.formats if name in WRITERS]
     with Beside() as beside:
         for table, stem in _batched(release, directory, beside) if in_batches(release) else _one_by_one(release, directory):
             entries.append(_entry(release, table, stem))
@@ -72,7 +89,8 @@ def write_answers(release: Release, directory: Path) -> list[TableEntry]:
                 writer.add(table, stem)
     for writer in others:
         writer.close()
-    _write_index(directory / "tables.csv", entries)
+    rows = ([" x ".join(value) if isinstance(value, list) else value for value in entry.to_json().values()] for entry in entries)
+    write_rows(directory / "tables.csv", TableEntry.__slots__, rows)
     return entries
 
 
@@ -86,18 +104,17 @@ def write_covariances(release: Release, directory: Path) -> None:
         first, second = np.triu_indices(len(matrix))
         columns: dict[str, Array] = {"query": np.zeros(len(first), dtype=np.int32)}
         columns |= {"answer": first + 1, "other_answer": second + 1, "covariance": matrix[first, second]}
-        formats = [one for one in release.options.formats if one in _LONG] or ["csv"]
+        formats = [name for name in release.options.formats if name in _LONG] or ["csv"]
         _copy(columns, {"query": [key]}, directory / f"covariances/{key}", formats)
 
 
 def _entry(release: Release, table: Table, stem: str) -> TableEntry:
     product = table.product
     unit = None if product.measure is None else product.domain.measures[product.measure].unit
-    place = int(table.id[1:]) - 1
-    known = release.plan.promise.tables if release.plan.promise is not None else ()
+    position = int(table.id[1:]) - 1
+    promised = release.plan.promise.tables if release.plan.promise is not None else ()
     # In the place of a table too large to write is one of its cells, for which nothing was promised.
-    same = place < len(known) and known[place].queries == table.cells
-    promised = known[place].rmse * float(unit or 1) if same else None
+    is_promised = position < len(promised) and promised[position].queries == table.cells
     return TableEntry(
         query=table.id,
         name=table.name,
@@ -109,7 +126,7 @@ def _entry(release: Release, table: Table, stem: str) -> TableEntry:
         weight=str(product.weight),
         rmse=table.rmse,
         largest_std=float(table.noise_std.max(initial=0.0)),
-        promised_rmse=promised,
+        promised_rmse=promised[position].rmse * float(unit or 1) if is_promised else None,
         of=of_words(release),
     )
 
@@ -117,16 +134,6 @@ def _entry(release: Release, table: Table, stem: str) -> TableEntry:
 def statistic_file(release: Release, made: StatisticTable) -> str:
     """Where the files of a statistic are, below the release's directory, without an ending."""
     return f"answers/{file_name(made.id, made.name, len(release.statistics))}"
-
-
-def _write_index(path: Path, entries: Iterable[TableEntry]) -> None:
-    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(TableEntry.__slots__)
-        for entry in entries:
-            values = entry.to_json()
-            row = [" x ".join(value) if isinstance(value, list) else value for value in values.values()]
-            rows.writerow([inert_text(value) if isinstance(value, str) else value for value in row])
 
 
 @dataclass(slots=True)
@@ -215,30 +222,29 @@ class _Batch:
         """Write what is there as one part."""
         texts: dict[str, _Texts] = {}
         columns = self._keys(texts)
-        sizes, found = [table.cells for table in self.tables], [table.numbers() for table in self.tables]
+        numbers = [table.numbers() for table in self.tables]
         for name in NUMBERS:
             # Whole counts and sums in decimals share a column; not every table has those that were asked for.
-            if name in self.options.some or any(name in numbers for numbers in found):
-                parts = [numbers[name] if name in numbers else np.full(size, np.nan) for numbers, size in zip(found, sizes, strict=True)]
+            if name in self.options.some or any(name in each for each in numbers):
+                parts = [each.get(name, np.full(table.cells, np.nan)) for each, table in zip(numbers, self.tables, strict=True)]
                 columns[name] = np.concatenate(parts).astype(np.float64, copy=False)
-        _copy(columns, {name: own.known for name, own in texts.items()}, self.stem, self.options.formats)
+        _copy(columns, {name: distinct.known for name, distinct in texts.items()}, self.stem, self.options.formats)
 
     def _keys(self, texts: dict[str, _Texts]) -> dict[str, Array]:
         """The columns before the numbers, as places in their texts."""
         sizes = [table.cells for table in self.tables]
         shapes = {table.answer.shape: _places(table.answer.shape) for table in self.tables}
 
-        def owned(name: str, labels: Iterable[tuple[Label, ...]]) -> list[int]:
-            own = texts.setdefault(name, _Texts())
-            return [own.add(some) for some in labels]
+        def first_places(name: str, labels: Iterable[tuple[Label, ...]]) -> Array:
+            distinct = texts.setdefault(name, _Texts())
+            return np.repeat(np.array([distinct.add(each) for each in labels], np.int32), sizes)
 
-        columns: dict[str, Array] = {"query": np.repeat(np.array(owned("query", [(table.id,) for table in self.tables]), np.int32), sizes)}
+        columns = {"query": first_places("query", [(table.id,) for table in self.tables])}
         for axis in range(self.ways):
             attribute, value = f"attribute_{axis + 1}", f"value_{axis + 1}"
-            names = owned(attribute, [(table.product.attributes[axis],) for table in self.tables])
-            columns[attribute] = np.repeat(np.array(names, np.int32), sizes)
-            firsts = np.repeat(np.array(owned(value, [table.labels[axis] for table in self.tables]), np.int32), sizes)
-            columns[value] = firsts + np.concatenate([shapes[table.answer.shape][axis] for table in self.tables])
+            columns[attribute] = first_places(attribute, [(table.product.attributes[axis],) for table in self.tables])
+            within = np.concatenate([shapes[table.answer.shape][axis] for table in self.tables])
+            columns[value] = first_places(value, [table.labels[axis] for table in self.tables]) + within
         return columns
 
 
@@ -264,15 +270,21 @@ def _copy(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem
 
     if "csv" in formats:
         inert = {name: [inert_text(text) for text in known] for name, known in texts.items()}
-        _write_csv(table(inert, map(inert_text, names.values())), stem.with_name(f"{stem.name}.csv"))
+        import duckdb
+
+        with duckdb.connect(":memory:") as database:
+            database.execute(_QUIET)
+            database.register("answers", table(inert, map(inert_text, names.values())))
+            path = str(stem.with_name(f"{stem.name}.csv")).replace("'", "''")
+            database.execute(f"COPY (SELECT * FROM answers) TO '{path}' (FORMAT csv, HEADER)")  # noqa: S608 - quoted
     if "parquet" in formats:
         from pyarrow.parquet import write_table
 
         repeated = [names[name] for name, array in columns.items() if name in texts or name == "noise_std" or array.dtype.kind != "f"]
         file = stem.with_name(f"{stem.name}.parquet")
         # Of the other columns the least and the largest value of a row group help no reader, and take a quarter of the time.
-        told = [names["query"]]
-        facts = {"use_dictionary": repeated, "write_statistics": told, "store_schema": False, "row_group_size": _ROW_GROUP}
+        statistics_of = [names["query"]]
+        facts = {"use_dictionary": repeated, "write_statistics": statistics_of, "store_schema": False, "row_group_size": _ROW_GROUP}
         write_table(table(texts, names.values()), file, compression="zstd", **facts)
 
 
@@ -293,11 +305,17 @@ def _strings(texts: Sequence[str]) -> Any:
     return pa.Array.from_buffers(pa.large_string(), len(coded), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(coded))])
 
 
-def _write_csv(made: Any, file: Path) -> None:
-    import duckdb
-
-    with duckdb.connect(":memory:") as database:
-        database.execute(_QUIET)
-        database.register("answers", made)
-        path = str(file).replace("'", "''")
-        database.execute(f"COPY (SELECT * FROM answers) TO '{path}' (FORMAT csv, HEADER)")  # noqa: S608 - quoted
+def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | None = None) -> None:
+    """Write every table, rounded, as CSV, and beside them what that does to error bars."""
+    dataset = release.receipt.get("dataset")
+    lines = [f"# {dataset}: rounded tables" if dataset else "# Rounded tables", ""]
+    if not release.private:
+        lines += ["**NOT PRIVATE**: the noise of this release came from a seed.", ""]
+    if cut := cut_words(release):
+        lines += [cut, ""]
+    for table in release.tables:
+        rule = rounded(table, to, below)
+        name, columns = f"{file_name(table.id, table.name, len(release.tables))}.csv", rule.columns()
+        write_rows(directory / name, columns, zip(*(values.tolist() for values in columns.values()), strict=True))
+        lines.append(f"- `{name}`: {rule.words()}")
+    (directory / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")

@@ -4,45 +4,38 @@ import datetime as dt
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leastnoise._accounting import Privacy
 from leastnoise._charts import Axis, Picture, chart_for
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind
 from leastnoise._families import interval_ends
-from leastnoise._release._cut import unit_words
-from leastnoise._release._names import measured_words, table_words
+from leastnoise._release._names import measured_words, table_words, unit_words
 from leastnoise._release._texts import Texts
 from leastnoise._workload import Product, QuerySet
 
-if TYPE_CHECKING:
-    from leastnoise._release._tables import Table
-
+Labels = Sequence[Sequence[str | int]]
 _PERIOD = re.compile(r"(\d{4})(?:-(?:Q([1-4])|W(\d\d)|(\d\d)(?:-(\d\d)(?: (\d\d):00)?)?))?", flags=re.ASCII)
 
 
-def picture(table: "Table", said: Texts) -> Picture:
+def picture_of(
+    product: Product, labels: Labels, answer: FloatArray, low: FloatArray, high: FloatArray, privacy: Privacy | None, said: Texts
+) -> Picture:
     """What a chart of a table is drawn of: all cells, or numbers and dates may be without the cell of other values."""
-    product = table.product
-    whole = Picture(
+    picture = Picture(
         name=table_words(product, said),
-        axes=axes(product, table.labels),
-        answer=table.answer,
-        low=table.low,
-        high=np.where(np.isnan(table.answer), np.nan, table.high),
-        unit=unit_words(measured_words(product, said), table.privacy, said),
+        axes=axes(product, labels),
+        answer=answer,
+        low=low,
+        high=np.where(np.isnan(answer), np.nan, high),
+        unit=unit_words(measured_words(product, said), privacy, said),
         value=said.value,
         number=said.number,
         up_to=said.say("up_to"),
     )
-    return _without_other(whole, product, said)
-
-
-def _drawn_as(drawn: Picture) -> str:
-    chart = chart_for(drawn)
-    return "" if chart is None else chart.name
+    return _without_other(picture, product, said)
 
 
 def _without_other(whole: Picture, product: Product, said: Texts) -> Picture:
@@ -50,9 +43,10 @@ def _without_other(whole: Picture, product: Product, said: Texts) -> Picture:
     made = tuple(
         _regular(axis, queries, product.domain.kind(axis.name), said) for axis, queries in zip(whole.axes, product.query_sets, strict=True)
     )
-    kept = tuple(slice(axis.size) for axis in made)
-    short = replace(whole, axes=made, answer=whole.answer[kept], low=whole.low[kept], high=whole.high[kept])
-    return short if _drawn_as(short) == "lines" or _drawn_as(whole) == "largest" != _drawn_as(short) else whole
+    cells = tuple(slice(axis.size) for axis in made)
+    short = replace(whole, axes=made, answer=whole.answer[cells], low=whole.low[cells], high=whole.high[cells])
+    drawn_short, drawn_whole = ("" if (chart := chart_for(picture)) is None else chart.name for picture in (short, whole))
+    return short if drawn_short == "lines" or drawn_whole == "largest" != drawn_short else whole
 
 
 def _regular(axis: Axis, queries: QuerySet, kind: Kind, said: Texts) -> Axis:
@@ -67,28 +61,18 @@ def _regular(axis: Axis, queries: QuerySet, kind: Kind, said: Texts) -> Axis:
     return replace(rest, name=f"{axis.name}, {said.say('without', label=axis.labels[-1])}") if rest.numbered else axis
 
 
-def axes(product: Product, labels: Sequence[Sequence[str | int]]) -> tuple[Axis, ...]:
+def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
     """One axis an attribute."""
     pairs = zip(product.attributes, product.query_sets, labels, strict=True)
-    return tuple(_axis(name, queries, product.domain.kind(name), own) for name, queries, own in pairs)
-
-
-def ends(queries: QuerySet, kind: Kind) -> tuple[FloatArray, FloatArray] | None:
-    """Where each query along a number begins and ends: ``low`` is in it, and so are numbers up to ``high``."""
-    edges = _edges(kind)
-    if edges is None or not queries.form.intervals:
-        return None
-    first, last = edges
-    ends = interval_ends(queries.operator("", kind))
-    return None if ends is None else (first[ends[0]], last[ends[1]])
+    return tuple(_axis(name, queries, product.domain.kind(name), of_axis) for name, queries, of_axis in pairs)
 
 
 def moment(label: str) -> str | None:
     """The first day or hour of a period in ISO form; None for what is no period."""
-    found = _PERIOD.fullmatch(label)
-    if found is None:
+    period = _PERIOD.fullmatch(label)
+    if period is None:
         return None
-    year, quarter, week, month, day, hour = (None if part is None else int(part) for part in found.groups())
+    year, quarter, week, month, day, hour = (None if part is None else int(part) for part in period.groups())
     try:
         if week is not None:
             return dt.date.fromisocalendar(year or 1, week, 1).isoformat()
@@ -114,20 +98,22 @@ def _edges(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
 
 
 def _axis(name: str, queries: QuerySet, kind: Kind, labels: Sequence[str | int]) -> Axis:
-    own = tuple(str(label) for label in labels)
-    found = ends(queries, kind)
-    if found is None:
-        return _named(name, queries, own)
-    low, high = found
+    """The axis of some queries along one attribute: from the first number of each to its last, or else names."""
+    texts = tuple(str(label) for label in labels)
+    edges = _edges(kind)
+    ends = interval_ends(queries.operator("", kind)) if edges is not None and queries.form.intervals else None
+    if edges is None or ends is None:
+        return _named(name, queries, texts)
+    low, high = edges[0][ends[0]], edges[1][ends[1]]
     # a single number is drawn as wide as the step to the next, so that neighbours touch
     step = 1.0 if isinstance(kind, Integers) else float(kind.step) if isinstance(kind, Decimals) else 0.0
     wide = high + step if queries.form.axis == "cells" else high
-    return Axis(name=name, labels=own, kind=queries.form.axis, low=low, high=wide, first=low, last=high)
+    return Axis(name=name, labels=texts, kind=queries.form.axis, low=low, high=wide, first=low, last=high)
 
 
 def _named(name: str, queries: QuerySet, labels: tuple[str, ...]) -> Axis:
     """Dates in their order, or else names."""
     moments = [moment(label.removeprefix("<= ")) for label in labels]
     if queries.form.axis != "spans" and len(labels) > 2 and None not in moments and len(labels[0]) > 4:
-        return Axis(name=name, labels=labels, kind="times", moments=tuple(str(one) for one in moments))
+        return Axis(name=name, labels=labels, kind="times", moments=tuple(map(str, moments)))
     return Axis(name=name, labels=labels)

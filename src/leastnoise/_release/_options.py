@@ -1,13 +1,15 @@
 """What a release does that its plan does not say, as one value: from the spec or an argument to the manifest."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 from leastnoise._accuracy import LEVEL, checked_level
 from leastnoise._check import Exact, exact_positive, refuse
 from leastnoise._plan import guard_share
-from leastnoise._release._texts import checked_language
+from leastnoise._release._texts import Texts, checked_language
 
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")
 """Of the files with answers."""
@@ -112,6 +114,37 @@ class Options:
         searches, exact = values.pop("searches"), {name: values.pop(name) for name in ("guard", "round", "below")}
         given = {name: str(value) for name, value in exact.items() if value is not None}
         return {**values, **given, **({"searches": searches} if searches else {})}
+
+
+def exact_rule(options: Options) -> tuple[Fraction, Fraction | None]:
+    """The step of rounding, 0 for none, and what is left out below, as the numbers that options hold."""
+    step = Fraction(0) if options.round is None else exact_positive("round", options.round)
+    return step, None if options.below is None else exact_positive("below", options.below)
+
+
+def rounding_words(options: Options, said: Texts) -> str:
+    """How answers were rounded and which were left out, and what that does to the error bars."""
+    step, least = exact_rule(options)
+    parts = [said.say("rounded", to=said.plain(step), half=said.plain(step / 2))] if step else []
+    return " ".join([*parts, *([] if least is None else [said.say("left_out", below=said.plain(least))])])
+
+
+def rule_facts(options: Options) -> dict[str, Any]:
+    """What a manifest says of rounding and of answers left out; nothing where there is none of it."""
+    step, least = exact_rule(options)
+    if not step and least is None:
+        return {}
+    facts: dict[str, Any] = {}
+    if step:
+        facts = {"multiples_of": str(step), "added_to_half_widths": float(step) / 2}
+        facts["standard_error_of_rounding"] = round(float(step) / math.sqrt(12), 3 - math.floor(math.log10(float(step))))
+    if least is not None:
+        facts["left_out_below"] = str(least)
+    facts["note"] = (
+        "post-processing, which protects nobody further; noise_std is of the noise alone; low and high hold both, and of an answer "
+        "that is left out high alone is given: the true one is not above it, at the level of the intervals"
+    )
+    return {"rounding": facts}
 
 
 def _formats(value: object) -> tuple[str, ...]:

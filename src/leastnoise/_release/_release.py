@@ -14,13 +14,12 @@ from leastnoise._estimate import Estimate, Finding, Outcome
 from leastnoise._frames import to_frame
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan, guard_share, with_guard
-from leastnoise._release._cut import of_words
-from leastnoise._release._extras import check_linear, joint_cells, local_tables, table_place
-from leastnoise._release._large import is_large, is_part, written
+from leastnoise._release._extras import check_linear, is_large, is_part, joint_cells, local_tables, table_position, written
+from leastnoise._release._names import limit_words
 from leastnoise._release._options import Options
 from leastnoise._release._statistics import Statistics
 from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit
-from leastnoise._release._texts import texts
+from leastnoise._release._texts import ENGLISH, texts
 from leastnoise._threads import one_thread
 from leastnoise._workload import Product, QuerySet, Workload, predicates, queries, ranges
 
@@ -65,7 +64,7 @@ class Release:
     def _facts(self) -> list[tuple[str, str]]:
         privacy = self.privacy
         facts = [("protects", privacy.unit), ("cost", charge_text(privacy.budget, whole_budget(privacy.budget)))]
-        facts += [("answers", of)] if (of := of_words(self)) else []
+        facts += [("answers", of)] if (of := limit_words(privacy, self.receipt, self.level, ENGLISH)) else []
         return facts if self.private else [*facts, ("noise", "NOT PRIVATE, from a seed")]
 
     @property
@@ -211,16 +210,9 @@ class Release:
             raise InputError(f"At most {MOST_IN_ONE_FRAME} answers can be given at once; got {questions.rows}. Ask for fewer.")
         interval = interval_of(self.measurements, self.level if level is None else checked_level(level))
         # A mechanism's own answers have intervals for the queries of its workload; others need measurements that determine them.
-        own = all(any(is_part(question, one) for one in self.plan.workload) for question in questions)
-        found = Tables(
-            self.outcome.estimator() if own else self.least_squares(),
-            questions.products,
-            Options(),
-            interval,
-            library=self.library,
-            privacy=self.privacy,
-        )
-        return tuple(found)
+        asked = all(any(is_part(question, product) for product in self.plan.workload) for question in questions)
+        estimator = self.outcome.estimator() if asked else self.least_squares()
+        return tuple(Tables(estimator, questions.products, Options(), interval, library=self.library, privacy=self.privacy))
 
     def least_squares(self) -> Estimate:
         """The least squares estimate, for questions that were not in the workload.
@@ -255,12 +247,12 @@ class Release:
         >>> release.sum("sex x age", {"sex": "M", "age": (20, 39)}).noise_std.round(2).tolist()
         [[6.07]]
         """
-        product = self.workload.products[self.tables.place(table_id)]
+        product = self.workload.products[self.tables.position(table_id)]
         wanted = dict(where or {})
         for name in wanted:
             if name not in product.attributes:
                 raise refuse("an attribute of where", name, "one of " + ", ".join(product.attributes))
-        sets = {name: _some(values) for name, values in wanted.items()}
+        sets = {name: _added_up(values) for name, values in wanted.items()}
         (table,) = self.answer(queries(self.plan.domain, sets, sum=product.measure), level=level)
         return table
 
@@ -302,14 +294,14 @@ class Release:
         [[1.841]]
         """
         check_linear(self.outcome, "covariances")
-        products = [self.workload.products[self.tables.place(key)] for key in (table_id, table_id if other_id is None else other_id)]
+        products = [self.workload.products[self.tables.position(key)] for key in (table_id, table_id if other_id is None else other_id)]
         measure = products[0].measure
         if measure not in self._structures:
             self._structures[measure] = structure(self.measurements, measure)
         return in_unit(products[0], in_unit(products[0], covariances(self._structures[measure], *products)))
 
 
-def _some(values: Any) -> QuerySet:
+def _added_up(values: Any) -> QuerySet:
     """The query set that adds up some cells: a pair of numbers is a range, anything else labels."""
     if isinstance(values, tuple) and len(values) == 2 and not any(isinstance(value, str) for value in values):
         return ranges([values])
@@ -331,19 +323,19 @@ def build(
     """Make the release of an outcome; its tables are computed when they are taken or written."""
     workload = Workload(outcome.plan.domain, written(outcome.plan.workload.products))
     asked = Options() if options is None else options
-    ids = tuple(dict.fromkeys(f"q{table_place(workload.products, key) + 1}" for key in asked.covariances))
-    kept = replace(asked, covariances=ids)
-    if kept.beside:
-        check_linear(outcome, *kept.beside)
+    ids = tuple(dict.fromkeys(f"q{table_position(workload.products, key) + 1}" for key in asked.covariances))
+    options = replace(asked, covariances=ids)
+    if options.beside:
+        check_linear(outcome, *options.beside)
     tables = Tables(
         outcome.estimator(),
         workload.products,
-        kept,
-        interval_of(outcome.observation.measurements, kept.level),
-        joint_cells(outcome.observation, workload) if kept.nnls else None,
-        local_tables(Estimate(outcome.observation), workload) if kept.local_non_negative else None,
+        options,
+        interval_of(outcome.observation.measurements, options.level),
+        joint_cells(outcome.observation, workload) if options.nnls else None,
+        local_tables(Estimate(outcome.observation), workload) if options.local_non_negative else None,
         library,
         outcome.plan.privacy,
     )
-    statistics = Statistics(Estimate(outcome.observation), outcome.plan.workload, kept, library)
-    return Release(outcome=outcome, workload=workload, options=kept, receipt=dict(receipt or {}), tables=tables, statistics=statistics)
+    statistics = Statistics(Estimate(outcome.observation), outcome.plan.workload, options, library)
+    return Release(outcome=outcome, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables, statistics=statistics)

@@ -1,28 +1,43 @@
-"""The report: one page for readers of a release, with every table; nothing on it comes from elsewhere, and no request leaves it."""
+"""The report: one page for readers of a release, with every table; nothing on it comes from elsewhere, and no request leaves it.
+
+Of each table it shows the rows in words, a chart, and what can be said of the largest cells.
+"""
 
 import base64
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import lower_bound
+from leastnoise._accounting import readable
+from leastnoise._accuracy import interval_multiplier, lower_bound
+from leastnoise._charts import Picture, chart_for, clear_of_the_rest, svg_of, vega_lite
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
-from leastnoise._release._cut import of_words
 from leastnoise._release._files import TableEntry
-from leastnoise._release._names import table_words
-from leastnoise._release._pages import TEMPLATES, filled
+from leastnoise._release._names import measured_words, statistic_words, table_words, unit_words
+from leastnoise._release._options import exact_rule
 from leastnoise._release._release import Release
-from leastnoise._release._rounding import exact_rule
-from leastnoise._release._texts import Texts, texts
-from leastnoise._release._views import views
+from leastnoise._release._statistics import StatisticTable
+from leastnoise._release._tables import Table, in_unit
+from leastnoise._release._texts import TEMPLATES, Texts, filled, texts
+from leastnoise._release._words import of_words
 from leastnoise._workload import Product, Workload
 
+MOST_CELLS = 150_000  # rows of HTML on the page
+MOST_OF_A_TABLE = 20_000
+MOST_LARGEST = 500  # rows of a table that is not whole
+MOST_PICTURES = 100
+MOST_MARKS = 20_000  # cells in all pictures; when they are used up, tables are drawn by their largest cells
+MOST_BYTES = 5_000_000  # of all pictures
+_LARGEST = 20  # bars for a table that is too large to draw
+_OPEN = 100  # rows that are shown without being asked for
+MOST_ELEMENTS = 30_000  # rows of HTML on one page; beyond them, tables that are closed hold plain lines until they are opened
 MOST_RULES = 40
 MOST_LISTED = 5000
 MOST_MAIN = 5
@@ -54,50 +69,31 @@ def report(release: Release, entries: Sequence[TableEntry], *, written: datetime
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Head:
+def _head(release: Release, entries: Sequence[TableEntry], said: Texts, when: datetime) -> dict[str, Any]:
     """The first screen."""
-
-    title: str
-    mark: str
-    kicker: str
-    warning: str
-    lead: str
-    what: str
-    about: str
-    protects: str
-    exact: list[tuple[str, str]]
-    exact_intro: str
-    facts: list[tuple[str, str, str]]
-    first: list[str]
-    notices: list[str]
-    written: str
-
-
-def _head(release: Release, entries: Sequence[TableEntry], said: Texts, when: datetime) -> _Head:
     privacy = release.privacy
     title = _title(release, said)
     answers = said.some("answers", sum(entry.answers for entry in entries))
     about = said.say("about_row")
     if privacy.unit_column is not None:
         about = said.some("about_unit", privacy.max_rows, column=repr(privacy.unit_column))
-    month, of, first = f"{when:%Y-%m-%d}", of_words(release, said), words.first_words(release, said)
-    return _Head(
-        title=title,
-        mark=title if release.private else said.say("mark_seeded", title=title),
-        kicker=said.say("kicker_private" if release.private else "kicker_seeded"),
-        warning="" if release.private else said.say("not_private"),
-        lead=said.say("lead", answers=answers),
-        what=_what(release, entries, said, answers),
-        about=about,
-        protects=words.bet_words(privacy, said),
-        exact=_exact(release, entries, said),
-        exact_intro=said.say("exact_intro", percent=said.percent(release.level)) + (f" {said.say('beyond', of=of)}" if of else ""),
-        facts=_facts(release, said),
-        first=first,
-        notices=[one for one in _notices(release, said) if one not in first],
-        written=said.say("written_on", date=month),
-    )
+    of, first = words.of_words(release, said), words.first_words(release, said)
+    return {
+        "title": title,
+        "mark": title if release.private else said.say("mark_seeded", title=title),
+        "kicker": said.say("kicker_private" if release.private else "kicker_seeded"),
+        "warning": "" if release.private else said.say("not_private"),
+        "lead": said.say("lead", answers=answers),
+        "what": _what(release, entries, said, answers),
+        "about": about,
+        "protects": words.bet_words(privacy, said),
+        "exact": _exact(release, entries, said),
+        "exact_intro": said.say("exact_intro", percent=said.percent(release.level)) + (f" {said.say('beyond', of=of)}" if of else ""),
+        "facts": _facts(release, said),
+        "first": first,
+        "notices": [notice for notice in _notices(release, said) if notice not in first],
+        "written": said.say("written_on", date=f"{when:%Y-%m-%d}"),
+    }
 
 
 def _title(release: Release, said: Texts) -> str:
@@ -128,10 +124,10 @@ def _what(release: Release, entries: Sequence[TableEntry], said: Texts, answers:
 
 def _exact(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[tuple[str, str]]:
     """The margins of the main tables: those with the fewest attributes, with the typical answer that stands beside each."""
-    main = sorted(range(len(entries)), key=lambda place: (len(entries[place].attributes), entries[place].answers > 1000, place))[:MOST_MAIN]
-    found = []
-    for place in sorted(main):
-        table = release.tables[place]
+    ranks = [(len(entry.attributes), entry.answers > 1000, position) for position, entry in enumerate(entries)]
+    lines = []
+    for position in sorted(position for _, _, position in sorted(ranks)[:MOST_MAIN]):
+        table = release.tables[position]
         margin, known = said.error(table.typical_margin), table.answer[~np.isnan(table.answer)]
         typical = float(abs(known).mean()) if known.size else 0.0
         if not table.labels and known.size:
@@ -141,8 +137,8 @@ def _exact(release: Release, entries: Sequence[TableEntry], said: Texts) -> list
             text = said.say("exact_relative", margin=margin, typical=said.number(typical), share=share)
         else:
             text = said.say("exact_plain", margin=margin)
-        found.append((table_words(table.product, said), text))
-    return found
+        lines.append((table_words(table.product, said), text))
+    return lines
 
 
 def _facts(release: Release, said: Texts) -> list[tuple[str, str, str]]:
@@ -164,9 +160,8 @@ def _facts(release: Release, said: Texts) -> list[tuple[str, str, str]]:
 
 def _notices(release: Release, said: Texts) -> list[str]:
     """What changes how every number is to be read."""
-    found = [*words.notices(release, said), *words.clipped(release, said)]
     guard = words.guard_words(release, said)
-    return found + ([guard] if guard else [])
+    return [*words.notices(release, said), *words.clipped(release, said), *([guard] if guard else [])]
 
 
 def _index(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict[str, Any]:
@@ -226,22 +221,19 @@ def _spent(release: Release, said: Texts) -> list[tuple[str, str]]:
     plan = release.plan
     kept = {name: value for name, value in release.receipt.items() if not name.startswith(("guard_", "joined"))}  # told in the headline
     receipt = ", ".join(f"{name}: {value}" for name, value in {"id": release.observation.receipt, **kept}.items() if value)
+    searches = [{name: str(paid[name]) for name in ("attribute", "charge", "number", "ledger")} for paid in release.options.searches]
     ordinary = release.finding.linear
     done = said.some("done", len(release.measurements.blocks)) if ordinary else said.say(release.finding.done[0], **release.finding.done[1])
     return [
         (said.say("s_budget"), f"{words.budget_words(release.privacy, said)} ({words.definition(release.privacy, said)[0]})"),
         (said.say("s_cost"), said.say("computed" if ordinary else "computed_aware", cost=words.cost_words(plan.cost(), said))),
         *([(said.say("s_guard"), str(release.receipt["guard_charge"]))] if "guard_charge" in release.receipt else []),
-        *((said.say("s_search", **one), said.say("searched", **one)) for one in map(_search, release.options.searches)),
+        *((said.say("s_search", **search), said.say("searched", **search)) for search in searches),
         (said.say("s_neighbours"), f"{words.change(release.privacy, said)} ({release.privacy.neighbours})"),
         (said.say("s_noise"), said.say(release.measurements.noise.value)),
         (said.say("s_strategy"), f"{plan.strategy}: {done}"),
         (said.say("s_receipt"), receipt or said.say("no_receipt")),
     ]
-
-
-def _search(paid: Mapping[str, Any]) -> dict[str, str]:
-    return {name: str(paid[name]) for name in ("attribute", "charge", "number", "ledger")}
 
 
 def _files(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict[str, Any]:
@@ -281,3 +273,178 @@ def _use(release: Release, said: Texts, year: int) -> dict[str, Any]:
         "digest": release.plan_digest,
         "receipt": release.observation.receipt,
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A table on the page."""
+
+    id: str
+    name: str
+    meta: str
+    total: str
+    said: str
+    keys: tuple[str, ...]
+    numbers: tuple[str, ...]
+    rows: list[list[str]]
+    rows_said: str
+    is_open: bool
+    file: str
+    svg: str = ""
+    width: int = 0
+
+    @property
+    def lines(self) -> str:
+        """Headings and rows with tabs between their cells; a label has no line breaks and no tabs here."""
+        return "\n".join("\t".join(" ".join(cell.split()) for cell in row) for row in [[*self.keys, *self.numbers], *self.rows])
+
+
+def _statistic_view(release: Release, made: StatisticTable, said: Texts) -> View:
+    """Means, quantiles or a distribution function, with intervals in place of margins; whole but for very many values."""
+    whole = made.cells <= MOST_LARGEST
+    value = said.say(f"col_{made.value_name}")
+    return View(
+        id=made.id,
+        name=statistic_words(made.statistic, said),
+        meta=said.say(f"meta_{made.statistic.kind}"),
+        total="",
+        said="",
+        keys=made.headings(said),
+        numbers=(value, said.say("col_interval", percent=said.percent(release.level))),
+        rows=made.written(said, MOST_LARGEST),
+        rows_said=said.say("rows_whole") if whole else said.say("rows_first", count=MOST_LARGEST, all=made.cells, file=made.id),
+        is_open=made.cells <= _OPEN,
+        file="",
+    )
+
+
+def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[View]:
+    """Every table of the release, as far as a page can hold them: each has its place, the largest ones only their largest cells."""
+    made: list[tuple[View, str, bool, Table | None]] = []
+    names: list[tuple[str, str, str]] = []
+    specs: list[dict[str, Any]] = []
+    for statistic in release.statistics:
+        spec, view = statistic.spec(said), _statistic_view(release, statistic, said)
+        made.append((view, "" if spec is None else statistic.chart(said), spec is not None, None))
+        if spec is not None:
+            specs.append(spec)
+            names.append((f"c-{view.id}", view.name, view.meta))
+    left, marks = MOST_CELLS, MOST_MARKS
+    for position, entry in enumerate(entries):
+        whole = entry.answers <= min(MOST_OF_A_TABLE, left)
+        if not whole and left <= 0:
+            break
+        table = release.tables[position]
+        drawn = table.picture(said)
+        view = _view(release, entry, table, said, whole=whole)
+        left -= len(view.rows)
+        chart = chart_for(drawn, marks)
+        if chart is not None and len(specs) < MOST_PICTURES:
+            specs.append(vega_lite(drawn, marks) or {})
+            names.append((f"c-{table.id}", drawn.name, _alt(drawn, said)))
+            marks -= 0 if chart.name == "largest" else drawn.cells
+            made.append((view, chart.name, True, table))
+        else:
+            made.append((view, "" if chart is None else chart.name, False, table))
+    pictures = _within(svg_of(specs, names, said.language))
+    shown = [_with_picture(release, view, chart, next(pictures) if has else None, table, said) for view, chart, has, table in made]
+    if sum(len(view.rows) for view in shown) <= MOST_ELEMENTS:
+        return shown
+    # Tables that are not open have plain lines in the place of elements, which browsers read in a fraction of the time.
+    widths = [0 if view.is_open else 2 + max(map(len, chain(view.keys, view.numbers, *view.rows))) for view in shown]
+    return [replace(view, width=width) for view, width in zip(shown, widths, strict=True)]
+
+
+def _within(pictures: list[str | None]) -> Iterator[str | None]:
+    """Pictures in order, as long as all of them together do not make the page too large."""
+    used = 0
+    for svg in pictures:
+        used += len(svg or "")
+        yield svg if used <= MOST_BYTES else None
+
+
+def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, whole: bool) -> View:
+    percent = said.percent(release.level)
+    measure, unit = table.product.measure, measured_words(table.product, said)
+    if measure is not None and table.product.of_values:
+        unit = said.say("unit_measure", measure=measure, unit=said.local(readable(table.product.domain.measures[measure].unit)))
+    unit = unit_words(unit, table.privacy, said)
+    meta = said.say("meta", answers=said.some("answers", table.cells), unit=unit, margin=said.error(table.typical_margin))
+    total = "" if table.labels else said.value(float(table.answer), float(table.margins))
+    places = np.arange(table.cells)
+    rows_said = said.say("rows_whole")
+    if not whole:
+        places = np.argsort(-table.answer.reshape(-1), kind="stable")[:MOST_LARGEST]
+        rows_said = said.say("rows_cut", count=len(places), all=table.cells, file=entry.files)
+    extra = [name for name in table.numbers() if name not in ("answer", "noise_std", "approximation_std", "low", "high")]
+    return View(
+        id=table.id,
+        name=table_words(table.product, said),
+        meta=meta,
+        total=total,
+        said="",
+        keys=tuple(table.product.attributes),
+        numbers=(said.say("col_answer"), said.say("col_margin", percent=percent), *extra),
+        rows=_rows(table, places, extra, said) if table.labels else [],
+        rows_said=rows_said,
+        is_open=table.cells <= _OPEN,
+        file=f"{entry.files.rsplit('/', 1)[-1]}.csv",
+    )
+
+
+def _rows(table: Table, places: np.ndarray, extra: Sequence[str], said: Texts) -> list[list[str]]:
+    keys = [np.array([str(label) for label in labels], dtype=object) for labels in table.labels]
+    columns = [labels[index].tolist() for labels, index in zip(keys, np.unravel_index(places, table.answer.shape), strict=True)]
+    margins = table.margins.reshape(-1)[places].tolist()
+    written = {margin: said.error(margin) for margin in set(margins)}
+    pairs = zip(table.answer.reshape(-1)[places].tolist(), margins, strict=True)
+    columns += [[said.number(answer, margin / 4) for answer, margin in pairs], [written[margin] for margin in margins]]
+    numbers = table.numbers()
+    columns += [["" if math.isnan(value) else said.number(float(value), 0.5) for value in numbers[name][places].tolist()] for name in extra]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _with_picture(release: Release, view: View, chart: str, svg: str | None, table: Table | None, said: Texts) -> View:
+    if not chart:
+        return view
+    words = [said.say(f"how_{chart}", percent=said.percent(release.level))] if svg else [said.say("not_drawn", id=view.id)]
+    if chart == "largest" and svg and table is not None:
+        words.insert(0, _sure(release, table, said))
+    if of := of_words(release, said):
+        words.append(said.say("beyond", of=of))
+    return replace(view, svg=svg or "", said=" ".join(words))
+
+
+def _sure(release: Release, table: Table, said: Texts) -> str:
+    """How sure the ranking of the largest cells is, by intervals that hold for all cells at once."""
+    shown = min(_LARGEST, table.cells)
+    if not release.finding.linear:
+        return said.say("largest_unknown", count=shown)
+    # the union bound over all cells
+    times = interval_multiplier(release.measurements.noise, 1 - (1 - release.level) / table.cells)
+    rounding = float(exact_rule(release.options)[0]) / 2
+    margin = times * table.noise_std + in_unit(table.product, np.array(release.interval.half_step)) + rounding
+    order = np.argsort(-table.answer.reshape(-1), kind="stable")
+    gone = np.isnan(table.answer)  # of these is known that they are below
+    low = np.where(gone, -np.inf, table.answer - margin).reshape(-1)
+    high = np.where(gone, float(release.options.below or 0) + margin, table.answer + margin).reshape(-1)
+    sure = clear_of_the_rest(low, high, order, shown)
+    if not sure:
+        return said.say("largest_unsure", count=shown, all=table.cells)
+    key = "largest_equal" if sure == shown else "largest_sure"
+    return said.say(key, count=shown, sure=sure, all=table.cells, percent=said.percent(release.level))
+
+
+def _alt(drawn: Picture, said: Texts) -> str:
+    """A chart in words: what it shows, and its largest and smallest cell."""
+    flat, margins = drawn.answer.reshape(-1), np.maximum(drawn.high - drawn.answer, drawn.answer - drawn.low).reshape(-1)
+    ends = []
+    known = np.flatnonzero(~np.isnan(flat))
+    if not known.size:
+        return said.say("alt_left_out", name=drawn.name, cells=said.some("answers", drawn.cells))
+    for place in (known[flat[known].argmax()], known[flat[known].argmin()]):
+        index = np.unravel_index(place, drawn.answer.shape)
+        key = ", ".join(axis.labels[int(at)] for axis, at in zip(drawn.axes, index, strict=True))
+        ends.append((key, said.value(float(flat[place]), float(margins[place]))))
+    (top, most), (bottom, least) = ends
+    return said.say("alt", name=drawn.name, cells=said.some("answers", drawn.cells), top=top, most=most, bottom=bottom, least=least)

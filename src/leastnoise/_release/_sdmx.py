@@ -11,20 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leastnoise._release._columns import file_name
-from leastnoise._release._cut import of_words
-from leastnoise._release._pages import filled
-
-if TYPE_CHECKING:
-    from leastnoise._check.arrays import Array
-    from leastnoise._release._release import Release
-    from leastnoise._release._statistics import StatisticTable
-    from leastnoise._release._tables import Table
-    from leastnoise._workload import QuerySet
+from leastnoise._check.arrays import Array
+from leastnoise._release._csv import file_name
+from leastnoise._release._release import Release
+from leastnoise._release._tables import Table
+from leastnoise._release._texts import filled
+from leastnoise._release._words import of_words
+from leastnoise._workload import QuerySet
 
 AGENCY = "LEASTNOISE"
 NAME = "structure.sdmx.xml"
@@ -44,13 +40,9 @@ _STATUS = (("E", "Estimated value"), ("Q", "Missing value; suppressed"))
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def check() -> None:
-    """Nothing is needed."""
-
-
 def codes(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     """Ids as SDMX wants them (letters, digits, ``_`` and ``-``), each unlike the others and unlike those taken."""
-    found, used = [], set(taken)
+    ids, used = [], set(taken)
     for name in names:
         plain = name.replace("<=", "LE ").replace(">=", "GE ").replace("<", "LT ").replace(">", "GT ").upper()
         stem = re.sub(r"[^A-Z0-9-]+", "_", plain).strip("_") or "X"
@@ -59,8 +51,8 @@ def codes(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
         while code in used:
             code, number = f"{stem}_{number}", number + 1
         used.add(code)
-        found.append(code)
-    return found
+        ids.append(code)
+    return ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,28 +81,28 @@ def flow_of(query: str, name: str, axes: Mapping[str, Sequence[object]], numbers
     taken = [*_HEAD, *_VALUES]
     ids = [f"D{code}" if code[0].isdigit() or code[0] == "-" else code for code in codes(axes, taken)]
     texts = [tuple(map(str, labels)) for labels in axes.values()]
-    found = [Dimension(one, *known) for one, known in zip(ids, zip(axes, map(tuple, map(codes, texts)), texts, strict=True), strict=True)]
+    dimensions = [Dimension(*parts) for parts in zip(ids, axes, map(tuple, map(codes, texts)), texts, strict=True)]
     (flow,) = codes([f"{query} {name.replace(' x ', ' by ')}"])
     present = {*numbers, "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL"}
-    values = tuple(one for one in _VALUES if one in present)
+    values = tuple(value for value in _VALUES if value in present)
     every = Dimension("ALL", "all rows", ("_T",), ("total",))
-    return Flow(flow, name, tuple(found) or (every,), values, (codes([unit])[0], unit) if unit else ("ROWS", "rows"))
+    return Flow(flow, name, tuple(dimensions) or (every,), values, (codes([unit])[0], unit) if unit else ("ROWS", "rows"))
 
 
-def _names(attributes: Sequence[str], asked: Sequence["QuerySet"]) -> list[str]:
+def _names(attributes: Sequence[str], asked: Sequence[QuerySet]) -> list[str]:
     """What dimensions are called: the groups of a level are not the cells of its attribute."""
-    return [one.name_along(name) if one.form.named else name for name, one in zip(attributes, asked, strict=True)]
+    return [queries.name_along(name) if queries.form.named else name for name, queries in zip(attributes, asked, strict=True)]
 
 
 @dataclass(slots=True)
 class Messages:
     """The messages of a release."""
 
-    release: "Release"
+    release: Release
     directory: Path
     flows: list[Flow] = field(default_factory=list)
 
-    def add(self, table: "Table", stem: str) -> None:
+    def add(self, table: Table, stem: str) -> None:
         """Write a table beside its other files."""
         known = table.numbers()
         numbers = {"OBS_VALUE": known["answer"], "NOISE_STD": known["noise_std"], "LOW": known["low"], "HIGH": known["high"]}
@@ -125,45 +117,42 @@ class Messages:
     def close(self) -> None:
         """Write the means, quantiles and distribution functions, and then the structures of all."""
         for made in self.release.statistics:
-            self._add_statistic(made)
+            known = made.numbers()
+            numbers = {"OBS_VALUE": known[made.value_name], "LOW": known["low"], "HIGH": known["high"]}
+            if "std_error" in known:
+                numbers["STD_ERROR"] = known["std_error"]
+            names = _names(made.statistic.by, made.statistic.groups)
+            axes = dict(zip([*names, *made.key_columns()[len(names) :]], made.labels, strict=True))
+            unit = "share" if made.statistic.form.along else made.statistic.of
+            stem = f"answers/{file_name(made.id, made.name, len(self.release.statistics))}"
+            self._write(flow_of(made.id, made.name, axes, numbers, unit), made.values.shape, numbers, stem)
         (self.directory / NAME).write_text(self._structures(), encoding="utf-8", errors="replace", newline="\n")
 
-    def _add_statistic(self, made: "StatisticTable") -> None:
-        known = made.numbers()
-        numbers = {"OBS_VALUE": known[made.value_name], "LOW": known["low"], "HIGH": known["high"]}
-        if "std_error" in known:
-            numbers["STD_ERROR"] = known["std_error"]
-        names = _names(made.statistic.by, made.statistic.groups)
-        axes = dict(zip([*names, *made.key_columns()[len(names) :]], made.labels, strict=True))
-        unit = "share" if made.statistic.form.along else made.statistic.of
-        stem = f"answers/{file_name(made.id, made.name, len(self.release.statistics))}"
-        self._write(flow_of(made.id, made.name, axes, numbers, unit), made.values.shape, numbers, stem)
-
-    def _write(self, flow: Flow, shape: tuple[int, ...], numbers: Mapping[str, "Array"], stem: str) -> None:
+    def _write(self, flow: Flow, shape: tuple[int, ...], numbers: Mapping[str, Array], stem: str) -> None:
         self.flows.append(flow)
-        keys = [[f"{code}: {label}" for code, label in zip(one.codes, one.labels, strict=True)] for one in flow.dimensions]
-        places = zip(*np.unravel_index(np.arange(math.prod(shape)), shape or (1,)), strict=True)
-        columns = [numbers[one].tolist() for one in flow.values if one in numbers]
+        keys = [[f"{code}: {label}" for code, label in zip(each.codes, each.labels, strict=True)] for each in flow.dimensions]
+        cells = zip(*np.unravel_index(np.arange(math.prod(shape)), shape or (1,)), strict=True)
+        columns = [numbers[value].tolist() for value in flow.values if value in numbers]
         end = [": ".join(flow.unit), f"{self.release.level:g}"]
         with (self.directory / f"{stem}.sdmx.csv").open("w", encoding="utf-8", errors="replace", newline="") as file:
             rows = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 has it
-            heads = [*((one.id, one.name) for one in flow.dimensions), *((one, _VALUES[one]) for one in flow.values)]
+            heads = [*((each.id, each.name) for each in flow.dimensions), *((value, _VALUES[value]) for value in flow.values)]
             rows.writerow([*_HEAD, *map(": ".join, heads)])
             begin = ["dataflow", f"{AGENCY}:{flow.id}(1.0.0): {flow.name}", "I"]
-            for own, values in zip(places, zip(*columns, strict=True), strict=True):
+            for cell, values in zip(cells, zip(*columns, strict=True), strict=True):
                 status = ": ".join(_STATUS[math.isnan(values[0])])
                 known = ("" if math.isnan(value) else value for value in values)
-                rows.writerow([*begin, *(keys[axis][place] for axis, place in enumerate(own)), *known, status, *end])
+                rows.writerow([*begin, *(keys[axis][label] for axis, label in enumerate(cell)), *known, status, *end])
 
     def _structures(self) -> str:
         """Concepts, code lists, structures and flows; every list of labels once."""
         lists: dict[tuple[str, ...], tuple[str, str, list[tuple[str, str]]]] = {}
-        dimensions = [one for flow in self.flows for one in flow.dimensions]
-        found = list(dict.fromkeys(one.name for one in dimensions))
-        concepts = dict(zip(found, codes(found, _VALUES), strict=True))
-        for one in dimensions:
-            own = (f"CL{len(lists) + 1}_{concepts[one.name]}", one.name, list(zip(one.codes, one.labels, strict=True)))
-            lists.setdefault((one.name, *one.labels), own)
+        dimensions = [dimension for flow in self.flows for dimension in flow.dimensions]
+        names = list(dict.fromkeys(dimension.name for dimension in dimensions))
+        concepts = dict(zip(names, codes(names, _VALUES), strict=True))
+        for each in dimensions:
+            code_list = (f"CL{len(lists) + 1}_{concepts[each.name]}", each.name, list(zip(each.codes, each.labels, strict=True)))
+            lists.setdefault((each.name, *each.labels), code_list)
         fixed = {"OBS_STATUS": list(_STATUS), "UNIT_MEASURE": list(dict(sorted(flow.unit for flow in self.flows)).items())}
         text = filled(
             NAME,
@@ -174,8 +163,8 @@ class Messages:
             of=of_words(self.release),
             concepts=[*((code, name) for name, code in concepts.items()), *_VALUES.items()],
             concept_of=concepts,
-            lists=[*lists.values(), *((f"CL_{one}", _VALUES[one], listed) for one, listed in fixed.items())],
-            list_of={one: lists[one.name, *one.labels][0] for one in dimensions},
-            enumerated={one: f"CL_{one}" for one in fixed},
+            lists=[*lists.values(), *((f"CL_{value}", _VALUES[value], listed) for value, listed in fixed.items())],
+            list_of={each: lists[each.name, *each.labels][0] for each in dimensions},
+            enumerated={value: f"CL_{value}" for value in fixed},
         )
         return _CONTROL.sub("\ufffd", text)

@@ -15,10 +15,8 @@ from leastnoise._domain import number_text
 from leastnoise._estimate import HasLeastSquares, cdf, few_draws, means, quantiles
 from leastnoise._frames import Columns, key_columns, label_array, to_frame
 from leastnoise._release._names import statistic_words
-from leastnoise._release._options import Options
-from leastnoise._release._rounding import exact_rule, multiples
-from leastnoise._release._tables import MOST_SHOWN, Label
-from leastnoise._release._taken import Taken
+from leastnoise._release._options import Options, exact_rule
+from leastnoise._release._tables import MOST_SHOWN, Label, LazySequence, multiples
 from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Statistic, Workload
 
@@ -65,8 +63,8 @@ class StatisticTable:
 
     def numbers(self) -> Columns:
         """The columns of numbers, flat in row-major order."""
-        found = {self.value_name: self.values, "low": self.low, "high": self.high, **self.further}
-        return {name: np.ascontiguousarray(np.broadcast_to(values, self.values.shape)).reshape(-1) for name, values in found.items()}
+        columns = {self.value_name: self.values, "low": self.low, "high": self.high, **self.further}
+        return {name: np.ascontiguousarray(np.broadcast_to(values, self.values.shape)).reshape(-1) for name, values in columns.items()}
 
     def places(self) -> list[npt.NDArray[np.int32]]:
         """Along every key the place of each value's label."""
@@ -74,7 +72,7 @@ class StatisticTable:
 
     def columns(self) -> Columns:
         """Long form: ``query``, one column a key, then `numbers`; all of one length."""
-        arrays = [label_array(own)[place] for own, place in zip(self.labels, self.places(), strict=True)]
+        arrays = [label_array(along)[place] for along, place in zip(self.labels, self.places(), strict=True)]
         keys = dict(zip(self.key_columns(), arrays, strict=True))
         return {"query": np.full(self.cells, self.id, dtype=object), **keys, **self.numbers()}
 
@@ -85,7 +83,7 @@ class StatisticTable:
     def _labelled(self, most: int | None = None) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
         """The first values: the labels of their keys, then value, low and high."""
         numbers = zip(*(values.reshape(-1)[:most].tolist() for values in (self.values, self.low, self.high)), strict=True)
-        keys = [np.array(list(map(str, own)), dtype=object)[place[:most]] for own, place in zip(self.labels, self.places(), strict=True)]
+        keys = [np.array(list(map(str, along)), object)[place[:most]] for along, place in zip(self.labels, self.places(), strict=True)]
         return zip(zip(*keys, strict=True) if keys else [()], numbers, strict=True)
 
     def rows(self) -> list[tuple[str, str, float, float, float]]:
@@ -96,11 +94,11 @@ class StatisticTable:
     def written(self, said: Texts, most: int) -> list[list[str]]:
         """The first values with their keys and intervals, as texts in the digits that the noise leaves meaningful."""
         form, groups = self.statistic.form, len(self.statistic.by)
-        found = []
+        rows = []
         for names, numbers in self._labelled(most):
             shares = map(said.local, names[groups:]) if form.at_shares else names[groups:]
-            found.append([*names[:groups], *shares, *_interval(said, *numbers, exact=form.at_shares)])
-        return found
+            rows.append([*names[:groups], *shares, *_interval(said, *numbers, exact=form.at_shares)])
+        return rows
 
     def headings(self, said: Texts) -> tuple[str, ...]:
         """The keys, of which a share is no attribute, in the language of the catalogue."""
@@ -109,8 +107,8 @@ class StatisticTable:
     def chart(self, said: Texts) -> str:
         """The name of its chart: dots for means and quantiles, lines for functions, or what suits; empty for none."""
         if self.statistic.form.along:
-            found = chart_for(self.picture(said))
-            return "" if found is None or found.name == "largest" else found.name
+            chart = chart_for(self.picture(said))
+            return "" if chart is None or chart.name == "largest" else chart.name
         return "dots" if 1 < self.cells <= MOST_DOTS else ""
 
     def spec(self, said: Texts) -> dict[str, Any] | None:
@@ -127,7 +125,7 @@ class StatisticTable:
 
     def picture(self, said: Texts) -> Picture:
         """A distribution function as the picture of a table."""
-        groups = [Axis(name=name, labels=tuple(map(str, own))) for name, own in zip(self.keys[:-1], self.labels, strict=False)]
+        groups = [Axis(name=name, labels=tuple(map(str, along))) for name, along in zip(self.keys[:-1], self.labels, strict=False)]
         numbers = Axis(name=self.keys[-1], labels=tuple(map(str, self.labels[-1])), kind="up_to", high=self.further["up_to"])
         return Picture(
             name=statistic_words(self.statistic, said),
@@ -174,8 +172,8 @@ def _interval(said: Texts, value: float, low: float, high: float, *, exact: bool
     return shown, said.say("from_to", low=ends[0], high=ends[1])
 
 
-class Statistics(Taken[StatisticTable]):
-    """The statistics of a release, each computed once, when it is first taken: by place, by id (``"s1"``) or by name."""
+class Statistics(LazySequence[StatisticTable]):
+    """The statistics of a release, each computed once, when it is first taken: by position, by id (``"s1"``) or by name."""
 
     _called = "statistic"
 
@@ -185,31 +183,29 @@ class Statistics(Taken[StatisticTable]):
         self._workload = workload
         self._options = options
         self._made: dict[int, StatisticTable] = {}
+        names = [(key, position) for position, asked in enumerate(workload.statistics) for key in (f"s{position + 1}", asked.name)]
+        self._positions = dict(reversed(names))  # of equal names the first
 
     def __len__(self) -> int:
         return len(self._workload.statistics)
 
     def has(self, key: str) -> bool:
         """Whether one is called so."""
-        return self._found(key) is not None
+        return key in self._positions
 
-    def place(self, key: str) -> int:
+    def position(self, key: str) -> int:
         """The position of a statistic, by id or name."""
-        found = self._found(key)
-        if found is None:
-            known = ", ".join(f"s{place + 1} ({one.name})" for place, one in enumerate(self._workload.statistics)) or "none"
+        if not self.has(key):
+            known = ", ".join(f"s{number} ({asked.name})" for number, asked in enumerate(self._workload.statistics, 1)) or "none"
             raise InputError(f"A statistic must be called by its id or name; got {key!r}. This release has {known}.")
-        return found
+        return self._positions[key]
 
-    def _found(self, key: str) -> int | None:
-        return next((place for place, one in enumerate(self._workload.statistics) if key in (f"s{place + 1}", one.name)), None)
-
-    def _taken(self, place: int) -> StatisticTable:
-        if place not in self._made:
-            asked = self._workload.statistics[place]
-            facts = {"id": f"s{place + 1}", "workload": self._workload, "library": self.library}
-            self._made[place] = _published(_MAKERS[asked.kind](self._source, asked, self._options.level, facts), self._options)
-        return self._made[place]
+    def _make(self, position: int) -> StatisticTable:
+        if position not in self._made:
+            asked = self._workload.statistics[position]
+            facts = {"id": f"s{position + 1}", "workload": self._workload, "library": self.library}
+            self._made[position] = _published(_MAKERS[asked.kind](self._source, asked, self._options.level, facts), self._options)
+        return self._made[position]
 
 
 def _published(made: StatisticTable, options: Options) -> StatisticTable:
@@ -219,8 +215,9 @@ def _published(made: StatisticTable, options: Options) -> StatisticTable:
         return made
     gone = np.zeros(made.values.shape, dtype=np.bool_) if least is None else made.further["count"] < float(least)
     further = {name: multiples(values, step) if name in {"sum", "count"} else values for name, values in made.further.items()}
-    values, low, high = (np.where(gone, np.nan, one) for one in (made.values, made.low, made.high))
-    return replace(made, values=values, low=low, high=high, further={name: np.where(gone, np.nan, one) for name, one in further.items()})
+    values, low, high = (np.where(gone, np.nan, array) for array in (made.values, made.low, made.high))
+    further = {name: np.where(gone, np.nan, array) for name, array in further.items()}
+    return replace(made, values=values, low=low, high=high, further=further)
 
 
 def _means(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:

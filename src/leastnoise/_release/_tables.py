@@ -1,28 +1,32 @@
-"""The tables of a release: one a product of the workload, computed when it is asked for."""
+"""The tables of a release: one a product of the workload, computed when it is taken, and rounded as publication rules ask.
+
+Rounding and leaving out small answers protect nobody: the noise does. Both only take away from what a reader knows, so they cost nothing,
+and error bars get wider.
+"""
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 import numpy as np
 
 from leastnoise._accounting import Privacy
-from leastnoise._charts import live, vega_lite
-from leastnoise._check import Exact, InputError, html_facts
+from leastnoise._charts import Picture, live, vega_lite
+from leastnoise._check import Exact, InputError, exact_positive, html_facts
 from leastnoise._check.arrays import Array, FloatArray
 from leastnoise._estimate import Answer, Estimator, estimates, non_negative, whole_numbers
 from leastnoise._frames import Columns, Names, key_columns, label_array, to_frame
-from leastnoise._release._extras import table_place
-from leastnoise._release._keys import axes, picture
-from leastnoise._release._options import Options
-from leastnoise._release._rounding import Rounded, published, rounded
-from leastnoise._release._taken import Taken
-from leastnoise._release._texts import texts
+from leastnoise._release._extras import table_position
+from leastnoise._release._keys import axes, picture_of
+from leastnoise._release._options import Options, exact_rule
+from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Product, QuerySet
 
 Label = str | int
+Part = TypeVar("Part")
 NUMBERS = (
     "answer",
     "noise_std",
@@ -138,13 +142,17 @@ class Table:
                 made[names.give(f"{key}_start")] = np.array(axis.moments, dtype="datetime64[ms]")[place]
         return made | columns
 
-    def rounded(self, to: Exact, below: Exact | None = None) -> Rounded:
+    def rounded(self, to: Exact, below: Exact | None = None) -> "Rounded":
         """Rounded to multiples of ``to``, without answers below ``below``; its margins hold what that adds. It costs nothing."""
         return rounded(self, to, below)
 
+    def picture(self, said: Texts) -> Picture:
+        """What its chart is drawn of."""
+        return picture_of(self.product, self.labels, self.answer, self.low, self.high, self.privacy, said)
+
     def plot(self) -> Any:
         """The table as an Altair chart, which notebooks show: bars, lines, steps or shades with intervals, or its largest cells."""
-        spec = vega_lite(picture(self, texts()))
+        spec = vega_lite(self.picture(texts()))
         if spec is None:
             raise InputError(f"The table {self.id} ({self.name}) is a single number, {self}; there is nothing to draw.")
         return live(spec)
@@ -167,15 +175,154 @@ class Table:
         """One text a cell, such as ``sex=F, age <= 30``; ``total`` where no attribute is asked about."""
         texts = [""]
         for name, labels in zip(self.product.attributes, self.labels, strict=True):
-            own = [f"{name} {label}" if str(label).startswith("<") else f"{name}={label}" for label in labels]
-            texts = [f"{text}, {one}" if text else one for text in texts for one in own]
+            keys = [f"{name} {label}" if str(label).startswith("<") else f"{name}={label}" for label in labels]
+            texts = [f"{text}, {key}" if text else key for text in texts for key in keys]
         return texts if self.labels else ["total"]
 
 
-class Tables(Taken[Table]):
+def published(table: Table, options: Options) -> Table:
+    """A table as a release publishes it: rounded, and without small answers, where its options ask for that.
+
+    Guarantees: as `Rounded`; where an answer is left out, no other column of it tells more than that it is below.
+    """
+    step, least = exact_rule(options)
+    if not step and least is None:
+        return table
+    rule = rounded(table, step or None, least)
+    shape, gone = table.answer.shape, np.isnan(rule.answer)
+
+    def shown(values: Array | None) -> FloatArray | None:
+        if values is None:
+            return None
+        return np.where(gone.reshape(shape), np.nan, multiples(values.astype(np.float64), step))
+
+    return replace(
+        table,
+        answer=rule.answer.reshape(shape),
+        low=rule.low.reshape(shape),
+        high=rule.high.reshape(shape),
+        non_negative=shown(table.non_negative),
+        integer=shown(table.integer),
+        nnls=shown(table.nnls),
+        nnls_rmse=None if table.nnls_rmse is None else np.where(gone.reshape(shape), np.nan, table.nnls_rmse),
+        local=shown(table.local),
+        rounded_to=step,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rounded:
+    """A table after rounding and suppression; arrays are flat, one entry an answer in row-major order.
+
+    Guarantees: what is said of a cell (its interval, or that the true answer is at most ``high`` where it is left out) is right in at least
+        the share of releases that the level of the table says, because it is wrong only where the table's own interval is.
+    """
+
+    table: Table
+    to: Fraction
+    below: Fraction | None
+    answer: FloatArray
+    margin: FloatArray
+    low: FloatArray
+    high: FloatArray
+    std_error: FloatArray
+
+    def columns(self) -> dict[str, Array]:
+        """The table in long form: ``query``, one key column an attribute, answer, std_error, margin, low, high."""
+        keys = {name: values for name, values in self.table.columns().items() if name not in self.table.numbers()}
+        numbers = {"answer": self.answer, "std_error": self.std_error, "margin": self.margin, "low": self.low, "high": self.high}
+        return {**keys, **numbers}
+
+    def frame(self, library: str | None = None) -> Any:
+        """The columns as a data frame of pandas, polars or pyarrow; None for that of the data, or else the first that is installed."""
+        return to_frame(self.columns(), library or self.table.library)
+
+    def words(self) -> str:
+        """What was done, and what it does to error bars."""
+        sentences, size = [], self.answer.size
+        if self.to:
+            to, half = (texts().plain(value) for value in (self.to, self.to / 2))
+            sentences.append(f"Answers are rounded to multiples of {to}, which adds at most {half} to every margin and standard error.")
+        gone = int(np.isnan(self.table.answer).sum())
+        if self.below is not None:
+            below, count = texts().plain(self.below), int(np.isnan(self.answer).sum()) - gone
+            sentences.append(
+                f"{count} of {size} answers are below {below} and are left out. For each of them, high is a bound: the true answer is at "
+                f"most {below} and the margin that the answer had."
+            )
+        if gone:
+            sentences.append(f"{gone} of {size} answers were left out by the release already: high is the bound that it gives.")
+        sentences.append("Sums of rounded answers add up the rounding too: compute sums from the release first, and round them afterwards.")
+        return " ".join(sentences)
+
+
+def rounded(table: Table, to: Exact | None, below: Exact | None = None) -> Rounded:
+    """Round a table and leave out small answers."""
+    step = Fraction(0) if to is None else exact_positive("what answers are rounded to", to)
+    least = None if below is None else exact_positive("below which answers are left out", below)
+    given, std = table.answer.reshape(-1), table.noise_std.reshape(-1)
+    rest = 0.0 if table.approximation_std is None else np.nan_to_num(table.approximation_std.reshape(-1))
+    half = float(step) / 2
+    down, up = (values.reshape(-1) for values in (table.answer - table.low, table.high - table.answer))
+    answer = multiples(given, step)
+    shown = ~np.isnan(given) if least is None else given >= float(least)
+    return Rounded(
+        table=table,
+        to=step,
+        below=least,
+        answer=np.where(shown, answer, np.nan),
+        margin=np.where(shown, np.maximum(down, up) + half, np.nan),
+        low=np.where(shown, answer - (down + half), np.nan),
+        high=np.where(np.isnan(given), table.high.reshape(-1), np.where(shown, answer + (up + half), up + float(least or 0))),
+        std_error=np.where(shown, np.sqrt(std**2 + rest**2) + half + float(table.rounded_to) / 2, np.nan),
+    )
+
+
+def multiples(values: FloatArray, step: Fraction) -> FloatArray:
+    """The nearest multiples of a step; the values themselves where it is 0."""
+    return np.rint(values / float(step)) * float(step) + 0.0 if step else values
+
+
+class LazySequence(Sequence[Part], Generic[Part]):
+    """The tables or the statistics of a release, each made when it is taken: one at an index or for a text, a list for a slice."""
+
+    _called: ClassVar[str]
+    """What one part is, in messages."""
+    library: str | None
+    """Of the data frames of its parts: that of the data, where they came as a frame."""
+
+    @abstractmethod
+    def position(self, key: str) -> int:
+        """The position of a part, by id or name."""
+
+    @abstractmethod
+    def _make(self, position: int) -> Part:
+        """The part at a position from 0."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)})"
+
+    def __iter__(self) -> Iterator[Part]:
+        return map(self._make, range(len(self)))
+
+    @overload
+    def __getitem__(self, key: int | str) -> Part: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[Part]: ...
+    def __getitem__(self, key: int | str | slice) -> Part | list[Part]:
+        if isinstance(key, slice):
+            return [self._make(position) for position in range(*key.indices(len(self)))]
+        if isinstance(key, str):
+            return self._make(self.position(key))
+        if not -len(self) <= key < len(self):
+            raise IndexError(f"there is no {self._called} {key} among {len(self)}")
+        return self._make(key % len(self))
+
+
+class Tables(LazySequence[Table]):
     """All tables of a release, each computed when it is taken, so that a release of any size fits in memory.
 
-    Take them by place, by id (``"q1"``) or by name where only one table has it (``"sex x age"``).
+    Take them by position, by id (``"q1"``) or by name where only one table has it (``"sex x age"``).
     """
 
     _called = "table"
@@ -199,26 +346,24 @@ class Tables(Taken[Table]):
         self._options = options
         self._interval = interval
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
-        self._places: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._products)
 
-    def place(self, key: str) -> int:
+    def position(self, key: str) -> int:
         """The position of a table, by id or by a name that only one table has."""
-        if key not in self._places:
-            self._places[key] = table_place(self._products, key)
-        return self._places[key]
+        if key not in self._positions:
+            self._positions[key] = table_position(self._products, key)
+        return self._positions[key]
 
     def labels(self, product: Product) -> tuple[tuple[Label, ...], ...]:
         """The labels of a product; those of a query set are made once."""
-        found = []
-        for pair in zip(product.attributes, product.query_sets, strict=True):
-            if pair not in self._labels:
-                name, queries = pair
-                self._labels[pair] = queries.labels(name, product.domain.kind(name))
-            found.append(self._labels[pair])
-        return tuple(found)
+        pairs = list(zip(product.attributes, product.query_sets, strict=True))
+        for name, queries in pairs:
+            if (name, queries) not in self._labels:
+                self._labels[name, queries] = queries.labels(name, product.domain.kind(name))
+        return tuple(self._labels[pair] for pair in pairs)
 
     def __iter__(self) -> Iterator[Table]:
         return self.first(len(self))
@@ -230,41 +375,41 @@ class Tables(Taken[Table]):
         for stop, product in enumerate(products, 1):
             cells += product.rows
             if cells >= _TOGETHER or stop == len(products):
-                for place, found in enumerate(estimates(self._estimator, products[start:stop]), start):
-                    yield self._made(place, found)
+                for position, answers in enumerate(estimates(self._estimator, products[start:stop]), start):
+                    yield self._table(position, answers)
                 start, cells = stop, 0
 
-    def _taken(self, place: int) -> Table:
-        return self._made(place, self._estimator.estimate(self._products[place]))
+    def _make(self, position: int) -> Table:
+        return self._table(position, self._estimator.estimate(self._products[position]))
 
-    def _made(self, place: int, found: Answer) -> Table:
-        product, options, interval = self._products[place], self._options, self._interval
-        biased = non_negative(product, found.values) if options.non_negative else None
-        rounded = whole_numbers(product, found.values if biased is None else biased) if options.integer else None
-        answer, rest = in_unit(product, found.values), found.approximation_std
-        below, above = (in_unit(product, one) for one in found.reaches(interval.multiplier, interval.one_sided, interval.half_step))
-        cells, local = (
-            None if one is None else one.estimate(product) for one in (kind.get(product.measure) for kind in (self._joint, self._local))
-        )
-        made = Table(
-            id=f"q{place + 1}",
+    def _table(self, position: int, estimate: Answer) -> Table:
+        product, options, interval = self._products[position], self._options, self._interval
+        biased = non_negative(product, estimate.values) if options.non_negative else None
+        integers = whole_numbers(product, estimate.values if biased is None else biased) if options.integer else None
+        answer, rest = in_unit(product, estimate.values), estimate.approximation_std
+        reaches = estimate.reaches(interval.multiplier, interval.one_sided, interval.half_step)
+        below, above = (in_unit(product, reach) for reach in reaches)
+        joint, local = (kind.get(product.measure) for kind in (self._joint, self._local))
+        cells = None if joint is None else joint.estimate(product)
+        table = Table(
+            id=f"q{position + 1}",
             name=product.name,
             product=product,
             labels=self.labels(product),
             library=self.library,
             privacy=self._privacy,
             answer=answer,
-            noise_std=in_unit(product, found.noise_std),
+            noise_std=in_unit(product, estimate.noise_std),
             approximation_std=None if rest is None else in_unit(product, rest),
             low=answer - below,
             high=answer + above,
             non_negative=None if biased is None else in_unit(product, biased),
-            integer=rounded if rounded is None or product.measure is None else in_unit(product, rounded.astype(np.float64)),
+            integer=integers if integers is None or product.measure is None else in_unit(product, integers.astype(np.float64)),
             nnls=None if cells is None else in_unit(product, cells.values),
             nnls_rmse=None if cells is None else in_unit(product, cells.std),
-            local=None if local is None else in_unit(product, local.values),
+            local=None if local is None else in_unit(product, local.estimate(product).values),
         )
-        return published(made, options)
+        return published(table, options)
 
 
 def in_unit(product: Product, values: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The catalogue: every sentence that readers of a release see, by language, and numbers as each language writes them."""
+"""What readers of a release see: the catalogue of sentences by language, numbers as each language writes them, and templates of pages."""
 
 import math
 import tomllib
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from leastnoise._charts import in_digits
 from leastnoise._check import one_of
 
 LANGUAGES = ("en", "de")
+TEMPLATES = Path(__file__).with_name("templates")
 _LEFT_OUT = "\u2013"  # in the place of an answer that is not published
 
 
@@ -96,10 +98,22 @@ def checked_language(value: object) -> str:
 def texts(language: str = "en") -> Texts:
     """The catalogue of a language."""
     folder = Path(__file__).with_name("texts")
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for path in (folder / f"{language}.toml", *sorted(folder.glob(f"*.{language}.toml"))):
-        found |= tomllib.loads(path.read_text(encoding="utf-8"))
-    return Texts(language, found)
+        sentences |= tomllib.loads(path.read_text(encoding="utf-8"))
+    return Texts(language, sentences)
 
 
 ENGLISH = texts("en")
+
+
+def filled(template: str, **values: Any) -> str:
+    """A template with its values; every text is escaped, and a value that is missing is an error."""
+    return str(_templates().get_template(template).render(**values))
+
+
+@cache
+def _templates() -> Any:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

@@ -27,11 +27,10 @@ from leastnoise._accuracy import interval_multiplier
 from leastnoise._domain import Bins, Categories, Dates, Decimals, Domain, Edges, Integers, Kind, Measure, UnitCount, ValueCount
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import Plan
-from leastnoise._release._cut import MANY, cut_share, cut_words
-from leastnoise._release._large import MOST_WRITTEN, is_large
-from leastnoise._release._names import table_words
+from leastnoise._release._extras import MOST_WRITTEN, is_large
+from leastnoise._release._names import MANY, cells_save, cut_share, limit_words, table_words
+from leastnoise._release._options import exact_rule, rounding_words
 from leastnoise._release._release import Release
-from leastnoise._release._rounding import exact_rule, rounding_words
 from leastnoise._release._texts import ENGLISH, Texts
 from leastnoise._workload import Product
 
@@ -106,8 +105,8 @@ def change(privacy: Privacy, said: Texts = ENGLISH) -> str:
 
 def promise(privacy: Privacy, said: Texts = ENGLISH) -> str:
     """What the budget means, in one sentence."""
-    own = _DEFINITIONS[type(privacy.budget)]
-    return said.say(own.promise, change=change(privacy, said), **own.filled(privacy.budget, said))
+    kind = _DEFINITIONS[type(privacy.budget)]
+    return said.say(kind.promise, change=change(privacy, said), **kind.filled(privacy.budget, said))
 
 
 def bet(privacy: Privacy) -> float:
@@ -198,13 +197,36 @@ def clipped(release: Release, said: Texts = ENGLISH) -> list[str]:
     domain, products = release.plan.domain, release.workload.products
     asked = {name for product in products for name in product.attributes}
     names = [name for name in domain.names if name in asked and domain.kind(name).outside == "clip"]
-    found = [said.say("clipped", names=said.listed(names))] if names else []
+    sentences = [said.say("clipped", names=said.listed(names))] if names else []
     for name in sorted({str(product.measure) for product in products if product.of_values}):
         measure = domain.measure(name)
         low, high = (said.local(readable(value)) for value in (measure.low, measure.high))
-        mean = any(one.form.of_measure and one.of == name for one in release.plan.workload.statistics)
-        found.append(said.say("clipped_means" if mean else "clipped_sums", name=name, low=low, high=high))
-    return found
+        mean = any(statistic.form.of_measure and statistic.of == name for statistic in release.plan.workload.statistics)
+        sentences.append(said.say("clipped_means" if mean else "clipped_sums", name=name, low=low, high=high))
+    return sentences
+
+
+def of_words(release: Release, said: Texts = ENGLISH) -> str:
+    """Of which rows the answers are, short; empty where each row is a unit."""
+    return limit_words(release.privacy, release.receipt, release.level, said)
+
+
+def cut_words(release: Release, said: Texts = ENGLISH) -> str | None:
+    """What a limit on the rows of a unit does to all answers, and about how many rows it cut; None if there is none."""
+    privacy, cut = release.privacy, cut_share(release.receipt, release.level)
+    if privacy.unit_column is None:
+        return None
+    words = [said.some("cut", privacy.max_rows, column=repr(privacy.unit_column))]
+    if cut is not None:
+        share, low, high = (said.percent(round(value, 2)) for value in (cut.share, cut.low, cut.high))
+        words.append(said.say("cut_share", share=share, low=low, high=high))
+    else:
+        words.append(said.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished"))
+    bound = privacy.max_per_cell
+    if bound is not None:
+        words.append(said.some("cut_cell", bound.rows, names=said.listed([*bound.attributes])))
+        words += [said.say("cut_cell_saves")] if cells_save(release.measurements.noise) else []
+    return " ".join(words)
 
 
 def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:
@@ -232,13 +254,10 @@ def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:
 
 
 def _guarded(release: Release) -> tuple[float, float, float]:
-    """What a guard found of rows kept and used, and its noise; rows kept were called read once, in releases that may still be resumed."""
-    found = release.receipt
-    return (
-        float(found["guard_kept" if "guard_kept" in found else "guard_read"]),
-        float(found["guard_used"]),
-        float(found["guard_noise_std"]),
-    )
+    """The guard's counts of rows kept and used, and its noise; rows kept were called read once, in releases that may still be resumed."""
+    receipt = release.receipt
+    kept = receipt["guard_kept" if "guard_kept" in receipt else "guard_read"]
+    return float(kept), float(receipt["guard_used"]), float(receipt["guard_noise_std"])
 
 
 def _unused_over(release: Release, share: float) -> bool:
@@ -251,9 +270,9 @@ def _unused_over(release: Release, share: float) -> bool:
 
 def first_words(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What is said before any number: of which rows they are, where a limit may have cut over a tenth or values drop as many."""
-    cut, share = cut_words(release, said), cut_share(release)
-    found = [cut] if share is None or share.share > MANY else []
-    return [one for one in (*found, guard_words(release, said) if _unused_over(release, MANY) else None) if one]
+    cut, share = cut_words(release, said), cut_share(release.receipt, release.level)
+    guard = guard_words(release, said) if _unused_over(release, MANY) else None
+    return [notice for notice in (cut if share is None or share.share > MANY else None, guard) if notice]
 
 
 def interval_words(release: Release, said: Texts = ENGLISH) -> str:
@@ -265,51 +284,51 @@ def interval_words(release: Release, said: Texts = ENGLISH) -> str:
         "half": said.local(f"{release.interval.half_step:.4g}"),
         "percent": said.percent(release.level),
     }
-    step, found = exact_rule(release.options)[0], [said.say(release.finding.interval, **values)]
+    step, sentences = exact_rule(release.options)[0], [said.say(release.finding.interval, **values)]
     if step:
-        found.append(said.say("interval_rounded", half=said.plain(step / 2)))
+        sentences.append(said.say("interval_rounded", half=said.plain(step / 2)))
     if not release.finding.linear:
         agree = said.say("reading_apart" if release.options.rounds else "reading_agree")
-        found.append(said.say(release.finding.reading, once=said.local(f"{release.interval.one_sided:.4g}"), agree=agree))
-    return " ".join(found)
+        sentences.append(said.say(release.finding.reading, once=said.local(f"{release.interval.one_sided:.4g}"), agree=agree))
+    return " ".join(sentences)
 
 
 def reading_words(release: Release, said: Texts = ENGLISH) -> str:
     """How answers by least squares are read: whether they are rounded, may be below zero, and agree."""
     options = release.options
-    found = ["reading_exact"] * (not options.round) + ["reading_negative"] * (not options.below)
-    return " ".join(map(said.say, [*found, *(["reading_apart"] if options.rounds else ["reading_agree", "reading_sum"])]))
+    sentences = ["reading_exact"] * (not options.round) + ["reading_negative"] * (not options.below)
+    return " ".join(map(said.say, [*sentences, *(["reading_apart"] if options.rounds else ["reading_agree", "reading_sum"])]))
 
 
 def limits(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What the intervals do not cover."""
     plan = release.plan
     privacy, domain = plan.privacy, plan.domain
-    found = [said.say("limit_noise_rounded" if release.options.round else "limit_noise")]
+    sentences = [said.say("limit_noise_rounded" if release.options.round else "limit_noise")]
     if not release.finding.linear:
-        found = [said.say("limit_aware"), *(said.say(key, **values) for key, values in release.finding.not_covered(domain))]
+        sentences = [said.say("limit_aware"), *(said.say(key, **values) for key, values in release.finding.not_covered(domain))]
     if drops(domain):
-        found.append(f"{dropped_words(release, said)} {said.say('not_covered_dropped')}")
+        sentences.append(f"{dropped_words(release, said)} {said.say('not_covered_dropped')}")
     if privacy.unit_column is not None:
         values: dict[str, object] = {"column": repr(privacy.unit_column), "count": privacy.max_rows}
         if privacy.max_per_cell is not None:
             values |= {"rows": privacy.max_per_cell.rows, "names": said.listed([*privacy.max_per_cell.attributes])}
-        found.append(said.say("limit_unit" if privacy.max_per_cell is None else "limit_unit_cell", **values))
-    found.append(said.say("limit_sample"))
+        sentences.append(said.say("limit_unit" if privacy.max_per_cell is None else "limit_unit_cell", **values))
+    sentences.append(said.say("limit_sample"))
     if any(product.of_values for product in release.workload):
-        found.append(said.say("limit_sums"))
-    found.append(said.say("limit_each", hundred=said.local(f"{round(100 * (1 - release.level), 4):g}")))
+        sentences.append(said.say("limit_sums"))
+    sentences.append(said.say("limit_each", hundred=said.local(f"{round(100 * (1 - release.level), 4):g}")))
     if release.options.biased:
-        found.append(post_processing_words(release, said)[0])
-    return found
+        sentences.append(post_processing_words(release, said)[0])
+    return sentences
 
 
 def large_words(release: Release, product: Product, said: Texts = ENGLISH) -> str:
     """What is written of a table too large to write, and how to get the rest of it."""
     asked = release.plan.workload.products
-    large = [place for place, one in enumerate(asked) if is_large(one)]
-    place = next(place for place in large if asked[place] is product or asked[place] == product)
-    cells, prefix = f"q{place + 1}", f"q{len(asked) + large.index(place) + 1}"
+    large = [position for position, each in enumerate(asked) if is_large(each)]
+    position = next(position for position in large if asked[position] is product or asked[position] == product)
+    cells, prefix = f"q{position + 1}", f"q{len(asked) + large.index(position) + 1}"
     return said.say("large", name=table_words(product, said), rows=product.rows, most=MOST_WRITTEN, cells=cells, prefix=prefix)
 
 
@@ -318,26 +337,26 @@ def units_words(release: Release, said: Texts = ENGLISH) -> str | None:
     counted = [product for product in release.workload if product.of_units]
     if not counted:
         return None
-    once = [product.domain.measure(str(product.measure)) == UnitCount() for product in counted]
-    found = [said.say("unit_is", column=repr(release.privacy.unit_column))]
-    for key, wanted in (("units_each", False), ("units_once", True)):
-        tables = [product.attributes for product, own in zip(counted, once, strict=True) if own is wanted and product.attributes]
+    sentences = [said.say("unit_is", column=repr(release.privacy.unit_column))]
+    for key, in_all in (("units_each", False), ("units_once", True)):
+        once = [product for product in counted if (product.domain.measure(str(product.measure)) == UnitCount()) is in_all]
+        tables = [product.attributes for product in once if product.attributes]
         names = [*map(" x ".join, tables[:_MOST_NAMED]), *(["..."] if len(tables) > _MOST_NAMED else [])]
-        found += [said.say(key, names=said.listed(names))] if names else []
-    return " ".join(found)
+        sentences += [said.say(key, names=said.listed(names))] if names else []
+    return " ".join(sentences)
 
 
 def joined_words(release: Release, said: Texts = ENGLISH) -> str | None:
     """Whose rows a second table held, or that it was taken to be public; None if there was none."""
-    found = release.receipt.get("joined")
-    if not found:
+    second = release.receipt.get("joined")
+    if not second:
         return None
-    return said.say("joined_public" if found["public"] else "joined", table=found["table"] or "-", column=repr(found["on"]))
+    return said.say("joined_public" if second["public"] else "joined", table=second["table"] or "-", column=repr(second["on"]))
 
 
 def notices_of_all(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What a reader of any answer has to know, of one that is asked for later too: rows beyond a limit, and a second table."""
-    return [found for found in (cut_words(release, said), units_words(release, said), joined_words(release, said)) if found]
+    return [notice for words in (cut_words, units_words, joined_words) if (notice := words(release, said))]
 
 
 def notices(release: Release, said: Texts = ENGLISH) -> list[str]:
@@ -351,14 +370,14 @@ def post_processing_words(release: Release, said: Texts = ENGLISH) -> list[str]:
     options = release.options
     one_by_one = ["answer_non_negative"] * options.non_negative + ["answer_integer"] * options.integer
     names = one_by_one + ["answer_nnls"] * options.nnls + ["answer_local"] * options.local_non_negative
-    found = [said.some("biased", len(names), columns=said.listed(names))]
+    sentences = [said.some("biased", len(names), columns=said.listed(names))]
     if one_by_one:
-        found.append(said.say("biased_disagree", columns=said.listed(one_by_one)))
+        sentences.append(said.say("biased_disagree", columns=said.listed(one_by_one)))
     if options.nnls:
-        found.append(said.say("biased_nnls"))
+        sentences.append(said.say("biased_nnls"))
     if options.local_non_negative:
-        found.append(said.say("biased_local"))
-    return found
+        sentences.append(said.say("biased_local"))
+    return sentences
 
 
 def _power(epsilon: Fraction, said: Texts) -> str:

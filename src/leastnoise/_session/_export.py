@@ -15,7 +15,8 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
     Args:
         directory: the release.
         form: ``review`` (Markdown after NIST SP 800-226; what only people can answer is marked), ``registry`` (YAML for the registry of
-            deployments of differential privacy), ``mbi`` (JSON with the measurements as mbi takes them), ``quarto`` or ``notebook``.
+            deployments of differential privacy), ``mbi`` (JSON with the measurements as mbi takes them) or ``notebook``
+            (for Jupyter; Quarto renders it too).
 
     Raises:
         InputError: another form, no release, or one without what the form needs.
@@ -25,7 +26,7 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
 
     >>> ln.export("/nowhere-at-all/release", "revue")
     Traceback (most recent call last):
-    leastnoise._check._errors.InputError: the form of an export must be one of 'review', 'registry', 'mbi', 'quarto', 'notebook'; ...
+    leastnoise._check._errors.InputError: the form of an export must be one of 'review', 'registry', 'mbi', 'notebook'; ...
     """
     chosen = EXPORTS[one_of("the form of an export", form, tuple(EXPORTS))]
     release = read_release(directory)

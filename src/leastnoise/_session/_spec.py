@@ -16,7 +16,7 @@ from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
 from leastnoise._plan import guard_share, without_guard
 from leastnoise._planner import PLANNERS
-from leastnoise._release import FoundCategories, Options, table_place, written
+from leastnoise._release import FoundCategories, Options, table_position, written
 from leastnoise._session._cells import per_cell
 from leastnoise._session._domain_spec import READING, domain_from_spec
 from leastnoise._session._objectives import OBJECTIVES
@@ -149,7 +149,7 @@ def spec_from_table(
     check_join(join, privacy.unit_column)
     check_searches(searches, privacy)
     for key in options.covariances:
-        table_place(written(workload.products), key)  # refuses a name that no table has, or several have
+        table_position(written(workload.products), key)  # refuses a name that no table has, or several have
     return Spec(
         source=stored or data,
         layout=layout_of(source, "[source]"),

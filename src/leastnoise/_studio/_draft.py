@@ -1,13 +1,17 @@
-"""A spec that is being worked on: its text as it was, and what was changed since. Frozen values, and functions from one to the next."""
+"""A spec that is being worked on: its text as it was, what was changed since, and writing it. Frozen values, and functions on them."""
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+import shutil
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
-from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
+from leastnoise._check import InputError, InternalError, exact_positive, one_of, refuse, whole
 from leastnoise._session import Spec, read_toml, spec_from_table
 from leastnoise._workload import Product, Statistic, Workload, groups_of
 
@@ -80,10 +84,13 @@ def drafted(text: str, folder: Path, name: str = "the spec") -> Draft:
     rows, settings = [], []
     for part, (entry, products) in enumerate(zip(table["workload"], spec.parts, strict=True)):
         alone = {key: value for key, value in entry.items() if key not in _SAID}
-        made = _apart(alone, products) if "marginals" in alone else [alone]
+        made = [alone]
+        if "marginals" in alone:  # each is asked for by itself
+            more = {key: value for key, value in alone.items() if key != "marginals"}
+            made = [{"queries": product.spec, **more} for product in products]
         each = [(product,) for product in products] if "marginals" in alone else [products]
         statistic = _statistic(entry, spec.workload)
-        rows += [Row(part, one, asked, statistic) for one, asked in zip(made, each, strict=True)]
+        rows += [Row(part, of_row, asked, statistic) for of_row, asked in zip(made, each, strict=True)]
         settings += [_setting(entry)] * len(made)
     privacy = table["privacy"]
     of = "rho" if "rho" in privacy else "epsilon"
@@ -97,19 +104,15 @@ _SAID = ("weight", "size", *TARGETS)
 def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None:
     """The statistic of a workload that one of its parts asks for; None for tables."""
 
-    def is_asked(one: Statistic) -> bool:
-        own = entry.get(one.kind)
-        if not isinstance(own, Mapping) or one.of != own["of"] or one.along != groups_of(workload.domain, own.get("by", ()), "by"):
+    def is_asked(statistic: Statistic) -> bool:
+        part = entry.get(statistic.kind)
+        if not isinstance(part, Mapping) or statistic.of != part["of"]:
             return False
-        return one.at == tuple(exact_positive("at", share) for share in own.get("at", ()))
+        if statistic.along != groups_of(workload.domain, part.get("by", ()), "by"):
+            return False
+        return statistic.at == tuple(exact_positive("at", share) for share in part.get("at", ()))
 
     return next(filter(is_asked, workload.statistics), None)
-
-
-def _apart(entry: Mapping[str, Any], products: Sequence[Product]) -> list[dict[str, Any]]:
-    """Marginals, each asked for by itself."""
-    more = {key: value for key, value in entry.items() if key != "marginals"}
-    return [{"queries": product.spec, **more} for product in products]
 
 
 def _setting(entry: Mapping[str, Any]) -> Setting:
@@ -122,18 +125,18 @@ def changed(draft: Draft, changes: Mapping[str, object], rows: Sequence[int] = (
     r"""A draft with something changed."""
     for what in changes:
         one_of("what is changed", what, (*_WHOLE, *_OF_A_ROW))
-    found = replace(draft, **{what: _WHOLE[what](value) for what, value in changes.items() if what in _WHOLE})
-    own = {what: _OF_A_ROW[what](value) for what, value in changes.items() if what in _OF_A_ROW}
+    of_all = {what: _WHOLE[what](value) for what, value in changes.items() if what in _WHOLE}
+    of_rows = {what: _OF_A_ROW[what](value) for what, value in changes.items() if what in _OF_A_ROW}
     settings = list(draft.settings)
-    for row in rows if own else ():
-        place = whole("a row", row, 0, len(settings) - 1)
-        settings[place] = replace(settings[place], **own)
-    found = replace(found, settings=tuple(settings))
-    found.spec  # noqa: B018 - refuses what cannot be used
-    return found
+    for row in rows if of_rows else ():
+        number = whole("a row", row, 0, len(settings) - 1)
+        settings[number] = replace(settings[number], **of_rows)
+    new = replace(draft, **of_all, settings=tuple(settings))
+    new.spec  # noqa: B018 - refuses what cannot be used
+    return new
 
 
-def _text(value: object) -> str:
+def _stripped_text(value: object) -> str:
     if not isinstance(value, str):
         raise refuse("a value", type(value).__name__, "a text")
     return value.strip()
@@ -152,17 +155,17 @@ def _flag(value: object) -> bool:
 
 
 _WHOLE: Mapping[str, Callable[[object], Any]] = {
-    "size": _text,
-    "delta": _text,
+    "size": _stripped_text,
+    "delta": _stripped_text,
     "objective": lambda value: one_of("objective", value, OBJECTIVES),
     "level": _number,
 }
 _OF_A_ROW: Mapping[str, Callable[[object], Any]] = {
     "on": _flag,
-    "weight": lambda value: _text(value) or "1",
+    "weight": lambda value: _stripped_text(value) or "1",
     "target": lambda value: one_of("target", value, ("", *TARGETS)),
-    "most": _text,
-    "size_of": _text,
+    "most": _stripped_text,
+    "size_of": _stripped_text,
 }
 
 
@@ -179,36 +182,117 @@ def wanted(draft: Draft) -> tuple[dict[str, Any], list[int | None]]:
         table.setdefault("output", {})["level"] = draft.level
     entries: list[dict[str, Any]] = []
     origins: list[int | None] = []
-    for place, entry in enumerate(table["workload"]):
-        own = [number for number, row in enumerate(draft.rows) if row.part == place]
-        if all(draft.settings[number] == draft.settings[own[0]] for number in own):
-            if draft.settings[own[0]].on:
-                entries.append(_said(entry, draft.settings[own[0]]))
-                origins.append(place)
+    for part, entry in enumerate(table["workload"]):
+        rows = [(row, setting) for row, setting in zip(draft.rows, draft.settings, strict=True) if row.part == part]
+        first = rows[0][1]
+        if all(setting == first for _, setting in rows):
+            if first.on:
+                entries.append(_with_setting(entry, first))
+                origins.append(part)
             continue
-        kept = [number for number in own if draft.settings[number].on]
-        entries += [_said(draft.rows[number].entry, draft.settings[number]) for number in kept]
-        origins += [None] * len(kept)
+        new = [_with_setting(row.entry, setting) for row, setting in rows if setting.on]
+        entries += new
+        origins += [None] * len(new)
     if not entries:
         raise InputError("No table is left to ask for; keep at least one.")
     table["workload"] = entries
     return table, origins
 
 
-def _said(entry: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
+def _with_setting(entry: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
     """A part of the workload with a setting."""
-    found = dict(entry)
+    new = dict(entry)
     said = {"size": setting.size_of, "weight": setting.weight, setting.target: setting.most}
     for key in (*TARGETS, "size", "weight"):
         text = said.get(key, "")
         if not text:
-            found.pop(key, None)
-        elif (key, text) != ("weight", "1") or key in found:
-            _put(found, key, text)
-    return found
+            new.pop(key, None)
+        elif (key, text) != ("weight", "1") or key in new:
+            _put(new, key, text)
+    return new
 
 
 def _put(table: dict[str, Any], key: str, text: str) -> None:
     """A number as a text, unless it is the one that is there already."""
     if text != str(table.get(key)):
         table[key] = text
+
+
+def spec_text(draft: Draft) -> str:
+    r"""The spec as a text, with the comments that it had."""
+    import tomlkit
+
+    table, origins = wanted(draft)
+    document = tomlkit.parse(draft.text)
+    _merge(document, {key: value for key, value in table.items() if key != "workload"})
+    old = document.unwrap()["workload"]
+    if [old[place] if place is not None else None for place in origins] != table["workload"] or len(old) != len(origins):
+        parts = tomlkit.aot()
+        for entry, origin in zip(table["workload"], origins, strict=True):
+            part = tomlkit.table() if origin is None else document["workload"][origin]
+            _merge(part, entry)
+            parts.append(part)
+        document["workload"] = parts
+    text = tomlkit.dumps(document)
+    if read_toml(text) != table:
+        raise InternalError("The text of the spec does not say what was planned.")
+    return text
+
+
+def _merge(old: MutableMapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Change what differs, and nothing else: what stays the same keeps its comments and its form."""
+    import tomlkit
+
+    for key in [key for key in old if key not in new]:
+        if key != "workload":
+            del old[key]
+    for key, value in new.items():
+        if key not in old:
+            old[key] = _inline(value) if isinstance(value, Mapping) and key == "queries" else value
+        elif isinstance(value, Mapping) and isinstance(old[key], MutableMapping):
+            _merge(old[key], value)
+        elif (old[key].unwrap() if isinstance(old[key], tomlkit.items.Item) else old[key]) != value:
+            old[key] = value
+
+
+def _inline(value: Mapping[str, Any]) -> Any:
+    import tomlkit
+
+    table = tomlkit.inline_table()
+    table.update(value)
+    return table
+
+
+def save(opened: Path, before: str, name: str, text: str) -> Path:
+    """Write the text of a spec; whole or not at all."""
+    if not name.endswith(".toml") or name != Path(name).name or name.startswith(".") or not name.isprintable() or "\\" in name:
+        raise InputError(f"A spec must have the name of a file in {opened.parent}, such as people.toml; got {name!r}.")
+    place = opened.parent / name
+    try:
+        if place.name != opened.name:
+            with place.open("x", encoding="utf-8", newline="") as new:
+                new.write(text)
+            return place
+        with opened.open(encoding="utf-8", newline="") as there:
+            if there.read() != before:
+                raise InputError(f"{opened} was changed since it was opened here. Save under another name.")
+        _write_in_place(opened, text)
+    except FileExistsError:
+        raise InputError(f"There is a file {place} already. Choose another name.") from None
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"{place} cannot be written: {type(error).__name__}. Nothing was changed.") from None
+    return place
+
+
+def _write_in_place(place: Path, text: str) -> None:
+    draft = place.with_name(f".{place.name}.{token_hex(4)}")
+    try:
+        with draft.open("x", encoding="utf-8", newline="") as new:
+            new.write(text)
+            new.flush()
+            os.fsync(new.fileno())
+        shutil.copymode(place, draft)
+        draft.replace(place)
+    finally:
+        with suppress(FileNotFoundError):
+            draft.unlink()

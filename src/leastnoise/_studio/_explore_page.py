@@ -1,17 +1,130 @@
-"""The page that explores a release: its routes, and what they show."""
+"""The page that explores a release: tables of any attributes, and sums of their cells, from the measurements alone."""
 
 import math
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from starlette.responses import Response
+
+from leastnoise._accuracy import covariances, structure
 from leastnoise._charts import spoken, vega_lite
-from leastnoise._check import InputError, InternalError
-from leastnoise._release import StatisticTable, Table, Texts, notices_of_all, picture, rounding_words, statistic_words, table_words, texts
+from leastnoise._check import InputError, InternalError, one_of, whole
+from leastnoise._check.arrays import FloatArray
+from leastnoise._release import (
+    Release,
+    StatisticTable,
+    Table,
+    Texts,
+    notices_of_all,
+    published,
+    rounding_words,
+    statistic_words,
+    table_words,
+    texts,
+)
 from leastnoise._session import read_release
-from leastnoise._studio._exploring import KINDS, Asked, Exploring, question
-from leastnoise._studio._pages import Page, action, asset, html, shown, text
-from leastnoise._workload import level_names
+from leastnoise._studio._pages import Page, action, asset, get, shown
+from leastnoise._workload import level, level_names, queries
+
+MOST_CELLS = 4096
+KINDS = ("identity", "prefix")
+Question = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The sum of some cells of a table; NaN where the release leaves out what is so small."""
+
+    cells: int
+    answer: float
+    noise_std: float
+    low: float
+    high: float
+
+
+class Exploring:
+    """Answers from one release; what was asked last is kept."""
+
+    def __init__(self, release: Release) -> None:
+        self.release = release
+        self.table = lru_cache(maxsize=8)(self._table)
+        self._covariance = lru_cache(maxsize=2)(self._covariances)
+
+    def shown(self, asked: Question, measure: str | None) -> Table:
+        """A table as the release publishes its own: rounded, and without small answers, where it is to be so."""
+        return published(self.table(asked, measure), self.release.options)
+
+    def first(self) -> tuple[Question, str | None]:
+        """The first that can be shown of the tables that were asked for, each attribute alone, and the total."""
+        for asked, measure in self._offered():
+            with suppress(InputError):
+                self.table(asked, measure)
+                return asked, measure
+        return (), None
+
+    def _offered(self) -> Iterator[tuple[Question, str | None]]:
+        products, domain = self.release.workload.products, self.release.plan.domain
+        for product in products:
+            sets = tuple(zip(product.attributes, product.query_sets, strict=True))
+            if sets and all(one.form.named or one.kind in KINDS for _, one in sets):
+                yield tuple((name, one.word) for name, one in sets), product.measure
+        for measure in dict.fromkeys(product.measure for product in products):
+            for name in domain.names:
+                for kind in (*KINDS, *level_names(domain.kind(name))):
+                    yield ((name, kind),), measure
+            yield (), measure
+
+    def _table(self, asked: Question, measure: str | None) -> Table:
+        for name, kind in asked:
+            one_of("an attribute", name, self.release.plan.domain.names)
+            one_of(f"what is asked of {name}", kind, (*KINDS, *level_names(self.release.plan.domain.kind(name))))
+        sets = {name: kind if kind in KINDS else level(kind) for name, kind in asked}
+        questions = queries(self.release.plan.domain, sets, sum=measure)
+        if questions.rows > MOST_CELLS:
+            raise InputError(
+                f"A table here may have at most {MOST_CELLS} cells; this one would have {questions.rows}. Pick fewer attributes."
+            )
+        (table,) = self.release.answer(questions)
+        return table
+
+    def _covariances(self, asked: Question, measure: str | None) -> FloatArray:
+        if not self.release.finding.linear:
+            raise InputError(
+                f"No error is known for sums of cells from a release by {self.release.plan.strategy!r}, which looked at the data. Ask for "
+                "ranges with `leastnoise answer`."
+            )
+        product = self.table(asked, measure).product
+        return covariances(structure(self.release.measurements, measure), product)
+
+    def sum(self, asked: Question, measure: str | None, cells: Sequence[int]) -> Sum:
+        """The sum of some cells of a table, with its exact error."""
+        table = self.table(asked, measure)
+        chosen = [whole("a cell", cell, 0, table.cells - 1) for cell in dict.fromkeys(cells)]
+        if not chosen:
+            raise InputError("Pick at least one cell.")
+        weights = np.zeros(table.cells)
+        weights[chosen] = 1.0
+        unit, interval = table.product.unit, self.release.interval
+        variance = float(weights @ self._covariance(asked, measure) @ weights)
+        answer, std = float(weights @ table.answer.reshape(-1)), unit * math.sqrt(max(0.0, variance))
+        half = interval.multiplier * std + interval.half_step * unit
+        ends = [np.array([end]) for end in (answer, std, answer - half, answer + half)]
+        total = replace(table, approximation_std=None, answer=ends[0], noise_std=ends[1], low=ends[2], high=ends[3])
+        made = published(total, self.release.options)
+        return Sum(len(chosen), *(float(values[0]) for values in (made.answer, made.noise_std, made.low, made.high)))
+
+
+def question(asked: Mapping[str, object], names: Sequence[str]) -> Question:
+    """What a page asks for, in the order of the domain."""
+    for name in asked:
+        one_of("an attribute", name, tuple(names))
+    return tuple((name, str(asked[name])) for name in names if asked.get(name))
+
 
 _MOST_MARKS = 2000
 _MOST_LISTED = 200  # values of a statistic
@@ -24,26 +137,24 @@ def exploring_page(place: Path) -> Page:
     said = texts(release.options.language)
     domain = release.plan.domain
 
-    def asked(body: dict[str, Any]) -> tuple[Asked, str | None]:
+    def asked(body: dict[str, Any]) -> tuple[Question, str | None]:
         wanted, measure = body.get("asked"), body.get("measure") or None
         if not isinstance(wanted, dict) or not (measure is None or isinstance(measure, str)):
             raise InputError("A question must have an object of attributes, and a measure or none.")
         return question(wanted, domain.names), measure
 
     def table(body: dict[str, Any]) -> Any:
-        return _table(exploring.shown(*asked(body)), said)
+        return _table_texts(exploring.shown(*asked(body)), said)
 
     def total(body: dict[str, Any]) -> Any:
         cells = body.get("cells")
         if not isinstance(cells, list):
             raise InputError("A sum must have a list of cells.")
-        found = exploring.sum(*asked(body), cells)
-        margin = max(found.high - found.answer, found.answer - found.low)
-        ends = [said.number(end, margin) for end in (found.low, found.high)]
-        words = said.say(
-            "st_sum_is", cells=said.some("st_cells", found.cells), value=said.value(found.answer, margin), low=ends[0], high=ends[1]
-        )
-        numbers = {"answer": found.answer, "noise_std": found.noise_std, "low": found.low, "high": found.high}
+        added = exploring.sum(*asked(body), cells)
+        margin = max(added.high - added.answer, added.answer - added.low)
+        low, high = (said.number(end, margin) for end in (added.low, added.high))
+        words = said.say("st_sum_is", cells=said.some("st_cells", added.cells), value=said.value(added.answer, margin), low=low, high=high)
+        numbers = {"answer": added.answer, "noise_std": added.noise_std, "low": added.low, "high": added.high}
         return {"sum": words, **{name: None if math.isnan(value) else value for name, value in numbers.items()}}
 
     def statistic(body: dict[str, Any]) -> Any:
@@ -55,9 +166,9 @@ def exploring_page(place: Path) -> Page:
 
     return Page(
         routes=[
-            html("/", lambda: shown("exploring.html", t=said, name=place.resolve().name, **_choices(exploring, said))),
+            get("/", lambda: shown("exploring.html", t=said, name=place.resolve().name, **_choices(exploring, said))),
             *(asset(name) for name in ("studio.css", "asking.js", "exploring.js")),
-            text("/vega.js", _vega, "text/javascript"),
+            get("/vega.js", _vega, partial(Response, media_type="text/javascript")),
             action("/table", table),
             action("/sum", total),
             action("/statistic", statistic),
@@ -78,11 +189,11 @@ def _choices(exploring: Exploring, said: Texts) -> dict[str, Any]:
         "lead": said.say("st_explore", percent=said.percent(release.level)),
         "notices": [*warnings, *filter(None, [rounding_words(release.options, said)]), *notices_of_all(release, said)],
         "percent": said.percent(release.level),
-        "statistics": [_statistic(made, said) for made in release.statistics],
+        "statistics": [_statistic_texts(made, said) for made in release.statistics],
     }
 
 
-def _statistic(made: StatisticTable, said: Texts) -> dict[str, Any]:
+def _statistic_texts(made: StatisticTable, said: Texts) -> dict[str, Any]:
     """Means, quantiles or a distribution function, as texts."""
     cut = said.say("rows_first", count=_MOST_LISTED, all=made.cells, file=made.id) if made.cells > _MOST_LISTED else ""
     return {
@@ -96,7 +207,7 @@ def _statistic(made: StatisticTable, said: Texts) -> dict[str, Any]:
     }
 
 
-def _table(table: Table, said: Texts) -> dict[str, Any]:
+def _table_texts(table: Table, said: Texts) -> dict[str, Any]:
     """A table as texts, and its chart."""
     columns = (values.reshape(-1).tolist() for values in (table.answer, table.margins, table.low, table.high))
     rows = []
@@ -112,7 +223,7 @@ def _table(table: Table, said: Texts) -> dict[str, Any]:
     return {
         "name": table_words(table.product, said),
         "rows": rows,
-        "chart": _spoken(vega_lite(picture(table, said), _MOST_MARKS), said),
+        "chart": _spoken(vega_lite(table.picture(said), _MOST_MARKS), said),
         "alt": said.say("st_chart", name=table_words(table.product, said)),
     }
 
@@ -126,7 +237,7 @@ def _vega() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script, which the package that makes the report's pictures has with it."""
     import vl_convert
 
-    found = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    if not isinstance(found, str):
+    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    if not isinstance(script, str):
         raise InternalError("No script that draws charts was found.")
-    return found
+    return script

@@ -1,18 +1,100 @@
-"""What every page of the studio stands on: templates and files that are shipped, requests that change something, and their errors."""
+"""What every page of the studio stands on: who is answered, templates and files that are shipped, actions, and their errors.
 
+The browser that brought the one-time token is answered, asking this very server from its own page. Everybody else gets nothing:
+
+- Host must be this address: another name that was made to lead here (DNS rebinding) gets nothing.
+- Origin, where a browser says one, must be this page; and whatever changes something must say one.
+- The token in the address is good for one visit. That visit gets a session in a cookie that only this browser has and that it sends from
+  this page alone (HttpOnly, SameSite=Strict).
+
+What is refused is refused with status 403 and not a byte more.
+"""
+
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from secrets import compare_digest, token_urlsafe
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leastnoise._check import InputError, LeastNoiseError
 from leastnoise._plan import read_json
+
+HOST = "127.0.0.1"
+_READS = {"GET", "HEAD"}
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Guard:
+    """Stands before an application."""
+
+    def __init__(self, app: ASGIApp, port: int, token: str) -> None:
+        self.app = app
+        self.address = f"{HOST}:{port}"
+        self.cookie = f"leastnoise-{port}"
+        self.session = token_urlsafe(32)
+        self._token: str | None = token
+        self._lock = threading.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or refuse."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        request = Request(scope)
+        new = self._here(request) and self._visit(request)
+        known = self._here(request) and _equal(request.cookies.get(self.cookie, ""), self.session)
+        if not new and not known:
+            await Response(status_code=403)(scope, receive, send)
+            return
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(_HEADERS)
+                if new:
+                    headers.append("Set-Cookie", f"{self.cookie}={self.session}; HttpOnly; SameSite=Strict; Path=/")
+            await send(message)
+
+        await self.app(scope, receive, sent)
+
+    def _here(self, request: Request) -> bool:
+        """Whether it is meant for this server, and comes from its page."""
+        origins = request.headers.getlist("origin")
+        mine = origins == [f"http://{self.address}"] or (not origins and request.method in _READS)
+        return request.headers.getlist("host") == [self.address] and mine
+
+    def _visit(self, request: Request) -> bool:
+        """Whether it brings the token, which is then used up."""
+        given = request.query_params.get("token", "")
+        with self._lock:
+            if self._token is None or request.url.path != "/" or request.method != "GET" or not _equal(given, self._token):
+                return False
+            self._token = None
+            return True
+
+
+def _equal(given: str, wanted: str) -> bool:
+    return compare_digest(given.encode(), wanted.encode())
+
 
 ASSETS = Path(__file__).with_name("assets")
 _TYPES = {".css": "text/css", ".js": "text/javascript"}
@@ -40,11 +122,11 @@ def _templates() -> Any:
     return Environment(loader=FileSystemLoader(ASSETS), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
-def html(path: str, make: Callable[[], str]) -> Route:
-    """A page."""
+def get(path: str, make: Callable[[], Any], response: Callable[[Any], Response] = HTMLResponse) -> Route:
+    """What is shown at an address: a page, or another form of response."""
 
     async def answer(_: Request) -> Response:
-        return HTMLResponse(await run_in_threadpool(make))
+        return response(await run_in_threadpool(make))
 
     return Route(path, answer)
 
@@ -52,25 +134,7 @@ def html(path: str, make: Callable[[], str]) -> Route:
 def asset(name: str) -> Route:
     """A file that is shipped."""
     content = (ASSETS / name).read_text(encoding="utf-8")
-    return text(f"/{name}", lambda: content, _TYPES[Path(name).suffix])
-
-
-def text(path: str, make: Callable[[], str], kind: str = "text/plain") -> Route:
-    """A text."""
-
-    async def answer(_: Request) -> Response:
-        return Response(await run_in_threadpool(make), media_type=kind)
-
-    return Route(path, answer)
-
-
-def value(path: str, make: Callable[[], Any]) -> Route:
-    """A JSON value."""
-
-    async def answer(_: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(make))
-
-    return Route(path, answer)
+    return get(f"/{name}", lambda: content, partial(Response, media_type=_TYPES[Path(name).suffix]))
 
 
 def action(path: str, do: Callable[[dict[str, Any]], Any]) -> Route:
@@ -81,7 +145,7 @@ def action(path: str, do: Callable[[dict[str, Any]], Any]) -> Route:
 
     async def answer(request: Request) -> Response:
         try:
-            asked = await _asked(request)
+            asked = await _body(request)
         except InputError as error:
             return JSONResponse({"refused": str(error)}, status_code=400)
         try:
@@ -92,16 +156,16 @@ def action(path: str, do: Callable[[dict[str, Any]], Any]) -> Route:
     return Route(path, answer, methods=["POST"])
 
 
-async def _asked(request: Request) -> dict[str, Any]:
+async def _body(request: Request) -> dict[str, Any]:
     body = b""
     async for part in request.stream():
         body += part
         if len(body) > _MOST_BYTES:
             raise InputError("A request must have at most a million bytes.")
     try:
-        found = read_json(body.decode())
+        value = read_json(body.decode())
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         raise InputError("A request must be a JSON object.")
-    return found
+    return value

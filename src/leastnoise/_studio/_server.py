@@ -10,7 +10,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from leastnoise._studio._explore_page import exploring_page
-from leastnoise._studio._guard import HOST, Guard
+from leastnoise._studio._pages import HOST, Guard
 from leastnoise._studio._plan_page import planning_page
 
 

@@ -1,12 +1,25 @@
-"""The names of the files that tables are written to."""
+"""CSV files: what they are called, and texts that no spreadsheet runs."""
 
+import csv
 import re
+from collections.abc import Iterable
+from pathlib import Path
 
 _LONGEST_NAME = 60
 # What spreadsheets run as a formula, or take for the end of a field, where a text begins with it, full-width signs too; numbers and dates
 # are none. ``report.js`` has the same two patterns.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")  # noqa: RUF001 - full-width
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,:/ -]*")
+
+
+def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write a CSV file: texts inert, and what is not a number (NaN) as nothing."""
+    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+        written = csv.writer(file, lineterminator="\n")
+        written.writerow(map(inert_text, header))
+        for row in rows:
+            known = ("" if value != value else value for value in row)  # noqa: PLR0124 - NaN
+            written.writerow([inert_text(value) if isinstance(value, str) else value for value in known])
 
 
 def file_name(table_id: str, name: str, tables: int) -> str:

@@ -1,0 +1,364 @@
+"""Commands on a finished release: ``show``, ``answer``, ``export`` and ``round``; they read no data and cost nothing."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leastnoise._check import InputError, did_you_mean
+from leastnoise._cli._output import budget_text, check_new, number, show_facts, show_json, show_table, shown, whole, write_new
+from leastnoise._progress import Progress
+
+if TYPE_CHECKING:
+    from leastnoise._domain import Domain
+    from leastnoise._release import Release, StatisticTable, Table
+    from leastnoise._workload import QuerySet
+
+    Where = Mapping[str, list[str]]
+    By = Mapping[str, QuerySet]
+    Answers = tuple[str, list[dict[str, Any]]]  # the heading, and one record an answer
+
+_MOST_TABLES, _MOST_CHARTS, _MOST_BARS, _MOST_ROWS, _MOST_ANSWERS = 40, 4, 24, 60, 1000
+_BAR_WIDTH = 30
+_BYTES_A_SECOND, _SECONDS_A_TABLE = 1.5e6, 0.01  # of one core of 2026
+_NEEDED = "Say what to answer: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles NAME=0.25,0.5,0.75, --means MEASURE "
+_NEEDED += "or --covariances TABLE."
+_NOT_ROUNDED = "These answers are not rounded, and none is left out, as they are in the files of this release. Add up first, then round."
+_ADVICE = "Choose another file with --out."
+
+
+def _opened(directory: Path) -> "Release":
+    """Read a release with a line of progress, as large ones take seconds."""
+    from leastnoise._session import read_release
+
+    files = [file for file in (directory / "measurements").glob("*.json") if file.is_file()]
+    with Progress(f"opening {directory.name}", about=sum(file.stat().st_size for file in files) / _BYTES_A_SECOND):
+        return read_release(directory)
+
+
+@click.command()
+@click.argument("release", type=click.Path(path_type=Path))
+@click.argument("table", required=False)
+def show(release: Path, table: str | None) -> None:
+    """A finished release: what it has, how exact it is, and its tables.
+
+    RELEASE is the directory that `leastnoise release` wrote; TABLE the id or the name of one of its tables, such as q7 or "sex x age", or
+    of one of its means, quantiles and distribution functions, such as s1.
+    """
+    from leastnoise._release import notices_of_all, texts
+
+    made = _opened(release)
+    if table is not None:
+        for text in notices_of_all(made):
+            click.echo(click.wrap_text(text, 100) + "\n")
+        if made.statistics.has(table):
+            _show_statistic(made, made.statistics[table], _MOST_ROWS)
+        else:
+            _show_table(made, made.tables[table])
+        return
+    show_facts(_facts(made))
+    click.echo()
+    tables = made.tables[:_MOST_TABLES]
+    rows = [(each.id, each.name, whole(each.cells), texts().error(each.typical_margin)) for each in tables]
+    margin = f"typical\n± {100 * made.level:g}%"
+    show_table("Tables", [("id", "left"), ("table", "fold"), ("answers", "right"), (margin, "right")], rows)
+    if len(made.tables) > _MOST_TABLES:
+        click.echo(f"and {whole(len(made.tables) - _MOST_TABLES)} more; all are in tables.csv.\n")
+    for statistic in made.statistics:
+        _show_statistic(made, statistic, _MOST_BARS)
+    for each in [each for each in tables if len(each.labels) == 1 and each.cells <= _MOST_BARS][:_MOST_CHARTS]:
+        _show_table(made, each)
+    click.echo(f"One table: leastnoise show {release} {made.tables[0].id}. Further answers: leastnoise answer {release} --help.")
+
+
+def _facts(release: "Release") -> list[tuple[str, str]]:
+    from leastnoise._frames import several
+    from leastnoise._release import goodness, notices
+
+    ratio = goodness(release.plan)
+    return [
+        ("release", f"{several(release.workload.rows, 'answer')} in {several(len(release.tables), 'table')}"),
+        ("budget", budget_text(release.privacy.budget)),
+        ("protects", release.privacy.unit),
+        *([("error / least possible", f"{ratio:.3f}")] if ratio is not None else []),
+        *(("note", text) for text in notices(release)),
+        *([] if release.private else [("noise", "NOT PRIVATE: it came from a seed; publish nothing of it")]),
+    ]
+
+
+def _show_table(release: "Release", table: "Table") -> None:
+    """A table with a bar a row, as far as it fits; the shaded end of a bar is its interval."""
+    from leastnoise._release import texts
+
+    said = texts()
+    answers, lows, highs = (values.reshape(-1)[:_MOST_ROWS].tolist() for values in (table.answer, table.low, table.high))
+    top = max(*(abs(end) for end in (*lows, *highs) if not math.isnan(end)), 1e-300, 0.0)
+    rows = [
+        (cell, said.number(answer, (high - answer) / 4), said.error(high - answer), bar(low, answer, high, top))
+        for cell, answer, low, high in zip(table.cell_names(), answers, lows, highs, strict=False)
+    ]
+    columns = [("cell", "fold"), ("answer", "right"), (f"± {100 * release.level:g}%", "right"), ("", "left")]
+    show_table(f"{table.id} {table.name}", columns, rows)
+    if table.cells > _MOST_ROWS:
+        click.echo(f"The first {whole(_MOST_ROWS)} of {whole(table.cells)} answers; the files in answers have all.\n")
+
+
+def _show_statistic(release: "Release", statistic: "StatisticTable", most: int) -> None:
+    """Means, quantiles or a distribution function: a line a value, with its interval."""
+    from leastnoise._release import texts
+
+    interval = f"{100 * release.level:g}% interval"
+    columns = [*((name, "fold") for name in statistic.keys), (statistic.value_name, "right"), (interval, "right")]
+    show_table(f"{statistic.id} {statistic.name}", columns, statistic.written(texts(), most))
+    if statistic.cells > most:
+        more = f"`leastnoise show RELEASE {statistic.id}` and the files in answers have more."
+        click.echo(f"The first {whole(most)} of {whole(statistic.cells)}; {more}\n")
+
+
+def bar(low: float, answer: float, high: float, top: float, width: int = _BAR_WIDTH) -> str:
+    """A bar of block letters: full up to the lower end of the interval, shaded up to the answer, light up to the upper end."""
+    if math.isnan(answer):
+        return ""
+    sure, middle, end = (max(0, math.ceil(width * value / top - 0.5)) for value in (low, answer, high))
+    return "█" * sure + "▒" * (middle - sure) + "░" * (end - middle)
+
+
+@click.command()
+@click.argument("release", type=click.Path(path_type=Path))
+@click.option(
+    "--ranges",
+    multiple=True,
+    metavar="NAME=LOW..HIGH",
+    help="A range of an attribute, both ends included: numbers, or dates such as month=2024-01..2024-03.",
+)
+@click.option("--cells", multiple=True, metavar="NAME", help="Every value of an attribute, or every group of a level: store:region.")
+@click.option("--where", multiple=True, metavar="NAME=VALUE", help="Only rows with this value, or of this group of a level; again: or.")
+@click.option("--sum", "measure", metavar="MEASURE", help="Sum a measure in place of counting rows.")
+@click.option("--cdf", "distribution", metavar="NAME", help="The share of rows up to each value of a number, by the --cells.")
+@click.option("--quantiles", metavar="NAME=SHARE,...", help="Quantiles of a number, such as age=0.25,0.5,0.75, by the --cells.")
+@click.option("--means", metavar="MEASURE", help="Means of a measure, by the --cells.")
+@click.option("--covariances", metavar="TABLE", help="Of the noise in every two answers of a table, by id or name.")
+@click.option("--level", type=float, help="Coverage of the intervals.  [default: that of the release]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> None:  # noqa: FBT001 - click passes flags by name
+    """Further answers from a finished release, each with its exact error.
+
+    RELEASE is the directory that `leastnoise release` wrote. Costs nothing and reads no data: answers follow from the measurements in the
+    release, and what these do not determine is refused.
+    """
+    from leastnoise._release import notices_of_all
+
+    made = _opened(release)
+    level = made.level if level is None else level
+    heading, rows = _answered(made, level, asked)
+    notes = [] if made.private else ["NOT PRIVATE: the noise of this release came from a seed."]
+    notes += [*notices_of_all(made), *([_NOT_ROUNDED] if made.options.rounds else [])]
+    if as_json:
+        show_json({"level": level, "answers": rows, "notes": notes})
+        return
+    if len(rows) > _MOST_ANSWERS:
+        click.echo(f"The first {_MOST_ANSWERS} of {whole(len(rows))} answers; --json gives all.")
+    lines = list(zip(*(_written([row[name] for row in rows[:_MOST_ANSWERS]]) for name in rows[0]), strict=True))
+    show_table(heading, [(name, "right" if isinstance(value, float) else "left") for name, value in rows[0].items()], lines)
+    for note in notes:
+        click.echo(click.wrap_text(note, 100))
+
+
+def _written(values: Sequence[Any]) -> list[str]:
+    """A column for people: whole numbers as such, shares that were asked for as they were, else four digits that count."""
+    numbers = [value for value in values if isinstance(value, float)]
+    form = ",.0f" if all(value.is_integer() for value in numbers) else ""
+    if all(0 < value == round(value, 3) < 1 for value in numbers):
+        form = "g"
+    return [(format(value, form) if form else number(value)) if isinstance(value, float) else str(value or "") for value in values]
+
+
+def _answered(release: "Release", level: float, asked: Mapping[str, Any]) -> "Answers":
+    from leastnoise._workload import groups_of
+    from leastnoise._workload import level as level_queries
+
+    kinds = [name for name in ("distribution", "quantiles", "means", "covariances") if asked[name]]
+    groups = asked["means"] or asked["quantiles"] or asked["distribution"]
+    if asked["ranges"] or asked["measure"] or (asked["cells"] and not groups) or (asked["where"] and not kinds):
+        kinds.append("counts")
+    if len(kinds) != 1:
+        raise InputError(_NEEDED if not kinds else "One kind of answer can be asked for at a time. " + _NEEDED)
+    domain = release.plan.domain
+    where = _where(domain, asked["where"])
+    levels = [(text, _level_of(domain, text)) for text in asked["cells"]]
+    by = groups_of(domain, [text if known is None else {known[0]: level_queries(known[1])} for text, known in levels], "--cells")
+    if asked["means"]:
+        if where:
+            raise InputError("Means cannot be restricted with --where; say --cells NAME for means by the values of an attribute.")
+        return _means(release, level, asked["means"], by)
+    if asked["covariances"]:
+        return _covariances(release, asked["covariances"])
+    if asked["distribution"]:
+        return _cdf(release, level, asked["distribution"], where, by)
+    if asked["quantiles"]:
+        return _quantiles(release, level, asked["quantiles"], where, by)
+    return _counts(release, level, asked, where, by)
+
+
+def _counts(release: "Release", level: float, asked: Mapping[str, Any], where: "Where", by: "By") -> "Answers":
+    from leastnoise._workload import predicates, queries, ranges
+
+    domain = release.plan.domain
+    sets: dict[str, Any] = {name: predicates([labels]) for name, labels in where.items()}
+    ends: dict[str, list[tuple[Any, Any]]] = {}
+    for text in asked["ranges"]:
+        name, listed = _named(domain, "--ranges", text, "NAME=LOW..HIGH")
+        low, dots, high = listed.partition("..")
+        if not dots:
+            raise InputError(f"--ranges must be NAME=LOW..HIGH, such as age=20..39; got {text!r}.")
+        ends.setdefault(name, []).append((_end(domain, name, low), _end(domain, name, high)))
+    for name, wanted in [*((name, ranges(pairs)) for name, pairs in ends.items()), *by.items()]:
+        if name in sets:
+            raise InputError(f"{name} is asked about twice; use one of --cells, --ranges and --where for it.")
+        sets[name] = wanted
+    (table,) = release.answer(queries(domain, sets, sum=asked["measure"]), level=level)
+    numbers = table.numbers()
+    rows: list[dict[str, Any]] = [{"cell": cell} for cell in table.cell_names()]
+    for column in ("answer", "noise_std", "approximation_std", "low", "high"):
+        for row, value in zip(rows, numbers[column].tolist() if column in numbers else (), strict=False):
+            row[column] = None if math.isnan(value) else float(value)
+    return f"{(asked['measure'] and 'sums of ' + asked['measure']) or 'counts'}, {100 * level:g}% intervals", rows
+
+
+def _cdf(release: "Release", level: float, name: str, where: "Where", by: "By") -> "Answers":
+    from leastnoise._estimate import cdf
+
+    function = cdf(release, name, where=where, by=by, level=level)
+    rows = []
+    for group, labels in enumerate(product(*function.labels)):
+        curves = [curve.reshape(-1, len(function.values))[group].tolist() for curve in (function.share, function.low, function.high)]
+        points = zip(function.values.tolist(), *curves, strict=True)
+        rows += [
+            {**_group(function.by, labels), name: value, "share": share, "low": low, "high": high} for value, share, low, high in points
+        ]
+    return f"share of rows up to each {name}, a {100 * level:g}% band that holds everywhere at once", rows
+
+
+def _quantiles(release: "Release", level: float, text: str, where: "Where", by: "By") -> "Answers":
+    from leastnoise._estimate import quantiles
+
+    name, listed = _named(release.plan.domain, "--quantiles", text, "NAME=SHARE,...")
+    try:
+        shares = [float(share) for share in listed.split(",")]
+    except ValueError:
+        raise InputError(f"--quantiles must be NAME=SHARE,... with numbers, such as age=0.25,0.5,0.75; got {text!r}.") from None
+    rows = [
+        {**_group((*by,), quantile.group), "share": quantile.share, name: quantile.value, "low": quantile.low, "high": quantile.high}
+        for quantile in quantiles(release, name, shares, where=where, by=by, level=level)
+    ]
+    return f"quantiles of {name}, {100 * level:g}% intervals", rows
+
+
+def _group(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
+    """The group of a row, where there are groups."""
+    return {"cell": ", ".join(f"{name}={label}" for name, label in zip(names, labels, strict=True))} if names else {}
+
+
+def _covariances(release: "Release", key: str) -> "Answers":
+    matrix, names = release.covariance(key).tolist(), release.tables[key].cell_names()
+    pairs = [(first, second) for first in range(len(names)) for second in range(first, len(names))]
+    rows = [{"cell": names[first], "other_cell": names[second], "covariance": matrix[first][second]} for first, second in pairs]
+    return f"covariances of the noise in {release.tables[key].name}, each pair once", rows
+
+
+def _means(release: "Release", level: float, measure: str, by: "By") -> "Answers":
+    from leastnoise._estimate import means
+
+    if not release.plan.domain.measures:
+        raise InputError(
+            f"--means must be a measure that the release sums, and it sums none; got {measure!r}. A mean needs counts and sums: "
+            f"ask for them before a release, with [[workload]] means = {{ of = ... }}. Of a number that is counted ask --quantiles."
+        )
+    rows = means(release, measure, by=by, level=level).rows()
+    records = [{"cell": cell, "mean": mean, "low": low, "high": high} for cell, mean, low, high in rows]
+    return f"means of {measure}, {100 * level:g}% intervals", records
+
+
+def _where(domain: "Domain", texts: Sequence[str]) -> dict[str, list[str]]:
+    """The labels of every attribute that --where names, by its values or by the groups of a level."""
+    from leastnoise._workload import cells_of
+
+    labels: dict[str, list[str]] = {}
+    for text in texts:
+        known = _level_of(domain, text.partition("=")[0])
+        if known is None:
+            name, label = _named(domain, "--where", text, "NAME=VALUE")
+            labels.setdefault(name, []).append(label)
+        else:
+            name, level = known
+            labels.setdefault(name, []).extend(map(str, cells_of(domain.kind(name), {level: text.partition("=")[2]})))
+    return labels
+
+
+def _level_of(domain: "Domain", text: str) -> tuple[str, str] | None:
+    """The attribute and the level that a name such as store:region means; None for an attribute of this name."""
+    name = max((name for name in domain.names if text.startswith(f"{name}:")), key=len, default=None)
+    return None if text in domain.names or name is None else (name, text[len(name) + 1 :])
+
+
+def _named(domain: "Domain", option: str, text: str, form: str) -> tuple[str, str]:
+    """The attribute and the rest of NAME=...; of attributes with such a sign in their name the longest that fits."""
+    name = max((name for name in domain.names if text.startswith(f"{name}=")), key=len, default=None)
+    if name is None:
+        near = did_you_mean(text.partition("=")[0], domain.names)
+        raise InputError(f"{option} must be {form} with one of {', '.join(domain.names)}; got {text!r}." + (f" {near}" if near else ""))
+    return name, text[len(name) + 1 :]
+
+
+def _end(domain: "Domain", name: str, text: str) -> Any:
+    """An end of a range: a period of dates, or else a number."""
+    from leastnoise._check import exact
+    from leastnoise._domain import Dates
+
+    if isinstance(domain.kind(name), Dates):
+        return text.strip()
+    value = exact(f"an end of a range on {name}", text.strip())
+    return int(value) if value.denominator == 1 else value
+
+
+@click.command()
+@click.argument("release", type=click.Path(path_type=Path))
+@click.option("--as", "form", required=True, metavar="FORM", help="review, registry, mbi or notebook.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write; it must not exist yet.")
+def export(release: Path, form: str, out: Path) -> None:
+    """Write a finished release in another form.
+
+    RELEASE is the directory that `leastnoise release` wrote. Forms: review (for reviewers, after NIST SP 800-226; what only people can
+    answer is marked), registry (YAML for the registry of deployments), mbi (measurements for private-pgm), notebook (for Jupyter, Quarto).
+    """
+    from leastnoise._session import FILL_IN
+    from leastnoise._session import export as exported
+
+    check_new(out, _ADVICE)
+    text = exported(release, form)
+    write_new(out, text, _ADVICE)
+    click.echo(f"{shown(out)} is written." + (f" Replace every {FILL_IN!r} in it." if FILL_IN in text else ""))
+
+
+@click.command("round")
+@click.argument("release", type=click.Path(path_type=Path))
+@click.option("--to", required=True, metavar="STEP", help="Answers become multiples of this, such as 5; sums in their own unit.")
+@click.option("--below", metavar="LEAST", help="Answers below this are left out.  [default: none]")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The directory to write; it must not exist yet.")
+def rounding(release: Path, to: str, below: str | None, out: Path) -> None:
+    """Round a finished release, and leave out small answers.
+
+    RELEASE is the directory that `leastnoise release` wrote. Every table is written as CSV, with margins that hold what rounding and
+    leaving out add. It protects nobody further, and costs nothing.
+    """
+    from leastnoise._release import check_target, draft, write_rounded
+
+    target = check_target(out)
+    made = _opened(release)
+    with draft(target) as place, Progress("rounding", about=_SECONDS_A_TABLE * len(made.tables)):
+        write_rounded(made, place.path, to, below)
+        place.publish()
+    click.echo(f"{len(made.tables)} rounded tables are in {shown(out)}; README.md there says what rounding does to their error bars.")
