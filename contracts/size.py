@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 51_110, "files": 316, "functions": 3_500, "code": 29_600}
+CEILINGS = {"lines": 50_370, "files": 277, "functions": 3_450, "code": 29_390}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
