@@ -476,7 +476,7 @@ def test_types_are_checked_wherever_no_test_runs_the_code() -> None:
 
 
 def test_whole_specs_in_the_documentation_are_accepted() -> None:
-    from leastnoise._session._spec import parse_spec
+    from leastnoise._spec._spec import parse_spec
 
     blocks = re.findall(r"^```toml\n(.*?)^```", (ROOT / "docs" / "spec.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     whole = [block for block in blocks if "[privacy]" in block and "[[workload]]" in block]

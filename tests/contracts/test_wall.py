@@ -63,7 +63,7 @@ LEAKS = {
     "a series that is not paid for": "from leastnoise._kernel import UnpaidSeries\nfound = UnpaidSeries(plan, table, entropy)",
     "the source opened": "import pandas\nrows = pandas.read_csv(path)",
     "the source looked at": "def f(source):\n    return source['age'].sum()",
-    "the source handed on to what a module holds": "from leastnoise._session import _planned\n\ndef f(source):\n    _planned.keep(source)",
+    "the source handed on to what a module holds": "from leastnoise._planning import _planned\n\ndef f(source):\n    _planned.keep(source)",
     "the source counted": "def f(source):\n    return len(source)",
     "the source under another name": "def f(source):\n    rows = source",
     "the number of rows": "from leastnoise import _adapters\nrows = []\n_adapters.read(source, domain, progress=rows.append)",

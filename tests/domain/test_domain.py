@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading
-from leastnoise._session._domain_spec import domain_from_spec
+from leastnoise._spec._domain import domain_from_spec
 
 PEOPLE = Domain(
     {

@@ -21,8 +21,8 @@ from leastnoise._mechanisms._choose import _within, candidates, choose
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, Clock, running
 from leastnoise._planner._covering import design_seconds
-from leastnoise._session._kept import best_tried
-from leastnoise._session._warnings import crowded_warnings, early_warnings
+from leastnoise._planning._kept import best_tried
+from leastnoise._spec._warnings import crowded_warnings, early_warnings
 from leastnoise._workload import Workload, marginals, queries
 
 

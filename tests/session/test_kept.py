@@ -14,7 +14,7 @@ import leastnoise as ln
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._cli import main
 from leastnoise._mechanisms import Search
-from leastnoise._session import _kept
+from leastnoise._planning import _kept
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 7))
 ASKED = ln.queries(DOMAIN, age="prefix") + ln.marginals(DOMAIN, ways=1, of=["sex"])

@@ -11,10 +11,10 @@ import leastnoise as ln
 from leastnoise._accounting import ZCDP, PureDP
 from leastnoise._check import InputError
 from leastnoise._session import parse_spec, plan_warnings, planned_spec
-from leastnoise._session._balanced import answering
-from leastnoise._session._goals import MeanGoal, mean_goals
-from leastnoise._session._objectives import reached_by_means
-from leastnoise._session._targets import least
+from leastnoise._planning._balanced import answering
+from leastnoise._planning._goals import MeanGoal, mean_goals
+from leastnoise._planning._objectives import reached_by_means
+from leastnoise._planning._targets import least
 from leastnoise._workload import Statistic, Target
 
 pytestmark = pytest.mark.usefixtures("kept_plans")

@@ -10,10 +10,10 @@ from leastnoise._check import InputError
 from leastnoise._kernel import Entry, Ledger
 from leastnoise._plan import Plan
 from leastnoise._release import check_formats, written
-from leastnoise._session._asked import asked_about
+from leastnoise._spec._asked import asked_about
 from leastnoise._session._ledgers import ledger_for
-from leastnoise._session._spec import Spec
-from leastnoise._session._targets import SMALL, smallest, stated
+from leastnoise._spec._spec import Spec
+from leastnoise._planning._targets import SMALL, smallest, stated
 
 
 def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:

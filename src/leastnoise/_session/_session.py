@@ -22,8 +22,8 @@ from leastnoise._session._finish import Asked, finish_one, publish, read_table, 
 from leastnoise._session._guard import guard_terms, guarded, rehearsed
 from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._session._memory import check_memory
-from leastnoise._session._planned import expected_seconds, planned
-from leastnoise._session._spec import Spec
+from leastnoise._planning._planned import expected_seconds, planned
+from leastnoise._spec._spec import Spec
 from leastnoise._threads import one_thread
 
 

@@ -11,8 +11,8 @@ from leastnoise._check import Exact, InputError, one_of, refuse
 from leastnoise._domain import PerCell
 from leastnoise._mechanisms import Search, noises
 from leastnoise._plan import Plan
-from leastnoise._session._balanced import Balanced, answering, balanced, dual, even, rebalanced
-from leastnoise._session._goals import Goal, goals_of, ratios
+from leastnoise._planning._balanced import Balanced, answering, balanced, dual, even, rebalanced
+from leastnoise._planning._goals import Goal, goals_of, ratios
 from leastnoise._workload import Workload
 
 _DIGITS = 4

@@ -7,7 +7,7 @@ from dataclasses import replace
 from leastnoise._accounting import Privacy
 from leastnoise._check import InputError, refuse
 from leastnoise._domain import PerCell
-from leastnoise._session._targets import Least
+from leastnoise._planning._targets import Least
 from leastnoise._workload import Workload
 
 _MOST_DIGITS = 10

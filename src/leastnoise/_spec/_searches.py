@@ -12,7 +12,7 @@ from leastnoise._check import InputError, exact_positive, refuse
 from leastnoise._domain import Domain, Unknown
 from leastnoise._plan import CategoryPlan, plan_categories
 from leastnoise._release import FoundCategories, read_categories
-from leastnoise._session._targets import Least, stated
+from leastnoise._planning._targets import Least, stated
 
 SHARE = "1/10"
 """Of the budget, for each search that does not say another."""

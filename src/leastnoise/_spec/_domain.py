@@ -21,7 +21,7 @@ from leastnoise._domain import (
     attribute_name,
     known_keys,
 )
-from leastnoise._session._public_files import PublicFiles
+from leastnoise._spec._public_files import PublicFiles
 
 # What may be said of how values are read: for all in [source], and for one attribute or measure beside it.
 READING = ("nulls", "decimal", "thousands", "currency", "trim", "ignore_case")

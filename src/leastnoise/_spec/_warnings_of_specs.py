@@ -9,12 +9,12 @@ from leastnoise._domain import Bins, Categories, Dates, Decimals, Edges, Integer
 from leastnoise._mechanisms import noises
 from leastnoise._plan import Plan
 from leastnoise._release import cells_save
-from leastnoise._session._asked import asked_about
-from leastnoise._session._goals import goals_of
-from leastnoise._session._source_spec import IDENTIFIER, PERSON
-from leastnoise._session._spec import Spec
-from leastnoise._session._targets import stated
-from leastnoise._session._warnings import budget_warnings, crowded_warnings, early_warnings, error_warnings
+from leastnoise._spec._asked import asked_about
+from leastnoise._planning._goals import goals_of
+from leastnoise._spec._source import IDENTIFIER, PERSON
+from leastnoise._spec._spec import Spec
+from leastnoise._planning._targets import stated
+from leastnoise._spec._warnings import budget_warnings, crowded_warnings, early_warnings, error_warnings
 
 _DECIMAL_NAME = re.compile(r"income|salary|wage|price|amount|cost|rent|height|weight|balance|rate$|umsatz|preis|betrag", flags=re.ASCII)
 _SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", flags=re.ASCII)

@@ -25,7 +25,7 @@ from leastnoise._fitting import rescaled
 from leastnoise._mechanisms import Search, choose, noises, planning_seconds, reweighted, searched_again
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
-from leastnoise._session._goals import Goal, ratios
+from leastnoise._planning._goals import Goal, ratios
 from leastnoise._workload import Workload
 
 _WEIGHT_BITS = 20

@@ -10,11 +10,11 @@ from leastnoise._mechanisms import SECONDS, Comparison, Search, candidates, plan
 from leastnoise._plan import Plan, guard_share, without_guard
 from leastnoise._planner import OWN, PLANNERS, Own, own_planner
 from leastnoise._progress import planning_shown
-from leastnoise._session._balanced import balanced_seconds
-from leastnoise._session._cells import check_cell
-from leastnoise._session._kept import all_tried, best_tried, kept_plan, place_of
-from leastnoise._session._objectives import EXPECTED, OBJECTIVES
-from leastnoise._session._targets import Least, least, smallest, stated
+from leastnoise._planning._balanced import balanced_seconds
+from leastnoise._planning._cells import check_cell
+from leastnoise._planning._kept import all_tried, best_tried, kept_plan, place_of
+from leastnoise._planning._objectives import EXPECTED, OBJECTIVES
+from leastnoise._planning._targets import Least, least, smallest, stated
 from leastnoise._threads import one_thread
 from leastnoise._workload import Workload
 
