@@ -30,8 +30,8 @@ INSIDE = {"_adapters", "_holder", "_kernel", "_table"}
 # Whose classes and dispatched functions the kernel and the adapters call with private values.
 TRUSTED = INSIDE | {"_accounting", "_domain", "_linop", "_measurements"}
 # Code of these packages runs where a table or a series is at hand; of the last ones, where the place of the data is.
-NEAR = {"_audit", "_cli", "_estimate", "_mechanisms", "_release", "_session"}
-AT_DATA = {"_audit", "_estimate", "_mechanisms", "_session"}
+NEAR = {"_audit", "_cli", "_estimate", "_mechanisms", "_planning", "_release", "_session", "_spec"}
+AT_DATA = {"_audit", "_estimate", "_mechanisms", "_planning", "_session", "_spec"}
 
 LISTS = tomllib.loads(Path(__file__).with_name("wall.toml").read_text(encoding="utf-8"))
 ALLOWED: Mapping[str, Mapping[str, str]] = LISTS["allowed"]
@@ -219,7 +219,7 @@ def _name(file: _File, node: ast.Name) -> None:
     if node.id == "type" and call is not None and len(call.args) > 1:
         file.refuse(call, "a class is made without its bases being seen")
     # in the spec the word means its own table
-    if file.package not in {"_mechanisms", "_session"} or node.id not in {"progress", "source"} or file.place == "_spec/_spec.py":
+    if file.package not in {"_mechanisms", "_planning", "_session", "_spec"} or node.id not in {"progress", "source"} or file.place == "_spec/_spec.py":
         return
     if not isinstance(node.ctx, ast.Load):
         file.refuse(node, f"{node.id} is replaced by something else")

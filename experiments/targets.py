@@ -22,8 +22,7 @@ import pandas as pd
 import leastnoise as ln
 from leastnoise._check.arrays import FloatArray
 from leastnoise._mechanisms import Search
-from leastnoise._planning._balanced import balanced
-from leastnoise._planning._goals import goals_of, ratios
+from leastnoise._planning._targets import balanced, goals_of, ratios
 
 Row = dict[str, Any]
 SIZES = (2, 3, 5, 8, 12, 16)

@@ -18,8 +18,7 @@ from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Bins, Domain, Kind, Measure, PerCell, Unknown, kind_from_json, kind_to_json
 from leastnoise._plan import Plan
-from leastnoise._spec._asked import asked_about
-from leastnoise._spec._spec import Spec
+from leastnoise._spec import Spec, asked_about
 from leastnoise._workload import Workload
 
 _NULL, _OUTSIDE = -3, -2

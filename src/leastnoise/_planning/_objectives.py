@@ -10,9 +10,7 @@ from leastnoise._accuracy import LEVEL
 from leastnoise._check import InputError, quoted, refuse
 from leastnoise._mechanisms import Search, choose, planning_seconds
 from leastnoise._plan import Plan
-from leastnoise._planning._balanced import answering, balanced, balanced_seconds, nearly_balanced
-from leastnoise._planning._goals import Goal, goal, goals_of, mean_goals
-from leastnoise._planning._targets import part
+from leastnoise._planning._targets import Goal, answering, balanced, balanced_seconds, goal, goals_of, mean_goals, nearly_balanced, part
 from leastnoise._workload import Workload
 
 _NEARLY_ALL = 0.9

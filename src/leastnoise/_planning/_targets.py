@@ -1,19 +1,352 @@
-"""The least budget that keeps every target of a workload. Public: no data is seen."""
+"""The least budget that keeps every target of a workload, and weights under which no table is further from its target than another.
+
+Goals say what the errors of tables, and of means that follow from them, are compared with. Balancing moves the weights of tables so that
+the largest ratio of error to goal is least. Public: no data is seen.
+"""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Self
 
-from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP, parameters
-from leastnoise._accuracy import LEVEL
+import numpy as np
+
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, parameters
+from leastnoise._accuracy import LEVEL, farthest, interval_multiplier, lower_bound, mean_error, promised
 from leastnoise._check import Exact, InputError, one_of, refuse
+from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import PerCell
-from leastnoise._mechanisms import Search, noises
+from leastnoise._fitting import rescaled
+from leastnoise._mechanisms import Search, choose, noises, planning_seconds, reweighted, searched_again
 from leastnoise._plan import Plan
-from leastnoise._planning._balanced import Balanced, answering, balanced, dual, even, rebalanced
-from leastnoise._planning._goals import Goal, goals_of, ratios
-from leastnoise._workload import Workload
+from leastnoise._planner import PLANNERS
+from leastnoise._workload import Product, Statistic, Target, Workload
+
+_CLEAR = 0.99  # of the square of a count's half width over its size: beyond that an interval of a mean is as good as unbounded
+
+
+@dataclass(frozen=True, slots=True)
+class MeanGoal:
+    """The target of means by group: what their error in a group of the public size is compared with, whatever the mean is.
+
+    It limits both tables that the means follow from: with bounds low and high of the measure, the error of a mean m has the variance of
+    S - m C over the size n. That is linear between the bounds, so both S = (high (S - low C) - low (S - high C)) / (high - low) and
+    C = ((S - low C) - (S - high C)) / (high - low) have at most so many times the largest error of S - m C as their coefficients add up to.
+    """
+
+    asked: Statistic
+    most: float
+    size: float
+    places: tuple[int, int]
+    limits: tuple[float, float]
+    level: float | None
+
+    @classmethod
+    def of(cls, asked: Statistic, target: Target, workload: Workload, level: float) -> Self:
+        """That of a statistic of a workload, with its target."""
+        measure = workload.domain.measure(asked.of)
+        low, high = measure.low_units, measure.high_units
+        most, size = float(target.most), float(asked.size or 0)
+        whole = most / float(measure.unit) * size
+        where = {product.question: place for place, product in enumerate(workload)}
+        counts, sums = (where[product.question] for product in workload.tables_of(asked))
+        limits = 2 * whole / (high - low), whole * (abs(high) + abs(low)) / (high - low)
+        return cls(asked, most, size, (counts, sums), limits, level if target.kind == "margin" else None)
+
+    def error(self, plan: Plan) -> float:
+        """Standard error of a mean by the delta method, or half the width of its interval, at most; in the measure's amounts."""
+        measured, tables = plan.measured(), plan.expected_error().tables
+        counts, sums = (tables[place] for place in self.places)
+        amounts = float(plan.domain.measure(self.asked.of).unit) / self.size
+        if self.level is None:
+            return mean_error(measured, self.asked.of, counts.rmse, sums.rmse) * amounts
+        times, step = interval_multiplier(measured.noise, self.level), 0.5 / measured.grid
+        half = times * mean_error(measured, self.asked.of, counts.largest_std, sums.largest_std)
+        half += step * (1 + farthest(measured, self.asked.of))
+        return half * amounts / (1 - min(_CLEAR, ((times * counts.largest_std + step) / self.size) ** 2))
+
+    def ratio(self, plan: Plan) -> float:
+        """Squared error over squared limit: at most 1 where the target is kept."""
+        return (self.error(plan) / self.most) ** 2
+
+    def std(self, noise: Noise, place: int) -> float:
+        """The standard error of a table beyond which the target cannot be kept."""
+        return _std(self.limits[self.places.index(place)], self.level, noise)
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What the error of a table is compared with."""
+
+    most: float
+    level: float | None = None
+    means: tuple[MeanGoal, ...] = ()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is a limit at all."""
+        return math.isfinite(self.most) or bool(self.means)
+
+    def ratio(self, plan: Plan, place: int) -> float:
+        """Squared error over squared limit of a table, or of means that are made of it: at most 1 where the goal is kept."""
+        table, measured = plan.expected_error().tables[place], plan.measured()
+        if self.level is None:
+            own = table.rmse
+        else:
+            own = interval_multiplier(measured.noise, self.level) * table.largest_std + 0.5 / measured.grid
+        return max([(own / self.most) ** 2, *(goal.ratio(plan) for goal in self.means)])
+
+    def std(self, noise: Noise, place: int) -> float:
+        """The standard error that keeps the goal, but for half a step of the noise."""
+        return min([_std(self.most, self.level, noise), *(goal.std(noise, place) for goal in self.means)])
+
+
+def _std(most: float, level: float | None, noise: Noise) -> float:
+    return most if level is None else most / interval_multiplier(noise, level)
+
+
+def goals_of(workload: Workload, level: float) -> tuple[Goal, ...]:
+    """The targets of a workload as goals of its tables."""
+    if not workload.has_targets:
+        raise InputError("No table has a target. Give one table at least a margin, a relative error with a size, or an rmse.")
+    means = mean_goals(workload, level)
+    return tuple(goal(product, level, [one for one in means if place in one.places]) for place, product in enumerate(workload))
+
+
+def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
+    """The targets of means as goals, in the order of the statistics."""
+    return tuple(MeanGoal.of(one, one.target, workload, level) for one in workload.statistics if one.target is not None)
+
+
+def goal(product: Product, level: float, means: Sequence[MeanGoal] = ()) -> Goal:
+    """The target of one table as a goal, with those of means that are made of it; no limit if there is none."""
+    if product.target is None:
+        return Goal(math.inf, None, tuple(means))
+    most = float(product.target.most) / product.unit
+    if product.target.kind == "margin" and most < 1:
+        advice = "Half a step of the noise belongs to every interval, so that smaller margins leave no room for noise."
+        raise refuse(f"the margin of {product.name}", str(product.target.most), f"at least {product.unit:g}", advice)
+    return Goal(most, level if product.target.kind == "margin" else None, tuple(means))
+
+
+def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
+    """Squared error over squared limit of every table: float array of shape (tables,); at most 1 where the goal is kept."""
+    return np.array([goal.ratio(plan, place) for place, goal in enumerate(goals)])
+
+
+_WEIGHT_BITS = 20
+_LEAST_WEIGHT = 2.0**-10
+_SEARCHES = 2  # for weights of tables that cannot be weighted alone
+_ROUNDS = 8  # on tables that share attributes six reached what thirty did
+_NEAR = 1.002
+_QUICK = 1 / 5  # of the time: strategies are compared in it
+_BESIDE = 1.25  # times as much as what is mostly the best takes
+_FINALISTS = 2
+_BEHIND = 1.1  # a strategy whose errors are so much above those of the best may still be the best with all its time
+
+
+@dataclass(frozen=True, slots=True)
+class Balanced:
+    """The plan whose largest ratio is least of all that were tried."""
+
+    plan: Plan
+    ratio: float
+    bound: float
+    weighted: Workload
+
+    @property
+    def strategy(self) -> str:
+        """The planner's name."""
+        return self.plan.strategy
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A plan, the weights that it is best for, and what it makes of the goals."""
+
+    plan: Plan
+    asked: Workload
+    goals: tuple[Goal, ...]
+
+    @property
+    def ratios(self) -> FloatArray:
+        return ratios(self.goals, self.plan)
+
+    @property
+    def ratio(self) -> float:
+        return float(self.ratios.max())
+
+    @property
+    def shares(self) -> FloatArray:
+        """What the ratio of every table counts under the weights; their sum is 1."""
+        counted = _counted(self.asked, self.goals, self.plan.measured().noise)
+        return np.array(counted) / math.fsum(counted)
+
+    @property
+    def mean(self) -> float:
+        """No plan of the same strategy has a smaller largest ratio, where the plan is the best one for the weights."""
+        return float(self.shares @ self.ratios)
+
+
+def balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search | None = None) -> Balanced:
+    """The plan whose largest ratio of squared error to squared limit is least.
+
+    Guarantees: weights are tried a number of times, not for a time, so that the same workload has the same plan on every machine.
+    """
+    search = search or Search()
+    tried = _compared(_first(even(workload, goals), privacy, tuple(goals), search), _ROUNDS, search)
+    best = min((_again(one, search) for one in tried[:_FINALISTS]), key=lambda one: one.ratio)
+    return _found(best, workload, privacy)
+
+
+def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
+    """About how many CPU seconds `balanced` takes: a search in a part of the time, and the best strategies once more."""
+    quick = _quick(search, workload, privacy)
+    first = planning_seconds(workload, privacy, quick)
+    if search.strategy != "auto":
+        return 2 * first
+    norms = {noise.norm for noise in noises(privacy)}
+    # Which strategies are the best is not known: those that may take longest of what can be tried in a part of the time.
+    fits = [one for one in PLANNERS.values() if one.automatic and all(one.least_seconds(workload, norm) <= quick.seconds for norm in norms)]
+    again = sorted(max(one.most_seconds(workload, norm) for norm in norms) for one in fits)
+    return first + sum(again[-_FINALISTS:])
+
+
+def nearly_balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search, near: Plan | None = None) -> float:
+    """About the least largest ratio beside a plan for more tables under the same weights, which are moved once, or not at all."""
+    kept = tuple(goals)
+    if near is None:
+        return _compared(_first(workload, privacy, kept, search), 2, search)[0].ratio
+    try:
+        return _moved(_Tried(reweighted(near, workload), workload, kept), 2, search).ratio
+    except InputError:
+        return _Tried(searched_again(near, workload, search, _quick(search, workload, privacy).seconds), workload, kept).ratio
+
+
+def rebalanced(found: Balanced, workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search) -> Balanced:
+    """The same under another budget of the same kind: the measurements found, with their scales for it and weights that fit it."""
+    try:
+        start = _Tried(answering(found.weighted, found.plan, privacy), found.weighted, tuple(goals))
+    except InputError:
+        return balanced(workload, privacy, goals, replace(search, strategy=found.strategy))
+    return _found(_moved(start, _ROUNDS, search), workload, privacy)
+
+
+def _first(first: Workload, privacy: Privacy, goals: tuple[Goal, ...], search: Search) -> list[_Tried]:
+    return [_Tried(one.plan, first, goals) for one in choose(first, privacy, _quick(search, first, privacy))[1] if one.plan is not None]
+
+
+def _quick(search: Search, workload: Workload, privacy: Privacy) -> Search:
+    """A part of the time, but enough for what is mostly the best, and for what is not mostly worse and takes at most half of all."""
+    enough = 0.0
+    for noise in noises(privacy):
+        known = [(one, one.least_seconds(workload, noise.norm)) for one in PLANNERS.values() if one.automatic]
+        enough += sum(cost for one, cost in known if one.reference(workload) or (not one.late and cost <= search.seconds / 2))
+    return replace(search, every=True, seconds=max(_QUICK * search.seconds, min(search.seconds, _BESIDE * enough)))
+
+
+def _compared(tried: Sequence[_Tried], rounds: int, search: Search) -> list[_Tried]:
+    """Those that may be the best, with weights of their own, the least largest ratio first."""
+    found: list[_Tried] = []
+    for one in sorted(tried, key=lambda one: one.mean):
+        if not found or one.mean <= _BEHIND * min(other.ratio for other in found):
+            found.append(_moved(one, rounds, search))
+    found.sort(key=lambda one: one.ratio)
+    return [one for one in found if one.ratio <= _BEHIND * found[0].ratio]
+
+
+def _moved(start: _Tried, rounds: int, search: Search) -> _Tried:
+    """Move the weights of one strategy until all ratios are equal, or those that are not count for nothing.
+
+    Where its tables are none that can be weighted alone, each weighting is a search, and few are made.
+    """
+    best, now, searches = start, start, 0
+    step = 1.5 if start.plan.measured().noise is Noise.DISCRETE_LAPLACE else 2.0
+    for _ in range(rounds - 1):
+        reached, shares = now.ratios, now.shares
+        if reached.max() <= _NEAR * (shares @ reached):
+            break
+        shares = shares * (reached / reached.max()) ** step
+        shares = _wanted(now.goals) * np.maximum(shares / shares.max(), _LEAST_WEIGHT**2)
+        asked = _weighted(now.asked, now.goals, shares, now.plan.measured().noise)
+        try:
+            now = _Tried(reweighted(now.plan, asked), asked, now.goals)
+        except InputError:
+            found = _searched(now, asked, search) if searches < _SEARCHES else None
+            if found is None:
+                break
+            now, searches = found, searches + 1
+        best = now if now.ratio < best.ratio else best
+    return best
+
+
+def _searched(one: _Tried, asked: Workload, search: Search) -> _Tried | None:
+    """What its strategy finds for other weights in a part of the time; None where it cannot be used."""
+    try:
+        return _Tried(searched_again(one.plan, asked, search, _quick(search, asked, one.plan.privacy).seconds), asked, one.goals)
+    except InputError:
+        return None
+
+
+def _again(one: _Tried, search: Search) -> _Tried:
+    """What the strategy finds for these weights with all its steps; never worse."""
+    if search.tell is not None:
+        search.tell(one.plan.strategy)
+    try:
+        found = _Tried(searched_again(one.plan, one.asked, search), one.asked, one.goals)
+    except InputError:
+        return one
+    return min(one, _moved(found, _ROUNDS, search), key=lambda one: one.ratio)
+
+
+def _found(best: _Tried, workload: Workload, privacy: Privacy) -> Balanced:
+    bound = dual(best.asked, best.goals, privacy, best.plan.measured().noise)
+    return Balanced(answering(workload, best.plan), best.ratio, bound, best.asked)
+
+
+def answering(workload: Workload, plan: Plan, privacy: Privacy | None = None) -> Plan:
+    """A plan with the promise of its measurements for another workload."""
+    measured = plan.measured() if privacy is None else rescaled(plan.measured(), privacy)
+    return promised(workload, measured, plan.strategy, details=plan.details_for(workload))
+
+
+def even(workload: Workload, goals: Sequence[Goal], noise: Noise = Noise.DISCRETE_LAPLACE) -> Workload:
+    """The workload with weights under which the ratios of all tables count alike."""
+    return _weighted(workload, goals, _wanted(goals), noise)
+
+
+def _wanted(goals: Sequence[Goal]) -> FloatArray:
+    return np.array([float(goal.wanted) for goal in goals])
+
+
+def _weighted(workload: Workload, goals: Sequence[Goal], shares: FloatArray, noise: Noise) -> Workload:
+    """The workload whose weighted squared error is the sum of shares times ratios, but for a factor."""
+    stds = np.array([goal.std(noise, place) for place, goal in enumerate(goals)])
+    largest = np.array([workload.domain.largest_value(one.measure) for one in workload])
+    weights = np.sqrt(shares / np.array([product.rows for product in workload])) * largest / stds
+    weights = np.maximum(weights / weights.max(), _LEAST_WEIGHT)
+    exact = [Fraction(max(1, round(weight * 2**_WEIGHT_BITS)), 2**_WEIGHT_BITS) for weight in weights]
+    return Workload(workload.domain, tuple(replace(one, weight=weight) for one, weight in zip(workload, exact, strict=True)))
+
+
+def dual(asked: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
+    """A lower bound of the largest ratio: that of the weighted sum over the tables with goals, over the sum of the weights of their ratios.
+
+    It holds because a table's largest standard error is at least the root mean square, half a step of the noise at least nothing, and
+    the ratio of a mean at least that of its tables, as `MeanGoal` says.
+    """
+    wanted = tuple(product for product, goal in zip(asked, goals, strict=True) if goal.wanted)
+    return lower_bound(Workload(asked.domain, wanted), privacy, noise) / math.fsum(_counted(asked, goals, noise))
+
+
+def _counted(asked: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
+    """The weight of every table's ratio in the weighted squared error; 0 where there is no goal."""
+    return [
+        product.importance * product.rows * goal.std(noise, place) ** 2 if goal.wanted else 0.0
+        for place, (product, goal) in enumerate(zip(asked, goals, strict=True))
+    ]
+
 
 _DIGITS = 4
 _TRIES = 3

@@ -9,11 +9,10 @@ from leastnoise._accounting import ApproxDP, Cost, Privacy, PureCost, SeriesCost
 from leastnoise._check import InputError
 from leastnoise._kernel import Entry, Ledger
 from leastnoise._plan import Plan
+from leastnoise._planning import SMALL, smallest, stated
 from leastnoise._release import check_formats, written
-from leastnoise._spec._asked import asked_about
 from leastnoise._session._ledgers import ledger_for
-from leastnoise._spec._spec import Spec
-from leastnoise._planning._targets import SMALL, smallest, stated
+from leastnoise._spec import Spec, asked_about
 
 
 def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:

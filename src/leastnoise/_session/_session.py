@@ -13,6 +13,7 @@ from leastnoise._frames import library_of, several
 from leastnoise._kernel import Ledger, SeededEntropy, Series, UnpaidSeries
 from leastnoise._mechanisms import Run, mechanism_of, terms_of
 from leastnoise._plan import Plan, guard_share, with_guard
+from leastnoise._planning import expected_seconds, planned
 from leastnoise._progress import rows_shown
 from leastnoise._release import Options, Release, check_options, check_target, draft, fill_draft, finishing_seconds
 from leastnoise._session._accounts import IN_MEMORY, paying, settle, warn_of_unfinished
@@ -22,8 +23,7 @@ from leastnoise._session._finish import Asked, finish_one, publish, read_table, 
 from leastnoise._session._guard import guard_terms, guarded, rehearsed
 from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._session._memory import check_memory
-from leastnoise._planning._planned import expected_seconds, planned
-from leastnoise._spec._spec import Spec
+from leastnoise._spec import Spec
 from leastnoise._threads import one_thread
 
 

@@ -3,7 +3,7 @@
 from leastnoise._check import refuse
 from leastnoise._domain import Measure
 from leastnoise._plan import Plan
-from leastnoise._planning._planned import looks
+from leastnoise._planning import looks
 from leastnoise._spec._spec import Spec
 from leastnoise._workload import Workload
 

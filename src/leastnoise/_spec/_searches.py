@@ -11,8 +11,8 @@ from leastnoise._accounting import ApproxDP, Privacy
 from leastnoise._check import InputError, exact_positive, refuse
 from leastnoise._domain import Domain, Unknown
 from leastnoise._plan import CategoryPlan, plan_categories
+from leastnoise._planning import Least, stated
 from leastnoise._release import FoundCategories, read_categories
-from leastnoise._planning._targets import Least, stated
 
 SHARE = "1/10"
 """Of the budget, for each search that does not say another."""

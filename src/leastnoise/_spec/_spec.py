@@ -16,14 +16,11 @@ from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
 from leastnoise._plan import guard_share, without_guard
 from leastnoise._planner import PLANNERS
+from leastnoise._planning import OBJECTIVES, Least, per_cell, stated
 from leastnoise._release import FoundCategories, Options, table_position, written
-from leastnoise._planning._cells import per_cell
-from leastnoise._spec._domain import READING, domain_from_spec
-from leastnoise._planning._objectives import OBJECTIVES
-from leastnoise._spec._public_files import PublicFiles
+from leastnoise._spec._domain import READING, PublicFiles, domain_from_spec
 from leastnoise._spec._searches import Searched, check_searches, named, searches_of, with_found
 from leastnoise._spec._source import LAYOUT, PLACE, check_join, file_of, joined_with, layout_of, path_of, place_of, text_of
-from leastnoise._planning._targets import Least, stated
 from leastnoise._workload import Product, Workload, cdf_queries, marginals, mean_queries, quantile_queries, queries, together
 
 LEAST = "least"  # in place of epsilon or rho

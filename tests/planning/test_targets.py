@@ -15,13 +15,11 @@ from leastnoise._mechanisms import Search, choose
 from leastnoise._mechanisms._choose import reweighted
 from leastnoise._planner import Planner
 from leastnoise._planner import _covering as _designs
-from leastnoise._planning import _balanced as balancing
 from leastnoise._planning import _objectives as objectives
-from leastnoise._session import expected_seconds, planned
-from leastnoise._planning._balanced import answering, balanced
-from leastnoise._planning._goals import Goal, goals_of, ratios
+from leastnoise._planning import _targets as balancing
 from leastnoise._planning._objectives import price, prices, reached
-from leastnoise._planning._targets import Least, least, of_size
+from leastnoise._planning._targets import Goal, Least, answering, balanced, goals_of, least, of_size, ratios
+from leastnoise._session import expected_seconds, planned
 from leastnoise._workload import from_json, target
 
 pytestmark = pytest.mark.usefixtures("kept_plans")

@@ -10,11 +10,9 @@ import pytest
 import leastnoise as ln
 from leastnoise._accounting import ZCDP, PureDP
 from leastnoise._check import InputError
-from leastnoise._session import parse_spec, plan_warnings, planned_spec
-from leastnoise._planning._balanced import answering
-from leastnoise._planning._goals import MeanGoal, mean_goals
 from leastnoise._planning._objectives import reached_by_means
-from leastnoise._planning._targets import least
+from leastnoise._planning._targets import MeanGoal, answering, least, mean_goals
+from leastnoise._session import parse_spec, plan_warnings, planned_spec
 from leastnoise._workload import Statistic, Target
 
 pytestmark = pytest.mark.usefixtures("kept_plans")

@@ -1,0 +1,34 @@
+"""Planning: one call in, one plan out. Public: no data is seen.
+
+Begin with `_planned.py` (`plan`, `compare`). `_targets.py` finds the least budget that keeps every target, `_objectives.py` the least of
+the worst or of relative errors and what each target costs, `_kept.py` keeps plans. Strategies are those of `leastnoise._planner`.
+"""
+
+from leastnoise._planning._objectives import OBJECTIVES, Price, Reached, price, prices, reached, reached_by_means
+from leastnoise._planning._planned import compare, expected_seconds, looks, per_cell, plan, planned, protected, with_max_rows
+from leastnoise._planning._targets import SMALL, Least, answering, goals_of, of_size, smallest, stated
+
+__all__ = [
+    "OBJECTIVES",
+    "SMALL",
+    "Least",
+    "Price",
+    "Reached",
+    "answering",
+    "compare",
+    "expected_seconds",
+    "goals_of",
+    "looks",
+    "of_size",
+    "per_cell",
+    "plan",
+    "planned",
+    "price",
+    "prices",
+    "protected",
+    "reached",
+    "reached_by_means",
+    "smallest",
+    "stated",
+    "with_max_rows",
+]
