@@ -219,7 +219,7 @@ def _name(file: _File, node: ast.Name) -> None:
     if node.id == "type" and call is not None and len(call.args) > 1:
         file.refuse(call, "a class is made without its bases being seen")
     # in the spec the word means its own table
-    if file.package not in {"_mechanisms", "_planning", "_session", "_spec"} or node.id not in {"progress", "source"} or file.place == "_spec/_spec.py":
+    if file.package not in AT_DATA - {"_audit", "_estimate"} or node.id not in {"progress", "source"} or file.place == "_spec/_spec.py":
         return
     if not isinstance(node.ctx, ast.Load):
         file.refuse(node, f"{node.id} is replaced by something else")
