@@ -18,7 +18,7 @@ from leastnoise._plan import Plan, Promise
 from leastnoise._planner import PLANNERS, NotApplicable
 from leastnoise._planner._tables import Candidates, weighted_strategy
 from leastnoise._session import plan, release
-from leastnoise._workload import Workload, marginals, matrix, queries, ranges
+from leastnoise._workload import Workload, marginals, matrix, mean_queries, queries, ranges
 from planner.proposals import proposal
 
 DOMAIN = Domain(a=Coded(3), b=Integers(0, 15), c=Integers(0, 7), measures={"pay": Measure("pay", 0, 9)})
@@ -278,3 +278,23 @@ def test_what_cannot_be_parted_is_said() -> None:
     long = Domain(a=Coded(2000), b=Integers(0, 9))
     with pytest.raises(InputError, match="at most"):
         proposal("union", queries(long, a="identity") + queries(long, b="prefix"), pure)
+
+
+LEVELS = Domain(a=Integers(0, 31, levels={"g": {"width": 8}}), b=Integers(0, 63), measures={"pay": Measure("pay", 0, 1000)})
+
+
+@pytest.mark.parametrize("name", ["level_tree", "node_tree", "eigen_design", "gaussian_optimum", "tilted"])
+def test_tables_of_other_attributes_count_by_the_errors_that_they_have(name: str) -> None:
+    # Coefficients of 2^20 and more along b once made its queries look certain, and groups of a all that mattered along a.
+    asked = queries(LEVELS, a={"level": "g"}) + queries(LEVELS, a="identity", b="prefix")
+    assert planned(name, asked, ZCDP("1/2"))[1].total_squared_error < planned("hierarchy", asked, ZCDP("1/2"))[1].total_squared_error
+
+
+@pytest.mark.parametrize(("name", "budget"), [("gaussian_optimum", ZCDP("1/2")), ("p_identity", PureDP(1))])
+def test_sums_have_strategies_of_their_own(name: str, budget: PureDP | ZCDP) -> None:
+    # With those of the counts, sums up to 1000 would take more bits than there are, and sums of cells be made of weighted sums.
+    asked = queries(LEVELS, a="prefix", b="prefix") + queries(LEVELS, b="identity") + mean_queries(LEVELS, "pay", by=["a", "b"])
+    made, promise = planned(name, asked, budget)
+    sums = [block for block in made.measured().blocks if block.measure == "pay"]
+    assert all(factor.operator == Identity(factor.operator.size) for block in sums for factor in block.factors)
+    assert promise.total_squared_error < planned("marginals", asked, budget)[1].total_squared_error

@@ -11,6 +11,7 @@ Source: OPT_kron and OPT_plus of McKenna et al. (PVLDB 2018), here with recovery
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -88,7 +89,7 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
     bits = max(1, min(20, room // max(1, len(attributes))))
     for left in reversed(range(sweeps(workload))):
         for one in attributes:
-            now, asked = first if first and left else fit, _asked(workload, one, along)
+            now, asked = first if first and left else fit, _asked(workload, one, along, norm)
             shares = np.array([weight for weight, _ in asked]) / math.fsum(weight for weight, _ in asked)
             if one in along and fitted_by[one][0] is now and np.allclose(shares, fitted_by[one][1], rtol=_ALIKE):
                 continue
@@ -147,25 +148,27 @@ def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
     return product.importance * math.prod(bounds.get(name, float(workload.domain.kind(name).size)) for name in product.attributes)
 
 
-def _asked(workload: Workload, one: str, along: Mapping[str, Factor]) -> list[tuple[float, Operator]]:
+def _asked(workload: Workload, one: str, along: Mapping[str, Factor], norm: int) -> list[tuple[float, Operator]]:
     """What is asked along an attribute, weighted by the error that the other attributes' strategies multiply it with."""
     merged: dict[QuerySet, float] = {}
     for product in workload:
         if one in product.attributes:
             asked = product.query_sets[product.attributes.index(one)]
-            merged[asked] = merged.get(asked, 0.0) + product.importance * _others(product, one, along)
+            merged[asked] = merged.get(asked, 0.0) + _others(product, one, along, norm)
     if len(merged) == 1 and len(workload.products) == 1 and len(workload.products[0].attributes) > 1:
         merged = dict.fromkeys(merged, 1.0)  # a single product: the weight would only scale the bound
     kind = workload.domain.kind(one)
     return [(weight, asked.operator(one, kind)) for asked, weight in merged.items()]
 
 
-def _others(product: Product, one: str, along: Mapping[str, Factor]) -> float:
-    return math.prod(
-        basis(factor_along(product.domain, name, along)).total_variance(operator)
-        for name, operator in zip(product.attributes, product.operators, strict=True)
-        if name != one
-    )
+def _others(product: Product, one: str, along: Mapping[str, Factor], norm: int) -> float:
+    """The error along the other attributes, each at privacy cost 1: the coefficients of their strategies are of any size."""
+    found = product.importance
+    for name, operator in zip(product.attributes, product.operators, strict=True):
+        if name != one:
+            factor = factor_along(product.domain, name, along)
+            found *= basis(factor).total_variance(operator) * block_norm(product.domain, Block((factor,), Fraction(1)), norm) ** 2
+    return found
 
 
 def joint_design_seconds(workload: Workload) -> float:
@@ -178,7 +181,7 @@ HIERARCHY = Planner(
     propose=partial(kronecker, "hierarchy", best_hierarchy),
     measures="nested runs of cells along ordered attributes, of the branching that is best",
     made_for="ranges on long attributes",
-    seconds=each_attribute(lambda line: 0.03 + 0.85 * (line.cells / 2**16) ** 0.6),
+    seconds=each_attribute(lambda line: 0.03 + 0.85 * max((line.cells / 2**16) ** 0.6, (line.cells / 2**16) ** 1.1)),
     laplace=joint_design_seconds,
     late=True,
 )
