@@ -179,7 +179,7 @@ def _planned(propose: Callable[[Task], Strategy], task: Task, *, iterate: bool) 
 def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise] = ()) -> list[tuple[Planner, Task]]:
     """What is tried in a time: under every noise what takes next to nothing; then, noise by noise in an order, what is mostly the best.
 
-    What is left goes to planners that find more in it, before those that are mostly worse than others have any.
+    What is left goes to planners that find more in it, before those that are mostly worse than others have any, under any noise.
     Shares are of estimates, so that the same workload has the same plan on every machine.
     """
     left, ways = seconds - bound_seconds(workload), _ways(workload)
@@ -188,8 +188,9 @@ def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequenc
     cheap = _NEXT_TO_NOTHING * seconds
     tasks: list[tuple[Planner, Task]] = []
     groups = [[(one, noise) for one in known if costs[one, noise] <= cheap] for noise in noises(privacy)]
-    for noise in order or noises(privacy):
-        groups += [[(one, noise) for one in known if costs[one, noise] > cheap and one.late is late] for late in (False, True)]
+    dear = [(one, noise) for noise in order or noises(privacy) for one in known if costs[one, noise] > cheap]
+    groups += [[one for one in dear if one[1] is noise and not one[0].late] for noise in order or noises(privacy)]
+    groups.append([one for one in dear if one[0].late])
     for group in groups:
         found = []
         for planner, noise in sorted(group, key=lambda one: (not one[0].reference(workload), costs[one])):
