@@ -361,7 +361,10 @@ def crowded(plan: Plan, search: Search) -> dict[str, float]:
         if table.rmse > _CROWDED * math.sqrt(least):
             doubtful.append((table.rmse / math.sqrt(least), table, alone))
     found: dict[str, float] = {}
+    end = search.now() + search.seconds * 2 * _NEXT_TO_NOTHING
     for _, table, alone in sorted(doubtful, key=lambda one: -one[0])[:_MOST_DOUBTFUL]:
+        if search.now() > end:
+            break
         with suppress(InputError):
             tried, _ = choose(alone, even, Search(seconds=search.seconds * _NEXT_TO_NOTHING, now=search.now))
             ratio = table.rmse / tried.expected_error().tables[0].rmse
