@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._adapters._column import Column
-from leastnoise._adapters._encode import amount_encoder, cell_encoder, inner_edges, multiples
+from leastnoise._adapters._encode import amount_encoder, cell_encoder
+from leastnoise._adapters._rules import inner_edges, multiples
 from leastnoise._adapters._values import is_null, text
 from leastnoise._domain import Bins, Categories, Coded, Integers, Measure, Reading, ValueCount
 

@@ -21,10 +21,10 @@ import leastnoise as ln
 from adapters.engine_rows import ARROW, COLUMNS, ROWS, counts, literal
 from adapters.postgres import fill
 from leastnoise import DatabaseTable, Domain, InputError
-from leastnoise._adapters import Wanted, _engine, _keys, _postgres, _read, read, read_keys
+from leastnoise._adapters import Wanted, _postgres, _read, read, read_keys
 from leastnoise._adapters._arrow import to_column
+from leastnoise._adapters._column import Wish
 from leastnoise._adapters._encode import amount_encoder, cell_encoder
-from leastnoise._adapters._engine import Wish
 from leastnoise._adapters._sql import Value, amount_of, cell_of, prepared
 from leastnoise._adapters._values import text as text_of
 from leastnoise._domain import (
@@ -328,7 +328,7 @@ def keys_there(source, name, kind, **options):
 @pytest.mark.parametrize(("name", "kind"), KEYS, ids=str)
 def test_keys_have_the_same_numbers_of_units(engine, name, kind, monkeypatch):
     """Of all rows; and of the keys that each unit keeps, which by hand are those of its rows with the least keyed hashes."""
-    monkeypatch.setattr(_keys, "urandom", lambda size: b"k" * size)
+    monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
     keys = keys_of(name, kind)
     expected = Counter(key for key in keys if key is not None)
     assert len(expected) > (0 if name == "b" else 2)
@@ -344,7 +344,7 @@ def test_keys_have_the_same_numbers_of_units(engine, name, kind, monkeypatch):
 
 def test_a_unit_more_changes_the_numbers_of_few_keys_by_one(url, postgres, monkeypatch):
     """In an engine, with one key for both sources, as in the proof."""
-    monkeypatch.setattr(_keys, "urandom", lambda size: b"k" * size)
+    monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
     rng, kind = np.random.default_rng(2), Unknown(9, longest=3, reading=Reading(trim=True, nulls=["NA"]))
     pool = np.array(["a", "b ", "b", "c", "", "NA", "long text", "\x01", "d"])
     seen = Counter()
@@ -378,7 +378,8 @@ def test_keys_that_have_no_sql_are_read(postgres, reading):
     kind = Unknown(99, reading=reading)
     found = keyed_of(read_keys(postgres, Domain(t=kind), "t"))
     assert dict(zip(found.keys, found.units.tolist(), strict=True)) == Counter(key for key in keys_of("t", kind) if key is not None)
-    assert _engine.counted_keys(_read.open_source(postgres).engine, "t", kind, None, 1, bytes) is None
+    wish = Wish(kinds={"t": kind}, sums={}, tables={}, unit_column=None, max_rows=1)
+    assert _read.open_source(postgres).engine.keys(wish, bytes) is None
 
 
 def test_a_table_counted_for_one_plan_does_not_answer_another(engine):
@@ -693,7 +694,7 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
 
         fill(url, ["INSERT INTO visits (t, b) VALUES ('F', true)"])
         try:
-            found = _engine.counted(replace(opened.engine, session=same, most_sets=1), wish, bytes)
+            found, _ = replace(opened.engine, session=same, most_sets=1).counts(wish, bytes)
         finally:
             fill(url, ["DELETE FROM visits WHERE u IS NULL AND n IS NULL AND x IS NULL AND w IS NULL AND t = 'F' AND b AND e IS NULL"])
     assert found[None, ("t", "b")].tolist() == expected[None, ("t", "b")]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adapters.neighbours import SOURCES, Pair
-from leastnoise._adapters import _arrow, _csv, _distinct, _units
+from leastnoise._adapters import _arrow, _column, _csv, _units
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -27,7 +27,7 @@ def by_equality(data):
 
 
 def plant_equality(patch):
-    patch.setattr(_distinct, "distinct", by_equality)
+    patch.setattr(_column, "distinct", by_equality)
 
 
 def plant_carriage_return(patch):

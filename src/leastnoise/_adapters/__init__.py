@@ -1,6 +1,5 @@
 """From files and data frames to encoded private rows; nothing of a row leaves by a message, and no row makes reading fail."""
 
-from leastnoise._adapters._keys import read_keys
 from leastnoise._adapters._location import (
     CSV,
     DatabaseTable,
@@ -12,8 +11,8 @@ from leastnoise._adapters._location import (
     location,
     protected_tables,
 )
-from leastnoise._adapters._read import Wanted, check_source, columns, read
-from leastnoise._adapters._usage import CUT, MOST_CUT, ROWS, USAGE
+from leastnoise._adapters._read import Wanted, check_source, columns, read, read_keys
+from leastnoise._adapters._units import CUT, MOST_CUT, ROWS, USAGE
 
 __all__ = [
     "CSV",

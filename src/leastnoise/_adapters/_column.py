@@ -1,16 +1,17 @@
-"""One column of a chunk of rows, on its way from a source to the encoder."""
+"""What a source is: public facts, and a way to its rows, in columns of chunks, or to counts of them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
+from leastnoise._adapters._values import stamp_text
 from leastnoise._check.arrays import Array, BoolArray, IntArray
-
-if TYPE_CHECKING:
-    from leastnoise._adapters._engine import Engine
+from leastnoise._domain import Kind, Measure, PerCell
+from leastnoise._table import Wanted
 
 # Rows in a chunk: large enough for the fixed costs to vanish, small enough for a chunk of wide text to stay within some tens of MiB.
 CHUNK = 2**16
@@ -55,9 +56,94 @@ class Column:
         return found
 
 
+def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Callable[[Column], IntArray]:
+    """Encode each distinct value once.
+
+    Args:
+        compute: from values to what was found for each.
+
+    >>> by_value(lambda values: np.array([len(str(value)) for value in values]))(Column(["a", "bc", "a"])).tolist()
+    [1, 2, 1]
+    """
+    missing = int(compute([None])[0])
+
+    def encode(column: Column) -> IntArray:
+        values, where = distinct(column.data)
+        found = compute(values)
+        return column.rows(found if where is None else found[where], missing)
+
+    return encode
+
+
+def distinct(data: Array | Sequence[object]) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
+    """The values that are told apart, and which of them each one is; None for where if all are listed.
+
+    Only values of one numpy type, and texts, are ever taken to be the same: equal values of other types can have different texts.
+
+    >>> values, where = distinct(["b", "a", "b", None])
+    >>> values, where.tolist()
+    (['b', 'a', None], [0, 1, 0, 2])
+    """
+    if isinstance(data, np.ndarray):
+        found, where = np.unique(data, return_inverse=True)
+        return [stamp_or_null(value) for value in found] if data.dtype.kind == "M" else list(found), where.reshape(-1)
+    if not set(map(type, data)) <= {str, type(None)}:
+        return data, None
+    places = {value: place for place, value in enumerate(dict.fromkeys(data))}
+    return list(places), np.fromiter(map(places.__getitem__, data), dtype=np.intp, count=len(data))
+
+
+def stamp_or_null(value: np.datetime64) -> str | None:
+    """The text of a time stamp, None for a missing one.
+
+    >>> stamp_or_null(np.datetime64("2024-05-01T00:00:00.000")), stamp_or_null(np.datetime64("NaT"))
+    ('2024-05-01', None)
+    """
+    return None if np.isnat(value) else stamp_text(str(value))
+
+
 def nothing_but(value: object, null: BoolArray) -> Column:
     """The column that has the same value in every row that is not null."""
     return Column([value], None, -null.astype(np.int64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is to be counted, all of it public.
+
+    Attributes:
+        kinds: the attributes that are read, in the order of the domain.
+        sums: the measures that are read.
+        tables: for each measure that is summed, or None for rows, the attributes of its marginals.
+        unit_column: the column whose values are the privacy units; None if every row is one.
+        max_rows: how many rows of a unit count.
+        max_per_cell: how many of them in one cell of attributes that are read; None: all.
+        usage: whether also rows used, not used and cut are wanted.
+    """
+
+    kinds: Mapping[str, Kind]
+    sums: Mapping[str, Measure]
+    tables: Mapping[str | None, Sequence[tuple[str, ...]]]
+    unit_column: str | None
+    max_rows: int
+    max_per_cell: PerCell | None = None
+    usage: bool = False
+
+
+Counts = tuple[dict[Wanted, IntArray], tuple[int, int, int] | None]
+
+
+class Counting(Protocol):
+    """Rows that can be counted where they are: what `leastnoise._adapters._engine.Engine` does."""
+
+    def counts(self, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> Counts | None:
+        """Marginals and numbers of rows."""
+
+    def keys(self, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> dict[str, int] | None:
+        """Keys, and how many units have each."""
+
+    def joined(self, other: Any, on: tuple[str, str], mine: Sequence[str], theirs: Sequence[str]) -> "Counting | None":
+        """The same with the columns of partners in a second table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -78,7 +164,7 @@ class Source:
     total: int | None
     chunks: Callable[[Sequence[str]], Iterator[tuple[int, list[Column]]]]
     strange: dict[str, str]
-    engine: "Engine | None" = None
+    engine: Counting | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

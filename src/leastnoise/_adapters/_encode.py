@@ -1,29 +1,24 @@
-"""Whole columns to cells and amounts, by the rule written in `leastnoise._domain`.
+"""Whole columns to cells and amounts, by the tables of `leastnoise._adapters._rules`.
 
 Guarantees: what becomes of a row depends on that row and on the public domain alone: not on other rows, on how the rows are cut into
 chunks, or on the order of earlier rows. Nothing is remembered from one chunk to the next, and rows share one reading of their value only
 where their values are the same bytes, the same text, or equal numbers of one numpy type (E2, E3 of PROOFS-adapters.md).
 """
 
-import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
-from typing import Literal
+from functools import partial
 
 import numpy as np
 
-from leastnoise._adapters._column import Column
-from leastnoise._adapters._dates import date_encoder
-from leastnoise._adapters._distinct import by_value as _by_value
-from leastnoise._adapters._values import is_null, is_spelled_null, number, number_reader, text, without_zeros
-from leastnoise._check import InputError, InternalError
+from leastnoise._adapters._column import Column, by_value
+from leastnoise._adapters._rules import Cuts, Forms, Rule, Steps, null_numbers, rule_of
+from leastnoise._adapters._values import NO_DAY, Clock, instant, is_null, number_reader, stamps, text, without_zeros
+from leastnoise._check import InternalError
 from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
-from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Kind, Measure, Reading, Unknown, ValueCount
+from leastnoise._domain import Coded, Dates, Integers, Kind, Measure, Reading, ValueCount
 
 Encoder = Callable[[Column], IntArray]
-
-# A row with this cell in any attribute is dropped.
-DROP = -1
+_ROUNDING = {"down": np.floor, "up": np.ceil, "nearest": np.rint}
 
 
 def cell_encoder(kind: Kind, marks: tuple[int, int] | None = None) -> Encoder:
@@ -34,7 +29,7 @@ def cell_encoder(kind: Kind, marks: tuple[int, int] | None = None) -> Encoder:
         marks: what stands for a null and for what is outside; None: what the attribute's policies say.
 
     Returns:
-        A function from a column to int64 cells, -1 where the row is to be dropped.
+        A function from a column to cells, -1 where the row is to be dropped.
 
     Raises:
         InputError: the categories of the attribute are not known yet.
@@ -43,23 +38,16 @@ def cell_encoder(kind: Kind, marks: tuple[int, int] | None = None) -> Encoder:
     [0, 1, -1, 3]
     >>> cell_encoder(Categories(["F", "M"], outside="other"))(Column(["M", "x", ""])).tolist()
     [1, 2, -1]
+    >>> cell_encoder(Dates("2024-01-01", "2024-12-31", "quarter"))(Column(["2024-05-01", dt.date(2024, 1, 1), "x", None])).tolist()
+    [1, 0, -1, -1]
     """
-    null, outside = marks or _policies(kind)
-    if isinstance(kind, Categories):
-        lookup, reading = kind.lookup, kind.reading
-        return _by_value(lambda values: np.array([_category(value, lookup, reading, null, outside) for value in values], dtype=np.int64))
+    rule = rule_of(kind, marks)
+    if isinstance(rule.table, Forms):
+        return by_value(partial(_categories, rule, rule.table))
     if isinstance(kind, Dates):
-        return date_encoder(kind, null, outside)
-    if isinstance(kind, (Integers, Coded)):
-        return _numeric(_whole(kind, null, outside), kind.reading, _shifted(kind, null, outside))
-    if isinstance(kind, (Bins, Edges, Decimals)):
-        place = _stepped(kind, null, outside) if isinstance(kind, Decimals) else _binned(kind, null, outside)
-        return _numeric(place, kind.reading)
-    if isinstance(kind, Unknown):
-        raise InputError(
-            f"The categories of {kind!r} are not known yet. Find them first, with `leastnoise categories` or leastnoise.find_categories."
-        )
-    raise InternalError(f"nothing encodes the kind {type(kind).__name__}.")
+        return _timed(rule, kind)
+    narrow = partial(_shifted, rule, kind) if isinstance(kind, (Integers, Coded)) else None
+    return _numeric(lambda numbers, strange: _placed(rule, numbers, strange, np.isnan(numbers)), kind.reading, narrow)
 
 
 def amount_encoder(measure: Measure) -> Encoder:
@@ -89,157 +77,96 @@ def amount_encoder(measure: Measure) -> Encoder:
     return _numeric(amounts, measure.reading)
 
 
-def _policies(kind: Kind) -> tuple[int, int]:
-    """The cells of a null and of what is outside."""
-    return tuple(kind.regular if policy == "other" else DROP for policy in (kind.null, kind.outside))  # type: ignore[return-value]
+def _categories(rule: Rule, table: Forms, values: Sequence[object]) -> IntArray:
+    """Values by their string forms; text made of a whole number, a point and zeros is tried again without these."""
+
+    def cell(value: object) -> int:
+        if is_null(value):
+            return rule.null
+        form = text(value)
+        if form is None:
+            return rule.outside
+        form = rule.reading.form(form)
+        place = table.cells.get(form)
+        if place is None and isinstance(value, (str, bytes)):
+            place = table.wholes.get(without_zeros(form) or "")
+        return rule.outside if place is None else place
+
+    return np.fromiter(map(cell, values), dtype=np.int64, count=len(values))
 
 
-def _category(value: object, lookup: dict[str, int], reading: Reading, null: int, outside: int) -> int:
-    form = None if is_null(value) else text(value)
-    if form is None:
-        return null if is_null(value) else outside
-    form = reading.form(form)
-    place = lookup.get(form)
-    if place is None and is_spelled_null(form, reading):
-        return null
-    if place is None and isinstance(value, (str, bytes)):
-        whole = without_zeros(form)
-        place = None if whole is None else lookup.get(whole)
-    return outside if place is None else place
+def _placed(rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray) -> IntArray:
+    """The cells of doubles, or of seconds. Bounds stay below 2^53, so reading an integer as a double moves it across none of them."""
+    table = rule.table
+    cells = table.cells[np.searchsorted(table.at, numbers, side="right")] if isinstance(table, Cuts) else _stepped(rule, numbers)
+    cells[strange] = rule.strange
+    cells[missing] = rule.null
+    return cells
+
+
+def _stepped(rule: Rule, numbers: Array) -> IntArray:
+    table = rule.table
+    if not isinstance(table, Steps):
+        raise InternalError("numbers have no cell among texts; please report this.")
+    if rule.clip:
+        numbers = np.clip(numbers, table.low, table.high)
+    if table.rounding is not None:  # of doubles alone
+        numbers = _ROUNDING[table.rounding](numbers)
+    inside = (numbers >= table.low) & (numbers <= table.high)
+    if numbers.dtype.kind == "f":
+        inside &= numbers == np.floor(numbers)
+    # a double that is no whole number inside must not reach the conversion, whose result would be undefined
+    cells = (np.where(inside, numbers, table.low).astype(np.int64) - table.origin) // table.step
+    return np.where(inside, cells if table.again is None else cells % table.again, rule.outside)
+
+
+def _shifted(rule: Rule, kind: Integers | Coded, numbers: Array) -> Array:
+    """Cells of whole numbers that are stored as such: as `_stepped` has them, in a narrow type and without the way through doubles."""
+    low, high = rule.table.low, rule.table.high  # type: ignore[union-attr]  # steps
+    narrow = np.min_scalar_type(min(-kind.size, rule.null, rule.outside))
+    # modulo a power of 2 that no two cells are apart, so it does not matter what is cut off
+    cells: Array = np.subtract(numbers, np.int64(low).astype(narrow), dtype=narrow, casting="unsafe")
+    below, above = numbers < low, numbers > high
+    if rule.clip:
+        cells[below], cells[above] = 0, high - low
+    else:
+        cells[below | above] = rule.outside
+    return cells
+
+
+def _timed(rule: Rule, kind: Dates) -> Encoder:
+    """Encode by time: arrays of time stamps at once, other values one by one."""
+    clock, pattern = Clock(kind.zone), kind.pattern
+
+    def place(seconds: IntArray, zoned: BoolArray, missing: BoolArray) -> IntArray:
+        strange = seconds == NO_DAY
+        return _placed(rule, np.where(zoned, clock.wall(seconds, zoned & ~strange), seconds), strange, missing)
+
+    def of_values(values: Sequence[object]) -> IntArray:
+        read = [instant(value, pattern, kind.reading) for value in values]
+        pairs = [(NO_DAY, False) if one is None else one for one in read]
+        seconds, zoned = np.array([one for one, _ in pairs], dtype=np.int64), np.array([one for _, one in pairs], dtype=np.bool_)
+        return place(seconds, zoned, np.array([one is None for one in read], dtype=np.bool_))
+
+    others = by_value(of_values)
+
+    def encode(column: Column) -> IntArray:
+        seconds = stamps(column.data)
+        if seconds is None:
+            return others(column)
+        missing = np.isnat(np.asarray(column.data))
+        return column.rows(place(seconds, np.full(len(seconds), column.zoned), missing), rule.null)
+
+    return encode
 
 
 Placing = Callable[[FloatArray, BoolArray], IntArray]
 
 
-def _whole(kind: Integers | Coded, null: int, outside: int) -> Placing:
-    """IntArray of whole numbers. Bounds stay below 2^53, so reading an integer as a double moves it across neither of them."""
-    low, high = (kind.low, kind.high) if isinstance(kind, Integers) else (0, kind.codes - 1)
-    rounded = _ROUNDING[kind.rounding if isinstance(kind, Integers) else None]
-
-    def place(numbers: FloatArray, strange: BoolArray) -> IntArray:
-        missing = np.isnan(numbers)
-        numbers = rounded(numbers)
-        if kind.outside == "clip":
-            # text that is not a number has no nearest cell
-            return _placed(np.rint(np.clip(numbers, low, high)) - low, missing | strange, null)
-        inside = (numbers >= low) & (numbers <= high) & (numbers == np.floor(numbers)) & ~strange
-        cells = _placed(numbers - low, ~inside, outside)
-        cells[missing & ~strange] = null
-        return cells
-
-    return place
-
-
-def _shifted(kind: Integers | Coded, null: int, outside: int) -> Callable[[Array], Array]:
-    """Cells of whole numbers that are stored as such: as `_whole` has them, in a narrow type and without the way through doubles."""
-    low, high = (kind.low, kind.high) if isinstance(kind, Integers) else (0, kind.codes - 1)
-    narrow = np.min_scalar_type(min(-kind.size, null, outside))
-    first = np.int64(low).astype(narrow)
-
-    def place(numbers: Array) -> Array:
-        # modulo a power of 2 that no two cells are apart, so it does not matter what is cut off
-        cells: Array = np.subtract(numbers, first, dtype=narrow, casting="unsafe")
-        below, above = numbers < low, numbers > high
-        if kind.outside == "clip":
-            cells[below], cells[above] = 0, high - low
-        else:
-            cells[below | above] = outside
-        return cells
-
-    return place
-
-
-_ROUNDING: dict[str | None, Callable[[FloatArray], FloatArray]] = {
-    None: lambda numbers: numbers,
-    "down": np.floor,
-    "up": np.ceil,
-    "nearest": np.rint,
-}
-
-
-def _binned(kind: Bins | Edges, null: int, outside: int) -> Placing:
-    """IntArray of bins: a number and an edge are compared as the doubles nearest to them."""
-    inner = inner_edges(kind)
-    lowest, highest = float(kind.low), float(kind.high)
-    # a value on an edge lies in the bin above it where bins are closed on the left
-    side: Literal["left", "right"] = "right" if kind.closed == "left" else "left"
-
-    def place(numbers: FloatArray, strange: BoolArray) -> IntArray:
-        missing = np.isnan(numbers)
-        cells = np.searchsorted(inner, numbers, side=side).astype(np.int64)
-        if kind.outside == "clip":
-            cells[missing | strange] = null
-            return cells
-        cells[~((numbers >= lowest) & (numbers <= highest)) | strange] = outside
-        cells[missing & ~strange] = null
-        return cells
-
-    return place
-
-
-def _stepped(kind: Decimals, null: int, outside: int) -> Placing:
-    """IntArray of numbers in equal steps: a number is one of them if the doubles nearest to both are the same."""
-    values = multiples(kind.low, kind.step, kind.regular)
-    between = multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1)
-
-    def place(numbers: FloatArray, strange: BoolArray) -> IntArray:
-        missing = np.isnan(numbers)
-        cells = np.searchsorted(between, numbers, side="right").astype(np.int64)
-        if kind.outside == "clip":
-            cells[missing | strange] = null
-            return cells
-        cells[(values[cells] != numbers) | strange] = outside
-        cells[missing & ~strange] = null
-        return cells
-
-    return place
-
-
-def inner_edges(kind: Bins | Edges) -> FloatArray:
-    """The doubles nearest to the edges between bins.
-
-    >>> inner_edges(Bins(0, 1, 4)).tolist()
-    [0.25, 0.5, 0.75]
-    """
-    if isinstance(kind, Edges):
-        return np.array([float(edge) for edge in kind.edges[1:-1]])
-    width = (kind.high - kind.low) / kind.count
-    return multiples(kind.low + width, width, kind.count - 1)
-
-
-def multiples(first: Fraction, step: Fraction, count: int) -> FloatArray:
-    """The doubles nearest to first, first + step ..., shape (count,).
-
-    >>> multiples(Fraction(1, 10), Fraction(1, 10), 3).tolist()
-    [0.1, 0.2, 0.3]
-    """
-    common = math.lcm(first.denominator, step.denominator)
-    start, more = int(first * common), int(step * common)
-    if max(abs(start), abs(start + more * count), common) < 2**53:
-        # numerator and denominator are exact doubles, so their quotient is rounded once
-        return (np.arange(count, dtype=np.int64) * more + start) / float(common)
-    # Python's quotient of integers of any length is rounded once too
-    return np.array([(start + more * place) / common for place in range(count)], dtype=np.float64)
-
-
-def _placed(cells: FloatArray, bad: BoolArray, otherwise: int) -> IntArray:
-    """Turn doubles into cells; a double that is not one must not reach the conversion, whose result would be undefined."""
-    return np.where(bad, float(otherwise), cells).astype(np.int64)
-
-
-def null_numbers(reading: Reading) -> list[float]:
-    """The numbers that mean a null.
-
-    >>> null_numbers(Reading(nulls=["-9", "NA"]))
-    [-9.0]
-    """
-    return [found for found in map(number, reading.nulls) if found is not None and not math.isnan(found)]
-
-
 def _numeric(place: Placing, reading: Reading, of_wholes: Callable[[Array], Array] | None = None) -> Encoder:
     """Encode by number: arrays of numbers at once, other values one by one."""
     read = number_reader(reading)
-    nulls = np.array(null_numbers(reading), dtype=np.float64)
+    nulls = null_numbers(reading)
 
     def of_values(values: Sequence[object]) -> IntArray:
         numbers = [read(value) for value in values]
@@ -248,14 +175,13 @@ def _numeric(place: Placing, reading: Reading, of_wholes: Callable[[Array], Arra
         known[np.isin(known, nulls) & ~strange] = np.nan
         return place(known, strange)
 
-    by_value = _by_value(of_values)
-    missing = int(of_values([None])[0])
+    others, missing = by_value(of_values), int(of_values([None])[0])
 
     def encode(column: Column) -> IntArray:
         data = column.data
         # float32 goes by the decimal that it prints as, so through its distinct values; a date is not a number
         if not isinstance(data, np.ndarray) or not (data.dtype.kind in "biu" or data.dtype == np.float64):
-            return by_value(column)
+            return others(column)
         if of_wholes is not None and not len(nulls) and data.dtype.kind == "i":
             return column.rows(of_wholes(data), missing)
         numbers = data.astype(np.float64)

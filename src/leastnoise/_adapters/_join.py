@@ -4,8 +4,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
-from leastnoise._adapters._column import Column, Source
-from leastnoise._adapters._distinct import by_value
+from leastnoise._adapters._column import Column, Source, by_value
 from leastnoise._adapters._location import Joined
 from leastnoise._adapters._units import known_numbers, numbered
 from leastnoise._check import InputError
@@ -54,10 +53,8 @@ def joined_source(joined: Joined, first: Source, second: Source, wanted: Sequenc
     beside = [name for name in asked if name in own and name not in first.names]
     engine = None if beside else first.engine
     if beside and first.engine is not None and second.engine is not None:
-        from leastnoise._adapters._joined_engine import joined_engine
-
         mine = [name for name in asked if name in first.names]
-        engine = joined_engine(first.engine, second.engine, (joined.own, joined.key), mine, beside)
+        engine = first.engine.joined(second.engine, (joined.own, joined.key), mine, beside)
     strange = {**first.strange, **{name: kind for name, kind in second.strange.items() if name in own and name not in first.names}}
     what, names = f"{first.what} joined with {second.what}", (*first.names, *own)
     return Source(what=what, names=names, total=first.total, chunks=chunks, strange=strange, engine=engine)

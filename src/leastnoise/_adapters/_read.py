@@ -1,24 +1,27 @@
-"""Reading a source into a table of encoded rows, row by row (E4, E5 of PROOFS-adapters.md)."""
+"""Reading a source into a table of encoded rows, row by row, or of keys that nobody could list (E4, E5, E9 of PROOFS-adapters.md)."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from os import urandom
 from typing import Any
 
 import numpy as np
 
-from leastnoise._adapters._column import Source
-from leastnoise._adapters._encode import DROP, amount_encoder, cell_encoder
+from leastnoise._adapters._column import Source, Wish, by_value
+from leastnoise._adapters._encode import amount_encoder, cell_encoder
 from leastnoise._adapters._location import CSV, DatabaseTable, Joined
-from leastnoise._adapters._units import Units
-from leastnoise._adapters._usage import MOST_CUT, usage_table
+from leastnoise._adapters._rules import DROP
+from leastnoise._adapters._units import MOST_CUT, Units, usage_table
+from leastnoise._adapters._values import is_null, is_spelled_null, text
 from leastnoise._check import InputError, did_you_mean, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
-from leastnoise._domain import Domain, Kind, Measure, PerCell, UnitCount
+from leastnoise._domain import Domain, Kind, Measure, PerCell, UnitCount, Unknown
 from leastnoise._table import Table
 
+_NONE = -1
 Progress = Callable[[int, int | None], object]
 
 _TABLES = "a pandas, Polars, PyArrow, Spark or Ibis table, a DuckDB relation or a DatabaseTable"
@@ -103,15 +106,13 @@ def read(
         raise refuse("a count of units", ", ".join(counts), "in a table whose rows have units, and of attributes that are read")
     opened, names = opened_for(source, kinds, sums, unit_column)
     if opened.engine is not None and wanted.tables is not None:
-        from leastnoise._adapters._engine import Wish, counted, usage
-
-        wish = Wish(kinds=kinds, sums=sums, tables=wanted.tables, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell)
-        found = counted(opened.engine, wish, urandom)
+        bounds: dict[str, Any] = {"unit_column": unit_column, "max_rows": most, "max_per_cell": max_per_cell}
+        wish = Wish(kinds=kinds, sums=sums, tables=wanted.tables, usage=wanted.usage, **bounds)
+        found = opened.engine.counts(wish, urandom)
         if found is not None:
-            beside = usage_table(*usage(opened.engine, wish, urandom), unit_column, most) if wanted.usage else None
-            return Table.counted(
-                domain, list(kinds), list(sums), found, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell, usage=beside
-            )
+            tables, used = found
+            beside = None if used is None else usage_table(*used, unit_column, most)
+            return Table.counted(domain, list(kinds), list(sums), tables, usage=beside, **bounds)
     cells = [cell_encoder(kind) for kind in kinds.values()]
     amounts = [amount_encoder(measure) for measure in sums.values() if not isinstance(measure, UnitCount)]
     collected = _Collected(kinds, [name for name in sums if name not in counts])
@@ -314,3 +315,81 @@ def _check_column(opened: Source, name: str) -> None:
         mark = max(",;|\t", key=opened.names[0].count).replace("\t", "\\t")
         near = f'Is another character between its fields? Say which, for example [source] delimiter = "{mark}".'
     raise InputError(f"{opened.what} has no column {name!r}; it has {listed}." + (f" {near}" if near else ""))
+
+
+def read_keys(
+    source: Any,
+    domain: Domain,
+    attribute: str,
+    *,
+    unit_column: str | None = None,
+    max_rows: int = 1,
+    progress: Progress | None = None,
+) -> Table:
+    """Read the keys of a column, and count the units that have each: in an engine that can, else here, chunk by chunk.
+
+    Args:
+        source: as for `leastnoise._adapters.read`.
+        domain: where the attribute is `Unknown`.
+        attribute: whose keys are counted.
+        unit_column: the column whose values are the privacy units; None: each row is a unit.
+        max_rows: in how many keys a unit counts, once in each; which of its keys, no value decides.
+        progress: as for `leastnoise._adapters.read`.
+
+    Returns:
+        The keys, behind a handle.
+
+    Raises:
+        InputError: as for `leastnoise._adapters.read`. Never because of a row, and never with a value of one.
+
+    Guarantees: adding or removing all rows of a unit changes the numbers of at most ``max_rows`` keys, each by 1.
+
+    Edge cases: rows without a key, or whose unit is null, are dropped first, so they take no key's place.
+
+    >>> frame = pd.DataFrame({"agent": ["curl", " curl", None, "wget"]})
+    >>> read_keys(frame, ln.Domain(agent=ln.Unknown(9, reading=ln.Reading(trim=True))), "agent")
+    <Table of private rows over Domain(agent=Unknown(9, reading=Reading(trim=True)))>
+    """
+    kind = domain.kind(attribute)
+    if not isinstance(kind, Unknown):
+        raise refuse(f"the attribute {attribute!r}", kind, "Unknown", "The categories of the others are known.")
+    opened, names = opened_for(source, {attribute: kind}, {}, unit_column)
+    table = partial(Table.keyed, domain, attribute, unit_column=unit_column, max_rows=max_rows)
+    bound = None if unit_column is None else PerCell(1, attribute)
+    if opened.engine is not None:
+        wish = Wish(kinds={attribute: kind}, sums={}, tables={}, unit_column=unit_column, max_rows=max_rows, max_per_cell=bound)
+        there = opened.engine.keys(wish, urandom)
+        if there is not None:
+            return table(list(there), np.array(list(there.values()), dtype=np.int64))
+    units = None if bound is None else Units(bound, {attribute: kind})
+    numbers: dict[str, int] = {}
+    encode, parts, read = by_value(_numbered(kind, numbers)), [np.zeros(0, dtype=np.int64)], 0
+    counts = np.zeros(0, dtype=np.int64)
+    for rows, columns in opened.chunks(names):
+        found = encode(columns[0])
+        if units is None:
+            counts = np.append(counts, np.zeros(len(numbers) - len(counts), dtype=np.int64))
+            counts += np.bincount(found[found != _NONE], minlength=len(numbers))
+        else:
+            units.add(columns[-1], [found])
+            parts.append(found)
+        read += rows
+        if progress is not None:
+            progress(read, opened.total)
+    if units is not None:
+        every = np.concatenate(parts)
+        counts = np.bincount(every[units.keep(max_rows, urandom, every != _NONE)], minlength=len(numbers))
+    return table([key for key, units_of in zip(numbers, counts.tolist(), strict=True) if units_of], counts[counts > 0].astype(np.int64))
+
+
+def _numbered(kind: Unknown, numbers: dict[str, int]) -> Callable[[Sequence[object]], IntArray]:
+    """From values to the numbers of their keys; a new key gets the next number."""
+
+    def number(value: object) -> int:
+        form = None if is_null(value) else text(value)
+        form = None if form is None else kind.reading.form(form)
+        if form is None or is_spelled_null(form, kind.reading) or not kind.allows(form):
+            return _NONE
+        return numbers.setdefault(form, len(numbers))
+
+    return lambda values: np.fromiter((number(value) for value in values), dtype=np.int64, count=len(values))

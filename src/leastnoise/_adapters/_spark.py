@@ -10,14 +10,12 @@ from typing import Any
 
 from sqlglot import exp
 
-from leastnoise._adapters._arrow import in_chunks, strange, to_column
+from leastnoise._adapters._arrow import in_chunks, to_column
 from leastnoise._adapters._column import Column, Source
-from leastnoise._adapters._engine import Engine, Place, Run, Session
-from leastnoise._adapters._sql import Expression, Held, Value, whole, without_nul
+from leastnoise._adapters._engine import UNREAD, Engine, Place, Run, Session, Type, reads, same, selection, values_of
+from leastnoise._adapters._sql import Expression, sql, without_nul
 from leastnoise._check import InputError
 
-_WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
-_SAME = _WHOLE | {"boolean", "double", "float", "binary"}
 # Settings under which the text of a query means something else.
 _OTHERWISE = ("spark.sql.parser.escapedStringLiterals", "spark.sql.parser.quotedRegexColumnNames")
 # A decimal of so many digits is the double nearest to it, however it is computed.
@@ -62,7 +60,7 @@ def open_spark(frame: Any) -> Source:
         plain = all(str(spark.conf.get(name, "false")).lower() == "false" for name in _OTHERWISE)
     except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
         raise InputError(_not_computed(what)) from None
-    kinds, view = dict(types), f"leastnoise_{uuid.uuid4().hex}"
+    kinds, view = {name: _type(kind) for name, kind in types}, f"leastnoise_{uuid.uuid4().hex}"
     relation = exp.to_table(view)
 
     @contextmanager
@@ -82,23 +80,19 @@ def open_spark(frame: Any) -> Source:
             yield lambda query: found(query).toArrow().to_reader()
 
     def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
-        chosen = [exp.alias_(_selected(_column(name), kinds[name]), f"c{place}") for place, name in enumerate(columns)]
-        query = exp.select(*chosen or [exp.alias_(whole(0), "c0")]).from_(relation.copy())
         with frames() as found:
-            reads = [(place, partial(_read, kind=kinds[name])) for place, name in enumerate(columns)]
-            yield from in_chunks(_batches(found(query)), reads)
+            yield from in_chunks(_batches(found(selection(kinds, columns, relation))), reads(kinds, columns))
 
-    values = {name: _value(_column(name), kind) for name, kind in types}
     engine = Engine(
         relation=relation,
-        values={name: value for name, value in values.items() if value is not None},
-        hashed=_hashed,
+        values=values_of(kinds),
+        hashed=lambda it: sql("SHA2(CAST(:it AS BINARY), 256)", it=it),
         most_sets=1,
         session=session,
-        sound=_sound,
+        sound=lambda it: sql("IS_VALID_UTF8(:it) AND :whole", it=it, whole=without_nul(it)),
         place=_Place(spark, session, relation),
     )
-    unread = {name: kind for name, kind in types if _selected(_column(name), kind) == _missing(_column(name))}
+    unread = {name: kind for name, kind in types if kinds[name] is UNREAD}
     return Source(
         what=what, names=tuple(name for name, _ in types), total=None, chunks=chunks, strange=unread, engine=engine if plain else None
     )
@@ -137,62 +131,42 @@ def _not_computed(what: str) -> str:
     return f"{what} cannot be computed. Run an action on it by itself first, such as count(), to see its own error."
 
 
-def _column(name: str) -> Expression:
-    return exp.column(exp.to_identifier(name, quoted=True))
+def _type(kind: str) -> Type:
+    """What becomes of a type, by its name. Text with a collation of its own has another type."""
+    if kind in _TYPES:
+        return _TYPES[kind]
+    if kind.startswith("decimal("):
+        few = int(kind.removeprefix("decimal(").split(",")[0]) <= _DIGITS
+        return Type(same, to_column, "double", lambda it: exp.cast(it, "DOUBLE")) if few else Type(same, to_column)
+    return Type(lambda it: exp.cast(it, "BINARY"), to_column) if kind.startswith("string") else UNREAD
 
 
-def _missing(column: Expression) -> Expression:
-    return exp.Is(this=column, expression=exp.Null())
-
-
-def _digits(kind: str) -> int | None:
-    """The digits of a decimal type, None of another."""
-    return int(kind.removeprefix("decimal(").split(",")[0]) if kind.startswith("decimal(") else None
-
-
-def _value(column: Expression, kind: str) -> Value | None:
-    """What an executor can encode. Text with a collation of its own has another type."""
-    digits = _digits(kind)
-    if kind in _WHOLE:
-        return Value("integer", exp.cast(column, "BIGINT"))
-    if kind == "double" or (digits is not None and digits <= _DIGITS):
-        return Value("double", exp.cast(column, "DOUBLE"))
-    held: dict[str, Held] = {"boolean": "boolean", "string": "text", "date": "day", "timestamp": "instant", "timestamp_ntz": "stamp"}
-    times = kind in {"date", "timestamp", "timestamp_ntz"}
-    return Value(held[kind], _selected(column, kind) if times else column) if kind in held else None
-
-
-def _selected(column: Expression, kind: str) -> Expression:
-    """What is collected of a column: what neither a time zone nor bytes that are no text can make fail."""
-    if kind in _SAME or _digits(kind) is not None:
-        return column
-    if kind.startswith("string"):
-        return exp.cast(column, "BINARY")
-    if kind == "date":
-        return exp.func("unix_date", column)
-    if kind == "timestamp":
-        return exp.func("unix_micros", column)
-    if kind == "timestamp_ntz":
-        first = exp.Anonymous(this="TO_TIMESTAMP_NTZ", expressions=[exp.Literal.string("1970-01-01 00:00:00")])
-        return exp.Anonymous(this="TIMESTAMPDIFF", expressions=[exp.var("MICROSECOND"), first, column])
-    return _missing(column)
-
-
-def _read(array: Any, kind: str) -> Column:
+def _dates(array: Any) -> Column:
     import pyarrow as pa
 
-    if kind == "date":
-        return to_column(array.cast(pa.int32()).view(pa.date32()))
-    if kind.startswith("timestamp"):
-        return to_column(array.cast(pa.int64()).view(pa.timestamp("us", "UTC" if kind == "timestamp" else None)))
-    if kind in _SAME or kind.startswith(("string", "decimal")):
-        return to_column(array)
-    return strange(array)
+    return to_column(array.cast(pa.int32()).view(pa.date32()))
 
 
-def _sound(it: Expression) -> Expression:
-    return exp.and_(exp.Anonymous(this="IS_VALID_UTF8", expressions=[it.copy()]), without_nul(it))
+def _stamps(array: Any, zone: str | None = None) -> Column:
+    import pyarrow as pa
+
+    return to_column(array.cast(pa.int64()).view(pa.timestamp("us", zone)))
 
 
-def _hashed(it: Expression) -> Expression:
-    return exp.Anonymous(this="SHA2", expressions=[exp.cast(it, "BINARY"), exp.Literal.number(256)])
+def _since(column: Expression) -> Expression:
+    first = exp.Anonymous(this="TO_TIMESTAMP_NTZ", expressions=[exp.Literal.string("1970-01-01 00:00:00")])
+    return exp.Anonymous(this="TIMESTAMPDIFF", expressions=[exp.var("MICROSECOND"), first, column])
+
+
+# Sent for is what neither a time zone nor bytes that are no text can make fail.
+_TYPES = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Type(same, to_column, "integer", lambda it: exp.cast(it, "BIGINT"))),
+    "boolean": Type(same, to_column, "boolean"),
+    "double": Type(same, to_column, "double"),
+    "float": Type(same, to_column),
+    "binary": Type(same, to_column),
+    "string": Type(lambda it: exp.cast(it, "BINARY"), to_column, "text", same),
+    "date": Type(lambda it: sql("UNIX_DATE(:it)", it=it), _dates, "day"),
+    "timestamp": Type(lambda it: sql("UNIX_MICROS(:it)", it=it), partial(_stamps, zone="UTC"), "instant"),
+    "timestamp_ntz": Type(_since, _stamps, "stamp"),
+}

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from leastnoise._adapters._column import Column
-from leastnoise._adapters._encode import DROP, cell_encoder
+from leastnoise._adapters._encode import cell_encoder
 from leastnoise._adapters._location import CSV, Joined, first_of
 from leastnoise._adapters._read import open_source, opened_for
+from leastnoise._adapters._rules import DROP
 from leastnoise._adapters._units import Units
 from leastnoise._adapters._values import text
 from leastnoise._check import InputError, whole
