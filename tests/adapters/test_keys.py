@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
-from leastnoise._adapters import _keys, read, read_keys
+from leastnoise._adapters import _read, read, read_keys
 from leastnoise._domain import Domain, Reading, Unknown
 from leastnoise._table import keyed_of
 
@@ -66,7 +66,7 @@ def test_a_unit_more_changes_at_most_k_numbers_by_one(monkeypatch: pytest.Monkey
         own = int(rng.integers(1, 7))
         more = pd.DataFrame({"id": [9] * own, "agent": rng.choice(["a", "b", "new", "other", "c", "NA", "f"], own)})
         stream = np.random.default_rng([k, trial]).bytes(10_000)
-        monkeypatch.setattr(_keys, "urandom", lambda count, stream=stream: stream[:count])
+        monkeypatch.setattr(_read, "urandom", lambda count, stream=stream: stream[:count])
         before = counted(frame, unit_column="id", max_rows=k)
         after = counted(pd.concat([frame, more]), unit_column="id", max_rows=k)
         changed = {key: after.get(key, 0) - before.get(key, 0) for key in {*before, *after}}
