@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading, Unknown
-from leastnoise._domain._kind import Kind, number_text
-from leastnoise._domain._levels import find
+from leastnoise._domain._kind import Kind, find, number_text
 
 
 def test_sizes_and_labels():

@@ -38,7 +38,7 @@ def cell_encoder(kind: Kind, marks: tuple[int, int] | None = None) -> Encoder:
     [0, 1, -1, 3]
     >>> cell_encoder(Categories(["F", "M"], outside="other"))(Column(["M", "x", ""])).tolist()
     [1, 2, -1]
-    >>> cell_encoder(Dates("2024-01-01", "2024-12-31", "quarter"))(Column(["2024-05-01", dt.date(2024, 1, 1), "x", None])).tolist()
+    >>> cell_encoder(Dates("2024-01-01", "2024-12-31", "quarter"))(Column(["2024-05-01", "2024-01-01T00:30", "x", None])).tolist()
     [1, 0, -1, -1]
     """
     rule = rule_of(kind, marks)

@@ -8,9 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from leastnoise._check import InputError, one_of, refuse
-from leastnoise._domain._kind import ORDERED, READ_AS_IT_IS, Kind, written
-from leastnoise._domain._levels import Label, Level, grouped
-from leastnoise._domain._reading import Reading
+from leastnoise._domain._kind import ORDERED, Kind, Label, Level, grouped
 
 PERIODS = ("year", "quarter", "month", "week", "day", "hour")
 FOLDED = ("weekday", "hour_of_day")
@@ -38,7 +36,7 @@ _ISO = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Dates(Kind):
     """A column of dates or time stamps between two public days, both included.
 
@@ -77,10 +75,6 @@ class Dates(Kind):
     _: KW_ONLY
     zone: str = "UTC"
     format: str | None = None
-    null: str = "drop"
-    outside: str = "drop"
-    reading: Reading = READ_AS_IT_IS
-    levels: tuple[Level, ...] = ()
 
     def __post_init__(self) -> None:
         first, last = _day("the first day of dates", self.start), _day("the last day of dates", self.end)
@@ -93,7 +87,7 @@ class Dates(Kind):
             raise refuse("zone", self.zone, "an IANA time zone that this machine knows, such as 'Europe/Berlin' or 'UTC'") from None
         if self.format is not None:
             _pattern(self.format)
-        self._keep(_count(first, last, self.by), ORDERED, (self.null, self.outside, self.reading, self.levels), start=first, end=last)
+        self._keep(_count(first, last, self.by), ORDERED, start=first, end=last)
 
     @property
     def first(self) -> int:
@@ -120,11 +114,6 @@ class Dates(Kind):
     def pattern(self) -> re.Pattern[str]:
         """How texts are written, with groups Y, m, d, H, M, S, and zone, ahead, zh, zm where it may have a time zone."""
         return _pattern(self.format)
-
-    def __repr__(self) -> str:
-        parts = [repr(self.start.isoformat()), repr(self.end.isoformat()), repr(self.by)]
-        parts += [] if self.zone == "UTC" else [f"zone={self.zone!r}"]
-        return written(self, parts + ([] if self.format is None else [f"format={self.format!r}"]))
 
 
 def period_of(hour: Any, by: str) -> Any:

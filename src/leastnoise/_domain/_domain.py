@@ -10,7 +10,7 @@ from leastnoise._domain._json import KINDS, kind_from_json, kind_to_json, measur
 from leastnoise._domain._kind import Kind
 from leastnoise._domain._kinds import Categories
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount
-from leastnoise._domain._names import attribute_name, known_keys
+from leastnoise._domain._reading import attribute_name, known_keys
 
 
 class Domain:

@@ -2,38 +2,34 @@
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import MISSING, fields
 from fractions import Fraction
 from typing import Any
 
 from leastnoise._check import InputError, refuse
 from leastnoise._domain._dates import Dates
-from leastnoise._domain._kind import Kind
-from leastnoise._domain._kinds import Categories, Coded, Integers
+from leastnoise._domain._kind import Kind, Level, own_fields
+from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount
-from leastnoise._domain._names import attribute_name, known_keys
-from leastnoise._domain._numbers import Bins, Decimals, Edges
-from leastnoise._domain._reading import Reading
-from leastnoise._domain._unknown import Unknown
+from leastnoise._domain._reading import Reading, attribute_name, known_keys
 
-# The word of a kind, its class and what must be said; the class's other fields may be, and are where they are not at their defaults.
-_KINDS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
-    "categories": (Categories, ("values",)),
-    "integers": (Integers, ("low", "high")),
-    "decimals": (Decimals, ("low", "high", "step")),
-    "bins": (Bins, ("low", "high", "count")),
-    "edges": (Edges, ("edges",)),
-    "dates": (Dates, ("start", "end", "by")),
-    "coded": (Coded, ("size",)),
-    "unknown": (Unknown, ("most",)),
+_KINDS: dict[str, type[Kind]] = {
+    "categories": Categories,
+    "integers": Integers,
+    "decimals": Decimals,
+    "bins": Bins,
+    "edges": Edges,
+    "dates": Dates,
+    "coded": Coded,
+    "unknown": Unknown,
 }
-KINDS = tuple(found for found, _ in _KINDS.values())
+KINDS = tuple(_KINDS.values())
 
 
-def _names(kind: type[Any]) -> dict[str, Any]:
-    """The fields of a kind as JSON has them, with their defaults."""
-    usual: dict[str, Any] = {"size" if one.name == "codes" else one.name: one.default for one in fields(kind)}
-    return {**usual, "reading": usual["reading"].to_json()}
+def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
+    """The fields of a kind by their names in JSON, its own first, with those in the class, and defaults where they need not be said."""
+    named = [*own_fields(kind), *fields(Kind)]
+    return {"size" if one.name == "codes" else one.name: (one.name, one.default if one.kw_only else MISSING) for one in named}
 
 
 def kind_to_json(kind: Kind) -> dict[str, Any]:
@@ -42,16 +38,14 @@ def kind_to_json(kind: Kind) -> dict[str, Any]:
     >>> kind_to_json(Bins(0, "0.5", 5, outside="clip"))
     {'kind': 'bins', 'low': '0', 'high': '1/2', 'count': 5, 'outside': 'clip'}
     """
-    word, needed = next((word, needed) for word, (found, needed) in _KINDS.items() if isinstance(kind, found))
-    own: Any = kind
-    usual, said = _names(type(kind)), {**asdict(own), "reading": kind.reading.to_json()}
-    written = {"size" if name == "codes" else name: _plain(value) for name, value in said.items()}
-    return {"kind": word, **{name: value for name, value in written.items() if name in needed or value != _plain(usual[name])}}
+    word = next(word for word, found in _KINDS.items() if isinstance(kind, found))
+    said = {key: (getattr(kind, name), usual) for key, (name, usual) in _fields(type(kind)).items()}
+    return {"kind": word, **{key: _plain(value) for key, (value, usual) in said.items() if value != usual}}
 
 
 def _plain(value: object) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, (Reading, Level)):
+        return value.to_json()
     if isinstance(value, tuple):
         return [_plain(entry) for entry in value]
     if isinstance(value, dt.date):
@@ -65,15 +59,15 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
     >>> kind_from_json({"name": "zone", "kind": "coded", "size": 3})
     ('zone', Coded(3))
     """
-    known = sorted({name for kind in KINDS for name in _names(kind)})
+    known = sorted({name for kind in KINDS for name in _fields(kind)})
     table = known_keys("an attribute in JSON", value, ["name", "kind", *known])
     name, word = attribute_name("'name' of an attribute in JSON", table.pop("name", None)), table.pop("kind", None)
     if not isinstance(word, str) or word not in _KINDS:
         raise refuse(f"'kind' of the attribute {name!r}", word, "one of " + ", ".join(repr(key) for key in _KINDS))
-    kind, needed = _KINDS[word]
-    said: dict[str, Any] = known_keys(f"the attribute {name!r} in JSON", table, list(_names(kind)))
-    for key in needed:
-        if key not in said:
+    kind = _KINDS[word]
+    said: dict[str, Any] = known_keys(f"the attribute {name!r} in JSON", table, list(_fields(kind)))
+    for key, (_, usual) in _fields(kind).items():
+        if usual is MISSING and key not in said:
             raise InputError(f"the attribute {name!r} in JSON must have {key!r}, as every attribute of kind {word!r}.")
     return name, kind(**said)
 

@@ -1,15 +1,19 @@
-"""What every kind of attribute has: cells with labels, policies for nulls and for values outside, a reading, and levels."""
+"""What every kind of attribute has: cells with labels, policies for nulls and for values outside, a reading, and levels.
 
+Levels are public maps from the cells of an attribute to coarser ones, such as from stores to regions or from ages to five years.
+"""
+
+import datetime as dt
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import Field, dataclass, fields
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._check import Exact, exact, one_of, refuse
-from leastnoise._domain._levels import Label, Level, find, levels_of
-from leastnoise._domain._names import known_keys
-from leastnoise._domain._reading import Reading
+from leastnoise._check import Exact, InputError, exact, one_of, refuse, whole
+from leastnoise._domain._reading import Reading, attribute_name, known_keys
 
+Label = str | int
 OTHER = "other"
 # Bounds stay where a double holds every whole number, so that reading a value as a double never moves it across a bound.
 MOST = 2**53 - 1
@@ -18,8 +22,107 @@ MOST_CELLS = 2**31
 READ_AS_IT_IS = Reading()
 LISTED = ("drop", OTHER)
 ORDERED = ("drop", "clip", OTHER)
+# Words that already ask for something.
+RESERVED = ("identity", "total", "prefix", "all_ranges", "ranges", "predicates", "matrix", "level")
+_MOST_NAMED = 5
 
 
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A public map from the regular cells of an attribute to groups.
+
+    Args:
+        name: of the level, such as ``region``.
+        labels: of the groups, in the order in which they first occur.
+        cells: the group of each regular cell, from 0.
+    """
+
+    name: str
+    labels: tuple[Label, ...]
+    cells: tuple[int, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"name": self.name, "labels": list(self.labels), "cells": list(self.cells)}
+
+
+def grouped(name: str, groups: Iterable[Label]) -> Level:
+    """The level that puts cell after cell into these groups.
+
+    >>> grouped("half", ["a", "a", "b"])
+    Level(name='half', labels=('a', 'b'), cells=(0, 0, 1))
+    """
+    every = tuple(groups)
+    places = {label: place for place, label in enumerate(dict.fromkeys(every))}
+    return Level(name, tuple(places), tuple(places[label] for label in every))
+
+
+def levels_of(labels: Sequence[Label], given: object) -> tuple[Level, ...]:
+    """Check the levels of an attribute.
+
+    Args:
+        labels: of its regular cells.
+        given: from name to level: a mapping from each cell's label to its group, or ``{"width": 5}`` for whole numbers; or JSON values.
+
+    >>> levels_of([15, 16, 20], {"five": {"width": 5}})
+    (Level(name='five', labels=('15 .. 19', '20 .. 24'), cells=(0, 0, 1)),)
+    """
+    if isinstance(given, Mapping):
+        return tuple(_level(name, labels, groups) for name, groups in given.items())
+    if not isinstance(given, (list, tuple)):
+        raise refuse("levels", given, "a mapping from a level's name to a mapping from a cell to its group")
+    return tuple(value if isinstance(value, Level) else _from_json(labels, value) for value in given)
+
+
+def _level(name: object, labels: Sequence[Label], groups: object) -> Level:
+    called = attribute_name("the name of a level", name)
+    if called in RESERVED:
+        raise refuse("the name of a level", name, "none of " + ", ".join(RESERVED))
+    allowed = "a mapping from each cell to its group, or { width = 5 } for whole numbers"
+    if not isinstance(groups, Mapping):
+        raise refuse(f"the level {called!r}", groups, allowed)
+    if set(groups) == {"width"} and all(isinstance(label, int) for label in labels):
+        width = whole(f"the width of the level {called!r}", groups["width"], 1)
+        starts = [int(label) // width * width for label in labels]
+        return grouped(called, [f"{start} .. {start + width - 1}" for start in starts])
+    by_text = {str(key): value for key, value in groups.items()}
+    unknown = [str(label) for label in labels if str(label) not in by_text]
+    if unknown:
+        listed = ", ".join(repr(label) for label in unknown[:_MOST_NAMED]) + (", ..." if len(unknown) > _MOST_NAMED else "")
+        raise InputError(
+            f"the level {called!r} must give every cell a group; {len(unknown)} have none: {listed}. "
+            "Add them to the map, or take them out of the attribute."
+        )
+    for value in by_text.values():
+        if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+            raise refuse(f"a group of the level {called!r}", value, "text that is not empty, or a whole number")
+    return grouped(called, [by_text[str(label)] for label in labels])
+
+
+def _from_json(labels: Sequence[Label], value: object) -> Level:
+    table = known_keys("a level in JSON", value, ["name", "labels", "cells"])
+    name, groups, cells = table.get("name"), table.get("labels"), table.get("cells")
+    if not isinstance(groups, list) or not isinstance(cells, list) or len(cells) != len(labels):
+        raise InputError("a level in JSON must have 'labels', and in 'cells' a group for every cell of its attribute.")
+    places = [whole("a group of a level in JSON", cell, 0, len(groups) - 1) for cell in cells]
+    return _level(name, labels, {str(label): groups[place] for label, place in zip(labels, places, strict=True)})
+
+
+def find(levels: Iterable[Level], name: str) -> Level:
+    """The level of this name.
+
+    Raises:
+        InputError: there is none.
+    """
+    known = {level.name: level for level in levels}
+    if not known:
+        raise InputError(
+            f"a level must be declared; got {name!r}, and the attribute has none. Add it, for example levels.{name} = {{ ... }}."
+        )
+    return known[one_of("a level", name, known)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Kind(ABC):
     """An attribute: a public map from values to cells. Frozen, equal and hashable by value.
 
@@ -30,12 +133,10 @@ class Kind(ABC):
         levels: public maps to coarser cells.
     """
 
-    __slots__ = ()
-
-    null: str
-    outside: str
-    reading: Reading
-    levels: tuple[Level, ...]
+    null: str | None = "drop"
+    outside: str = "drop"
+    reading: Reading = READ_AS_IT_IS
+    levels: Any = ()
 
     @property
     @abstractmethod
@@ -85,38 +186,57 @@ class Kind(ABC):
         labels = found.labels if OTHER in found.labels else (*found.labels, OTHER)
         return Level(name, labels, (*found.cells, labels.index(OTHER)))
 
-    def _keep(self, regular: int, allowed: tuple[str, ...], said: tuple[object, object, object, object], **own: object) -> None:
-        """Set the fields of a kind that is being made: its own, what every kind has, and levels over its labels.
-
-        Args:
-            regular: number of cells without ``other``.
-            allowed: what may be done with values outside.
-            said: null, outside, reading and levels, as they were given.
-            own: its own fields, checked.
-        """
-        for name, value in {**own, **common(type(self).__name__, regular, allowed, *said[:3])}.items():
+    def _keep(self, regular: int, allowed: tuple[str, ...], **own: object) -> None:
+        """Set the fields of a kind that is being made: its own, checked, what every kind has, and levels over its labels."""
+        policies = {"null": "drop" if self.null is None else one_of("null", self.null, LISTED)}
+        policies["outside"] = one_of("outside", self.outside, allowed)
+        cells = regular + (OTHER in policies.values())
+        if not cells <= MOST_CELLS:
+            advice = "Choose a coarser attribute, for example Bins."
+            raise refuse(f"the number of cells of {type(self).__name__}", cells, f"at most {MOST_CELLS}", advice)
+        reading: Any = self.reading
+        if isinstance(reading, Mapping):
+            known: dict[str, Any] = known_keys("reading", reading, [one.name for one in fields(Reading)])
+            reading = Reading(**known)
+        if not isinstance(reading, Reading):
+            raise refuse("reading", reading, "a Reading")
+        for name, value in {**own, **policies, "reading": reading}.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "levels", levels_of(self.regular_labels, said[3]) if said[3] else ())
+        object.__setattr__(self, "levels", levels_of(self.regular_labels, self.levels) if self.levels else ())
+
+    def __repr__(self) -> str:
+        own = [(one, getattr(self, one.name)) for one in own_fields(type(self))]
+        parts = [_shown(value) for one, value in own if not one.kw_only]
+        parts += [f"{one.name}={_shown(value)}" for one, value in own if one.kw_only and value != one.default]
+        parts += [f"{key}={value!r}" for key, value in (("null", self.null), ("outside", self.outside)) if value != "drop"]
+        parts += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
+        parts += [f"levels={[level.to_json() for level in self.levels]!r}"] if self.levels else []
+        return f"{type(self).__name__}({', '.join(parts)})"
 
 
-def common(kind: str, regular: int, allowed: tuple[str, ...], null: object, outside: object, reading: object) -> dict[str, Any]:
-    """Check what every kind has.
+def own_fields(kind: type[Kind]) -> list[Field[Any]]:
+    """The fields of a kind that not every kind has; those that must be said are not by keyword alone."""
+    common = {one.name for one in fields(Kind)}
+    return [one for one in fields(kind) if one.name not in common]
 
-    Returns:
-        The checked fields.
-    """
-    policies = {"null": "drop" if null is None else one_of("null", null, LISTED), "outside": one_of("outside", outside, allowed)}
-    cells = regular + (OTHER in policies.values())
-    if not cells <= MOST_CELLS:
-        raise refuse(f"the number of cells of {kind}", cells, f"at most {MOST_CELLS}", "Choose a coarser attribute, for example Bins.")
-    if isinstance(reading, Mapping):
-        known: dict[str, Any] = known_keys(
-            "reading", reading, ["column", "nulls", "decimal", "thousands", "currency", "trim", "ignore_case"]
-        )
-        reading = Reading(**known)
-    if not isinstance(reading, Reading):
-        raise refuse("reading", reading, "a Reading")
-    return {**policies, "reading": reading}
+
+def _shown(value: object) -> str:
+    """A field as Python writes it."""
+    if isinstance(value, Fraction):
+        return short(value)
+    if isinstance(value, dt.date):
+        return repr(value.isoformat())
+    if isinstance(value, tuple):
+        if value and isinstance(value[0], tuple):
+            return repr({key: list(texts) for key, texts in value})
+        return repr([number_text(one) if isinstance(one, Fraction) else one for one in value])
+    return repr(value)
+
+
+def rising(low: Fraction | int, high: Fraction | int) -> None:
+    """Refuse bounds of which the first is not the lower one."""
+    if not low < high:
+        raise InputError(f"low must be below high; got low {number_text(Fraction(low))} and high {number_text(Fraction(high))}.")
 
 
 def bound(name: str, value: Exact) -> Fraction:
@@ -152,11 +272,3 @@ def short(number: Fraction) -> str:
     ('2', "'0.5'")
     """
     return str(number) if number.denominator == 1 else repr(number_text(number))
-
-
-def written(kind: Kind, parts: list[str]) -> str:
-    """The repr of a kind: what its own fields say, and what differs from the usual."""
-    policies = [f"{key}={value!r}" for key, value in (("null", kind.null), ("outside", kind.outside)) if value != "drop"]
-    rest = [] if kind.reading == READ_AS_IT_IS else [f"reading={kind.reading!r}"]
-    rest += [f"levels={[level.to_json() for level in kind.levels]!r}"] if kind.levels else []
-    return f"{type(kind).__name__}({', '.join([*parts, *policies, *rest])})"

@@ -26,17 +26,22 @@ A row is dropped as soon as one attribute that a query uses drops it; the others
 on that row alone.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import itertools
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
 from typing import Any
 
 from leastnoise._check import InputError, did_you_mean, one_of, refuse, whole
-from leastnoise._domain._kind import LISTED, MOST, MOST_CELLS, ORDERED, OTHER, READ_AS_IT_IS, Kind, common, written
-from leastnoise._domain._levels import Label, Level, levels_of
+from leastnoise._domain._kind import LISTED, MOST, MOST_CELLS, ORDERED, OTHER, READ_AS_IT_IS, Kind, Label, bound, number_text, rising
 from leastnoise._domain._reading import Reading
 
+_MOST_KEYS, _LONGEST, _USUAL = 10**6, 1000, 200
+_STRANGE = {"Cc", "Cs"}  # control characters, and halves of characters, which no file in UTF-8 holds
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Categories(Kind):
     """A column with a public list of values.
 
@@ -61,10 +66,7 @@ class Categories(Kind):
     """
 
     values: tuple[Label, ...]
-    null: str = "drop"
-    outside: str = "drop"
-    reading: Reading = READ_AS_IT_IS
-    levels: tuple[Level, ...] = ()
+    _: KW_ONLY
     spellings: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __post_init__(self) -> None:
@@ -74,21 +76,18 @@ class Categories(Kind):
         values = tuple(_category(value) for value in self.values)
         if not values:
             raise refuse("categories", [], allowed)
-        fields = common("Categories", len(values), LISTED, self.null, self.outside, self.reading)
+        self._keep(len(values), LISTED, values=values)
         seen: set[str] = set()
         for value in values:
-            if fields["reading"].form(str(value)) in seen:
+            if self.reading.form(str(value)) in seen:
                 raise InputError(f"categories must differ from each other; got {value!r} twice. Values are compared by their string form.")
-            seen.add(fields["reading"].form(str(value)))
-        if OTHER in (fields["null"], fields["outside"]) and OTHER in seen:
+            seen.add(self.reading.form(str(value)))
+        if self.has_other and OTHER in seen:
             raise InputError(
                 "categories must not contain 'other' when null or outside is 'other', which adds a cell of that name. "
                 "Leave 'other' out of the list: the added cell then holds it together with every value that is not listed."
             )
-        spellings = _spellings(self.spellings, values, fields["reading"], seen)
-        levels = levels_of(values, self.levels) if self.levels else ()
-        for name, value in {"values": values, **fields, "levels": levels, "spellings": spellings}.items():
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "spellings", _spellings(self.spellings, values, self.reading, seen))
 
     @property
     def lookup(self) -> dict[str, int]:
@@ -106,10 +105,6 @@ class Categories(Kind):
     def regular_labels(self) -> tuple[Label, ...]:
         """The label of every cell but ``other``, in order."""
         return self.values
-
-    def __repr__(self) -> str:
-        spellings = [f"spellings={ {value: list(texts) for value, texts in self.spellings}!r}"] if self.spellings else []
-        return written(self, [repr(list(self.values)), *spellings])
 
 
 def _spellings(given: object, values: tuple[Label, ...], reading: Reading, taken: set[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -148,7 +143,7 @@ def _category(value: object) -> Label:
         ) from None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Integers(Kind):
     """A column of whole numbers between two public bounds, both included.
 
@@ -174,19 +169,15 @@ class Integers(Kind):
 
     low: int
     high: int
-    null: str = "drop"
-    outside: str = "drop"
+    _: KW_ONLY
     rounding: str | None = None
-    reading: Reading = READ_AS_IT_IS
-    levels: tuple[Level, ...] = ()
 
     def __post_init__(self) -> None:
         low, high = whole("low", self.low, -MOST, MOST), whole("high", self.high, -MOST, MOST)
-        if not low < high:
-            raise InputError(f"low must be below high; got low {low} and high {high}.")
+        rising(low, high)
         if self.rounding is not None:
             one_of("rounding", self.rounding, ("down", "nearest", "up"))
-        self._keep(high - low + 1, ORDERED, (self.null, self.outside, self.reading, self.levels), low=low, high=high)
+        self._keep(high - low + 1, ORDERED, low=low, high=high)
 
     @property
     def regular(self) -> int:
@@ -198,12 +189,8 @@ class Integers(Kind):
         """The label of every cell but ``other``, in order."""
         return tuple(range(self.low, self.high + 1))
 
-    def __repr__(self) -> str:
-        rounding = [] if self.rounding is None else [f"rounding={self.rounding!r}"]
-        return written(self, [repr(self.low), repr(self.high), *rounding])
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Coded(Kind):
     """A column that is already coded 0, 1, ..., size - 1.
 
@@ -227,22 +214,14 @@ class Coded(Kind):
     """
 
     codes: int
-    null: str = "drop"
-    outside: str = "drop"
-    reading: Reading = READ_AS_IT_IS
-    levels: tuple[Level, ...] = ()
 
     def __init__(
-        self,
-        size: int,
-        null: str | None = "drop",
-        outside: str = "drop",
-        *,
-        reading: Reading = READ_AS_IT_IS,
-        levels: Mapping[str, Mapping[Any, Any]] | Sequence[Level] = (),
+        self, size: int, *, null: str | None = "drop", outside: str = "drop", reading: Reading = READ_AS_IT_IS, levels: Any = ()
     ) -> None:
+        for name, value in {"null": null, "outside": outside, "reading": reading, "levels": levels}.items():
+            object.__setattr__(self, name, value)
         codes = whole("size", size, 1, MOST_CELLS)
-        self._keep(codes, LISTED, (null, outside, reading, levels), codes=codes)
+        self._keep(codes, LISTED, codes=codes)
 
     @property
     def regular(self) -> int:
@@ -254,5 +233,255 @@ class Coded(Kind):
         """The label of every cell but ``other``, in order."""
         return tuple(range(self.codes))
 
-    def __repr__(self) -> str:
-        return written(self, [repr(self.codes)])
+
+def _labels(edges: Sequence[Fraction], closed: str) -> tuple[Label, ...]:
+    """The intervals between edges as text."""
+    texts, last, left = [number_text(edge) for edge in edges], len(edges) - 2, closed == "left"
+    return tuple(
+        f"{'[' if left or place == 0 else '('}{texts[place]}, {texts[place + 1]}{']' if not left or place == last else ')'}"
+        for place in range(last + 1)
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Bins(Kind):
+    """A numeric column cut into bins of equal width between two public bounds.
+
+    Args:
+        low: the lower bound, exact (``"0.1"`` is a tenth), between -(2^53 - 1) and 2^53 - 1.
+        high: the upper bound, above ``low``.
+        count: the number of bins, at least 1.
+        closed: ``"left"``: a bin is [a, b), the last one is [a, high]. ``"right"``: a bin is (a, b], the first one is [low, b].
+        null: what a null does: ``"drop"`` the row or ``"other"``.
+        outside: what a number below ``low`` or above ``high`` does: ``"drop"`` the row, ``"clip"`` to the first or last bin, or
+            ``"other"``.
+        reading: how values are read.
+        levels: public maps from the bins' labels to groups.
+
+    Raises:
+        InputError: a bound that is not finite, ``low`` not below ``high``, or a count that is not a whole number from 1 to 2^31.
+
+    Edge cases: edges are exact fractions; a value and an edge are compared as the doubles nearest to them, so that 0.3 lies on the edge
+    3/10 also where a column holds it as a float, whose binary value is a little less.
+
+    >>> ln.Bins(0, 1, 4).labels
+    ('[0, 0.25)', '[0.25, 0.5)', '[0.5, 0.75)', '[0.75, 1]')
+    >>> ln.Bins(0, 1, 2, closed="right").labels
+    ('[0, 0.5]', '(0.5, 1]')
+    """
+
+    low: Any
+    high: Any
+    count: int
+    _: KW_ONLY
+    closed: str = "left"
+
+    def __post_init__(self) -> None:
+        low, high = bound("low", self.low), bound("high", self.high)
+        rising(low, high)
+        bins = whole("count", self.count, 1, MOST_CELLS)
+        one_of("closed", self.closed, ("left", "right"))
+        self._keep(bins, ORDERED, low=low, high=high, count=bins)
+
+    @property
+    def regular(self) -> int:
+        """Number of bins."""
+        return self.count
+
+    @property
+    def edges(self) -> tuple[Fraction, ...]:
+        """The ``count + 1`` edges, exact, ``low`` first and ``high`` last."""
+        width = (self.high - self.low) / self.count
+        return tuple(self.low + width * place for place in range(self.count + 1))
+
+    @property
+    def regular_labels(self) -> tuple[Label, ...]:
+        """The bins as intervals."""
+        return _labels(self.edges, self.closed)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Edges(Kind):
+    """A numeric column cut at given public edges.
+
+    Args:
+        edges: at least two, exact, each above the one before, between -(2^53 - 1) and 2^53 - 1.
+        closed: as for `Bins`.
+        null: what a null does: ``"drop"`` the row or ``"other"``.
+        outside: as for `Bins`.
+        reading: how values are read.
+        levels: public maps from the bins' labels to groups.
+
+    Raises:
+        InputError: fewer than two edges, or edges that do not rise.
+
+    Edge cases: as for `Bins`; two edges must differ as doubles too, so that no bin is empty for want of digits.
+
+    >>> ln.Edges(["0", "9.99", "50"]).labels
+    ('[0, 9.99)', '[9.99, 50]')
+    """
+
+    edges: Any
+    _: KW_ONLY
+    closed: str = "left"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.edges, (str, bytes)) or not isinstance(self.edges, Iterable):
+            raise refuse("edges", self.edges, "a list of at least two numbers")
+        edges = tuple(bound("an edge", edge) for edge in self.edges)
+        if not len(edges) >= 2:
+            raise refuse("edges", [number_text(edge) for edge in edges], "a list of at least two numbers")
+        for below, above in itertools.pairwise(edges):
+            if not float(below) < float(above):
+                raise InputError(f"edges must rise; got {number_text(below)} before {number_text(above)}.")
+        one_of("closed", self.closed, ("left", "right"))
+        self._keep(len(edges) - 1, ORDERED, edges=edges)
+
+    @property
+    def low(self) -> Any:
+        """The first edge."""
+        return self.edges[0]
+
+    @property
+    def high(self) -> Any:
+        """The last edge."""
+        return self.edges[-1]
+
+    @property
+    def regular(self) -> int:
+        """Number of bins."""
+        return len(self.edges) - 1
+
+    @property
+    def regular_labels(self) -> tuple[Label, ...]:
+        """The bins as intervals."""
+        return _labels(self.edges, self.closed)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Decimals(Kind):
+    """A column of numbers in equal steps, such as heights 120, 120.5, 121 ... in half centimetres.
+
+    Args:
+        low: the least value, exact, between -(2^53 - 1) and 2^53 - 1.
+        high: the greatest value, a whole number of steps above ``low``.
+        step: between one value and the next, exact and above 0.
+        null: what a null does: ``"drop"`` the row or ``"other"``.
+        outside: what another number does, also one between two values: ``"drop"`` the row, ``"clip"`` to the nearest value (the upper one
+            of two), or ``"other"``.
+        reading: how values are read.
+        levels: public maps from values, as text, to groups.
+
+    Raises:
+        InputError: a bound that is not finite or not a whole number of steps away, ``low`` not below ``high``, or steps that doubles
+            cannot tell apart.
+
+    Edge cases: a value is one of these if the doubles nearest to both are the same: 165.5 is in a text, decimal, float32 and float64 column
+    alike.
+
+    >>> ln.Decimals("1", "2", "0.5").labels
+    ('1', '1.5', '2')
+    """
+
+    low: Any
+    high: Any
+    step: Any
+
+    def __post_init__(self) -> None:
+        low, high, step = bound("low", self.low), bound("high", self.high), bound("step", self.step)
+        rising(low, high)
+        if not step > 0:
+            raise refuse("step", self.step, "a number above 0")
+        count = (high - low) / step
+        if count.denominator != 1:
+            raise refuse("high", number_text(high), f"a whole number of steps of {number_text(step)} above {number_text(low)}")
+        if not max(abs(low), abs(high)) / step < 2**50:
+            raise refuse("step", number_text(step), "at least 2^-50 of the bounds, so that doubles tell the values apart")
+        self._keep(int(count) + 1, ORDERED, low=low, high=high, step=step)
+
+    @property
+    def regular(self) -> int:
+        """Number of values."""
+        return int((self.high - self.low) / self.step) + 1
+
+    @property
+    def values(self) -> tuple[Fraction, ...]:
+        """The values, exact, in order."""
+        return tuple(self.low + self.step * place for place in range(self.regular))
+
+    @property
+    def regular_labels(self) -> tuple[Label, ...]:
+        """The values as decimals."""
+        return tuple(number_text(value) for value in self.values)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Unknown(Kind):
+    """A column of categories that nobody can list beforehand; `leastnoise.find_categories` finds those that many people have.
+
+    Args:
+        most: how many are kept, those of the largest noisy counts; public. Until they are found, plans are made for so many.
+        longest: characters of a category; a longer text is outside.
+        null: what a null does once they are found: ``"drop"`` the row or ``"other"``.
+        outside: what a value that was not found does then: ``"drop"`` the row or ``"other"``.
+        reading: how values are read; ``trim`` and ``ignore_case`` are applied before anything is counted.
+
+    Raises:
+        InputError: ``most`` below 1 or above 10^6, ``longest`` below 1 or above 1000, or levels, which have nothing to map yet.
+
+    Edge cases: nulls, values without a string form (see `Categories`), texts that are longer or have control characters are never found.
+
+    >>> ln.Unknown(10000, outside="other").size
+    10001
+    """
+
+    most: int
+    _: KW_ONLY
+    longest: int = _USUAL
+
+    def __post_init__(self) -> None:
+        most, longest = whole("most", self.most, 1, _MOST_KEYS), whole("longest", self.longest, 1, _LONGEST)
+        if self.levels:
+            raise InputError("unknown categories have no levels: find them first, then map what was found.")
+        self._keep(most, LISTED, most=most, longest=longest)
+
+    @property
+    def regular(self) -> int:
+        """Number of cells that plans are made for, ``other`` not included."""
+        return self.most
+
+    @property
+    def regular_labels(self) -> tuple[Label, ...]:
+        """What stands for each category as long as it is not known."""
+        return tuple(f"category {number}" for number in range(1, self.most + 1))
+
+    def allows(self, text: str) -> bool:
+        r"""Whether a text may be found, from the text alone.
+
+        Args:
+            text: as it is read; not a null.
+
+        >>> [ln.Unknown(9, longest=3).allows(text) for text in ("abc", "abcd", "a\n", "")]
+        [True, False, False, False]
+        """
+        return 0 < len(text) <= self.longest and not any(unicodedata.category(letter) in _STRANGE for letter in text)
+
+    def found(self, texts: tuple[str, ...]) -> Categories:
+        """The attribute once its categories are found.
+
+        Args:
+            texts: of the categories, as they are read; one that is the word other is counted in the cell of that name, if there is one.
+
+        Raises:
+            InputError: there is none.
+
+        >>> ln.Unknown(9, outside="other").found(("curl", "wget")).labels
+        ('curl', 'wget', 'other')
+        """
+        kept = tuple(text for text in texts if not (self.has_other and text == OTHER))
+        if not kept:
+            raise InputError(
+                "No category was found: none is held by enough people for the threshold. Give the search more of the budget or a larger "
+                "delta, let a person count in fewer categories (max_rows), or ask for coarser ones."
+            )
+        return Categories(kept, null=self.null, outside=self.outside, reading=self.reading)

@@ -6,9 +6,8 @@ from fractions import Fraction
 
 from leastnoise._check import Exact, InputError, exact, refuse
 from leastnoise._domain._kind import MOST, READ_AS_IT_IS, number_text, short
-from leastnoise._domain._names import attribute_name
 from leastnoise._domain._per_cell import PerCell
-from leastnoise._domain._reading import Reading
+from leastnoise._domain._reading import Reading, attribute_name
 
 # Numerator and denominator of a unit stay within the doubles.
 LEAST_UNIT = Fraction(1, 10**100)
