@@ -12,6 +12,7 @@ from adapters.pools import ARROW, DUCKDB, PANDAS, POLARS
 from adapters.sources import CONNECTION
 from leastnoise._adapters import Wanted, _postgres, read
 from leastnoise._adapters._column import STRANGE
+from leastnoise._adapters._engine import values_of
 from leastnoise._adapters._read import open_source
 from leastnoise._domain import Categories, Dates, Domain, Integers
 from leastnoise._table import columns_of
@@ -134,7 +135,7 @@ def test_which_types_of_postgresql_are_counted_and_as_what(unicode):
     held |= {"boolean": "boolean", "date": "day", "timestamp without time zone": "stamp", "timestamp with time zone": "instant"}
     texts = dict.fromkeys(["text", "character varying", "character"], "text")
     other = ["real", "uuid", "json", "bytea", "interval", "time without time zone", "ARRAY"]
-    values = _postgres._values({kind: kind for kind in (*held, *texts, *other)}, unicode=unicode)
+    values = values_of(_postgres._types_of({kind: kind for kind in (*held, *texts, *other)}, unicode=unicode))
     assert {kind: value.held for kind, value in values.items()} == held | (texts if unicode else {})
 
 

@@ -1,6 +1,6 @@
 """Tables of PostgreSQL: counted by the server, or read over Arrow through ADBC; all queries of a table see one snapshot of it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
@@ -82,19 +82,15 @@ def _dates(array: Any) -> Column:
 
 
 _as_text = partial(sql, "CAST(:it AS TEXT)")
-_INTEGER = Type(same, to_column, "integer")
 _TEXT = Type(lambda it: _as_text(it=it), to_column, "text", lambda it: sql('CAST(:it AS TEXT) COLLATE "C"', it=it))
+_TEXTS = ("text", "character varying", "character")
 _TYPES = {
-    "smallint": _INTEGER,
-    "integer": _INTEGER,
-    "bigint": _INTEGER,
+    **dict.fromkeys(("smallint", "integer", "bigint"), Type(same, to_column, "integer")),
     "boolean": Type(same, to_column, "boolean"),
     "double precision": Type(same, to_column, "double"),
     "real": Type(same, to_column),
     "numeric": Type(lambda it: _as_text(it=it), _decimals, "double", _as_double),
-    "text": _TEXT,
-    "character varying": _TEXT,
-    "character": _TEXT,
+    **dict.fromkeys(_TEXTS, _TEXT),
     "uuid": Type(lambda it: _as_text(it=it), to_column),
     "date": Type(_days, _dates, "day"),
     "timestamp without time zone": Type(_microseconds, _stamps, "stamp"),
@@ -124,9 +120,7 @@ def open_postgres(source: DatabaseTable) -> Source:
     if not kinds:
         raise InputError(f"{what} does not exist, or has no columns. Write its name as it is stored, with its schema: public.visits.")
 
-    types = {name: _TYPES.get(kind, UNREAD) for name, kind in kinds.items()}
-    # text is counted only where the server's is Unicode, so that no text fails to be converted
-    counted = {name: kind if encoding == "UTF8" or kind is not _TEXT else replace(kind, held=None) for name, kind in types.items()}
+    types = _types_of(kinds, unicode=encoding == "UTF8")
 
     def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
         with session() as run:
@@ -134,7 +128,7 @@ def open_postgres(source: DatabaseTable) -> Source:
 
     engine = Engine(
         relation=relation,
-        values=values_of(counted),
+        values=values_of(types),
         hashed=lambda it: sql("SHA256(CONVERT_TO(:it, 'UTF8'))", it=it),
         most_sets=_MOST_SETS,
         session=session,
@@ -143,6 +137,12 @@ def open_postgres(source: DatabaseTable) -> Source:
     )
     unread = {name: kind for name, kind in kinds.items() if kind not in _TYPES}
     return Source(what=what, names=tuple(types), total=None, chunks=chunks, strange=unread, engine=engine)
+
+
+def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
+    """What becomes of columns; text is counted only where the server's is Unicode, so that no text fails to be converted."""
+    types = _TYPES if unicode else {**_TYPES, **dict.fromkeys(_TEXTS, replace(_TEXT, held=None))}
+    return {name: types.get(kind, UNREAD) for name, kind in kinds.items()}
 
 
 def _session(source: DatabaseTable, url: str, what: str) -> Callable[[], AbstractContextManager[Callable[[str | exp.Select], Any]]]:

@@ -6,7 +6,7 @@ Levels are public maps from the cells of an attribute to coarser ones, such as f
 import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any
 
@@ -205,7 +205,8 @@ class Kind(ABC):
         object.__setattr__(self, "levels", levels_of(self.regular_labels, self.levels) if self.levels else ())
 
     def __repr__(self) -> str:
-        own = [(one, getattr(self, one.name)) for one in own_fields(type(self))]
+        values = asdict(self)
+        own = [(one, values[one.name]) for one in own_fields(type(self))]
         parts = [_shown(value) for one, value in own if not one.kw_only]
         parts += [f"{one.name}={_shown(value)}" for one, value in own if one.kw_only and value != one.default]
         parts += [f"{key}={value!r}" for key, value in (("null", self.null), ("outside", self.outside)) if value != "drop"]
