@@ -1,4 +1,4 @@
-"""At most k rows of each privacy unit (E6 of PROOFS-adapters.md)."""
+"""At most k rows of each privacy unit, and how many rows of a source are used, not used and cut (E6, E8 of PROOFS-adapters.md)."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
