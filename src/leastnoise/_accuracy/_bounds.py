@@ -40,6 +40,7 @@ from leastnoise._workload import Product, Workload, numbered
 _MOST_GRAM, _MOST_CLOSED = 2048, 1024
 _SWEEPS = 2
 _SHARES = [share / 50 for share in range(25, 51)]  # of a measure's values that are its larger end
+_MOST_BITS = 62
 
 
 @lru_cache(maxsize=256)
@@ -212,9 +213,6 @@ def _least_variance(privacy: Privacy, noise: Noise, rows: int) -> float:
         return noise_variance(noise, rows / allowed_epsilon(budget))
     sigma = rows / math.sqrt(float(allowed_mu_squared(budget)))
     return noise_variance(noise, sigma) if noise is Noise.DISCRETE_GAUSSIAN else sigma**2
-
-
-_MOST_BITS = 62
 
 
 class Terms(NamedTuple):

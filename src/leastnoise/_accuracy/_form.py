@@ -15,6 +15,7 @@ from leastnoise._measurements import Block
 from leastnoise._workload import Product
 
 Names = tuple[str, ...]
+MOST_COVARIANCES = 2**24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,9 +124,6 @@ class Structure(Known):
     @abstractmethod
     def cells(self, measured: Sequence[Measured]) -> Cells:
         """The least squares estimate from what all blocks measured, in the order of the plan."""
-
-
-MOST_COVARIANCES = 2**24
 
 
 def covariances(structure: Known, one: Product, other: Product | None = None) -> FloatArray:

@@ -55,6 +55,16 @@ TOLERANCE = 1e-9
 _MOST_STEPS = 3000
 _PATIENCE = 300  # steps without a residual half as large: the system is inconsistent, or hopeless
 _MOST_TURNED = 1024  # an axis of more cells keeps its own basis in the preconditioner
+_AT_ONCE = 2**24  # at a time
+MOST_EXACT = 2048
+_MOST_EXACT_NUMBERS = 2**28
+_MOST_SIMULATED = 2**26
+_MOST_COLUMNS = 2**20  # numbers in a batch of columns: what stays near the processor
+_DRAWS = (16, 256)
+_DRAWN_NUMBERS = 2**27
+_DOUBT = 1e-3
+_ERROR_TOLERANCE = 1e-6  # a variance is wrong by the square of the solution's error
+_SEED = 20240229
 
 
 def _weighted_diagonal(factor: Factor) -> FloatArray:
@@ -102,6 +112,13 @@ class Joint:
     def cells(self) -> int:
         """Number of joint cells."""
         return math.prod(self.shape)
+
+    def operators(self, product: Product) -> list[Operator]:
+        """The queries along every attribute of the joint cells."""
+        asked = dict(zip(product.attributes, product.operators, strict=True))
+        if any(name not in self.names for name in asked):
+            raise undetermined(product)
+        return [asked.get(name, Total(size)) for name, size in zip(self.names, self.shape, strict=True)]
 
     def _reduced(self, block: Block, x: FloatArray) -> tuple[list[Factor], FloatArray]:
         """The factors that are more than a total, and x summed over all other attributes, one axis a factor and one for the columns."""
@@ -282,9 +299,6 @@ def _inverted(diagonal: FloatArray) -> FloatArray:
     return 1 / np.maximum(diagonal, 1e-10 * diagonal.max())
 
 
-_AT_ONCE = 2**24  # at a time
-
-
 def joint_rows(operators: Sequence[Operator]) -> FloatArray:
     """The explicit Kronecker product of operators."""
     numbers = math.prod(operator.rows * operator.size for operator in operators)
@@ -351,14 +365,14 @@ class DenseStructure(Structure):
 
     def require(self, product: Product) -> None:
         if not require(self.span, product) and not self.space.everything:
-            asked = [spanning(one) for one in self.operators(split(product, self.joint.names)[0])]
+            asked = [spanning(one) for one in self.joint.operators(split(product, self.joint.names)[0])]
             if not all(self.space.holds_rows(rows) for _, rows in joint_rows_in_parts(asked)):
                 raise undetermined(product)
 
     def variances(self, product: Product) -> FloatArray:
         self.require(product)
         inner, shape, times = split(product, self.joint.names)
-        return joint_variances(self.inverse, self.operators(inner)).reshape(shape) * times**2
+        return joint_variances(self.inverse, self.joint.operators(inner)).reshape(shape) * times**2
 
     def errors(self, product: Product) -> Errors:
         if product.rows <= MOST_LISTED:
@@ -366,25 +380,17 @@ class DenseStructure(Structure):
             return Errors(float(found.sum()), float(found.max()))
         inner, _, times = split(product, self.joint.names)
         top = float(np.linalg.eigvalsh(self.inverse)[-1])  # no variance is above this times the squared norm of its query
-        norms = math.prod(IdentityBasis(operator.size).largest_variance(operator) for operator in self.operators(inner))
+        norms = math.prod(IdentityBasis(operator.size).largest_variance(operator) for operator in self.joint.operators(inner))
         return Errors(self.total(product), top * norms * float((times**2).max()), exact=False)
 
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers, without listing them: tr(M C)."""
         self.require(product)
         inner, _, times = split(product, self.joint.names)
-        return self._traced(self.inverse, self.operators(inner)) * float((times**2).sum())
-
-    def _traced(self, matrix: FloatArray, operators: Sequence[Operator]) -> float:
-        cube = matrix.reshape(*self.joint.shape, -1)
-        for axis, operator in enumerate(operators):
+        cube = self.inverse.reshape(*self.joint.shape, -1)
+        for axis, operator in enumerate(self.joint.operators(inner)):
             cube = along(apply_gram, operator, cube, axis)
-        return float(np.trace(cube.reshape(matrix.shape)))
-
-    def operators(self, product: Product) -> list[Operator]:
-        """The queries along every attribute of the joint cells."""
-        operators = dict(zip(product.attributes, product.operators, strict=True))
-        return [operators.get(name, Total(size)) for name, size in zip(self.joint.names, self.joint.shape, strict=True)]
+        return float(np.trace(cube.reshape(self.inverse.shape))) * float((times**2).sum())
 
     def covariance(self, one: Product, other: Product) -> FloatArray:
         self.require(one)
@@ -399,7 +405,7 @@ class DenseStructure(Structure):
     def _rows(self, product: Product) -> FloatArray:
         """The queries over the joint cells, shape (product.rows, cells)."""
         inner, shape, times = split(product, self.joint.names)
-        rows = joint_rows(self.operators(inner)).reshape(*shape, -1) * times[..., None]
+        rows = joint_rows(self.joint.operators(inner)).reshape(*shape, -1) * times[..., None]
         return rows.reshape(product.rows, -1)
 
 
@@ -416,17 +422,6 @@ def dense_structure(domain: Domain, joint: Joint, span: Span | None = None) -> D
     if inverse is None:
         raise UnsupportedQuery(f"The noise of the queries measured on {' x '.join(joint.names)} is too unequal. Choose another strategy.")
     return DenseStructure(joint, inverse, space, span)
-
-
-MOST_EXACT = 2048
-_MOST_EXACT_NUMBERS = 2**28
-_MOST_SIMULATED = 2**26
-_MOST_COLUMNS = 2**20  # numbers in a batch of columns: what stays near the processor
-_DRAWS = (16, 256)
-_DRAWN_NUMBERS = 2**27
-_DOUBT = 1e-3
-_ERROR_TOLERANCE = 1e-6  # a variance is wrong by the square of the solution's error
-_SEED = 20240229
 
 
 def repetitions(cells: int) -> int:
@@ -458,7 +453,7 @@ class IterativeStructure(Structure):
         if not require(self.span, product):
             inner, _, _ = split(product, self.joint.names)
             if inner not in self._known:
-                self._mixed(inner, self.operators(inner))
+                self._mixed(inner, self.joint.operators(inner))
 
     def variances(self, product: Product) -> FloatArray:
         require(self.span, product)
@@ -473,7 +468,7 @@ class IterativeStructure(Structure):
                 )
             needed = 64 * max(product.rows, self.joint.cells)
             require_memory(needed, f"The error bars of {product.name} from a linear solver", "Choose another strategy.")
-            operators = self.operators(product)
+            operators = self.joint.operators(product)
             found = self._exact(product, operators) if self.exact(product) else self._simulated(product, operators)
             self._known[product] = found.reshape(product.shape)
         return self._known[product]
@@ -501,13 +496,6 @@ class IterativeStructure(Structure):
         """By conjugate gradients."""
         gathered = self.joint.gather([one.values[:, None] for one in measured])
         return JointCells(self.joint.names, self.joint.solve(gathered, "the estimate")[:, 0].reshape(self.joint.shape))
-
-    def operators(self, product: Product) -> list[Operator]:
-        """One operator a joint attribute."""
-        asked = dict(zip(product.attributes, product.operators, strict=True))
-        if any(name not in self.joint.names for name in asked):
-            raise undetermined(product)
-        return [asked.get(name, Total(size)) for name, size in zip(self.joint.names, self.joint.shape, strict=True)]
 
     def _exact(self, product: Product, operators: list[Operator]) -> FloatArray:
         answer = np.empty(product.rows)

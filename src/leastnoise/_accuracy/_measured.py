@@ -30,6 +30,9 @@ from leastnoise._linop import dense
 from leastnoise._measurements import Block, Factor, Measurements
 
 Names = tuple[str, ...]
+Quantity = str | None
+"""Counts of rows (None); or of a measure its sums, centred where distances from both ends are measured; a count of values is a measure."""
+_WHOLE = (1.0,)
 
 
 def subsets(names: Names) -> Iterator[Names]:
@@ -84,11 +87,6 @@ def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
     order = [*measured, *rest]
     cube = rows.reshape(len(rows), *(domain.kind(name).size for name in order))
     return np.moveaxis(cube, [1 + order.index(name) for name in names], range(1, len(names) + 1)).reshape(len(rows), -1)
-
-
-Quantity = str | None
-"""Counts of rows (None); or of a measure its sums, centred where distances from both ends are measured; a count of values is a measure."""
-_WHOLE = (1.0,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,12 +31,8 @@ def require_memory(needed: int, what: str, advice: str) -> None:
         return
     have = available_memory()
     if have is not None and needed > have:
-        raise InputError(f"{what} needs about {in_bytes(needed)} of memory; {in_bytes(have)} is available. {advice} {limit_advice()}")
-
-
-def limit_advice() -> str:
-    """The sentence that names the switch."""
-    return f"{VARIABLE}, for example 8G, sets another limit."
+        limit = f"{VARIABLE}, for example 8G, sets another limit."
+        raise InputError(f"{what} needs about {in_bytes(needed)} of memory; {in_bytes(have)} is available. {advice} {limit}")
 
 
 def in_bytes(size: int) -> str:

@@ -41,6 +41,8 @@ Places = tuple[int, ...]
 # A component that more blocks contain is summed for all such in one pass over the blocks.
 _FEW = 4
 _MOST_TOGETHER = 2**20  # numbers of blocks that are looked at together
+_MOST_SORTED = 2**20
+_MANY = 16  # products from which arrays are quicker
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,10 +247,6 @@ def _places(names: Names, tau: Names) -> Places:
 def _is_wide(names: Names, across: Names) -> bool:
     """Whether a block explains too many tau to list them."""
     return len(names) - len(across) > 10
-
-
-_MOST_SORTED = 2**20
-_MANY = 16  # products from which arrays are quicker
 
 
 @dataclass(frozen=True, slots=True, eq=False)

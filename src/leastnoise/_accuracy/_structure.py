@@ -42,6 +42,8 @@ from leastnoise._workload import Product, Statistic, Workload
 
 _MOST_LISTED = 10
 _FEW = 512  # cells whose inverse takes no time
+ROUNDING = 2.0**-46
+"""Of what is subtracted from a variance, at least the error of doing so in doubles: what is left is never too small."""
 
 
 def structure(plan: Measurements, measure: str | None) -> Known:
@@ -210,10 +212,6 @@ def promised(
     return Plan(
         workload=workload, privacy=measurements.privacy, strategy=strategy, measurements=measurements, promise=promise, details=facts
     )
-
-
-ROUNDING = 2.0**-46
-"""Of what is subtracted from a variance, at least the error of doing so in doubles: what is left is never too small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

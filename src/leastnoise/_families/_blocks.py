@@ -43,6 +43,9 @@ _MOST_BLOCKS = 1024
 _FEW = 256  # blocks up to which their sums by themselves are left out: what is measured within them tells enough
 _VANISHED = 1e-9
 _MADE_FOR = "it is made for cells, prefix sums, ranges and totals alone"
+_NOTHING = np.zeros((1, 2, 2)), np.zeros((1, 1))
+_Split = tuple[float, Generators, tuple[FloatArray, FloatArray]]
+_BLOCK_BITS = 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,8 +93,6 @@ class _Asked:
 
 
 _ALIKE = np.array([[1.0, 0.0], [0.0, 0.0]])  # the coefficients of a matrix of ones
-_NOTHING = np.zeros((1, 2, 2)), np.zeros((1, 1))
-_Split = tuple[float, Generators, tuple[FloatArray, FloatArray]]
 
 
 @singledispatch
@@ -398,9 +399,6 @@ def _(operator: Nested, factor: Factor) -> Basis | None:
     known[np.diag_indices(len(known))] += heights**2 / np.append(np.full(len(within[0]), bases[0].kappa), bases[1].kappa)
     inverse = np.linalg.inv(np.linalg.cholesky(known))
     return NestedInverse(bases[0], bases[1], heights, inverse.T @ inverse)
-
-
-_BLOCK_BITS = 14
 
 
 def p_identity_blocks(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:

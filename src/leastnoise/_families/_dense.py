@@ -41,6 +41,16 @@ from leastnoise._families._search import dual_ascent, over
 from leastnoise._linop import Dense
 from leastnoise._measurements import Factor
 
+_DUAL_POWER = 2.0
+# Sharpness of the maximum over columns, and the width of the rounded kink of the absolute value, relative to the norm.
+_SHARPENING = ((10.0, 0.1), (30.0, 0.03), (100.0, 0.01), (300.0, 3e-3), (1e3, 1e-3), (1e4, 1e-4), (1e5, 1e-5))
+_MOST_EIGEN = 1024
+_MOST_TURNED = 16
+_SMALL = 96
+_EDGE = 16
+_LOST = 1e-10
+Spectrum = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+
 
 def singular_value_bound(gram: Gram) -> float:
     """No strategy, under either norm, has a smaller unit RMSE than ``sqrt((sum of singular values)^2 / (n m))``.
@@ -99,9 +109,6 @@ def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
     return grid
 
 
-_DUAL_POWER = 2.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EigenDesign:
     """An eigen-design of sensitivity 1."""
@@ -144,10 +151,6 @@ def fit_eigen_design(gram: Gram, norm: int, *, gap: float = 1e-4, steps: int = 1
     matrix = weights[:, None] * design
     matrix = fill_columns(matrix / column_norm(matrix, norm), norm)
     return EigenDesign(matrix=matrix, weights=weights, norm=norm, rmse=strategy_rmse(gram, matrix, norm), gap=reached)
-
-
-# Sharpness of the maximum over columns, and the width of the rounded kink of the absolute value, relative to the norm.
-_SHARPENING = ((10.0, 0.1), (30.0, 0.03), (100.0, 0.01), (300.0, 3e-3), (1e3, 1e-3), (1e4, 1e-4), (1e5, 1e-5))
 
 
 def smooth_norm(free: FloatArray, matrix: FloatArray, sharpness: float, width: float) -> tuple[float, FloatArray]:
@@ -206,10 +209,6 @@ def reduce_l1_norm(matrix: FloatArray, *, rows: int | None = None, restarts: int
     return best
 
 
-_MOST_EIGEN = 1024
-_MOST_TURNED = 16
-
-
 @lru_cache(maxsize=FITS)
 def _turned(gram: Gram) -> np.ndarray:
     return reduce_l1_norm(fit_eigen_design(gram, 1).matrix, restarts=1)
@@ -221,12 +220,6 @@ def eigen_design(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
         raise NotApplicable(f"eigenvectors of a matrix of {gram.size} x {gram.size} take long; at most {_MOST_EIGEN} cells are allowed")
     matrix = _turned(gram) if norm == 1 and gram.size <= _MOST_TURNED else fit_eigen_design(gram, norm).matrix
     return Fitted(Factor((name,), Dense(to_dyadic(matrix, bits))))
-
-
-_SMALL = 96
-_EDGE = 16
-_LOST = 1e-10
-Spectrum = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

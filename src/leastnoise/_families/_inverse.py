@@ -19,7 +19,7 @@ from functools import lru_cache, singledispatch
 import numpy as np
 
 from leastnoise._check import InputError
-from leastnoise._check.arrays import FloatArray
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._queries import (
     MOST_DENSE,
     RowSpace,
@@ -122,6 +122,13 @@ class Solved(Basis):
         return float((self.size + 1) * self.prefix_variances.sum() - asked @ self.solve(asked))
 
 
+def interval_variances(covariance: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
+    """Variances of the sums over the cells low..high, from the covariance of the cells: those of differences of two prefix sums."""
+    sums = np.zeros((len(covariance) + 1,) * 2)
+    sums[1:, 1:] = covariance.cumsum(axis=0).cumsum(axis=1)
+    return np.asarray(sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low])
+
+
 @dataclass(frozen=True, slots=True)
 class IdentityBasis(Basis):
     """Every cell is measured by itself, with equal noise."""
@@ -185,10 +192,7 @@ class DenseBasis(Basis):
         if ends is None:
             rows = dense(operator).astype(float)
             return np.einsum("ij,ij->i", rows @ self.inverse, rows)
-        low, high = ends
-        sums = np.zeros((self.size + 1, self.size + 1))
-        sums[1:, 1:] = self.inverse.cumsum(axis=0).cumsum(axis=1)
-        return sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low]
+        return interval_variances(self.inverse, *ends)
 
     def total_variance(self, operator: Operator) -> float:
         self._refuse_undetermined(operator)

@@ -44,6 +44,18 @@ _REACHED, _THIN = 0.25, 1.1
 Ends = tuple[float, float]
 Shape = tuple[float, float, bool]
 ENDS: tuple[Ends, ...] = tuple((before, after) for before in (_REACHED, _THIN) for after in (_REACHED, _THIN))
+# From so many rows on, and up to so many windows over a cell on average, the windowed form of a step is the faster one.
+_SMALL = 1 << 15  # numbers in Theta up to which windows are not worth their bookkeeping
+_MANY_ROWS = 32
+_SMALL_INVERSE = 64
+# Below this part of the cells' own error what is left after the subtraction is not certain: the descent would chase rounding errors.
+_CERTAIN = 1e-8
+_FEW_PER_CELL = 16
+# Cells up to which starts of all kinds are soon tried, and up to which they gain a thousandth for mixed queries.
+_SHORT, MIXED = 256, 1024
+# Part of the steps from which on every shape of layers is compared.
+_ALL_STARTS = 0.5
+_MEDIUM = 2048  # up to which many bells go on
 
 
 def bumps(size: int, count: int, height: float, margin: float) -> Iterator[Window]:
@@ -215,20 +227,6 @@ class Support:
             first=base + np.clip(starts - starts[:, None], 0, length[:, None]),
             last=base + np.clip(stops - starts[:, None], 0, length[:, None]),
         )
-
-
-# From so many rows on, and up to so many windows over a cell on average, the windowed form of a step is the faster one.
-_SMALL = 1 << 15  # numbers in Theta up to which windows are not worth their bookkeeping
-_MANY_ROWS = 32
-_SMALL_INVERSE = 64
-# Below this part of the cells' own error what is left after the subtraction is not certain: the descent would chase rounding errors.
-_CERTAIN = 1e-8
-_FEW_PER_CELL = 16
-# Cells up to which starts of all kinds are soon tried, and up to which they gain a thousandth for mixed queries.
-_SHORT, MIXED = 256, 1024
-# Part of the steps from which on every shape of layers is compared.
-_ALL_STARTS = 0.5
-_MEDIUM = 2048  # up to which many bells go on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

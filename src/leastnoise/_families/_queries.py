@@ -45,6 +45,12 @@ from leastnoise._linop import (
 )
 from leastnoise._measurements import Factor
 
+_MOST_NUMBERS = 2**22
+MOST_DENSE = 4096
+_ZERO_EIGENVALUE = 1e-10
+_ZERO_PART = 1e-7
+_AT_ONCE = 2**22
+
 
 @singledispatch
 def interval_ends(operator: Operator) -> tuple[IntArray, IntArray] | None:
@@ -256,9 +262,6 @@ def _(operator: AllRanges) -> FloatArray:
     return np.asarray(math.sqrt(n + 1) / (2 * np.sin(np.arange(1, n + 1) * math.pi / (2 * (n + 1)))))
 
 
-_MOST_NUMBERS = 2**22
-
-
 def columns(weights: FloatArray, x: FloatArray) -> FloatArray:
     """Weights as a column that multiplies the first axis of an array."""
     return weights.reshape(-1, *([1] * (x.ndim - 1)))
@@ -294,12 +297,6 @@ def _(operator: AllRanges, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
     for start in range(0, operator.rows, step):
         part = slice(start, min(start + step, operator.rows))
         yield part, sums[high[part] + 1] - sums[low[part]]
-
-
-MOST_DENSE = 4096
-_ZERO_EIGENVALUE = 1e-10
-_ZERO_PART = 1e-7
-_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True, eq=False)

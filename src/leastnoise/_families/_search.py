@@ -24,6 +24,14 @@ import numpy as np
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import BoolArray, FloatArray
 
+Objective = Callable[[FloatArray], tuple[float, FloatArray]]
+# How many steps are remembered, how small a gain ends the descent, and which part of what the slope promises a step must gain.
+_MEMORY, _LEAST_GAIN, _PART = 10, 1e-9, 1e-4
+# A step is longer while the slope at its end is still so much of that at its start; where no length does, there is none.
+_STEEP, _TRIALS = 0.7, 20
+_Place = tuple[FloatArray, float, FloatArray]
+_Memory = deque[tuple[FloatArray, FloatArray, float]]
+
 
 @dataclass(slots=True)
 class Clock:
@@ -55,15 +63,6 @@ def running(clock: Clock) -> Iterator[Clock]:
         yield clock
     finally:
         _CLOCK.reset(before)
-
-
-Objective = Callable[[FloatArray], tuple[float, FloatArray]]
-# How many steps are remembered, how small a gain ends the descent, and which part of what the slope promises a step must gain.
-_MEMORY, _LEAST_GAIN, _PART = 10, 1e-9, 1e-4
-# A step is longer while the slope at its end is still so much of that at its start; where no length does, there is none.
-_STEEP, _TRIALS = 0.7, 20
-_Place = tuple[FloatArray, float, FloatArray]
-_Memory = deque[tuple[FloatArray, FloatArray, float]]
 
 
 def descended(objective: Objective, start: FloatArray, most: float | FloatArray, steps: int) -> tuple[FloatArray, float]:

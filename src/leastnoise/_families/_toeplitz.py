@@ -27,7 +27,7 @@ from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._family import Fitted
 from leastnoise._families._gram import Gram, NotApplicable
-from leastnoise._families._inverse import MOST_LISTED, Basis, Solved, structured
+from leastnoise._families._inverse import MOST_LISTED, Basis, Solved, interval_variances, structured
 from leastnoise._families._queries import MOST_DENSE, interval_ends
 from leastnoise._linop import AllRanges, Identity, Operator, Prefix, Toeplitz, apply_transpose
 from leastnoise._measurements import Factor
@@ -36,6 +36,12 @@ _SINGLE = 16  # distances with a coefficient of their own
 _GROWTH = 1.1  # of the steps beyond
 _RUNS = 32
 _VALUE_BITS, _SCALE_BITS = 14, 10
+_MOST_WORK = 2**28  # cells times runs of equal scales
+_MOST_COVARIED = 4096  # cells whose covariance is made as a matrix
+_NUMBERS = 2**22  # at a time
+_MOST_KEPT = 2**18  # cells, of which what those before a run of scales weigh is kept for every run
+_MOST_LISTED = 2**28  # given ranges times cells
+_MOST_ALONE = 20  # bits, where one attribute has them all
 
 
 def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
@@ -52,12 +58,6 @@ def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
     places = np.unique(size - np.rint(size * (np.arange(_RUNS + 1) / _RUNS) ** 2).astype(np.int64))
     scales = np.maximum(1, np.floor(2**scale_bits * norms[-1] / norms[places[:-1]])).astype(np.int64)
     return Toeplitz(np.array(starts), values, np.repeat(scales, np.diff(places)))
-
-
-_MOST_WORK = 2**28  # cells times runs of equal scales
-_MOST_COVARIED = 4096  # cells whose covariance is made as a matrix
-_NUMBERS = 2**22  # at a time
-_MOST_KEPT = 2**18  # cells, of which what those before a run of scales weigh is kept for every run
 
 
 def convolved(one: FloatArray, other: FloatArray, size: int) -> FloatArray:
@@ -114,11 +114,10 @@ class ToeplitzInverse(Solved):
     @singledispatchmethod
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row of an operator: O(n log n) a row, but for cells, prefixes and many ranges of few cells."""
-        if self.size <= _MOST_COVARIED and operator.rows > self.size and (ends := interval_ends(operator)) is not None:
-            sums, (low, high) = np.zeros((self.size + 1,) * 2), ends
-            sums[1:, 1:] = self.solve(np.eye(self.size)).cumsum(axis=0).cumsum(axis=1)
-            return np.asarray(sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low])
-        if (ends := interval_ends(operator)) is not None and self.size <= _MOST_KEPT:
+        ends = interval_ends(operator)
+        if ends is not None and self.size <= _MOST_COVARIED and operator.rows > self.size:
+            return interval_variances(self.solve(np.eye(self.size)), *ends)
+        if ends is not None and self.size <= _MOST_KEPT:
             return self._intervals(*ends)
         answer = np.empty(operator.rows)
         step = max(1, _NUMBERS // max(operator.rows, operator.size))
@@ -188,10 +187,6 @@ class ToeplitzInverse(Solved):
 @structured.register
 def _(operator: Toeplitz, factor: Factor) -> Basis | None:
     return ToeplitzInverse(operator) if factor.even else None
-
-
-_MOST_LISTED = 2**28  # given ranges times cells
-_MOST_ALONE = 20  # bits, where one attribute has them all
 
 
 def square_root(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:

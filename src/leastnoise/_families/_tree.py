@@ -36,6 +36,9 @@ from leastnoise._linop import AllRanges, Operator, Prefix, Tree, dense, run_spre
 from leastnoise._measurements import Factor
 
 _ROUNDING = 2.0**-50  # of a sum of squares
+Part = tuple[FloatArray, FloatArray]
+"""Two numbers for every suffix, prefix or run of them."""
+_RUNS = 16  # of a child's suffixes or prefixes, at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -286,11 +289,6 @@ def _lift(share: FloatArray, noise: FloatArray, own: FloatArray, siblings: Float
     """Express a part of a node, with all of some siblings, by its parent's value and independent noise."""
     linear = share * own + siblings
     return linear / summed, noise + share**2 * own + siblings - linear**2 / summed
-
-
-Part = tuple[FloatArray, FloatArray]
-"""Two numbers for every suffix, prefix or run of them."""
-_RUNS = 16  # of a child's suffixes or prefixes, at most
 
 
 def largest_on_tree(known: TreeInverse) -> float:

@@ -40,6 +40,11 @@ from leastnoise._measurements import Factor
 _LEAST = -6.0
 # How many of the chains of each length go on, and for how many longer steps, after the short ones that all of them take.
 _BEST_CHAINS, _NEWTON_STEPS, _SHORTENINGS = 12, 12, 4
+# A share of 1 would leave nothing for the descendants.
+_LARGEST_SHARE = 0.999
+_NODES_AT_ONCE = 8192
+_NOTHING = 1e-9
+_WEIGHT_BITS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -337,10 +342,6 @@ def fit_haar(gram: Gram, norm: int, *, weights: str = "optimal") -> WeightedHaar
     return WeightedHaar(size=gram.size, weights=scales, norm=norm, rmse=math.sqrt(float((cost / scales**2).sum()) / gram.queries))
 
 
-# A share of 1 would leave nothing for the descendants.
-_LARGEST_SHARE = 0.999
-
-
 def shares_of(tree: ScaledTree) -> list[FloatArray]:
     """The shares that give a tree's scales (see ``path_scales``), the narrowest level first."""
     left = np.ones(tree.size)
@@ -410,10 +411,6 @@ def fit_node_tree(gram: Gram, starts: Sequence[ScaledTree], *, steps: int | None
     return min(found, key=lambda tree: tree.rmse)
 
 
-_NODES_AT_ONCE = 8192
-_NOTHING = 1e-9
-
-
 def _best_shares(error: FloatArray, mass: FloatArray, cross: FloatArray, grid: int) -> FloatArray:
     """Of ``{0, 1/grid, ...}`` the lambda with the least ``(1 + u)^2 (E - c u^2 / (1 + k u^2))``, ``u = lambda / (1 - lambda)``."""
     shares = np.arange(grid) / grid
@@ -453,9 +450,6 @@ def fit_greedy_h(gram: Gram, *, branching: int = 2, grid: int = 100) -> ScaledTr
         vector = vector / run_spread(divisor, width, gram.size)
         shares.append(share)
     return scaled_tree(gram, widths, path_scales(widths, shares, 1, gram.size), 1)
-
-
-_WEIGHT_BITS = 20
 
 
 def tree_factor(name: str, size: int, widths: Sequence[int], scales: Sequence[np.ndarray]) -> Fitted:

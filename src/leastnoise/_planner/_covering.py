@@ -70,6 +70,14 @@ _FIELDS = {
     11: (11, 1, ()),
 }
 FIELD_SIZES = tuple(_FIELDS)
+_MOST_PAIRS = 1 << 25  # candidates times asked marginals
+_MOST_TABLES = 400_000
+_LARGE = 10_000  # asked tables beyond which there are fewer starts, and those of the asked tables stay in their order
+_MOST_MERGED = 1200  # asked tables up to which pairs of them are merged greedily
+_MOST_CHOSEN = 1 << 25  # asked tables times candidates up to which cuboids are chosen greedily among all
+_KEY = 1 << 10  # tables up to which two starts are told apart by their tables, not by their names
+_SEED = 0  # of how attributes are laid on the points of a design
+Names = tuple[str, ...]
 
 
 @cache
@@ -181,9 +189,6 @@ def designs(strength: int, attributes: int) -> Iterator[tuple[str, int, Blocks]]
                 yield f"parallel planes of dimension {dimension}", *parallel_planes(dimension)
 
 
-_MOST_PAIRS = 1 << 25  # candidates times asked marginals
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cover:
     """Marginals to measure with equal budgets, and which of them answers what."""
@@ -293,14 +298,6 @@ def _greedy(covers: BoolArray, most: int | None = None) -> list[int]:
         left &= ~new
         counts = counts - np.count_nonzero(covers[new], axis=0)
     return chosen
-
-
-_MOST_TABLES = 400_000
-_LARGE = 10_000  # asked tables beyond which there are fewer starts, and those of the asked tables stay in their order
-_MOST_MERGED = 1200  # asked tables up to which pairs of them are merged greedily
-_MOST_CHOSEN = 1 << 25  # asked tables times candidates up to which cuboids are chosen greedily among all
-_KEY = 1 << 10  # tables up to which two starts are told apart by their tables, not by their names
-_SEED = 0  # of how attributes are laid on the points of a design
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -531,9 +528,6 @@ def _pruned(closure: Closure, coefficient: FloatArray, design: Design) -> Design
     if not bool(np.all(eigenvalue > 0)):
         raise InputError("the design does not cover all that is asked; this needs more tables.")
     return Design(tables=tables, signed=signed, theta=theta, error=float((coefficient[asked] / eigenvalue).sum()), origin=design.origin)
-
-
-Names = tuple[str, ...]
 
 
 def design_seconds(workload: Workload) -> float:

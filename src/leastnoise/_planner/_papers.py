@@ -1,20 +1,15 @@
-"""Strategies of papers, by name: cuboids, Fourier coefficients, the least largest variance, and the workload itself.
+"""Strategies of papers, by name.
 
-Greedily chosen tables from which all asked ones are added up, strategy C of Cormode et al.; ``_cuboids`` chooses them.
+``cuboids``: greedily chosen tables from which all asked ones are added up, strategies C and C+ of Cormode et al. (arXiv 1207.6096).
 
-The Fourier coefficients of the asked marginals, in the binary coding of the paper: whole numbers +1 and -1, any size of attribute.
+``fourier``: the Fourier coefficients of the asked marginals, their strategies F and F+ (section 4), in the binary coding of the paper. An
+attribute of n cells is coded on m = ceil(log2 n) bits, and its coefficients are the sums of its cells with the 2^m - 1 non-constant signs
+(Walsh functions), +1 and -1. The coefficients on a set tau of attributes are the products of such signs along tau, summed over all others.
+All of them have the same part in the asked tables, so they share a weight; for every set it is in closed form.
 
-An attribute of n cells is coded on m = ceil(log2 n) bits, and its coefficients are the sums of its cells with the 2^m - 1 non-constant
-signs (Walsh functions). The coefficients on a set tau of attributes are the products of such signs along tau, summed over all others. All
-of them have the same part in the asked tables, so they share a weight; for every set it is in closed form.
+``residual_max``: as ``residual``, with the largest variance of a cell least instead of the sum (ResidualPlanner, arXiv 2305.08175).
 
-Source: the strategies F and F+ of Cormode et al. (arXiv 1207.6096), section 4.
-
-As ``residual``, with the largest variance of a cell least instead of the sum.
-
-Source: Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv 2305.08175), the maximum of variances.
-
-Measure what is asked, as it is asked, all with the same noise.
+``workload_even``: what is asked, as it is asked, all with the same noise, their strategy Q.
 """
 
 import math
@@ -34,6 +29,9 @@ from leastnoise._planner._residual_algebra import AttributeSet, attribute_sets, 
 from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm
 from leastnoise._planner._tables import asked_blocks, contrasts
 from leastnoise._workload import Workload
+
+Names = tuple[str, ...]
+_MOST_CELLS = 1024
 
 
 def cuboids(task: Task, *, even: bool = False) -> Strategy:
@@ -90,8 +88,6 @@ CUBOIDS_EVEN = Planner(
     limits="tables of 2^28 cells",
     automatic=False,
 )
-Names = tuple[str, ...]
-_MOST_CELLS = 1024
 
 
 def bits_of(size: int) -> int:

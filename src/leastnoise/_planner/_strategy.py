@@ -16,6 +16,10 @@ from leastnoise._measurements import Block, Factor, Limits
 from leastnoise._workload import QuerySet, Workload
 
 _MOST_GAIN = 16  # contrasts that seem to cost less would cost more: what they take from the cost of others is never more than there is
+Seconds = Callable[[Workload], float]
+SWEEPS = 3
+_FITS = 1.1
+_MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +48,6 @@ class Task:
 
 
 Propose = Callable[[Task], Strategy]
-Seconds = Callable[[Workload], float]
-SWEEPS = 3
-_FITS = 1.1
-_MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells
 
 
 def rich(workload: Workload) -> list[str]:

@@ -53,6 +53,10 @@ from leastnoise._workload import Product, Workload, numbered
 Names = tuple[str, ...]
 _LEAST_SHARE = 1e-8
 _DIFFERENCE = Dense(np.array([[1, -1]]))
+_MOST_QUERIES = 2**22
+_MOST_COLUMNS = 2**14
+_MOST_ENTRIES = 2**22
+_LEAST_WEIGHT = 2**-20  # of the heaviest row
 
 
 def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Factor:
@@ -287,10 +291,6 @@ RESIDUAL = Planner(
     limits="tables of 2^28 cells",
     contains=tables_of_cells,
 )
-_MOST_QUERIES = 2**22
-_MOST_COLUMNS = 2**14
-_MOST_ENTRIES = 2**22
-_LEAST_WEIGHT = 2**-20  # of the heaviest row
 
 
 def measured_workload(task: Task) -> Strategy:
