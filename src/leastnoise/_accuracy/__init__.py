@@ -1,4 +1,10 @@
-"""Exact expected error of (workload, plan), lower bounds and interval widths: one formula for planners and for error bars."""
+"""Exact expected error of (workload, plan), lower bounds and interval widths: one formula for planners and for error bars.
+
+``_structure`` finds the covariance of least squares from what a plan measures (``_measured``), in one of three forms of one protocol
+(``_form``): ``_product`` where all tables have one strategy along every attribute, ``_pair`` for two tables, ``_joint`` over joint cells.
+Each gives variances, covariances and the estimate, and refuses what ``_determined`` says was not measured. ``_bounds`` says what no plan
+can go below, ``_intervals`` how wide intervals are, ``_memory`` what there is no room for. Begin with `promised` in ``_structure``.
+"""
 
 from leastnoise._accuracy._bounds import Terms, bound_seconds, lower_bound, nuclear_across, nuclear_norm, nuclear_parts, subset_sums
 from leastnoise._accuracy._determined import UnsupportedQuery

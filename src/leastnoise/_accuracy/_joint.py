@@ -40,12 +40,11 @@ from leastnoise._families import (
     inverted,
     of_gram,
     quicker_by_gram,
-    spanning,
     unit_rows,
     weighted_gram,
     zero_one,
 )
-from leastnoise._linop import Operator, Total, along, apply, apply_transpose, dense
+from leastnoise._linop import AllRanges, Identity, Operator, Total, along, apply, apply_transpose, dense
 from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Product
 
@@ -365,7 +364,8 @@ class DenseStructure(Structure):
 
     def require(self, product: Product) -> None:
         if not require(self.span, product) and not self.space.everything:
-            asked = [spanning(one) for one in self.joint.operators(split(product, self.joint.names)[0])]
+            every = self.joint.operators(split(product, self.joint.names)[0])
+            asked = [Identity(one.size) if one == AllRanges(one.size) else one for one in every]  # all ranges span what cells do
             if not all(self.space.holds_rows(rows) for _, rows in joint_rows_in_parts(asked)):
                 raise undetermined(product)
 

@@ -1,4 +1,15 @@
-"""Families of strategies along one attribute, a file each: real parameters, fit, rounding to whole numbers, and the inverse."""
+"""Families of strategies along one attribute, a file each: real parameters, fit, rounding to whole numbers, and the inverse.
+
+A planner sees a family as a `Fit`: from the `Gram` matrix of what is asked, and the norm of the noise, to a factor in whole numbers
+(``_family``). Everybody who needs errors sees what was measured as a `Basis`, the inverse of its Gram matrix (``_inverse``), registered for
+the operator. Begin with these three files, then with the shortest family, ``_toeplitz``.
+
+cells, runs of cells, any matrix    ``_inverse``        trees                     ``_tree``, and their fits ``_tree_fits``
+cells and rows                      ``_p_identity``     the same within blocks    ``_blocks``
+matrices on up to 4096 cells        ``_dense``          all but the total         ``_contrasts``
+
+``_queries`` has facts about operators and row spaces, ``_search`` what searches share: a clock, a descent, an iteration of dual weights.
+"""
 
 from leastnoise._families._blocks import p_identity_blocks
 from leastnoise._families._contrasts import balanced_rounding, basis_without_total, contrast_strength, leaves_out_total, rest, spread, tilt
@@ -27,7 +38,6 @@ from leastnoise._families._queries import (
     row_space,
     row_squares,
     singular_values,
-    spanning,
     unit_rows,
     weighted_gram,
     zero_one,
@@ -110,7 +120,6 @@ __all__ = [
     "running",
     "singular_value_bound",
     "singular_values",
-    "spanning",
     "spread",
     "square_root",
     "tilt",

@@ -205,17 +205,6 @@ def _(operator: Total) -> bool:
     return True
 
 
-@singledispatch
-def spanning(operator: Operator) -> Operator:
-    """An operator whose rows span the same space: one of few rows, where it is known."""
-    return operator
-
-
-@spanning.register
-def _(operator: AllRanges) -> Operator:
-    return Identity(operator.size)
-
-
 def gram_diagonal(operator: Operator) -> FloatArray:
     """The diagonal of A^T A: squared column norms, shape (size,). Its sum is the sum of the squares of all entries."""
     generators = gram_generators(operator)

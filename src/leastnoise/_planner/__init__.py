@@ -1,4 +1,11 @@
-"""One folder for each thing that is planned; a planner turns a workload into a strategy and never sees data."""
+"""Planners turn a workload into a strategy and never see data: a file for each thing that is planned.
+
+A planner is a record in ``_registry`` with a function from a `Task` to a `Strategy` (``_strategy``). ``_tables`` decides which tables are
+measured with which weights, by the programme of ``_residual_algebra``; ``_covering`` finds larger tables that contain the asked ones,
+``_kronecker`` fits a family along every attribute, ``_union`` two tables for two parts, ``_tilted`` residual spaces by fitted rows.
+``_papers`` has strategies of papers by name, ``_own`` a user's, ``_together`` counts and sums together, ``aware`` what mechanisms that look
+at the data plan in public. Begin with `identity` in ``_tables``.
+"""
 
 from leastnoise._families import Clock, NotApplicable, running
 from leastnoise._planner._own import OWN, Own, own_planner
