@@ -122,7 +122,7 @@ def test_variances_of_a_product_under_one_matrix_are_those_of_its_rows(monkeypat
     rows = joint_rows(MIXED)
     expected = np.einsum("ij,jk,ik->i", rows, root @ root.T, rows)
     np.testing.assert_allclose(joint_variances(root @ root.T, MIXED), expected, rtol=1e-9)
-    monkeypatch.setattr("leastnoise._accuracy._joint_rows._NUMBERS", 500)
+    monkeypatch.setattr("leastnoise._accuracy._joint._AT_ONCE", 500)
     np.testing.assert_allclose(joint_variances(root @ root.T, MIXED), expected, rtol=1e-9)
     parts = list(joint_rows_in_parts(MIXED))
     assert len(parts) > 1

@@ -74,7 +74,7 @@ def test_what_is_proposed_keeps_the_budget_and_has_the_error_that_is_promised(na
 def forget(_: object = None) -> None:
     """What planners found before: they search again."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("leastnoise._planner"):
+        if name.startswith(("leastnoise._planner", "leastnoise._families")):
             for kept in vars(module).values():
                 getattr(kept, "cache_clear", lambda: None)()
 

@@ -35,11 +35,11 @@ from leastnoise._families import (
     apply_gram,
     apply_weighted_gram,
     columns,
+    facts,
     gram_diagonal,
     interval_ends,
     inverted,
     of_gram,
-    quicker_by_gram,
     unit_rows,
     weighted_gram,
     zero_one,
@@ -135,7 +135,7 @@ class Joint:
 
     def _gram_along(self, factor: Factor, cube: FloatArray, axis: int) -> FloatArray:
         n = factor.operator.size
-        if n <= _MOST_TURNED and quicker_by_gram(factor.operator):
+        if n <= _MOST_TURNED and facts(factor.operator).quicker_by_gram:
             if factor not in self._grams:
                 self._grams[factor] = weighted_gram(factor)
             return np.moveaxis(np.tensordot(self._grams[factor], cube, axes=(1, axis)), 0, axis)

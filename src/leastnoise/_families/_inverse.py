@@ -200,7 +200,7 @@ class DenseBasis(Basis):
 
     def largest_variance(self, operator: Operator) -> float:
         self._refuse_undetermined(operator)
-        return super().largest_variance(operator)
+        return Basis.largest_variance(self, operator)  # a class with slots is made anew, and has no super()
 
     def largest_range(self) -> float:
         return largest_between(self.inverse)

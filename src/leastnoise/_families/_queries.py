@@ -12,7 +12,7 @@ below 1e-10 of the largest: a direction that is seen 1e-5 times as weakly as the
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, singledispatch
 
@@ -52,117 +52,114 @@ _ZERO_PART = 1e-7
 _AT_ONCE = 2**22
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of an operator without its matrix; None where its class has no short form."""
+
+    ends: Callable[[], tuple[IntArray, IntArray]] | None = None
+    first_cells: Callable[[], IntArray] | None = None
+    on_runs: Callable[[IntArray], Operator] | None = None
+    generators: Callable[[], tuple[FloatArray, FloatArray]] | None = None
+    singular_values: Callable[[], FloatArray] | None = None
+    apply_gram: Callable[[Array], Array] | None = None
+    quicker_by_gram: bool = False  # whether the Gram matrix, once made, is quicker to multiply by than the operator and its transpose
+
+
 @singledispatch
-def interval_ends(operator: Operator) -> tuple[IntArray, IntArray] | None:
-    """First and last cells if every row is an interval, else None."""
-    return None
+def facts(operator: Operator) -> Facts:
+    """What is known of an operator of this class."""
+    return Facts()
 
 
-@interval_ends.register
-def _(operator: Identity) -> tuple[IntArray, IntArray]:
+@facts.register
+def _(operator: Identity) -> Facts:
     cells = np.arange(operator.size, dtype=np.int64)
-    return cells, cells
+    return Facts(ends=lambda: (cells, cells), singular_values=lambda: np.ones(operator.size))
 
 
-@interval_ends.register
-def _(operator: Total) -> tuple[IntArray, IntArray]:
-    return np.array([0]), np.array([operator.size - 1])
+@facts.register
+def _(operator: Total) -> Facts:
+    n = operator.size
+    return Facts(
+        ends=lambda: (np.array([0]), np.array([n - 1])),
+        first_cells=lambda: np.zeros(1, dtype=np.int64),
+        on_runs=lambda starts: Total(len(starts)),
+        generators=lambda: (np.ones(n), np.ones(n)),
+        singular_values=lambda: np.array([math.sqrt(n)]),
+    )
 
 
-@interval_ends.register
-def _(operator: Prefix) -> tuple[IntArray, IntArray]:
-    return np.zeros(operator.size, dtype=np.int64), np.arange(operator.size, dtype=np.int64)
+@facts.register
+def _(operator: Prefix) -> Facts:
+    n = operator.size
+    return Facts(
+        ends=lambda: (np.zeros(n, dtype=np.int64), np.arange(n, dtype=np.int64)),
+        generators=lambda: (np.ones(n), np.arange(n, 0.0, -1)),
+        singular_values=lambda: np.asarray(0.5 / np.sin((2 * np.arange(1, n + 1) - 1) * math.pi / (4 * n + 2))),
+    )
 
 
-@interval_ends.register
-def _(operator: AllRanges) -> tuple[IntArray, IntArray]:
-    return all_range_ends(operator.size)
+@facts.register
+def _(operator: AllRanges) -> Facts:
+    n = operator.size
+    falling = np.arange(n, 0.0, -1)
+
+    def product(x: Array) -> Array:
+        # Cumulative sums of the generators instead of n^2 / 2 rows.
+        down = columns(falling, x)
+        up = down[::-1]
+        before = np.cumsum(up * x, axis=0)
+        from_here = np.cumsum((down * x)[::-1], axis=0)[::-1]
+        return down * before + up * (from_here - down * x)
+
+    return Facts(
+        ends=lambda: all_range_ends(n),
+        generators=lambda: (falling[::-1], falling),
+        singular_values=lambda: np.asarray(math.sqrt(n + 1) / (2 * np.sin(np.arange(1, n + 1) * math.pi / (2 * (n + 1))))),
+        apply_gram=product,
+    )
 
 
-@interval_ends.register
-def _(operator: Ranges) -> tuple[IntArray, IntArray]:
-    return operator.low, operator.high
+@facts.register
+def _(operator: Ranges) -> Facts:
+    n = operator.size
+
+    def edges() -> IntArray:
+        found = np.unique(np.concatenate([[0], operator.low, operator.high + 1]))
+        return found[found < n]
+
+    def between(starts: IntArray) -> Operator:
+        low, high = (np.searchsorted(starts, ends, side="right") - 1 for ends in (operator.low, operator.high))
+        return operator if len(starts) == n else Ranges(len(starts), low, high)
+
+    return Facts(ends=lambda: (operator.low, operator.high), first_cells=edges, on_runs=between)
 
 
-@interval_ends.register
-def _(operator: Tree) -> tuple[IntArray, IntArray]:
-    low = np.concatenate([np.arange(0, operator.size, width) for width in operator.widths])
-    return low, np.minimum(low + np.repeat(operator.widths, operator.level_sizes), operator.size) - 1
+@facts.register
+def _(operator: Tree) -> Facts:
+    def ends() -> tuple[IntArray, IntArray]:
+        low = np.concatenate([np.arange(0, operator.size, width) for width in operator.widths])
+        return low, np.minimum(low + np.repeat(operator.widths, operator.level_sizes), operator.size) - 1
+
+    return Facts(ends=ends)
 
 
-@interval_ends.register
-def _(operator: Coarse) -> tuple[IntArray, IntArray] | None:
+@facts.register
+def _(operator: Coarse) -> Facts:
     ends = interval_ends(operator.operator)
-    return None if ends is None else (operator.starts[ends[0]], np.append(operator.starts, operator.size)[ends[1] + 1] - 1)
+    if ends is None:
+        return Facts()
+    return Facts(ends=lambda: (operator.starts[ends[0]], np.append(operator.starts, operator.size)[ends[1] + 1] - 1))
 
 
-@singledispatch
-def first_cells(operator: Operator) -> IntArray:
-    """The first cell of every run of cells that no query tells apart, from 0 on; every cell where the class does not tell."""
-    return np.arange(operator.size)
+@facts.register
+def _(operator: Dense) -> Facts:
+    def product(x: Array) -> Array:
+        if operator.rows <= 2 * operator.size and x.ndim == 1:
+            return apply_transpose(operator, apply(operator, x))
+        return np.asarray((_gram(operator) @ x.reshape(operator.size, -1)).reshape(x.shape))
 
-
-@first_cells.register
-def _(operator: Total) -> IntArray:
-    return np.zeros(1, dtype=np.int64)
-
-
-@first_cells.register
-def _(operator: Ranges) -> IntArray:
-    edges = np.unique(np.concatenate([[0], operator.low, operator.high + 1]))
-    return edges[edges < operator.size]
-
-
-@singledispatch
-def on_runs(operator: Operator, starts: IntArray) -> Operator:
-    """The same queries over the sums of runs of cells that none of them tells apart."""
-    return operator if len(starts) == operator.size else Dense(dense(operator)[:, starts])
-
-
-@on_runs.register
-def _(operator: Total, starts: IntArray) -> Operator:
-    return Total(len(starts))
-
-
-@on_runs.register
-def _(operator: Ranges, starts: IntArray) -> Operator:
-    low, high = (np.searchsorted(starts, ends, side="right") - 1 for ends in (operator.low, operator.high))
-    return operator if len(starts) == operator.size else Ranges(len(starts), low, high)
-
-
-@singledispatch
-def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
-    """Rising and falling numbers with ``(A^T A)_ij = rising_i falling_j`` for i <= j; None of operators without that form."""
-    return None
-
-
-@gram_generators.register
-def _(operator: Total) -> tuple[FloatArray, FloatArray]:
-    return np.ones(operator.size), np.ones(operator.size)
-
-
-@gram_generators.register
-def _(operator: Prefix) -> tuple[FloatArray, FloatArray]:
-    return np.ones(operator.size), np.arange(operator.size, 0.0, -1)
-
-
-@gram_generators.register
-def _(operator: AllRanges) -> tuple[FloatArray, FloatArray]:
-    falling = np.arange(operator.size, 0.0, -1)
-    return falling[::-1], falling
-
-
-@singledispatch
-def apply_gram(operator: Operator, x: Array) -> Array:
-    """Multiply by the Gram matrix: A^T A x along the first axis, in floating point."""
-    return apply_transpose(operator, apply(operator, x))
-
-
-@apply_gram.register
-def _(operator: Dense, x: Array) -> Array:
-    if operator.rows <= 2 * operator.size and x.ndim == 1:
-        return apply_transpose(operator, apply(operator, x))
-    return np.asarray((_gram(operator) @ x.reshape(operator.size, -1)).reshape(x.shape))
+    return Facts(apply_gram=product, quicker_by_gram=True)
 
 
 @lru_cache(maxsize=4)
@@ -171,27 +168,47 @@ def _gram(operator: Dense) -> FloatArray:
     return np.asarray(real.T @ real)
 
 
-@apply_gram.register
-def _(operator: AllRanges, x: Array) -> Array:
-    # Cumulative sums of the generators instead of n^2 / 2 rows.
-    falling = np.arange(operator.size, 0.0, -1).reshape(-1, *([1] * (x.ndim - 1)))
-    rising = falling[::-1]
-    before = np.cumsum(rising * x, axis=0)
-    from_here = np.cumsum((falling * x)[::-1], axis=0)[::-1]
-    return falling * before + rising * (from_here - falling * x)
+@facts.register
+def _(operator: DiagonalAndRows | Haar) -> Facts:
+    return Facts(quicker_by_gram=True)
 
 
-@singledispatch
-def quicker_by_gram(operator: Operator) -> bool:
-    """Whether its Gram matrix, once made, is quicker to multiply by than itself and its transpose."""
-    return False
+def interval_ends(operator: Operator) -> tuple[IntArray, IntArray] | None:
+    """First and last cells if every row is an interval, else None."""
+    ends = facts(operator).ends
+    return None if ends is None else ends()
 
 
-@quicker_by_gram.register(Dense)
-@quicker_by_gram.register(DiagonalAndRows)
-@quicker_by_gram.register(Haar)
-def _(operator: Operator) -> bool:
-    return True
+def first_cells(operator: Operator) -> IntArray:
+    """The first cell of every run of cells that no query tells apart, from 0 on; every cell where the class does not tell."""
+    known = facts(operator).first_cells
+    return np.arange(operator.size) if known is None else known()
+
+
+def on_runs(operator: Operator, starts: IntArray) -> Operator:
+    """The same queries over the sums of runs of cells that none of them tells apart."""
+    known = facts(operator).on_runs
+    if known is not None:
+        return known(starts)
+    return operator if len(starts) == operator.size else Dense(dense(operator)[:, starts])
+
+
+def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
+    """Rising and falling numbers with ``(A^T A)_ij = rising_i falling_j`` for i <= j; None of operators without that form."""
+    generators = facts(operator).generators
+    return None if generators is None else generators()
+
+
+def singular_values(operator: Operator) -> FloatArray | None:
+    """Singular values where a closed form is known, largest first, else None."""
+    values = facts(operator).singular_values
+    return None if values is None else values()
+
+
+def apply_gram(operator: Operator, x: Array) -> Array:
+    """Multiply by the Gram matrix: A^T A x along the first axis, in floating point."""
+    product = facts(operator).apply_gram
+    return apply_transpose(operator, apply(operator, x)) if product is None else product(x)
 
 
 @singledispatch
@@ -221,34 +238,6 @@ def zero_one(operator: Operator) -> bool:
 def row_squares(operator: Operator) -> FloatArray:
     """Squared norms of the rows, shape (rows,)."""
     return np.asarray(apply(operator, np.ones(operator.size)) if zero_one(operator) else (dense(operator).astype(float) ** 2).sum(axis=1))
-
-
-@singledispatch
-def singular_values(operator: Operator) -> FloatArray | None:
-    """Singular values where a closed form is known, largest first, else None."""
-    return None
-
-
-@singular_values.register
-def _(operator: Identity) -> FloatArray:
-    return np.ones(operator.size)
-
-
-@singular_values.register
-def _(operator: Total) -> FloatArray:
-    return np.array([math.sqrt(operator.size)])
-
-
-@singular_values.register
-def _(operator: Prefix) -> FloatArray:
-    n = operator.size
-    return np.asarray(0.5 / np.sin((2 * np.arange(1, n + 1) - 1) * math.pi / (4 * n + 2)))
-
-
-@singular_values.register
-def _(operator: AllRanges) -> FloatArray:
-    n = operator.size
-    return np.asarray(math.sqrt(n + 1) / (2 * np.sin(np.arange(1, n + 1) * math.pi / (2 * (n + 1)))))
 
 
 def columns(weights: FloatArray, x: FloatArray) -> FloatArray:
