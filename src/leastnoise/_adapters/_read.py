@@ -151,7 +151,7 @@ def check_source(source: Any, domain: Domain, attributes: Sequence[str], measure
 
     >>> check_source("/nowhere.csv", Domain(sex=["F", "M"]), ["sex"], [], None)
     Traceback (most recent call last):
-    leastnoise._check._errors.InputError: There is no file at /nowhere.csv. Check the path.
+    leastnoise._check._errors.InputError: the source must be a file that exists; there is no file '/nowhere.csv'.
     """
     opened_for(source, {name: domain.kind(name) for name in attributes}, {name: domain.measure(name) for name in measures}, unit_column)
 
