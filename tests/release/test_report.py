@@ -230,8 +230,8 @@ def test_long_lists_are_cut_and_say_so(observation, monkeypatch):
 def test_the_list_of_tables_estimates_no_table_that_it_does_not_list(observation, monkeypatch):
     release = build(observation)
     listed, taken = entries(release), []
-    own = type(release.tables)._made
-    monkeypatch.setattr(type(release.tables), "_made", lambda tables, place, found: (taken.append(place), own(tables, place, found))[1])
+    make = type(release.tables)._table
+    monkeypatch.setattr(type(release.tables), "_table", lambda tables, place, answer: (taken.append(place), make(tables, place, answer))[1])
     monkeypatch.setattr(_report, "MOST_LISTED", 2)
     found = _report._index(release, listed, texts("en"))
     assert len(found["rows"]) == 2

@@ -178,7 +178,7 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
     show_facts([("ledger", shown(file)), *_head(book), *_shares(book)])
     parts = tuple(parameters(book.privacy.budget))
     columns = [("#", "right"), ("day (UTC)", "left"), *((part, "right") for part in parts), ("state", "left"), ("release", "fold")]
-    rows = [
+    rows: list[list[str | tuple[str, ...]]] = [
         [
             whole(entry.number),
             str(entry.reserved_on),
@@ -250,7 +250,7 @@ def _shares(book: "Ledger") -> list[tuple[str, str]]:
     return [("share", f"{_limit(limit)}; {rounded_charge_text(limit.budget, limit.left, up=False)} is left") for limit in limits]
 
 
-def _what(book: "Ledger", entry: "Entry") -> str:
+def _what(book: "Ledger", entry: "Entry") -> tuple[str, ...]:
     """What an entry is, for people."""
     from leastnoise._accounting import whole_budget
 
@@ -261,7 +261,7 @@ def _what(book: "Ledger", entry: "Entry") -> str:
     else:
         where = shown(Path(entry.output)) if entry.output.startswith("/") else entry.output
         head = " ".join(filter(None, [where, f"(share {entry.share})" if entry.share else ""]))
-    return f"{head}\n{entry.description}".strip()
+    return tuple(filter(None, (head, entry.description)))
 
 
 def _words(book: "Ledger", which: str) -> str:

@@ -81,8 +81,10 @@ def share(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}" if value < 1000 else number(value)
 
 
-def show_table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]], bold: int | None = None) -> None:
-    """Print a table and an empty line."""
+def show_table(
+    title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str | tuple[str, ...]]], bold: int | None = None
+) -> None:
+    """Print a table and an empty line; a cell of several lines is a tuple of them."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -91,13 +93,14 @@ def show_table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Se
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
 
-    def text(cell: str) -> Text:  # which may have several lines
-        return Text("\n".join(map(visible, cell.split("\n"))))
+    def text(lines: str | tuple[str, ...]) -> Text:
+        return Text("\n".join(map(visible, (lines,) if isinstance(lines, str) else lines)))
 
-    for heading, side in columns:
-        table.add_column(text(heading), justify="right" if side == "right" else "left", no_wrap=side != "fold", overflow="fold")
-    for line, row in enumerate(rows):
-        table.add_row(*map(text, row), style="bold" if line == bold else None)
+    for heading, side in columns:  # of our own words, or names, which have no ends of lines
+        justify: Any = "right" if side == "right" else "left"
+        table.add_column(text(tuple(heading.split("\n"))), justify=justify, no_wrap=side != "fold", overflow="fold")
+    for number_of_row, row in enumerate(rows):
+        table.add_row(*map(text, row), style="bold" if number_of_row == bold else None)
     if title:
         _print(Text(visible(title), style="bold"))
     _print(table)
