@@ -109,15 +109,15 @@ class _Path:
 
     def siblings(self, bucket: float) -> FloatArray:
         """For each block but the last the sum over partitions of what is empty beside its child on the path, in logarithms."""
-        below, found = np.full(len(self.tree.order), -bucket), list[float]()
+        below, beside = np.full(len(self.tree.order), -bucket), list[float]()
         inside = dict(self.nodes[:-1])
         for level in range(len(self.tree.children) - 1, -1, -1):
             parts = np.add.reduceat(below, self.tree.children[level])
             if level in inside:
                 child = int(np.searchsorted(self.tree.starts[level + 1], self.place, side="right")) - 1
-                found.append(float(parts[inside[level]] - below[child]))
+                beside.append(float(parts[inside[level]] - below[child]))
             below = np.where(self.tree.broods(level) > 1, np.logaddexp(-bucket, parts), parts)
-        return np.array(found[::-1])
+        return np.array(beside[::-1])
 
 
 class _Sampled:
@@ -217,7 +217,7 @@ class _Cost:
 
     def statistics(self, some: Sequence[Any], none: Sequence[Any]) -> tuple[FloatArray, FloatArray]:
         """How near each is to what it would be without noise, of both tables, as their noise is the same."""
-        near = [-abs(float(value) - self._least(units)) for units, own in ((self.units, some), (0, none)) for value in own]
+        near = [-abs(float(value) - self._least(units)) for units, outcomes in ((self.units, some), (0, none)) for value in outcomes]
         mixed = np.array(near).reshape(2, -1).T.reshape(-1)  # so that each half has both
         return mixed, mixed
 

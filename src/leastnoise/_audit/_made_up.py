@@ -19,8 +19,8 @@ def on_rows(terms: Terms, codes: Mapping[str, Sequence[int]], values: Mapping[st
 
 def made_up(domain: Domain, privacy: Privacy, codes: Mapping[str, Sequence[int]], values: Mapping[str, Sequence[int]]) -> Table:
     """A table of rows that are nobody's."""
-    arrays = {name: np.array(own, dtype=np.int64) for name, own in codes.items()}
-    amounts = {name: np.array(own, dtype=np.int64) for name, own in values.items()}
+    arrays = {name: np.array(column, dtype=np.int64) for name, column in codes.items()}
+    amounts = {name: np.array(column, dtype=np.int64) for name, column in values.items()}
     rows = len(next(iter(arrays.values()), ()))
     unit = {"unit_column": privacy.unit_column, "max_rows": privacy.max_rows, "max_per_cell": privacy.max_per_cell}
     return Table(domain, arrays, amounts, rows=rows, **unit)  # type: ignore[arg-type]
@@ -42,4 +42,4 @@ def on_keys(terms: Terms, units: Sequence[int], entropy: Source) -> UnpaidSeries
 
 def keys(count: int) -> list[str]:
     """Different keys of one letter, so that every attribute allows them."""
-    return [chr(0x20000 + place) for place in range(count)]
+    return [chr(0x20000 + number) for number in range(count)]

@@ -78,7 +78,7 @@ def certified(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss)
     """At least how often the first is above a threshold, and at most how often the second is; each wrong with at most the given risk."""
     half = len(first) // 2
     chosen = _thresholds(first[:half], second[:half])
-    low, high = (bound(_above(own[:half], chosen), half, risk) for bound, own in ((least, first), (most, second)))
+    low, high = (bound(_above(drawn[:half], chosen), half, risk) for bound, drawn in ((least, first), (most, second)))
     best = int(np.argmax([loss_of(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]))
     return _held_out(first, second, risk, float(chosen[best]))
 
@@ -87,7 +87,7 @@ def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) 
     """The least factor by which a step is sharper than it should be, for an event to have its probabilities; at least 1/2."""
     half = len(first) // 2
     chosen = _thresholds(first[:half], second[:half])
-    low, high = (bound(_above(own[:half], chosen), half, risk) for bound, own in ((least, first), (most, second)))
+    low, high = (bound(_above(drawn[:half], chosen), half, risk) for bound, drawn in ((least, first), (most, second)))
     best = float(chosen[int(np.argmax(_factors(chosen, low, high, tails)))])
     low_rest, high_rest = _held_out(first, second, risk, best)
     return float(_factors(np.array([best]), np.array([low_rest]), np.array([high_rest]), tails)[0])
@@ -98,18 +98,18 @@ def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: T
 
     Between two factors both may be anything that they are at either.
     """
-    found = np.full(len(thresholds), _FACTORS[-1])
+    least_allowed = np.full(len(thresholds), _FACTORS[-1])
     one, other = tails(_FACTORS[-1], thresholds)
     for factor in _FACTORS[-2::-1].tolist():
         more, less = tails(factor, thresholds)
         allowed = (np.maximum(one, more) >= low - _ROUNDING) & (np.minimum(other, less) <= high + _ROUNDING)
-        found, one, other = np.where(allowed, factor, found), more, less
-    return found
+        least_allowed, one, other = np.where(allowed, factor, least_allowed), more, less
+    return least_allowed
 
 
 def _thresholds(first: FloatArray, second: FloatArray) -> FloatArray:
     """A hundred of each, in order."""
-    return np.unique(np.concatenate([np.quantile(own, np.linspace(0.005, 0.995, 100), method="lower") for own in (first, second)]))
+    return np.unique(np.concatenate([np.quantile(drawn, np.linspace(0.005, 0.995, 100), method="lower") for drawn in (first, second)]))
 
 
 def _above(drawn: FloatArray, thresholds: FloatArray) -> Any:
@@ -118,7 +118,7 @@ def _above(drawn: FloatArray, thresholds: FloatArray) -> Any:
 
 def _held_out(first: FloatArray, second: FloatArray, risk: float, threshold: float) -> tuple[float, float]:
     half = len(first) // 2
-    hits = [np.array([int((own[half:] >= threshold).sum())]) for own in (first, second)]
+    hits = [np.array([int((drawn[half:] >= threshold).sum())]) for drawn in (first, second)]
     return float(least(hits[0], len(first) - half, risk)[0]), float(most(hits[1], len(second) - half, risk)[0])
 
 
@@ -212,13 +212,13 @@ def rehearse(
     rows = len(next(iter(codes.values()), ()))
     # that the measurements cost no more than they declare is asked before they are changed
     on_rows(Terms(domain=measurements.domain, privacy=measurements.privacy, only=measurements), codes, values, entropy)
-    several: dict[str, Any] = {name: np.tile(np.array(own, dtype=np.int64), count) for name, own in codes.items()}
-    amounts: dict[str, Any] = {name: np.tile(np.array(own, dtype=np.int64), count) for name, own in values.items()}
+    several: dict[str, Any] = {name: np.tile(np.array(column, dtype=np.int64), count) for name, column in codes.items()}
+    amounts: dict[str, Any] = {name: np.tile(np.array(column, dtype=np.int64), count) for name, column in values.items()}
     several[trial] = np.repeat(np.arange(count), rows)
     terms = Terms(domain=domain, privacy=privacy, attributes=domain.names, measures=tuple(domain.measures))
     series = on_rows(terms, several, amounts, entropy)
     drawn = series.measure(replace(measurements, domain=domain, privacy=privacy, blocks=blocks)).values
-    return tuple(own.reshape(-1, count) for own in drawn)
+    return tuple(block.reshape(-1, count) for block in drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ class Pairs:
 
     def of(self, one: Held, other: Held, units: int) -> Pair:
         """Some units that have one thing, or another."""
-        first, second = self._told(one), self._told(other)
+        first, second = self._added(one), self._added(other)
         shifts = {place: first.get(place, 0) - second.get(place, 0) for place in {*first, *second}}
         places = np.array(sorted(place for place, shift in shifts.items() if shift), dtype=np.int64)
         centres = np.array([second.get(place, 0) for place in places.tolist()], dtype=np.int64) * units
@@ -274,7 +274,7 @@ class Pairs:
         def told(other: Pair) -> float:
             blocks = np.searchsorted(ends, other.places, side="right").tolist()
             apart = np.abs(other.shifts / other.scales).tolist()
-            return max((one for block, one in zip(blocks, apart, strict=True) if block not in seen), default=0.0)
+            return max((distance for block, distance in zip(blocks, apart, strict=True) if block not in seen), default=0.0)
 
         best = self._best(told) if len(seen) < len(ends) else pair
         return best if told(best) > 0 else None
@@ -287,13 +287,13 @@ class Pairs:
         most = math.floor(4 / single.distance(self.measured.noise.norm))
         return self.of(best[0], best[1], max(1, min(_MOST_UNITS, math.ceil(1.5 / alone), most)))
 
-    def _told(self, held: Held) -> dict[int, int]:
+    def _added(self, held: Held) -> dict[int, int]:
         """What the rows of a unit add to all measured queries."""
-        told: dict[int, int] = {}
+        added: dict[int, int] = {}
         for row, often in held:
             for place, value in self._column(row).items():
-                told[place] = told.get(place, 0) + value * often
-        return told
+                added[place] = added.get(place, 0) + value * often
+        return added
 
     def _column(self, row: Row) -> dict[int, int]:
         key = tuple(row.items())
@@ -325,7 +325,7 @@ def held(row: Row | None, privacy: Privacy) -> Held:
 
 def spread(domain: Domain, privacy: Privacy, row: Row) -> Held:
     """A unit that has all its rows: as many as may be in the cell of a row, as many in the next cell, and so on until there are enough."""
-    bound, left, found = privacy.max_per_cell, privacy.max_rows, list[tuple[Row, int]]()
+    bound, left, rows = privacy.max_per_cell, privacy.max_rows, list[tuple[Row, int]]()
     if bound is None:
         return held(row, privacy)
     sizes = [domain.kind(name).size for name in bound.attributes]
@@ -333,9 +333,9 @@ def spread(domain: Domain, privacy: Privacy, row: Row) -> Held:
     for step in range(min(math.ceil(left / bound.rows), math.prod(sizes))):
         cell = np.unravel_index((first + step) % math.prod(sizes), sizes)
         often = min(left, bound.rows)
-        found.append(({**row, **{name: int(code) for name, code in zip(bound.attributes, cell, strict=True)}}, often))
+        rows.append(({**row, **{name: int(code) for name, code in zip(bound.attributes, cell, strict=True)}}, often))
         left -= often
-    return tuple(found)
+    return tuple(rows)
 
 
 def equal_rows(privacy: Privacy) -> int:
@@ -361,7 +361,9 @@ def candidates(domain: Domain) -> Iterator[Row]:
         ]
     )
     # Every row has a value: those without one are told less well.
-    bounds = {name: (1 if isinstance(one, ValueCount) else one.low_units, one.high_units) for name, one in domain.measures.items()}
+    bounds = {
+        name: (1 if isinstance(measure, ValueCount) else measure.low_units, measure.high_units) for name, measure in domain.measures.items()
+    }
     between = {name: low + max(1, (high - low) // 3) if high - low > 1 else high for name, (low, high) in bounds.items()}
     amounts = [between, {name: high for name, (_, high) in bounds.items()}, {name: low for name, (low, _) in bounds.items()}]
     amounts = amounts if bounds else [{}]
@@ -371,7 +373,7 @@ def candidates(domain: Domain) -> Iterator[Row]:
 
 def _column(plan: Measurements, row: Row) -> dict[int, int]:
     """What a row adds to all measured queries, in multiples of 1 / grid, by their places; zeros left out."""
-    found: dict[int, int] = {}
+    column_of_row: dict[int, int] = {}
     starts = itertools.accumulate((block.rows for block in plan.blocks), initial=0)
     for block, start in zip(plan.blocks, starts, strict=False):
         entries = {place: added for place, added in enumerate(_added(plan.domain, block, row)) if added}
@@ -380,10 +382,10 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
             cell = np.zeros(factor.operator.size, dtype=np.int64)
             cell[np.ravel_multi_index([row[name] for name in factor.attributes], sizes)] = 1
             column = apply(factor.operator, cell)
-            own = [(int(place), int(column[place])) for place in np.flatnonzero(column)]
-            entries = {place * factor.operator.rows + at: value * entry for place, value in entries.items() for at, entry in own}
-        found.update({start + place: value * plan.grid for place, value in entries.items()})
-    return found
+            nonzero = [(int(row), int(column[row])) for row in np.flatnonzero(column)]
+            entries = {place * factor.operator.rows + at: value * entry for place, value in entries.items() for at, entry in nonzero}
+        column_of_row.update({start + place: value * plan.grid for place, value in entries.items()})
+    return column_of_row
 
 
 def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
@@ -448,7 +450,7 @@ def _alone(name: str, measured: Measurements, pair: Pair, drawn: tuple[IntArray,
     """The query that tells a pair best, by the law of its noise."""
     worst = int(np.argmax(np.abs(pair.shifts) / pair.scales))
     sign = 1 if pair.shifts[worst] > 0 else -1
-    one, other = (sign * own[worst].astype(np.float64) for own in drawn)
+    one, other = (sign * trials[worst].astype(np.float64) for trials in drawn)
     shift, scale = float(abs(pair.shifts[worst])), float(pair.scales[worst])
     factor = sharpness(one, other, effort.risk, _tails(measured.noise, shift, scale))
     claim = shift / scale / pair.units

@@ -22,9 +22,9 @@ def check(spec: Path, source: Path | None, values: bool) -> None:  # noqa: FBT00
     from leastnoise._session import read_spec, reading_seconds
 
     what = read_spec(spec)
-    place = source or what.source
-    data = None if place is None else what.data(place)
+    path = source or what.source
+    data = None if path is None else what.data(path)
     with Progress(f"reading {data_name(what) if source is None else source.name}", about=reading_seconds(data)):
-        found = checked(what, data, values=10 if values else 0)
-    for line in found.lines():
+        counts = checked(what, data, values=10 if values else 0)
+    for line in counts.lines():
         click.echo(visible(line))

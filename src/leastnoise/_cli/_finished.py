@@ -358,7 +358,7 @@ def rounding(release: Path, to: str, below: str | None, out: Path) -> None:
 
     target = check_target(out)
     made = _opened(release)
-    with draft(target) as place, Progress("rounding", about=_SECONDS_A_TABLE * len(made.tables)):
-        write_rounded(made, place.path, to, below)
-        place.publish()
+    with draft(target) as new, Progress("rounding", about=_SECONDS_A_TABLE * len(made.tables)):
+        write_rounded(made, new.path, to, below)
+        new.publish()
     click.echo(f"{len(made.tables)} rounded tables are in {shown(out)}; README.md there says what rounding does to their error bars.")

@@ -174,8 +174,8 @@ def drafted(file: Path, spec: Path, columns: Iterable[tuple[str, str]], layout: 
     identifier = next(iter(naming), None)
     said = "".join(f"{key} = {text(value)}\n" for key, value in layout.items())
     said += _TEXTS if any(kind == _UNTYPED for _, kind in listed) else ""
-    place = text(relative(file, spec))
-    parts = [_HEAD.format(file=comment(file.name), spec=shown(spec), blank=_BLANK, path=place, layout=said)]
+    data = text(relative(file, spec))
+    parts = [_HEAD.format(file=comment(file.name), spec=shown(spec), blank=_BLANK, path=data, layout=said)]
     parts += [_PRIVACY, _ROW if identifier is None else _COLUMN % (text(identifier), _BLANK), _DOMAIN]
     parts += [_GUESSED] if any(kind == _UNTYPED for _, kind in listed) else []
     names = [name for name, _ in every]

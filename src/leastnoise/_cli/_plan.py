@@ -69,13 +69,13 @@ def plan(
     by_budget = {} if budgets is None else _by_budget(made, budgets)
     prices = _table_prices(made, what) if priced else ()
     if as_json:
-        found: dict[str, Any] = {"searches": list(search_facts(what))} if what.searches else {}
+        further: dict[str, Any] = {"searches": list(search_facts(what))} if what.searches else {}
         for name, plans in (("budgets", by_budget), ("max_rows", by_rows)):
             if plans:
-                found[name] = [_errors_json(other) for other in plans.values()]
+                further[name] = [_errors_json(other) for other in plans.values()]
         if prices:
-            found["prices"] = [{"table": price.table, "alone": price.alone, "saved": price.saved} for price in prices]
-        show_json({**facts(made, seconds, what.options.level), **found, "warnings": [*warnings, *late]})
+            further["prices"] = [{"table": price.table, "alone": price.alone, "saved": price.saved} for price in prices]
+        show_json({**facts(made, seconds, what.options.level), **further, "warnings": [*warnings, *late]})
         return
     show_plan(made, seconds, what.options.level)
     _show_errors("rmse under other budgets", by_budget)

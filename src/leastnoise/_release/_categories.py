@@ -56,9 +56,9 @@ def words(plan: CategoryPlan) -> str:
     )
 
 
-def write_categories(found: FoundCategories, place: Draft) -> None:
+def write_categories(found: FoundCategories, draft: Draft) -> None:
     """Write the list and its manifest into a draft, which is then published."""
-    write_rows(place.path / LIST, [COLUMN, "units"], zip(found.texts, found.units, strict=True))
+    write_rows(draft.path / LIST, [COLUMN, "units"], zip(found.texts, found.units, strict=True))
     value = {
         "format": FORMAT,
         "written": datetime.now(UTC).date().isoformat(),
@@ -67,10 +67,10 @@ def write_categories(found: FoundCategories, place: Draft) -> None:
         "units": f"with noise of standard deviation {found.plan.std:.3g}; those near the threshold of {found.plan.threshold} are too large",
         "plan": json.loads(found.plan.to_json()),
         "receipt": dict(found.receipt) or None,
-        "files": list_files(place.path),
+        "files": list_files(draft.path),
     }
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    (place.path / "manifest.json").write_text(text, encoding="utf-8", newline="\n")
+    (draft.path / "manifest.json").write_text(text, encoding="utf-8", newline="\n")
 
 
 def found_there(directory: Path) -> bool:
@@ -80,14 +80,14 @@ def found_there(directory: Path) -> bool:
 
 def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
     """Read what `write_categories` wrote."""
-    place = Path(directory)
+    folder = Path(directory)
     try:
-        value: dict[str, Any] = read_json((place / "manifest.json").read_text(encoding="utf-8"))
+        value: dict[str, Any] = read_json((folder / "manifest.json").read_text(encoding="utf-8"))
         if value["format"] != FORMAT:
             raise refuse("the format of found categories", value["format"], repr(FORMAT))
-        if value["files"] != [entry for entry in list_files(place) if entry["path"] == LIST]:
-            raise InputError(f"The categories in {str(place)!r} were changed since they were found. Use an intact copy.")
-        with (place / LIST).open(encoding="utf-8", newline="") as file:
+        if value["files"] != [entry for entry in list_files(folder) if entry["path"] == LIST]:
+            raise InputError(f"The categories in {str(folder)!r} were changed since they were found. Use an intact copy.")
+        with (folder / LIST).open(encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))[1:]
         return FoundCategories(
             plan=CategoryPlan.from_json(json.dumps(value["plan"], separators=(",", ":"))),
@@ -97,8 +97,8 @@ def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
             receipt=dict(value["receipt"] or {}),
         )
     except OSError:
-        raise InputError(f"There are no found categories in {str(place)!r}, or they cannot be read. {_ADVICE}") from None
+        raise InputError(f"There are no found categories in {str(folder)!r}, or they cannot be read. {_ADVICE}") from None
     except InputError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise InputError(f"The categories in {str(place)!r} are damaged: their manifest cannot be understood. {_ADVICE}") from None
+        raise InputError(f"The categories in {str(folder)!r} are damaged: their manifest cannot be understood. {_ADVICE}") from None

@@ -127,11 +127,11 @@ def _take(target: Path, above: Path) -> tuple[Path, int]:
             continue  # its writer has just given it its name
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            found = path.stat().st_ino == os.fstat(handle).st_ino
-            if found and os.path.lexists(target):
+            locked = path.stat().st_ino == os.fstat(handle).st_ino
+            if locked and os.path.lexists(target):
                 path.rmdir()
                 raise _appeared(target)
-            if found:
+            if locked:
                 _clear(path)
                 return path, handle
         except FileNotFoundError:

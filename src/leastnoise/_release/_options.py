@@ -154,9 +154,9 @@ def _formats(value: object) -> tuple[str, ...]:
 
 
 def _searches(value: object) -> tuple[dict[str, Any], ...]:
-    if not isinstance(value, (list, tuple)) or not all(isinstance(one, Mapping) and set(one) >= _SEARCHED for one in value):
+    if not isinstance(value, (list, tuple)) or not all(isinstance(search, Mapping) and set(search) >= _SEARCHED for search in value):
         raise refuse("searches", value, "a list of what FoundCategories.named() gives, of searches that were paid")
-    return tuple(dict(one) for one in value)
+    return tuple(dict(search) for search in value)
 
 
 def _flag(name: str, value: object) -> None:

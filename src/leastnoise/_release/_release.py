@@ -313,8 +313,8 @@ def _added_up(values: Any) -> QuerySet:
 
 def interval_of(measurements: Measurements, level: float) -> Interval:
     """How wide intervals of a level are."""
-    two, one = (interval_multiplier(measurements.noise, each) for each in (level, max(2 * level - 1, 0.0)))
-    return Interval(two, 0.5 / measurements.grid, one)
+    two_sided, one_sided = (interval_multiplier(measurements.noise, each) for each in (level, max(2 * level - 1, 0.0)))
+    return Interval(two_sided, 0.5 / measurements.grid, one_sided)
 
 
 def build(

@@ -221,36 +221,46 @@ def _published(made: StatisticTable, options: Options) -> StatisticTable:
 
 
 def _means(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:
-    found = means(source, asked.of, by=asked.along, level=level)
-    further = {"std_error": found.std_error, "sum": found.sums, "count": found.counts}
+    estimated = means(source, asked.of, by=asked.along, level=level)
+    further = {"std_error": estimated.std_error, "sum": estimated.sums, "count": estimated.counts}
     return StatisticTable(
-        **facts, statistic=asked, keys=asked.by, labels=found.labels, values=found.mean, low=found.low, high=found.high, further=further
+        **facts,
+        statistic=asked,
+        keys=asked.by,
+        labels=estimated.labels,
+        values=estimated.mean,
+        low=estimated.low,
+        high=estimated.high,
+        further=further,
     )
 
 
 def _quantiles(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:
-    found = quantiles(source, asked.of, [float(share) for share in asked.at], by=asked.along, level=level)
+    estimated = quantiles(source, asked.of, [float(share) for share in asked.at], by=asked.along, level=level)
     (product,) = facts["workload"].tables_of(asked)
     groups = dict(zip(product.attributes, product.labels, strict=True))
     labels = (*(groups[name] for name in asked.by), tuple(number_text(share) for share in asked.at))
     shape = tuple(map(len, labels))
-    values, low, high = (np.array(ends).reshape(shape) for ends in zip(*((one.value, one.low, one.high) for one in found), strict=True))
+    values, low, high = (
+        np.array(ends).reshape(shape)
+        for ends in zip(*((quantile.value, quantile.low, quantile.high) for quantile in estimated), strict=True)
+    )
     return StatisticTable(**facts, statistic=asked, keys=(*asked.by, "share"), labels=labels, values=values, low=low, high=high)
 
 
 def _cdf(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:
-    found = cdf(source, asked.of, by=asked.along, level=level, draws=few_draws(source.least_squares(), level))
+    function = cdf(source, asked.of, by=asked.along, level=level, draws=few_draws(source.least_squares(), level))
     (product,) = facts["workload"].tables_of(asked)
-    names = product.labels[product.attributes.index(asked.of)][: len(found.values)]
+    names = product.labels[product.attributes.index(asked.of)][: len(function.values)]
     return StatisticTable(
         **facts,
         statistic=asked,
         keys=(*asked.by, asked.of),
-        labels=(*found.labels, names),
-        values=found.share,
-        low=found.low,
-        high=found.high,
-        further={"up_to": found.values},
+        labels=(*function.labels, names),
+        values=function.share,
+        low=function.low,
+        high=function.high,
+        further={"up_to": function.values},
     )
 
 

@@ -53,16 +53,16 @@ _NOT_PROMISED = "which queries were measured was decided on the way, so the erro
 _START, _PICTURE, _FILE, _ROW, _ANSWER, _NUMBER = 1.3, 0.08, 0.02, 7e-5, 3e-6, 3e-7
 
 
-def fill_draft(release: Release, place: Draft) -> None:
+def fill_draft(release: Release, draft: Draft) -> None:
     """Write the files of a release into a draft, which is then published."""
-    _write_measurements(release, place.path / "measurements")
-    entries = write_answers(release, place.path)
-    write_covariances(release, place.path)
+    _write_measurements(release, draft.path / "measurements")
+    entries = write_answers(release, draft.path)
+    write_covariances(release, draft.path)
     page = report(release, entries)
-    (place.path / "report.html").write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
-    value = manifest(release, entries, list_files(place.path))
+    (draft.path / "report.html").write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
+    value = manifest(release, entries, list_files(draft.path))
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    (place.path / "manifest.json").write_text(text, encoding="utf-8", errors="replace", newline="\n")
+    (draft.path / "manifest.json").write_text(text, encoding="utf-8", errors="replace", newline="\n")
 
 
 def _write_measurements(release: Release, directory: Path) -> None:
@@ -212,13 +212,13 @@ def _measurements(measurements: Measurements) -> dict[str, Any]:
 def _expected(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
     promise = release.plan.promise
     known = [(entry.rmse, entry.promised_rmse) for entry in entries if entry.promised_rmse is not None]
-    kept = bool(known or release.large) and all(math.isclose(found, promised, rel_tol=1e-6) for found, promised in known)
+    as_promised = bool(known or release.large) and all(math.isclose(rmse, promised, rel_tol=1e-6) for rmse, promised in known)
     return {
         "total_squared_error": None if promise is None else promise.total_squared_error,
         "lower_bound": None if promise is None else promise.lower_bound,
         "times_the_least_possible": words.goodness(release.plan),
         "meaning": "sum over all answers of weight squared times variance; errors of sums count in units of the most that one row can add",
-        "error_bars_are_as_promised": kept,
+        "error_bars_are_as_promised": as_promised,
         **({} if release.finding.linear else {"note": _NOT_PROMISED}),
     }
 

@@ -226,7 +226,7 @@ def spec_text(draft: Draft) -> str:
     document = tomlkit.parse(draft.text)
     _merge(document, {key: value for key, value in table.items() if key != "workload"})
     old = document.unwrap()["workload"]
-    if [old[place] if place is not None else None for place in origins] != table["workload"] or len(old) != len(origins):
+    if [None if origin is None else old[origin] for origin in origins] != table["workload"] or len(old) != len(origins):
         parts = tomlkit.aot()
         for entry, origin in zip(table["workload"], origins, strict=True):
             part = tomlkit.table() if origin is None else document["workload"][origin]
@@ -267,32 +267,32 @@ def save(opened: Path, before: str, name: str, text: str) -> Path:
     """Write the text of a spec; whole or not at all."""
     if not name.endswith(".toml") or name != Path(name).name or name.startswith(".") or not name.isprintable() or "\\" in name:
         raise InputError(f"A spec must have the name of a file in {opened.parent}, such as people.toml; got {name!r}.")
-    place = opened.parent / name
+    path = opened.parent / name
     try:
-        if place.name != opened.name:
-            with place.open("x", encoding="utf-8", newline="") as new:
+        if path.name != opened.name:
+            with path.open("x", encoding="utf-8", newline="") as new:
                 new.write(text)
-            return place
+            return path
         with opened.open(encoding="utf-8", newline="") as there:
             if there.read() != before:
                 raise InputError(f"{opened} was changed since it was opened here. Save under another name.")
         _write_in_place(opened, text)
     except FileExistsError:
-        raise InputError(f"There is a file {place} already. Choose another name.") from None
+        raise InputError(f"There is a file {path} already. Choose another name.") from None
     except (OSError, UnicodeError) as error:
-        raise InputError(f"{place} cannot be written: {type(error).__name__}. Nothing was changed.") from None
-    return place
+        raise InputError(f"{path} cannot be written: {type(error).__name__}. Nothing was changed.") from None
+    return path
 
 
-def _write_in_place(place: Path, text: str) -> None:
-    draft = place.with_name(f".{place.name}.{token_hex(4)}")
+def _write_in_place(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.{token_hex(4)}")
     try:
         with draft.open("x", encoding="utf-8", newline="") as new:
             new.write(text)
             new.flush()
             os.fsync(new.fileno())
-        shutil.copymode(place, draft)
-        draft.replace(place)
+        shutil.copymode(path, draft)
+        draft.replace(path)
     finally:
         with suppress(FileNotFoundError):
             draft.unlink()

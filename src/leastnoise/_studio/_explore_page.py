@@ -71,8 +71,8 @@ class Exploring:
         products, domain = self.release.workload.products, self.release.plan.domain
         for product in products:
             sets = tuple(zip(product.attributes, product.query_sets, strict=True))
-            if sets and all(one.form.named or one.kind in KINDS for _, one in sets):
-                yield tuple((name, one.word) for name, one in sets), product.measure
+            if sets and all(queries_of.form.named or queries_of.kind in KINDS for _, queries_of in sets):
+                yield tuple((name, queries_of.word) for name, queries_of in sets), product.measure
         for measure in dict.fromkeys(product.measure for product in products):
             for name in domain.names:
                 for kind in (*KINDS, *level_names(domain.kind(name))):
@@ -130,9 +130,9 @@ _MOST_MARKS = 2000
 _MOST_LISTED = 200  # values of a statistic
 
 
-def exploring_page(place: Path) -> Page:
+def exploring_page(path: Path) -> Page:
     """The page for one release."""
-    exploring = Exploring(read_release(place))
+    exploring = Exploring(read_release(path))
     release = exploring.release
     said = texts(release.options.language)
     domain = release.plan.domain
@@ -166,7 +166,7 @@ def exploring_page(place: Path) -> Page:
 
     return Page(
         routes=[
-            get("/", lambda: shown("exploring.html", t=said, name=place.resolve().name, **_choices(exploring, said))),
+            get("/", lambda: shown("exploring.html", t=said, name=path.resolve().name, **_choices(exploring, said))),
             *(asset(name) for name in ("studio.css", "asking.js", "exploring.js")),
             get("/vega.js", _vega, partial(Response, media_type="text/javascript")),
             action("/table", table),
@@ -182,9 +182,9 @@ def _choices(exploring: Exploring, said: Texts) -> dict[str, Any]:
     warnings = [] if release.private else [said.say("not_private")]
     words = [("", said.say("st_left_out")), *zip(KINDS, (said.say("st_values"), said.say("st_up_to")), strict=True)]
     return {
-        "kinds": {name: [*words, *((one, one) for one in level_names(domain.kind(name)))] for name in domain.names},
+        "kinds": {name: [*words, *((level, level) for level in level_names(domain.kind(name)))] for name in domain.names},
         "first": dict(first),
-        "measures": [("", said.say("st_counts")), *((one, one) for one in release.workload.measures if one is not None)],
+        "measures": [("", said.say("st_counts")), *((measure, measure) for measure in release.workload.measures if measure is not None)],
         "measure": measure or "",
         "lead": said.say("st_explore", percent=said.percent(release.level)),
         "notices": [*warnings, *filter(None, [rounding_words(release.options, said)]), *notices_of_all(release, said)],

@@ -102,7 +102,7 @@ def _row_texts(
 
 
 def _promised(row: Row, setting: Setting, plan: Plan | None, level: float, said: Texts) -> dict[str, Any]:
-    """What is promised for means, quantiles or a distribution function, in the place of the verdict on a target; nothing for tables."""
+    """What is promised for means, quantiles or a distribution function, in the path of the verdict on a target; nothing for tables."""
     if row.statistic is None or not setting.on or plan is None or plan.promise is None:
         return {}
     asked = replace(row.statistic, size=None, target=None)
@@ -124,13 +124,13 @@ def _joined(texts_of_tables: list[str]) -> str:
     return " / ".join(dict.fromkeys(texts_of_tables))
 
 
-def planning_page(place: Path) -> Page:
+def planning_page(path: Path) -> Page:
     """The page for one spec."""
-    planning = Planning(place, read_spec_text(place))
+    planning = Planning(path, read_spec_text(path))
     said = texts(planning.seen.draft.spec.options.language)
 
     def page() -> str:
-        return shown("planning.html", t=said, name=place.name, lead=view(planning.seen)["lead"], **_choices(planning, said))
+        return shown("planning.html", t=said, name=path.name, lead=view(planning.seen)["lead"], **_choices(planning, said))
 
     def doing(path: str, do: Callable[[dict[str, Any]], str | None]) -> BaseRoute:
         """What is done for a page that says which version of the settings it shows; what it shows then, and a word of what was done."""

@@ -165,11 +165,11 @@ class Seen:
 class Planning:
     """What one person does with one spec, from several threads."""
 
-    def __init__(self, place: Path, text: str) -> None:
-        self.place = place
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
         self._saved = text
         self._lock = threading.RLock()
-        self._seen = Seen(0, drafted(text, place.parent, str(place)))
+        self._seen = Seen(0, drafted(text, path.parent, str(path)))
         self._base: Plan | None = None
         self._background = Background(self._hear)
 
@@ -251,8 +251,8 @@ class Planning:
         """Write the spec; as `save`."""
         with self._lock:
             text = spec_text(self._seen.draft)
-            written = save(self.place, self._saved, name, text)
-            if written.name == self.place.name:
+            written = save(self.path, self._saved, name, text)
+            if written.name == self.path.name:
                 self._saved = text
             return written
 

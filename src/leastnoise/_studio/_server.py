@@ -23,12 +23,12 @@ class Opened:
     stop: Callable[[], None]
 
 
-def opened(place: Path) -> Opened:
+def opened(path: Path) -> Opened:
     r"""Listen on a free port of 127.0.0.1.
 
     Guarantees: reads the spec and the public files that it names, or the release; never the data.
     """
-    page = exploring_page(place) if place.is_dir() else planning_page(place)
+    page = exploring_page(path) if path.is_dir() else planning_page(path)
     token = token_urlsafe(32)
     app = Starlette(routes=page.routes)
     config = uvicorn.Config(

@@ -48,8 +48,8 @@ def done(asked: Mapping[str, Any], tell: Tell) -> None:
     plan, search = Plan.from_json(asked["plan"]), parse_spec(asked["text"], Path(asked["folder"])).search()
     known: dict[object, float] = {}
     for row, places in asked["price"]:
-        found = price(plan, places, search, known)
-        tell({"price": row, "alone": found.alone, "saved": found.saved})
+        priced = price(plan, places, search, known)
+        tell({"price": row, "alone": priced.alone, "saved": priced.saved})
 
 
 def main() -> None:
