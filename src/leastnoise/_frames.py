@@ -88,16 +88,7 @@ def label_array(labels: Sequence[Label]) -> Array:
 
 
 def several(count: int, one: str, many: str = "") -> str:
-    """A number of things in words.
-
-    Args:
-        count: of them.
-        one: what one is called.
-        many: what several are called; the same with an s where it is left out.
-
-    >>> several(1, "row"), several(2000, "row"), several(0, "query", "queries")
-    ('1 row', '2,000 rows', '0 queries')
-    """
+    """A number of things in words: what one is called, and what several are where an s is not enough."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 

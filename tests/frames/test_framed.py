@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
+from leastnoise._frames import several, visible
 
 DOMAIN = ln.Domain(sex=["F", "M"], mean=ln.Integers(0, 29), measures={"pay": ln.Measure("pay", 0, 100, unit="0.5")})
 ASKED = ln.mean_queries(DOMAIN, "pay", by=["sex"]) + ln.cdf_queries(DOMAIN, "mean", by=["sex"])
@@ -115,3 +116,8 @@ for frame in (release.answers, ln.means(release, "pay").frame(), plan.expected_e
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_numbers_of_things_and_what_a_terminal_would_act_on() -> None:
+    assert (several(1, "row"), several(2000, "row"), several(0, "query", "queries")) == ("1 row", "2,000 rows", "0 queries")
+    assert (visible("a\x1b[31m"), visible("\u202egpj.exe")) == ("a\\x1b[31m", "\\u202egpj.exe")
