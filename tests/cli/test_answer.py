@@ -29,8 +29,7 @@ clip = [0, 1000]
 [[workload]]
 queries = { sex = "identity", age = "identity" }
 [[workload]]
-queries = { sex = "identity" }
-sum = "pay"
+means = { of = "pay", by = ["sex"] }
 [[workload]]
 queries = { income = "identity" }
 [plan]

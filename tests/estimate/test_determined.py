@@ -180,11 +180,11 @@ def test_what_lies_within_measured_ranges_is_not_known() -> None:
 
 
 def test_means_need_sums_and_counts_by_the_same_groups() -> None:
-    asked = queries(PEOPLE, work=identity()) + queries(PEOPLE, sum="pay")
+    asked = queries(PEOPLE, work=identity(), count="pay") + queries(PEOPLE, sum="pay")
     with pytest.raises(InputError, match=r"do not determine sum of pay by work\. Ask for the sums of pay by work in the workload"):
         ln.means(released(asked), "pay", by=["work"])
-    asked = queries(PEOPLE, work=identity(), sum="pay") + queries(PEOPLE)
-    with pytest.raises(InputError, match=r"do not determine work\. Ask for the table work in the workload"):
+    asked = queries(PEOPLE, work=identity(), sum="pay") + queries(PEOPLE, count="pay")
+    with pytest.raises(InputError, match=r"do not determine count of pay by work\. Ask for the table count of pay by work in the workload"):
         ln.means(released(asked), "pay", by=["work"])
 
 

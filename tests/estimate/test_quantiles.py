@@ -238,7 +238,7 @@ def test_intervals_of_quotients_cover_whatever_the_count(count: int, scale: tupl
 
 
 def test_means_by_group_from_a_release() -> None:
-    asked = ln.queries(DOMAIN, sex="identity") + ln.queries(DOMAIN, sex="identity", sum="pay")
+    asked = ln.mean_queries(DOMAIN, "pay", by=["sex"])
     release = ln.release(ln.plan(asked, ln.PureDP(4)), TABLE_FRAME(), seed=5)
     found = ln.means(release, "pay", by=["sex"])
     for place in (0, 1):
@@ -275,7 +275,7 @@ def test_refusals_are_read() -> None:
         quantiles(estimate, "age", [0.5], by=["sex"])
     with pytest.raises(InputError, match="At most 2147483648 numbers are drawn to simulate releases"):
         cdf(estimate, "age", draws=10**9)
-    with pytest.raises(InputError, match="A mean of pay needs its sums and the counts, both measured"):
+    with pytest.raises(InputError, match="A mean of pay needs its sums and the number of its values, both measured"):
         means(estimate, "pay")
     with pytest.raises(InputError, match="the groups of means must be attributes of age, sex, pay"):
         means(estimate, "pay", by=["zone"])

@@ -67,7 +67,10 @@ def sums_and_counts(made: ln.Plan, seed: int, measure: str) -> np.ndarray:
     """Noise of sums, in amounts, and of counts, of every store; nobody is in the table."""
     nobody = pd.DataFrame({"store": pd.Series(dtype=str), "sex": pd.Series(dtype=str), measure: pd.Series(dtype=float)})
     released = ln.release(made, nobody, seed=seed)
-    counts, sums = (released.tables[name].frame("pandas")["answer"].to_numpy() for name in ("store", f"sum of {measure} by store"))
+    counts, sums = (
+        released.tables[name].frame("pandas")["answer"].to_numpy()
+        for name in (f"count of {measure} by store", f"sum of {measure} by store")
+    )
     return np.stack([sums, counts], axis=-1)
 
 

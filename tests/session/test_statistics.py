@@ -74,7 +74,12 @@ def released(made: ln.Plan, tmp_path_factory: pytest.TempPathFactory) -> tuple[l
 
 def test_statistics_ask_for_the_tables_that_they_need() -> None:
     what = spec(ASKED)
-    assert [product.name for product in what.workload] == ["store", "sum of pay by store", "store x amount:prefix", "age:prefix"]
+    assert [product.name for product in what.workload] == [
+        "count of pay by store",
+        "sum of pay by store",
+        "store x amount:prefix",
+        "age:prefix",
+    ]
     assert [str(product.weight) for product in what.workload] == ["1", "1", "3", "1"]
     assert [len(part) for part in what.parts] == [2, 1, 1, 1]
     domain = what.domain
@@ -140,11 +145,11 @@ def test_answers_are_files_with_labels(released: tuple[ln.Release, Path]) -> Non
 def test_statistics_agree_with_the_tables_beside_them(released: tuple[ln.Release, Path]) -> None:
     made, out = released
     own = made.statistics["s1"]
-    counts, sums = made.tables["store"].answer, made.tables["sum of pay by store"].answer
+    counts, sums = made.tables["count of pay by store"].answer, made.tables["sum of pay by store"].answer
     assert own.further["count"] == pytest.approx(counts)
     assert own.further["sum"] == pytest.approx(sums)
     assert own.values == pytest.approx(sums / counts)
-    stds = [made.tables[name].noise_std for name in ("sum of pay by store", "store")]
+    stds = [made.tables[name].noise_std for name in ("sum of pay by store", "count of pay by store")]
     middle = 100  # of the values: their sums were measured together with the counts
     variance = stds[0] ** 2 + ((own.values - middle) ** 2 - middle**2) * stds[1] ** 2
     assert own.further["std_error"] == pytest.approx(np.sqrt(variance) / counts)
@@ -156,7 +161,7 @@ def test_statistics_agree_with_the_tables_beside_them(released: tuple[ln.Release
     value = json.loads((out / "manifest.json").read_text())
     assert value["statistics"][0]["files"] == "answers/s1-mean-of-pay-by-store"
     assert value["statistics"][1]["asked"] == {"quantiles": {"of": "amount", "at": ["1/4", "1/2", "3/4"], "by": ["store"]}}
-    assert value["statistics"][0]["tables"] == ["store", "sum of pay by store"]
+    assert value["statistics"][0]["tables"] == ["count of pay by store", "sum of pay by store"]
     assert {"path", "bytes", "sha256"} <= set(next(entry for entry in value["files"] if "/s1-" in entry["path"]))
 
 

@@ -38,7 +38,7 @@ def undetermined(product: Product) -> UnsupportedQuery:
     table = " x ".join(product.attributes)
     wanted = f"the table {table}" if table else "the total"
     if product.measure is not None:
-        wanted = f"the sums of {product.measure}" + (f" by {table}" if table else "")
+        wanted = f"the sums of {product.measure}" + (f" by {table}" if table else "") if product.of_values else f"the table {product.name}"
     return UnsupportedQuery(f"The measurements do not determine {product.name}. Ask for {wanted} in the workload of a release.")
 
 
