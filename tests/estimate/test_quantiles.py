@@ -9,7 +9,7 @@ import leastnoise as ln
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import interval_multiplier, noise_variance, ratio_interval
 from leastnoise._check import InputError
-from leastnoise._domain import Bins, Domain, Integers, Measure
+from leastnoise._domain import Bins, Domain, Integers, Measure, ValueCount
 from leastnoise._estimate import Estimate, cdf, few_draws, means, quantiles, simulated_noise
 from leastnoise._estimate._up_to import quantile_counts, up_to
 from leastnoise._fitting import fit
@@ -20,13 +20,14 @@ from leastnoise._table import Table, columns_of
 from leastnoise._workload import queries
 from simulated import simulations
 
-DOMAIN = Domain(age=Integers(1, 30), sex=["F", "M"], pay=Bins(0, 100, 20), measures={"pay": Measure("pay", 0, 100)})
+PAY = Measure("pay", 0, 100)
+DOMAIN = Domain(age=Integers(1, 30), sex=["F", "M"], pay=Bins(0, 100, 20), measures={"pay": PAY, "count of pay": ValueCount(PAY)})
 RNG = np.random.default_rng(8)
 ROWS = 900
 TABLE = Table(
     DOMAIN,
     {"age": RNG.binomial(29, 0.3, ROWS), "sex": RNG.integers(0, 2, ROWS), "pay": RNG.integers(0, 20, ROWS)},
-    {"pay": RNG.integers(0, 101, ROWS)},
+    {"pay": RNG.integers(0, 101, ROWS), "count of pay": np.ones(ROWS, dtype=np.int64)},
 )
 HELD = columns_of(TABLE)
 AGES = np.bincount(HELD.codes["age"], minlength=30)
@@ -63,6 +64,7 @@ def test_the_band_contains_the_whole_function_and_the_quantiles_at_once(privacy:
     assert quantiles_inside >= inside
 
 
+GIVEN = np.repeat([1, 0, 1, 1], 235)  # a quarter of the rows has no value, and these are of the first group
 GROUPED = Table(
     DOMAIN,
     {
@@ -70,17 +72,17 @@ GROUPED = Table(
         "sex": np.repeat([0, 1], [600, 340]),
         "pay": np.zeros(940, dtype=np.int64),
     },
-    {"pay": np.concatenate([RNG.integers(20, 101, 600), RNG.integers(0, 30, 340)])},
+    {"pay": GIVEN * np.concatenate([RNG.integers(20, 101, 600), RNG.integers(0, 30, 340)]), "count of pay": GIVEN},
 )
 SHARES = (0.1, 0.5, 0.75, 1.0)
 
 
 def grouped_plan(privacy: Privacy, mechanism: str) -> Measurements:
-    """Trees of ages with weights of their own for each sex, and the sums of pay: noise of several scales."""
+    """Trees of ages with weights of their own for each sex, and sums and numbers of values of pay: noise of several scales."""
     weights = np.concatenate([[3], np.full(5, 2), np.full(30, 7)])
     trees = Block((Factor(("age",), Tree(30, (30, 6, 1)), weights), Factor(("sex",), Tree(2, (1,)))), Fraction(1))
-    sums = Block((Factor(("sex",), Tree(2, (1,))),), Fraction(1), "pay")
-    return fit(DOMAIN, privacy, mechanism, [(trees, 1.0), (sums, 0.02)])
+    sums, values = (Block((Factor(("sex",), Tree(2, (1,))),), Fraction(1), name) for name in ("pay", "count of pay"))
+    return fit(DOMAIN, privacy, mechanism, [(trees, 1.0), (sums, 0.02), (values, 2.0)])
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_quantiles_and_means_by_group_cover(privacy: Privacy, mechanism: str) ->
     plan, held = grouped_plan(privacy, mechanism), columns_of(GROUPED)
     ages = [np.sort(held.codes["age"][held.codes["sex"] == place]) for place in (0, 1)]
     exact = [1 + own[int(np.ceil(share * len(own))) - 1] for own in ages for share in SHARES]
-    true = np.array([held.values["pay"][held.codes["sex"] == place].mean() for place in (0, 1)])
+    true = np.array([held.values["pay"][(held.codes["sex"] == place) & (GIVEN == 1)].mean() for place in (0, 1)])
     releases, covered, widths, both = 150, np.zeros(8), [], np.zeros(2)
     first = Estimate(simulate(plan, GROUPED, SeededEntropy(0)))
     means(first, "pay", by=["sex"])
@@ -172,10 +174,10 @@ def test_errors_are_the_same_by_a_matrix_and_by_an_estimate_a_draw(grouped: bool
 
 def test_blocks_that_tell_of_counts_and_of_sums_are_columns_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
     ages = (Factor(("age",), Tree(30, (30, 1))),)
-    blocks = (Block(ages, Fraction(4), "pay", ends=True), Block(ages, Fraction(9)))
+    blocks = (Block(ages, Fraction(4), "pay", ends=True), Block(ages, Fraction(9), "count of pay"))
     plan = Measurements(domain=DOMAIN, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
     estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
-    for product in (*queries(DOMAIN, age="prefix"), *queries(DOMAIN, age="prefix", sum="pay")):
+    for product in (*queries(DOMAIN, age="prefix", count="pay"), *queries(DOMAIN, age="prefix", sum="pay")):
         assert estimate.linear(product).shape == (30, sum(block.rows for block in blocks))
         with monkeypatch.context() as patched:
             by_matrix = list(simulated_noise(estimate, product, 120, seed=6))
