@@ -135,6 +135,6 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
         level=level,
         std_error=np.where(clear, spread / np.where(clear, counts, 1.0), np.nan) * unit,
         labels=counted.labels,
-        groups=counted.name if sets else "",
+        groups=queries(plan.domain, sets).products[0].name if sets else "",
         library=source.library,
     )
