@@ -483,7 +483,7 @@ def test_whole_specs_in_the_documentation_are_accepted() -> None:
     assert len(whole) == 2
     assert [parse_spec(block, ROOT).workload.rows for block in whole] == [
         2 * 74 + 2 * 500 + 2 * 9 + 74 * 500 + 74 * 9 + 500 * 9 + 2 * 500,
-        213 + 3 + 3 * 20 + 74,
+        213 + 3 + 3 + 3 * 20 + 74,  # a mean by sex is a sum and the number of values given
     ]
 
 

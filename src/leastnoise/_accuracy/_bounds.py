@@ -110,7 +110,7 @@ def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = 
     found = summed if total else summed - best.get((), 0.0)
     for product in others:
         rest = summed - math.fsum(best.get(tau, 0.0) for tau in subsets(product.attributes))
-        own, along = (norm_of(product, lambda one, part=part: nuclear_parts(one)[part]) for part in (0, 1))
+        own, along = norm_of(product, lambda one: nuclear_parts(one)[0]), norm_of(product, lambda one: nuclear_parts(one)[1])
         found = max(found, rest + own - (0.0 if total else along))
     return found
 
