@@ -94,9 +94,7 @@ def test_what_people_read_has_whole_numbers_and_shares_as_they_are(released: Pat
 
 
 def test_means_of_a_release_without_sums_are_refused_with_what_to_ask_for(folder: Path, run: Run) -> None:
-    spec = (
-        SPEC.replace('[[workload]]\nqueries = { sex = "identity" }\nsum = "pay"\n', "").replace("[measures.pay]", "").replace("clip", "#")
-    )
+    spec = SPEC.replace('[[workload]]\nmeans = { of = "pay", by = ["sex"] }\n', "").replace("[measures.pay]", "").replace("clip", "#")
     (folder / "people.csv").write_text("id,sex,age,income\n", encoding="utf-8")
     (folder / "people.toml").write_text(spec.replace('column = "income"', ""), encoding="utf-8")
     assert run("release", "people.toml", "--out", "out", "--seed", "3").code == 0
@@ -215,7 +213,7 @@ def test_a_set_too_large_to_write_is_written_as_cells_and_prefix_sums_and_answer
 def test_a_release_is_shown_in_the_terminal_whole_or_one_table_of_it(released: Path, run: Run) -> None:
     found = run("show", "out")
     assert found.code == 0, found.err
-    for words in ("160 answers in 3 tables", "epsilon = 20", "NOT PRIVATE", "Counts are of at most 2 rows", "sum of pay by sex", "█"):
+    for words in ("162 answers in 4 tables", "epsilon = 20", "NOT PRIVATE", "Counts are of at most 2 rows", "sum of pay by sex", "█"):
         assert words in " ".join(found.out.split())
     one = run("show", "out", "sex x age")
     assert "sex=F, age=17" in one.out
