@@ -249,6 +249,8 @@ class Rounded:
             sentences.append(
                 f"{count} of {size} answers are below {below} and are left out. For each of them, high is a bound: the true answer is at "
                 f"most {below} and the margin that the answer had."
+                if count
+                else f"No answer is below {below}."
             )
         if gone:
             sentences.append(f"{gone} of {size} answers were left out by the release already: high is the bound that it gives.")
