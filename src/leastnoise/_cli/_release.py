@@ -162,10 +162,10 @@ _NOT_PRIVATE = """\
 
 _NNLS = """\
 Warning: nnls = true adds answer_nnls, which is biased. Its cells come nearer to the truth; sums of cells need not, because what is cut off
-below 0 comes back as mass elsewhere. The total is fixed, nnls_rmse is simulated and no promise, and the unbiased answers stay beside it."""
+below 0 is added to other cells. The total is fixed, nnls_rmse is simulated and no promise, and the unbiased answers stay beside it."""
 _LOCAL = """\
-Warning: local_non_negative = true adds answer_local, which is biased, small cells upwards and large ones downwards, by an amount that is
-not known. No error bars belong to it; the unbiased answers stay beside it."""
+Warning: local_non_negative = true adds answer_local, which is biased: small cells are too large and large ones too small, by an unknown
+amount. It has no error bars; the unbiased answers stay beside it."""
 
 
 @click.command()
