@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_090, "files": 266, "functions": 3_420, "code": 29_260}
+CEILINGS = {"lines": 50_100, "files": 266, "functions": 3_420, "code": 29_260}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
