@@ -37,7 +37,7 @@ from leastnoise._linop import (
 )
 from leastnoise._linop._operators import Sealed
 from leastnoise._measurements import Block, Factor, Limits, Measurements
-from leastnoise._measurements._apart import _axis
+from leastnoise._measurements._sensitivity import _apart
 from leastnoise._mechanisms import MECHANISMS
 from leastnoise._planner import PLANNERS
 from leastnoise._table import Table
@@ -154,11 +154,10 @@ def test_nothing_that_a_strategy_measures_can_be_written(strategy: str, monkeypa
 
 
 def test_nothing_that_is_kept_for_other_plans_can_be_written() -> None:
-    """Shares of pairs of rows, and trees of blocks: costs and choices are computed from what was kept."""
-    kept = []
-    for power, along in itertools.product((1, 2), (Prefix(4), Dense([[1, 0, 2, 1]]), Identity(4))):
-        parts = ((Factor(("age",), along),), (Factor(("age",), Total(4)),))
-        kept.append(_axis(parts, (("age", 4),), power, 1024, ordered=True, alone=False))
+    """Distances of pairs of rows, and trees of blocks: costs and choices are computed from what was kept."""
+    kept: list[object] = []
+    for power, along in itertools.product((1, 2), (Prefix(4), Dense([[1, 0, 2, 1]]))):
+        kept.append(_apart(frozenset({Factor(("age",), along)}), power))
     kept += [block_tree(3, 5, split) for split in ("quarters", "halves")]
     assert [fault for one in kept for fault in written(one)] == []
 

@@ -16,7 +16,7 @@ from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit
 from leastnoise._linop import Contrasts, Dense, Identity, Operator, Prefix, Total, Tree, dense
 from leastnoise._measurements import Block, Factor, Limits, Measurements, column_norm, cost, row_scales
-from leastnoise._measurements._scales import _root_up
+from leastnoise._measurements._measurements import _root_up
 from leastnoise._measurements._sensitivity import sum_up
 from leastnoise._workload import marginals, queries
 from planner.proposals import proposal

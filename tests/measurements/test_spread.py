@@ -12,7 +12,7 @@ from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Measure, PerCell
 from leastnoise._fitting import fit
 from leastnoise._linop import Contrasts, Dense, Identity, Prefix, Total, Tree, dense
-from leastnoise._measurements import Block, Factor, Measurements, _spread, column_norm, cost
+from leastnoise._measurements import Block, Factor, Measurements, _sensitivity, column_norm, cost
 from measurements.spreading import worst
 
 SIZES = {"a": 3, "b": 2, "c": 2}
@@ -136,4 +136,4 @@ def test_bounds_that_mean_nothing_are_refused(make: object, said: str) -> None:
 )
 def test_norms_are_doubled_only_where_columns_can_point_away_from_each_other(operator, replace, times) -> None:
     factor = Factor(("a",), operator)
-    assert _spread._norm(factor, replace=replace) == times * max(sum(entry**2 for entry in column) for column in dense(operator).T)
+    assert _sensitivity._norm(factor, replaced=replace) == times * max(sum(entry**2 for entry in column) for column in dense(operator).T)

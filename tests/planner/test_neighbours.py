@@ -21,6 +21,8 @@ DOMAIN = Domain(a=Coded(3), b=Integers(0, 3), c=Coded(2))
 WORKLOADS = {"marginals": marginals(DOMAIN, upto=2), "mixed": marginals(DOMAIN, ways=2) + queries(DOMAIN, b="prefix", weight=2)}
 BUDGETS: dict[str, Budget] = {"pure": PureDP("1/100"), "gaussian": ZCDP("1/20000")}
 # Of the strategies that measure cells of tables the worst replacement is as bad as it can be: two rows that share no cell.
+# Of characters, whose signs two rows share in part, each is bounded as if the rows had none in common.
+LOOSE = {"fourier": 0.67, "fourier_even": 0.67, "union": 0.99}
 TABLES = {"pure": ("identity", "marginals", "cuboids", "cuboids_even"), "gaussian": ("identity", "hierarchy")}
 
 
@@ -64,9 +66,9 @@ def test_all_neighbours(strategy: str, budget: str, workload: str) -> None:
     seen = np.hstack([seen, np.zeros((len(seen), 1))])  # a row may be replaced by one outside the domain, which does not count
     apart = (np.abs(seen[:, :, None] - seen[:, None, :]) ** power).sum(axis=0)
     assert apart.max() <= claimed(replaced) * (1 + 1e-12) <= total * (1 + 1e-9)
-    assert apart.max() >= total * (1 - 1e-3)  # also of replaced rows: all pairs are looked at
+    assert apart.max() >= total * LOOSE.get(strategy, 1 - 1e-3)  # also of replaced rows
     errors = [plan.expected_error().total_squared_error for plan in (added, replaced)]
-    ratio = float(apart.max() / (np.abs(seen) ** power).sum(axis=0).max()) ** (3 - power)
+    ratio = float(claimed(replaced) / (np.abs(seen) ** power).sum(axis=0).max()) ** (3 - power)
     assert errors[1] / errors[0] == pytest.approx(ratio, rel=1e-3)
 
 

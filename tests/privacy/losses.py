@@ -98,8 +98,11 @@ class Row:
 
 _NORMALISER = "the mechanism's proof bounds the change of the weights and that of their sum apart; on no table do both reach their bound"
 _MEET = "rows of two units that each keep to different cells share some of the four cells, and there less than both is left"
+_SIGNS = "replaced rows are bounded one character at a time, as if no two rows had a sign in common; every two have some"
 # Why less is lost than is claimed, for rows with a ratio below 0.9.
 REASONS: dict[tuple[str, ...], str] = {
+    ("strategy", "fourier"): _SIGNS,
+    ("strategy", "fourier_even"): _SIGNS,
     ("choice", "SampledPartition"): _NORMALISER,
     ("choice", "SampledRectangles"): _NORMALISER,
     (

@@ -1,4 +1,7 @@
-"""Which integer queries are measured, with which noise: a frozen, public value, and all that the kernel sees of a plan."""
+"""Which integer queries are measured, with which noise, and what comes of it: frozen, public values, all that the kernel sees of a plan.
+
+The labels (M5 ...) refer to PROOFS-cost.md beside this file.
+"""
 
 import hashlib
 import json
@@ -15,8 +18,55 @@ from leastnoise._accounting import Noise, Privacy
 from leastnoise._check import InputError, exact_positive, plain, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain, Measure, UnitCount
-from leastnoise._linop import Contrasts, Operator, largest_entry, operators, pack, sealed, to_json
-from leastnoise._measurements._limits import Limits
+from leastnoise._linop import Contrasts, Operator, SignedArray, largest_entry, operators, pack, sealed, to_json
+
+_MOST = 2**53 - 1  # the most units that a measure's bound may have
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limits:
+    """The most that a row adds to a sum: a value above its limit is counted as the limit.
+
+    A row's limit is that of its own cell, so that a row outside a query never enters it, however its value was cut (filter first, then
+    clip). The kernel enforces the limits and the cost of a plan is computed from them.
+
+    Args:
+        values: whole numbers of at least 0, one of them above, in units of the measure; one for each cell of the attribute, or a single
+            one. int64 after construction, read only.
+        attribute: whose cells the limits belong to; it need not be among the attributes of a block. None: one limit for all rows.
+
+    Raises:
+        InputError: values of another kind, or several of them without an attribute.
+
+    >>> Limits([100, 250, 250], "age").values.tolist(), Limits([250]).attribute
+    ([100, 250, 250], None)
+    """
+
+    values: IntArray
+    attribute: str | None = None
+
+    def __post_init__(self) -> None:
+        given = np.array(self.values)
+        if given.dtype.kind not in "iu" or given.ndim != 1 or not given.size:
+            raise refuse("limits", f"{given.dtype} array of shape {given.shape}", "a flat array of whole numbers")
+        low, high = int(given.min()), int(given.max())
+        if not (low >= 0 and 1 <= high <= _MOST):
+            raise refuse("limits", f"{low} to {high}", "from 0 to 2^53 - 1 units, one of them at least 1")
+        if self.attribute is None and given.size != 1:
+            raise refuse("limits without an attribute", f"{given.size} values", "one value", "Name the attribute whose cells they are for.")
+        object.__setattr__(self, "attribute", plain(self.attribute))
+        object.__setattr__(self, "values", sealed(given.astype(np.int64)))
+
+    def key(self) -> tuple[str | None, bytes]:
+        """A hashable value that is equal for equal limits."""
+        return self.attribute, self.values.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Limits) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
 
 # Public bounds from which all headroom is decided; the data never are asked.
 MOST_ROWS = 2**32
@@ -360,3 +410,61 @@ class Measurements:
     def digest(self) -> str:
         """SHA-256 of the JSON text of `to_value`, in hexadecimal."""
         return hashlib.sha256(json.dumps(self.to_value(), separators=(",", ":"), allow_nan=False).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """Noisy answers of measured queries.
+
+    Args:
+        measurements: what was measured.
+        values: for every block whole numbers of shape (block.rows,), in multiples of 1 / grid; int32 where they fit, else int64.
+        receipt: the ledger's identification of the payment; empty if nothing was paid because the noise was not private.
+        private: False if the noise came from a seed, for a test or an experiment.
+
+    Raises:
+        InputError: the values do not fit the measurements.
+    """
+
+    measurements: Measurements
+    values: tuple[SignedArray, ...]
+    receipt: str
+    private: bool
+
+    def __post_init__(self) -> None:
+        if [len(value) for value in self.values] != [block.rows for block in self.measurements.blocks]:
+            raise refuse("the values of an observation", f"{len(self.values)} arrays", "one array a block, as long as its rows")
+        for value in self.values:
+            value.setflags(write=False)
+
+
+def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
+    """Numerators and denominators of the noise scales of a block's rows, in multiples of 1 / grid.
+
+    Args:
+        block: a block that a plan has accepted, so that all terms are below 2^56.
+        grid: the plan's grid.
+
+    Returns:
+        Two int64 arrays of shape (block.rows,).
+
+    Guarantees: exact where the block has no contrasts; along contrasts at least the exact value, and above it by less than 2^-24 of it.
+
+    >>> top, bottom = row_scales(Block((Factor(("a",), Contrasts(3)),), Fraction(1)), 1)
+    >>> (top / bottom).round(6).tolist()
+    [1.414214, 2.44949]
+    """
+    fine = block.scale * grid
+    weights, squares = block.row_weights(), block.row_squares()
+    # Their bits are exact: squares are below 2^52.
+    shifts = np.where(squares == 1, 0, (54 - np.frexp(squares.astype(np.float64))[1].astype(np.int64)) // 2)
+    return fine.numerator * _root_up(squares << (2 * shifts)), (fine.denominator << shifts) * weights
+
+
+def _root_up(values: IntArray) -> IntArray:
+    """The least whole number whose square is not below the value, for values below 2^54."""
+    # The float is within one of the root; what is decided, is decided in integers.
+    root = np.sqrt(values.astype(np.float64)).astype(np.int64)
+    root = root - (root * root > values)
+    root = root + ((root + 1) * (root + 1) <= values)
+    return np.asarray(root + (root * root < values), dtype=np.int64)

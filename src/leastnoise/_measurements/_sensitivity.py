@@ -1,12 +1,16 @@
 """The exact privacy cost of a plan, computed from its integer queries. Trusted: the kernel calls it before it lets anything out.
 
-The labels (M1 ...) refer to PROOFS-cost.md, (R0) to PROOFS-replace.md.
+The labels (M1 ...) refer to PROOFS-cost.md, (R0 ...) to PROOFS-replace.md, (S1 ...) to PROOFS-spread.md.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache, reduce
+from itertools import product
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +19,35 @@ from leastnoise._accounting import Cost, Privacy
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Domain, PerCell, UnitCount
-from leastnoise._linop import Contrasts, column_sums, non_negative
-from leastnoise._measurements._apart import largest_distance
-from leastnoise._measurements._measurements import Block, Factor, Measurements
-from leastnoise._measurements._spread import spread_distance
-from leastnoise._measurements._sums import EXACT_BITS, GUARD_BITS, sum_up
+from leastnoise._linop import (
+    Coarse,
+    Contrasts,
+    Identity,
+    Ordered,
+    Total,
+    apply,
+    column_sums,
+    dense,
+    largest_entry,
+    non_negative,
+)
+from leastnoise._measurements._measurements import Block, Factor, Limits, Measurements
+
+# Fractions whose sum would have a longer denominator are rounded up to a multiple of 2^-GUARD_BITS each: more loss is claimed, never less.
+_EXACT_BITS = 512
+_GUARD_BITS = 128
 
 # Columns of several uneven blocks are added up cell by cell on tables up to this size; beyond it their maxima are added, which is never
 # less.
 _JOINT_CELLS = 2**16
+
+# Of replaced rows (R4, R5): beyond these sizes what two rows share is bounded instead of listed.
+_MOST_CELLS = 2**11  # cells of an attribute all of whose pairs are looked at
+_MOST_ENTRIES = 2**23  # of the matrix of a factor
+_MOST_COMPARED = 2**30  # entries of columns that are compared one by one
+_MOST_PAIRS = 2**18  # pairs of cells of a factor of a product, and of a product
+_MOST_SETS = 2**16  # sets of attributes in which two rows agree
+_EXACT_FLOAT = 2**52  # norms below it: every partial sum of floating-point products is a whole number that is represented exactly
 
 _Entries = IntArray | npt.NDArray[np.object_]  # whole numbers of at least 0
 
@@ -119,10 +143,8 @@ def _shift(plan: Measurements) -> Fraction:
 
 
 def _replaced(plan: Measurements, norm: Fraction, power: int) -> Fraction:
-    """The largest |c - c'|_p^p, where either may be 0, from that of |c|_p^p: a row may be replaced by one outside the domain."""
-    most = norm * (2 if power == 1 or _all_non_negative(plan) else 4)
-    apart = largest_distance(plan, power)
-    return most if apart is None else min(most, max(norm, apart))
+    """The largest |c - c'|_p^p, where either may be 0, from that of |c|_p^p: a row may be replaced by one outside the domain (R0)."""
+    return min(norm * (2 if power == 1 or _all_non_negative(plan) else 4), max(norm, replaced_distance(plan, power)))
 
 
 def _all_non_negative(plan: Measurements) -> bool:
@@ -223,9 +245,7 @@ def _joint_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colum
     """Exact maximum over the cells of the named attributes; in multiples of 2^-GUARD_BITS, rounded up, where denominators are long."""
     shape = tuple(plan.domain.kind(name).size for name in names)
     constants = [weight * _top(column for column in columns if column.entries is None) for weight, columns in blocks]
-    unit = math.lcm(*(constant.denominator for constant in constants))
-    if unit.bit_length() > EXACT_BITS:
-        unit = 1 << GUARD_BITS
+    unit = _unit(constants)
     summed = np.zeros(shape, dtype=object)
     for (_, columns), constant in zip(blocks, constants, strict=True):
         product = np.full((1,) * len(names), math.ceil(constant * unit), dtype=object)
@@ -239,3 +259,246 @@ def _joint_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colum
             product = product * column.entries.astype(object).reshape(axes)
         summed = summed + product
     return Fraction(int(summed.max()), unit)
+
+
+def _unit(values: Iterable[Fraction]) -> int:
+    """What makes all values whole numbers, if it is short, else a power of two: they are rounded up (M3)."""
+    unit = 1
+    for value in values:
+        unit = math.lcm(unit, value.denominator)
+        if unit.bit_length() > _EXACT_BITS:
+            return 1 << _GUARD_BITS
+    return unit
+
+
+def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
+    """Sum count * value exactly if the sum is a short fraction, else with each value rounded up (M3).
+
+    Args:
+        terms: pairs of a multiplicity and a value, both at least 0.
+
+    >>> sum_up([(2, Fraction(1, 3)), (1, Fraction(1, 3))])
+    Fraction(1, 1)
+    """
+    pairs = list(terms)
+    exact = Fraction(0)
+    for count, value in pairs:
+        exact += count * value
+        if exact.denominator.bit_length() > _EXACT_BITS:
+            break
+    else:
+        return exact
+    return Fraction(sum(math.ceil(count * value * (1 << _GUARD_BITS)) for count, value in pairs), 1 << _GUARD_BITS)
+
+
+_Beside: TypeAlias = tuple[frozenset[Factor], str | None, Limits | None, bool]  # factors, measure, limits and ends beside the cells
+
+
+def _forms(block: Block, names: Sequence[str]) -> Iterator[tuple[frozenset[str], frozenset[Factor], Fraction]]:
+    """A block as a sum of products of cells along the named attributes with other factors, and their shares (S1)."""
+    cells, rest, split = set(), set(), []
+    for factor in block.factors:
+        plain = factor.row_weights is None
+        if plain and isinstance(factor.operator, Identity):
+            cells |= {*factor.attributes} & {*names}
+            # which cells, not how many: one form, whatever other attributes a factor takes together
+            rest |= {Factor((name,), Identity(1)) for name in factor.attributes if name not in names}
+        elif isinstance(factor.operator, Contrasts) and {*factor.attributes} <= {*names}:
+            split.append((factor.attributes, Fraction(-1, factor.operator.size)))
+        elif not (plain and isinstance(factor.operator, Total)):
+            rest.add(factor)
+    for chosen in product((True, False), repeat=len(split)):
+        along = {name for (own, _), kept in zip(split, chosen, strict=True) if kept for name in own}
+        share = math.prod((less for (_, less), kept in zip(split, chosen, strict=True) if not kept), start=Fraction(1))
+        yield frozenset(cells | along), frozenset(rest), share
+
+
+def _summed_forms(plan: Measurements, names: Sequence[str], power: int) -> tuple[dict[_Beside, dict[frozenset[str], int]], int]:
+    """The forms of all blocks, those of the same cells and the same beside them added, in multiples of 1 / unit; and the unit."""
+    sizes = [math.prod(factor.operator.size for factor in own.factors if isinstance(factor.operator, Contrasts)) for own, *_ in plan.alike]
+    unit = _unit(1 / (own.scale**power * size) for (own, *_), size in zip(plan.alike, sizes, strict=True))
+    summed: dict[_Beside, dict[frozenset[str], int]] = {}
+    for group in plan.alike:
+        weight = unit / group[0].scale ** power
+        for block in group:
+            for cells, rest, share in _forms(block, names):
+                own = summed.setdefault((rest, block.measure, block.limits, block.ends), {})
+                own[cells] = own.get(cells, 0) + math.ceil(share * weight)
+    return summed, unit
+
+
+def _worth(plan: Measurements, beside: _Beside) -> int:
+    return int(plan.largest_values(Block((), Fraction(1), *beside[1:])).max())
+
+
+def spread_distance(plan: Measurements, bound: PerCell) -> Fraction:
+    """At least the largest |shift|_2^2, over the noise scales, of rows of which at most ``bound.rows`` are in one of its cells.
+
+    Args:
+        plan: the plan; its ``max_rows`` bounds the rows in all cells together.
+        bound: on the rows in a cell.
+
+    Returns:
+        An exact fraction. For added rows and blocks of cells and of contrasts it is attained where the bound is on one attribute.
+
+    >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCell(1, "month"))
+    >>> block = Block((Factor(("month",), Identity(24)),), Fraction(1))
+    >>> plan = Measurements(domain=Domain(month=Coded(24)), privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN, blocks=(block,))
+    >>> spread_distance(plan, privacy.max_per_cell)
+    Fraction(12, 1)
+    """
+    apart, together = plan.privacy.squares, plan.privacy.max_rows**2  # S2
+    forms, unit = _summed_forms(plan, bound.attributes, 2)
+    replaced, found = plan.privacy.neighbours == "replace", Fraction(0)
+    for beside, summed in forms.items():
+        rest, measure, _, ends = beside
+        signed = measure is not None and not ends and plan.domain.measure(measure).low_units < 0
+        norm = _worth(plan, beside) ** 2 * math.prod((_norm(factor, replaced=replaced) for factor in rest), start=Fraction(1))
+        for cells, share in summed.items():
+            pairs = 1 if not replaced else 4 if signed else 2 if cells or rest or ends else 1  # S4
+            found += (apart if cells == {*bound.attributes} else together) * max(share, 0) * pairs * norm  # S3
+    return found / unit
+
+
+def _norm(factor: Factor, *, replaced: bool) -> Fraction:
+    """The largest squared norm of a column; under replace what stands for it where columns can point away from each other (S4)."""
+    if isinstance(factor.operator, Contrasts):
+        return Fraction(1) if replaced else Fraction(factor.operator.size - 1, factor.operator.size)
+    top = Fraction(int(column_sums(factor.operator, factor.weights**2, 2).max()))
+    return top if not replaced or non_negative(factor.operator) else 2 * top
+
+
+def replaced_distance(plan: Measurements, power: int) -> Fraction:
+    """At least the largest |c - c'|_p^p for the columns c, c' of two rows inside the domain, over the noise scales (R1).
+
+    Args:
+        plan: the plan.
+        power: p, 1 or 2.
+
+    Returns:
+        An exact fraction: the sum over what is beside the cells of the largest distance in its forms (R2, R6).
+
+    >>> block = Block((Factor(("age",), Prefix(4)),), Fraction(1))
+    >>> domain = Domain(age=["a", "b", "c", "d"])
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+    >>> replaced_distance(plan, 1)
+    Fraction(3, 1)
+    """
+    forms, unit = _summed_forms(plan, plan.domain.names, power)
+    apart = {rest: _apart(rest, power) for rest, *_ in forms}
+    kinds = _kinds(plan, forms, apart)
+    found = np.zeros(1, dtype=object)  # Python's integers throughout, so that nothing wraps around
+    for beside, summed in forms.items():
+        rest, measure, _, ends = beside
+        norm, most = apart[rest]
+        if kinds is None:
+            always, whole = summed.get(frozenset(), 0), sum(summed.values())
+            least = always + sum(min(share, 0) for cells, share in summed.items() if cells)
+            far = np.array([max(2 * norm * (whole - least) + max(least, 0) * most, whole * most)], dtype=object)  # R2
+        else:
+            agree = _agreeing(summed, kinds)
+            whole = int(agree[-1])
+            far = 2 * norm * (whole - agree) + np.maximum(agree, 0) * most
+        if measure is not None:  # R3
+            worth, low = _worth(plan, beside) ** power, min(plan.domain.measure(measure).low_units, 0)
+            beyond = norm * whole * (2 * worth if ends else (_worth(plan, beside) - low) ** power)
+            far = np.maximum(far * worth, np.array([beyond], dtype=object))
+        found = found + far
+    return Fraction(int(found.max()), unit)
+
+
+def _kinds(
+    plan: Measurements, forms: Mapping[_Beside, Mapping[frozenset[str], int]], apart: Mapping[frozenset[Factor], tuple[int, int]]
+) -> dict[str, object] | None:
+    """A kind of each attribute; sets of attributes are told apart by how many of each they have. None where they need not be (R4)."""
+    sizes = {name: plan.domain.kind(name).size for name in sorted({name for own in forms.values() for cells in own for name in cells})}
+    if all(2 * norm >= most for norm, most in apart.values()) and all(
+        u >= 0 for own in forms.values() for cells, u in own.items() if cells
+    ):
+        return None  # rows that agree in nothing are farthest
+    for kinds in (tuple(sizes), tuple(sizes.values()), tuple(size.bit_length() for size in sizes.values())):
+        if len(forms) * math.prod(kinds.count(kind) + 1 for kind in {*kinds}) <= _MOST_SETS:
+            return dict(zip(sizes, kinds, strict=True))
+    return None
+
+
+def _agreeing(summed: Mapping[frozenset[str], int], kinds: Mapping[str, object]) -> npt.NDArray[np.object_]:
+    """What forms, or larger ones, add up to for rows that agree in so many attributes of each kind: all of them last (R4)."""
+    counts = Counter(kinds.values())
+    places = {kind: place for place, kind in enumerate(counts)}
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for cells, share in summed.items():
+        number = [0] * len(counts)
+        for name in cells:
+            number[places[kinds[name]]] += 1
+        alike.setdefault(tuple(number), []).append(share)
+    table = np.zeros([count + 1 for count in counts.values()], dtype=object)
+    for chosen, own in alike.items():
+        table[chosen] = max(own) if len(own) == math.prod(map(math.comb, counts.values(), chosen)) else max(0, *own)
+    for axis, count in enumerate(counts.values()):
+        pascal = np.array([[math.comb(most, number) for number in range(count + 1)] for most in range(count + 1)], dtype=object)
+        table = np.moveaxis(np.tensordot(pascal, table, (1, axis)), 0, axis)
+    return np.asarray(table.reshape(-1))
+
+
+@lru_cache(maxsize=256)
+def _apart(factors: frozenset[Factor], power: int) -> tuple[int, int]:
+    """The largest norm of a column of a product of factors, and at least the largest distance of two of its columns (R5)."""
+    parts = [_pairs(factor, power) for factor in factors]
+    ends = [(int(own[:, 0].max()), int(own[:, 2].min())) for own in parts]
+    norm = math.prod(top for top, _ in ends)
+    far = 2 * (norm - min(map(math.prod, product(*ends))))
+    if parts and norm < _EXACT_FLOAT and (len(parts) == 1 or min(low for _, low in ends) >= 0):
+        far = min(far, int((reduce(_multiplied, parts) @ np.array([1, 1, -2])).max()))
+    return norm, far
+
+
+def _pairs(factor: Factor, power: int) -> IntArray:
+    """Of all pairs of columns of a factor both norms and what they have in common, or bounds of them alone: shape (pairs, 3) (R5)."""
+    operator, weights = factor.operator, factor.weights
+    while isinstance(operator, (Coarse, Ordered)):
+        operator = operator.operator  # of the same columns
+    size, norms, most, common = operator.size, column_sums(operator, weights**power, power), largest_entry(operator), None
+    if size <= _MOST_CELLS and operator.rows * size <= _MOST_ENTRIES and norms.max() < _EXACT_FLOAT:
+        matrix = dense(operator)
+        scaled = matrix * weights[:, None]
+        several = scaled[np.count_nonzero(matrix, axis=1) > 1]
+        if power == 2 or (most <= 1 and non_negative(operator)):
+            common = ((scaled if power == 2 else matrix).T.astype(np.float64) @ scaled.astype(np.float64)).astype(np.int64)
+        elif len(several) * size**2 <= _MOST_COMPARED:
+            both = np.abs(several).sum(axis=0)
+            common = np.array(
+                [(own + both - np.abs(several - column[:, None]).sum(axis=0)) // 2 for own, column in zip(both, several.T, strict=True)]
+            )
+            np.fill_diagonal(common, norms)
+    if common is not None:
+        return np.stack([np.repeat(norms, size), np.tile(norms, size), common.reshape(-1)], axis=-1)
+    everywhere = apply(operator, np.ones(size, dtype=np.int64)) == most * size  # rows that are the same for every cell
+    top, shared = int(norms.max()), int((weights[everywhere] ** power).sum()) * most**power
+    return np.array([[top, top, shared if power == 1 or non_negative(operator) else 2 * shared - top]])
+
+
+def _multiplied(left: IntArray, right: IntArray) -> IntArray:
+    """Pairs of columns of a product, or what is at least as far apart (R5)."""
+    left, right = _farthest(left), _farthest(right)
+    if len(left) * len(right) > _MOST_PAIRS:
+        left, right = _box(left), _box(right)
+    return np.asarray((left[:, None] * right).reshape(-1, 3))
+
+
+def _farthest(pairs: IntArray) -> IntArray:
+    """Those than which no other pair is as far apart in all three numbers, these rounded to 9 bits (R5)."""
+    if len(pairs) > _MOST_PAIRS:
+        return _box(pairs)
+    step = max(1, int(pairs.max()) >> 9)
+    left = np.unique(-(pairs * np.array([-1, -1, 1]) // step), axis=0)
+    left = left[np.argsort(-left.sum(axis=1), kind="stable")]
+    kept = []
+    while len(left):
+        kept.append(left[0])
+        left = left[(left > left[0]).any(axis=1)]
+    return np.asarray(np.array(kept) * np.array([step, step, -step]))
+
+
+def _box(pairs: IntArray) -> IntArray:
+    return np.array([[pairs[:, 0].max(), pairs[:, 1].max(), pairs[:, 2].min()]])
