@@ -99,10 +99,16 @@ class Row:
 _NORMALISER = "the mechanism's proof bounds the change of the weights and that of their sum apart; on no table do both reach their bound"
 _MEET = "rows of two units that each keep to different cells share some of the four cells, and there less than both is left"
 _SIGNS = "replaced rows are bounded one character at a time, as if no two rows had a sign in common; every two have some"
+_UNEVEN = "two blocks on one attribute, of which one has uneven row weights, are each taken at the two cells that are worst for it"
+_LIMITS = "replaced rows are bounded as if both were in the cell of the largest limit"
 # Why less is lost than is claimed, for rows with a ratio below 0.9.
 REASONS: dict[tuple[str, ...], str] = {
     ("strategy", "fourier"): _SIGNS,
     ("strategy", "fourier_even"): _SIGNS,
+    ("operator", "Identity"): _UNEVEN,
+    ("operator", "Ranges"): _UNEVEN,
+    ("sums", "limits by cell"): _LIMITS,
+    ("sums", "counts and limited sums"): _LIMITS,
     ("choice", "SampledPartition"): _NORMALISER,
     ("choice", "SampledRectangles"): _NORMALISER,
     (
