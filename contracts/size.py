@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_100, "files": 266, "functions": 3_420, "code": 29_260}
+CEILINGS = {"lines": 49_670, "files": 259, "functions": 3_400, "code": 29_030}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
