@@ -126,8 +126,8 @@ def test_rows_that_count_apart_may_share_a_cell_of_fewer_attributes() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"ends": True}, "a count of units must be a plain sum, where a column names the units; got 'one of ends'"),
-        ({"limits": Limits([1])}, "got 'one of limits'"),
+        ({"ends": True}, "those of a measure without limits; got 'of counts or limited sums'"),
+        ({"limits": Limits([1])}, "a count of units must be a plain sum, where a column names the units; got 'one of limits'"),
         ({}, "got 'one of rows'"),
     ],
 )
