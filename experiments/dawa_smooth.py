@@ -85,17 +85,9 @@ def rows(
             for epsilon in epsilons:
                 for group, known in shapes(data, size).items():
                     found = {name: gain(x, plan, epsilon, trials) for name, x in known.items()}
-                    yield from (
-                        {
-                            "cells": size,
-                            "asked": what,
-                            "epsilon": epsilon,
-                            "group": group,
-                            "data": name,
-                            "over least squares": round(one, 3),
-                        }
-                        for name, one in found.items()
-                    )
+                    for name, one in found.items():
+                        what_for: Row = {"cells": size, "asked": what, "epsilon": epsilon, "group": group, "data": name}
+                        yield {**what_for, "over least squares": round(one, 3)}
                     mean, worst = np.exp(np.mean(np.log(np.maximum([*found.values()], 0.01)))), max(found, key=lambda name: found[name])
                     report(f"{size} cells, {what}, epsilon {epsilon}, {group}: {mean:.3f}, at most {found[worst]:.3f} ({worst})")
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,7 @@ from leastnoise._kernel import SeededEntropy, UnpaidSeries, simulate
 from leastnoise._mechanisms import Search, mechanism_for, mechanism_of, terms_of
 from leastnoise._mechanisms._reference import fallback
 from leastnoise._plan import Plan
-from leastnoise._release import Options, build
+from leastnoise._release import Options, build, make_records
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals
 
@@ -67,7 +68,8 @@ def people(data: Path | None, name: str) -> People:
     if data is None:
         raise InputError(f"The data set {name!r} is read from a folder. Say where it is: --data DIR.")
     known = json.loads((data / "microdata" / f"{name}.domain.json").read_text(encoding="utf-8"))
-    domain = Domain(**{one["name"].replace("-", "_"): Integers(0, one["size"] - 1) for one in known["attributes"]})
+    kinds: dict[str, Any] = {one["name"].replace("-", "_"): Integers(0, one["size"] - 1) for one in known["attributes"]}
+    domain = Domain(**kinds)
     return People(domain, np.loadtxt(data / "microdata" / f"{name}.csv", delimiter=",", skiprows=1, dtype=np.int64))
 
 
@@ -88,7 +90,8 @@ def made_up(name: str, rows: int = 20_000, attributes: int = 8, cells: int = 10)
         else:
             mixed = (codes[:, place - 1] + codes[:, place - 2]) % cells
             codes[:, place] = mixed if place % 3 == 2 else random.integers(0, cells, rows)
-    return People(Domain(**{f"a{place}": Integers(0, cells - 1) for place in range(attributes)}), codes)
+    names: dict[str, Any] = {f"a{place}": Integers(0, cells - 1) for place in range(attributes)}
+    return People(Domain(**names), codes)
 
 
 def budget_of(epsilon: str, noise: str) -> Privacy:
@@ -136,6 +139,13 @@ def by_model(outcome: Outcome, who: People) -> tuple[float, list[tuple[int, int]
     return misplaced(who, tables), [(int(many), int(inside)) for many, inside in held]
 
 
+def by_records(outcome: Outcome, who: People) -> float:
+    """The error of records made from the release."""
+    made = make_records(outcome)
+    scale = len(who.codes) / len(made.codes)
+    return misplaced(who, {product.attributes: scale * made.counts(product) for product in outcome.plan.workload})
+
+
 def by_least_squares(plan: Plan, who: People, seed: int) -> float:
     """The nearest non-negative tables to the plan that does not look, with the whole budget."""
     observation = simulate(rescaled(fallback(plan), plan.privacy), who.table, SeededEntropy(seed))
@@ -181,6 +191,7 @@ def rows(
                             "independent": round(apart, 4),
                             "non-negative": round(by_least_squares(plan, who, seed), 5),
                             "model": round(error, 5),
+                            "records": round(by_records(outcome, who), 5),
                             "regime": str(outcome.finding.facts()["regime"]),
                             "CPU seconds": round(seconds, 1),
                             **{f"{size} cells": total for size, (total, _) in zip(("few", "5", "50", "500"), held, strict=True)},
@@ -218,8 +229,8 @@ def run(
     found: list[Row] = []
     with (out / "model.csv").open("w", encoding="utf-8", newline="") as file:
         for row in what:
+            writer = csv.DictWriter(file, list(row), lineterminator="\n")
             if not found:
-                writer = csv.DictWriter(file, list(row), lineterminator="\n")
                 writer.writeheader()
             writer.writerow(row)
             file.flush()

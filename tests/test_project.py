@@ -46,8 +46,9 @@ SEEDED = (
     "_planner/",  # the same
     "_accuracy/_joint.py",  # error bars by simulation of the plan, which is public
     "_estimate/_mixture.py",  # where the fit of a model starts, which has nothing to do with the data
-    "_estimate/_model.py",  # error bars by fitting the model to other noise
-    "_estimate/_nnls.py",  # the same, at the estimate
+    "_estimate/_model.py",  # error bars by fitting the model to other noise, and records
+    "_release/_records.py",  # values within the bins of these
+    "_estimate/_nnls.py",  # error bars, at the estimate
     "_estimate/_cdf.py",  # simultaneous bands, by simulation of the plan
     "_cli/_demo.py",  # the generated survey
     "_session/_demo.py",

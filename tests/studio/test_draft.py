@@ -185,7 +185,7 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     draft = drafted(ASKED, tmp_path)
     names = [row.name for row in draft.rows[2:]]
     assert [name.partition(" (")[0] for name in names] == [row.statistic.name for row in draft.rows[2:]]
-    assert names[0] == "mean of pay by b (b, sum of pay by b)"
+    assert names[0] == "mean of pay by b (count of pay by b, sum of pay by b)"
     assert [row.statistic and row.statistic.kind for row in draft.rows] == [None, None, "means", "quantiles", "quantiles", "cdf"]
     assert [len(row.statistic.at) for row in draft.rows[3:5]] == [2, 1]
     plan = planned_spec(draft.spec)

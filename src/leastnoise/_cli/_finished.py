@@ -1,4 +1,4 @@
-"""Commands on a finished release: ``show``, ``answer``, ``export`` and ``round``; they read no data and cost nothing."""
+"""Commands on a finished release: ``show``, ``answer``, ``export``, ``round`` and ``synthesize``; they read no data and cost nothing."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MOST_TABLES, _MOST_CHARTS, _MOST_BARS, _MOST_ROWS, _MOST_ANSWERS = 40, 4, 24, 60, 1000
 _BAR_WIDTH = 30
-_BYTES_A_SECOND, _SECONDS_A_TABLE = 1.5e6, 0.01  # of one core of 2026
+_BYTES_A_SECOND, _SECONDS_A_TABLE, _SECONDS_OF_A_MODEL = 1.5e6, 0.01, 10.0  # of one core of 2026
 _NEEDED = "Say what to answer: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles NAME=0.25,0.5,0.75, --means MEASURE "
 _NEEDED += "or --covariances TABLE."
 _NOT_ROUNDED = "These answers are not rounded, and none is left out, as they are in the files of this release. Add up first, then round."
@@ -362,3 +362,34 @@ def rounding(release: Path, to: str, below: str | None, out: Path) -> None:
         write_rounded(made, new.path, to, below)
         new.publish()
     click.echo(f"{len(made.tables)} rounded tables are in {shown(out)}; README.md there says what rounding does to their error bars.")
+
+
+@click.command()
+@click.argument("release", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write, .csv or .parquet; it must not exist yet.")
+@click.option("--rows", type=int, metavar="N", help="How many records.  [default: as many as the release counted]")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the rounding; nothing here is secret.")
+def synthesize(release: Path, out: Path, rows: int | None, seed: int) -> None:
+    """Write records that agree with a finished release.
+
+    RELEASE is the directory that `leastnoise release` wrote. The records have its attributes in the columns and spellings of the spec, one
+    row each, and about its counts. They are made from the release alone, so they protect as it does and cost nothing. Values within bins
+    and periods are drawn evenly; what was not asked of together is independent.
+    """
+    from leastnoise._release import check_records_file, make_records, write_records
+
+    check_new(out, _ADVICE)
+    check_records_file(out)
+    found = _opened(release)
+    with Progress("making records", about=_SECONDS_OF_A_MODEL):
+        made = make_records(found.outcome, rows, seed)
+        write_records(made, out)
+    click.echo(f"{len(made.codes):,} records of {len(made.names)} attributes are in {shown(out)}.")
+    counts = [table for table in found.tables if table.product.measure is None]
+    show_table(
+        "How far tables of the records are from the answers of the release",
+        (("table", "left"), ("root mean square", "right"), ("typical margin of the answers", "right")),
+        [(table.name, number(made.distance(table)), number(table.typical_margin)) for table in counts[:_MOST_TABLES]],
+    )
+    if len(counts) > _MOST_TABLES:
+        click.echo(f"... and {len(counts) - _MOST_TABLES:,} more tables.")

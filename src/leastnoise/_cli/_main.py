@@ -16,7 +16,7 @@ import click
 from leastnoise._check import GuardError, InternalError, LeastNoiseError, PaidError
 from leastnoise._cli._check import check
 from leastnoise._cli._demo import demo, experiments
-from leastnoise._cli._finished import answer, export, rounding, show
+from leastnoise._cli._finished import answer, export, rounding, show, synthesize
 from leastnoise._cli._init import init
 from leastnoise._cli._ledger import ledger
 from leastnoise._cli._plan import audit, compare, plan, studio
@@ -89,7 +89,8 @@ def program() -> None:
 
 
 _IN_ORDER = (
-    init, check, plan, compare, categories, release, resume, show, answer, export, rounding, studio, ledger, audit, demo, experiments,
+    init, check, plan, compare, categories, release, resume, show, answer, export, rounding, synthesize, studio,
+    ledger, audit, demo, experiments,
 )  # fmt: skip
 for _command in _IN_ORDER:
     program.add_command(_command)

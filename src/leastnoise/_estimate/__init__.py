@@ -8,7 +8,7 @@ from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._left_out import LeftOut
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, locally_non_negative
 from leastnoise._estimate._means import Means, means
-from leastnoise._estimate._model import Modelled, Moved, NoisyTables
+from leastnoise._estimate._model import MOST_RECORDS, Modelled, Moved, NoisyTables, fitted_model, records
 from leastnoise._estimate._nnls import REPETITIONS, NonNegativeCells, nnls, weak_total
 from leastnoise._estimate._non_negative import isotonic, monotone, non_negative, onto_simplex, projection_method, whole_numbers
 from leastnoise._estimate._outcome import Finding, Fixed, Outcome, Said, join, joined
@@ -22,6 +22,7 @@ from leastnoise._estimate._truncated import Truncated
 from leastnoise._estimate._up_to import HasLeastSquares
 
 __all__ = [
+    "MOST_RECORDS",
     "REPETITIONS",
     "Answer",
     "ByGroup",
@@ -58,6 +59,7 @@ __all__ = [
     "choice_hides",
     "estimates",
     "few_draws",
+    "fitted_model",
     "from_residual_parts",
     "isotonic",
     "join",
@@ -71,6 +73,7 @@ __all__ = [
     "onto_simplex",
     "projection_method",
     "quantiles",
+    "records",
     "residual_parts",
     "shrink",
     "shrunk_levels",

@@ -4,7 +4,12 @@ Where cells hold few rows the model's answers stand as they are. Where they hold
 the plan that does not look, and answers are moved from the model towards least squares by as much as an unbiased estimate of the squared
 error deserves. Both estimates of error come from the model fitted anew to tables with as much noise again.
 
-Source: Stein 1981 (the unbiased estimate of risk), Ramani, Blu and Unser 2008 (its divergence by perturbation), Nixon et al. 2201.10545.
+Records that agree with a release are rows of codes, made from a model by systematic rounding: every kind gets a whole number of them, and
+of these every value of each attribute its whole number, so that both are met to one record. Within a kind attributes are shuffled, as the
+model has them independent there. Nobody's row is among them but by chance.
+
+Source: Stein 1981 (the unbiased estimate of risk), Ramani, Blu and Unser 2008 (its divergence by perturbation), Nixon et al. 2201.10545,
+Madow 1949 (rounding).
 """
 
 import math
@@ -18,19 +23,21 @@ import numpy as np
 from leastnoise._accuracy import block_variance, subsets
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._estimate._answer import Answer
+from leastnoise._estimate._answer import Answer, Estimator
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, nearest_tables, residual_precisions
 from leastnoise._estimate._mixture import Mixture, NoisyTable, fit_mixture, refit_mixture, smoothed_shares
 from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
 from leastnoise._linop import Coarse, Operator, along, apply
 from leastnoise._measurements import Observation
-from leastnoise._workload import Product
+from leastnoise._workload import Product, marginals
 
 Names = tuple[str, ...]
 _REFITS, _ROUNDS, _SEED = 3, 150, 20_261_125
 _UNSEEN = 0.5  # the standard error of a share that only the model tells, beside the share itself: typical of real tables
 _UNEVEN = 2.0  # by how much errors of large cells exceed their part of the squared error
+MOST_RECORDS = 2**27
+_MOST_CELLS, _LEAST_STD = 2**20, 1e-3  # of a table that a model is fitted to afterwards
 _EVEN = 0.25  # of the average cell: what a cell counts as at least where errors are spread over cells
 
 
@@ -304,3 +311,60 @@ class Moved:
 @lru_cache(maxsize=2)
 def _moved(observation: Observation, tables: tuple[Names, ...]) -> Moved:
     return Moved(Estimate(observation), tables)
+
+
+def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[NoisyTables, Mixture]:
+    """The model of a release: its own, or one that is fitted to the tables of cells that its answers determine."""
+    if isinstance(estimator, Modelled | Moved):
+        return estimator.measured, estimator.mixture
+    measured = noisy_tables(estimator, workload)
+    return measured, measured.mixture()
+
+
+def noisy_tables(estimator: Estimator, workload: Sequence[Product]) -> NoisyTables:
+    """Every attribute that counts were asked of alone, and the tables that were asked of together, as far as cells are determined."""
+    domain = workload[0].domain
+    asked = list(dict.fromkeys(product.attributes for product in workload if product.measure is None))
+    names = tuple(name for name in domain.names if any(name in table for table in asked))
+    if not names:
+        raise InputError("Records need counts by at least one attribute; this release has none.")
+    found = []
+    for table in [*((name,) for name in names), *(table for table in asked if len(table) > 1)]:
+        (product,) = marginals(domain, ways=len(table), of=table)
+        try:
+            if product.rows > _MOST_CELLS:
+                raise InputError(f"more than {_MOST_CELLS} cells")
+            answer = estimator.estimate(product)
+        except InputError as error:
+            if len(table) > 1:  # its attributes alone are told, and its queries are left out
+                continue
+            reason = str(error).rstrip(".")
+            raise InputError(
+                f"Records need the counts of the cells of {table[0]}, which this release does not determine: {reason}. "
+                f"Ask for the marginal of {table[0]} in the release."
+            ) from None
+        std = max(math.sqrt(float(np.mean(answer.std**2))), _LEAST_STD)
+        places = tuple(names.index(name) for name in table)
+        found.append(NoisyTable(places, tuple(np.arange(n) for n in product.shape), answer.values.reshape(product.shape), std))
+    return NoisyTables.from_tables(names, found)
+
+
+def records(mixture: Mixture, rows: int, seed: int) -> IntArray:
+    """Rows of codes, of shape (rows, attributes), in random order."""
+    random = np.random.default_rng(seed)
+    found = np.empty((rows, len(mixture.along)), dtype=np.int64)
+    begin = 0
+    for kind, many in enumerate(_systematic(mixture.shares, rows, random).tolist()):
+        for place, shares in enumerate(mixture.along):
+            codes = np.repeat(np.arange(len(shares)), _systematic(shares[:, kind], many, random))
+            found[begin : begin + many, place] = random.permutation(codes)
+        begin += many
+    return found[random.permutation(rows)]
+
+
+def _systematic(shares: FloatArray, whole: int, random: np.random.Generator) -> IntArray:
+    """Whole numbers that sum up to ``whole``, each within one of its share, and right on average."""
+    ends = np.cumsum(shares)
+    steps = np.floor(ends / ends[-1] * whole + random.random())
+    steps[-1] = whole
+    return np.diff(np.minimum(steps, whole), prepend=0.0).astype(np.int64)

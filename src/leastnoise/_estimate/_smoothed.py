@@ -11,6 +11,7 @@ Source: docs/decisions/dawa.md; Stein, Ann. Statist. 9 (1981).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 
@@ -46,12 +47,12 @@ class Runs:
         (name,) = {name for block in made.blocks for name in block.attributes}
         size = made.domain.kind(name).size
         operators = [block.factors[0].operator if block.factors else Total(size) for block in made.blocks]
-        coarse = [one for one in operators if isinstance(one, Coarse)]
-        same = {one.starts.tobytes() for one in coarse} if all(isinstance(one, Coarse | Total) for one in operators) else set()
-        if len(same) != 1:
+        told = [_on_runs(operator) for operator in operators]
+        known = {starts.tobytes(): starts for starts, _ in told if starts is not None}
+        if len(known) != 1:
             return Runs(name, np.arange(size), tuple(operators), Halving(size))
-        starts = coarse[0].starts
-        inner = tuple(one.operator if isinstance(one, Coarse) else Total(len(starts)) for one in operators)
+        (starts,) = known.values()
+        inner = tuple(Total(len(starts)) if own is None else operator for own, operator in told)
         return Runs(name, starts, inner, Halving(len(starts), np.diff(starts, append=size)))
 
     def blocks(self, made: Measurements) -> Product:
@@ -71,6 +72,22 @@ class Runs:
         for block, operator, one in zip(made.blocks, self.operators, values, strict=True):
             found += apply_transpose(operator, block.scaling() ** 2 / block_variance(made, block) * one)
         return found
+
+
+@singledispatch
+def _on_runs(operator: Operator) -> tuple[IntArray | None, Operator]:
+    """Where the runs begin that queries are on, None where any will do; and the queries on them."""
+    return np.arange(operator.size), operator
+
+
+@_on_runs.register
+def _(operator: Coarse) -> tuple[IntArray | None, Operator]:
+    return operator.starts, operator.operator
+
+
+@_on_runs.register
+def _(operator: Total) -> tuple[IntArray | None, Operator]:
+    return None, operator
 
 
 def can_be_smoothed(made: Measurements) -> bool:

@@ -3,9 +3,10 @@
 from leastnoise._release._categories import COLUMN, LIST, FoundCategories, found_there, read_categories, words, write_categories
 from leastnoise._release._directory import Draft, check_target, draft, sha256
 from leastnoise._release._extras import check_formats, check_options, table_position, written
-from leastnoise._release._files import write_rounded
+from leastnoise._release._files import check_records_file, write_records, write_rounded
 from leastnoise._release._names import cells_save, statistic_words, table_words
 from leastnoise._release._options import Options, rounding_words
+from leastnoise._release._records import make_records
 from leastnoise._release._release import Release, build
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import Rounded, Table, Tables, published, rounded
@@ -32,6 +33,7 @@ __all__ = [
     "cells_save",
     "check_formats",
     "check_options",
+    "check_records_file",
     "check_target",
     "draft",
     "fill_draft",
@@ -39,6 +41,7 @@ __all__ = [
     "found_there",
     "goodness",
     "guard_words",
+    "make_records",
     "notices",
     "notices_of_all",
     "published",
@@ -52,6 +55,7 @@ __all__ = [
     "texts",
     "words",
     "write_categories",
+    "write_records",
     "write_rounded",
     "written",
 ]

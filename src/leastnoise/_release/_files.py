@@ -1,5 +1,6 @@
 """Answers as files, a bounded number of cells at a time: Parquet by Arrow, CSV by DuckDB; rounded tables; and the index of all."""
 
+import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,12 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._check import Exact
+from leastnoise._check import Exact, refuse
 from leastnoise._check.arrays import Array
-from leastnoise._frames import Names, key_columns, label_array
+from leastnoise._frames import Names, key_columns, label_array, to_frame
 from leastnoise._release._csv import file_name, inert_text, write_rows
 from leastnoise._release._excel import Workbook
 from leastnoise._release._options import Options
+from leastnoise._release._records import Records
 from leastnoise._release._release import Release
 from leastnoise._release._sdmx import Messages
 from leastnoise._release._statistics import StatisticTable
@@ -319,3 +321,29 @@ def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | N
         write_rows(directory / name, columns, zip(*(values.tolist() for values in columns.values()), strict=True))
         lines.append(f"- `{name}`: {rule.words()}")
     (directory / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
+
+
+def check_records_file(path: Path) -> None:
+    """Refuse a file that cannot be written, before anything is computed."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise refuse("the file of records", path.name, "a name that ends in .csv or .parquet")
+
+
+def write_records(made: Records, path: Path) -> None:
+    """As CSV or Parquet, by the ending of the file's name."""
+    check_records_file(path)
+    columns = made.columns()
+    if path.suffix == ".parquet":
+        from pyarrow.parquet import write_table
+
+        write_table(to_frame(columns, "pyarrow"), path, compression="zstd")
+        return
+    with path.open("x", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([inert_text(name) for name in columns])
+        writer.writerows(
+            [
+                [inert_text(one) if isinstance(one, str) else one for one in row]
+                for row in zip(*(one.tolist() for one in columns.values()), strict=True)
+            ]
+        )

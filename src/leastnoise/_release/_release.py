@@ -17,6 +17,7 @@ from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._release._extras import check_linear, is_large, is_part, joint_cells, local_tables, table_position, written
 from leastnoise._release._names import limit_words
 from leastnoise._release._options import Options
+from leastnoise._release._records import make_records
 from leastnoise._release._statistics import Statistics
 from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit
 from leastnoise._release._texts import ENGLISH, texts
@@ -255,6 +256,29 @@ class Release:
         sets = {name: _added_up(values) for name, values in wanted.items()}
         (table,) = self.answer(queries(self.plan.domain, sets, sum=product.measure), level=level)
         return table
+
+    @one_thread()
+    def synthesize(self, rows: int | None = None, *, seed: int = 0, library: str | None = None) -> Any:
+        """Records that agree with the release, as a data frame in the columns and spellings of its domain; they cost nothing.
+
+        A model of the tables is rounded to rows: the model of a release by the strategy ``model``, else one that is fitted to its answers.
+        Where an attribute is a bin or a period, values are drawn evenly from within it. What was not asked of together is independent.
+
+        Args:
+            rows: how many; None for as many as the release counted.
+            seed: of the rounding; any whole number from 0, for nothing here is private.
+            library: pandas, polars or pyarrow; None for that of the data, or else the first that is installed.
+
+        Raises:
+            InputError: no counts were asked for, the cells of an attribute are not determined, or over 2^27 rows.
+
+        >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 20))
+        >>> plan = ln.plan(ln.marginals(domain, ways=2), ln.PureDP(2))
+        >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M"] * 20, "age": [17, 18, 19, 20] * 10}), seed=7)
+        >>> release.synthesize(rows=3).shape
+        (3, 2)
+        """
+        return to_frame(make_records(self.outcome, rows, seed).columns(), library or self.library)
 
     @one_thread()
     def with_nnls(self) -> "Release":

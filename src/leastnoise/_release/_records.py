@@ -1,0 +1,141 @@
+"""Records that agree with a release, in the columns and spellings of its description, as a data frame or a file.
+
+A record holds one value for every attribute that counts were asked of: a category, a whole number, a date. Where an attribute is a bin or
+a period, a value is drawn evenly from within it; nothing was measured inside. Post-processing: it costs nothing.
+"""
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from functools import singledispatch
+from itertools import pairwise
+from math import floor, log10
+from typing import Any
+
+import numpy as np
+
+from leastnoise._check import whole
+from leastnoise._check.arrays import Array, FloatArray, IntArray
+from leastnoise._domain import Bins, Dates, Domain, Edges, Kind, Reading, kind_to_json, period_of
+from leastnoise._estimate import MOST_RECORDS, Outcome, fitted_model, records
+from leastnoise._linop import along, apply
+from leastnoise._release._tables import Table
+from leastnoise._workload import Product
+
+_HOURS = 24
+_OTHER = "other"
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a clock's reading, as dates of a domain are
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Records:
+    """Made-up rows: the codes of their cells, of shape (rows, attributes), their attributes, and how many rows the release counted."""
+
+    domain: Domain
+    names: tuple[str, ...]
+    codes: IntArray
+    counted: float
+    seed: int
+
+    def counts(self, product: Product) -> FloatArray:
+        """The answers to a table of queries on these records."""
+        sizes = [self.domain.kind(name).size for name in product.attributes]
+        places = [self.codes[:, self.names.index(name)] for name in product.attributes]
+        flat = np.ravel_multi_index(places, sizes) if places else np.zeros(len(self.codes), dtype=np.int64)
+        cells: Any = np.bincount(flat, minlength=int(np.prod(sizes, dtype=np.int64))).reshape(sizes).astype(np.float64)
+        for axis, operator in enumerate(product.operators):
+            cells = along(apply, operator, cells, axis)
+        return np.asarray(cells)
+
+    def distance(self, table: Table) -> float:
+        """How far these counts, scaled to the rows that the release counted, are from a table's answers: root mean square."""
+        scaled = self.counts(table.product) * self.counted / len(self.codes)
+        return float(np.sqrt(np.mean((scaled.reshape(-1) - table.answer.reshape(-1)) ** 2)))
+
+    def columns(self) -> dict[str, Array]:
+        """Values by the names of columns. Of attributes that are cut from one column the one with most cells is written."""
+        random = np.random.default_rng([self.seed, 1])
+        found: dict[str, str] = {}
+        for name in sorted(self.names, key=lambda one: self.domain.kind(one).size, reverse=True):
+            found.setdefault(self.domain.kind(name).reading.column or name, name)
+        written = {name: column for column, name in found.items()}
+        return {
+            written[name]: _spelled(self.domain.kind(name), self.codes[:, place], random)
+            for place, name in enumerate(self.names)
+            if name in written
+        }
+
+
+def make_records(outcome: Outcome, rows: int | None = None, seed: int = 0) -> Records:
+    """Records from a release; by default as many as it counted."""
+    workload = outcome.plan.workload
+    measured, mixture = fitted_model(outcome.estimator(), workload.products)
+    many = whole("rows", round(measured.total) if rows is None else rows, 1, MOST_RECORDS)
+    return Records(outcome.plan.domain, measured.names, records(mixture, many, whole("seed", seed, 0)), measured.total, seed)
+
+
+def _spelled(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:
+    """A value of every code as it would stand in the data; of ``other`` a null, or a text that is outside."""
+    other: Any = (kind.reading.nulls[0] if kind.reading.nulls else None) if kind.null == _OTHER else _OTHER
+    values = _values(kind, np.minimum(codes, kind.regular - 1), random)
+    if kind.has_other:
+        values = [other if code == kind.regular else value for code, value in zip(codes.tolist(), values, strict=True)]
+    if any(isinstance(one, str) for one in values):  # a column has one type
+        values = [None if one is None else str(one) for one in values]
+    return np.array(values, dtype=object if None in values or isinstance(values[0], str) else None)
+
+
+@singledispatch
+def _values(kind: Kind, codes: IntArray, random: np.random.Generator) -> list[Any]:  # noqa: ARG001 - one signature for all kinds
+    labels = [_marked(label, kind.reading) for label in kind.regular_labels]
+    return [labels[code] for code in codes.tolist()]
+
+
+def _marked(label: str | int, reading: Reading) -> str | int:
+    """A number with the decimal mark of the data."""
+    if reading.decimal == "." or isinstance(label, int) or not label.lstrip("-").replace(".", "", 1).isdigit():
+        return label
+    return label.replace(".", reading.decimal)
+
+
+@_values.register(Bins)
+@_values.register(Edges)
+def _(kind: Bins | Edges, codes: IntArray, random: np.random.Generator) -> list[Any]:
+    edges = [float(one) for one in (kind.edges if isinstance(kind, Edges) else _even(kind))]
+    digits = [max(0, 2 - floor(log10(high - low))) for low, high in pairwise(edges)]
+    found: list[Any] = []
+    for code, part in zip(codes.tolist(), random.uniform(0.005, 0.995, len(codes)).tolist(), strict=True):
+        low, high = edges[code], edges[code + 1]
+        value = low + part * (high - low)
+        short = round(value, digits[code])
+        found.append(short if low < short < high else value)
+    return found if kind.reading.decimal == "." else [str(one).replace(".", kind.reading.decimal) for one in found]
+
+
+def _even(kind: Bins) -> list[Any]:
+    return [kind.low + (kind.high - kind.low) * place / kind.count for place in range(kind.count + 1)]
+
+
+@_values.register
+def _(kind: Dates, codes: IntArray, random: np.random.Generator) -> list[Any]:
+    first, days = (kind.start - _EPOCH.date()).days, (kind.end - kind.start).days + 1
+    with_time, part = kind.by in ("hour", "hour_of_day"), random.random(len(codes))
+    if with_time:
+        day = np.floor(part * days).astype(np.int64)
+        hours = first * _HOURS + (codes if kind.by == "hour" else day * _HOURS + codes)
+    else:
+        cells = np.array([period_of((first + day) * _HOURS, kind.by) - kind.first for day in range(days)])
+        order = np.argsort(cells, kind="stable")
+        begin, end = (np.searchsorted(cells[order], codes, side=side) for side in ("left", "right"))
+        place = begin + np.floor(part * (end - begin)).astype(np.int64)
+        hours = (first + order[np.minimum(place, days - 1)]) * _HOURS
+    seconds = hours * 3600 + (random.integers(0, 3600, len(codes)) if with_time else 0)
+    written_as: Any = kind_to_json(kind).get("format") or ("%Y-%m-%d %H:%M:%S" if with_time else "%Y-%m-%d")
+    return [_date_text(_EPOCH + dt.timedelta(seconds=one), written_as) for one in seconds.tolist()]
+
+
+def _date_text(moment: dt.datetime, written_as: str) -> str:
+    """A moment as a text, by the directives that a column of dates may have."""
+    parts = {"Y": f"{moment.year:04}", "m": f"{moment.month:02}", "d": f"{moment.day:02}", "%": "%"}
+    parts |= {"H": f"{moment.hour:02}", "M": f"{moment.minute:02}", "S": f"{moment.second:02}"}
+    return re.sub("%(.)", lambda found: parts[found[1]], written_as)
