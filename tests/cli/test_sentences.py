@@ -170,7 +170,9 @@ FACTS = {
     "dropped_unmeasured": lambda case: drops(case) and "guard" not in case,
     "not_dropped": lambda case: not drops(case),
     "not_covered_dropped": drops,
-    "clipped": lambda case: bool(case.get("sum")) or case.get("outside") == "clip",
+    "clipped": lambda case: case.get("outside") == "clip",
+    "clipped_sums": lambda case: bool(case.get("sum")),
+    **dict.fromkeys(("clipped_means", "measure_values", "counts_values"), lambda case: False),  # tests/session/test_means_of_values.py
     "guard": lambda case: "guard" in case and "unit" not in case,
     **sized("guard_kept", lambda case: case["unit"] if "guard" in case and "unit" in case else None),
     "cut_unpublished": lambda case: "unit" in case and "guard" not in case,

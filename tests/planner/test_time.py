@@ -189,7 +189,7 @@ class Ticking:
 
 
 def test_what_the_clock_ends_is_said_and_what_was_found_before_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked, other, privacy = prefix(32), prefix(33), Privacy(PureDP(1))
+    asked, other, privacy = prefix(45), prefix(46), Privacy(PureDP(1))  # of sizes that no other test plans: searches are remembered
     tried = {one.strategy: one for one in candidates(asked, privacy, now=Ticking(0.3))}
     assert tried["p_identity"].ended
     assert tried["p_identity"].plan is not None

@@ -60,7 +60,7 @@ def sources() -> dict[str, object]:
 def test_the_mean_is_that_of_the_values_wherever_the_rows_are(low: int) -> None:
     """Six of a hundred have none; where a value is at least 10,000 too. Medians and shares of the same release leave them out as well."""
     spec = asked(low)
-    plan = ln.plan(spec.workload, spec.privacy)
+    plan = ln.plan(spec.workload, spec.privacy, strategy="identity")
     assert {block.measure for block in plan.measured().blocks if block.ends} == {"pay"}
     for name, source in sources().items():
         made = ln.release(plan, source, seed=3)
@@ -76,15 +76,16 @@ def test_the_mean_is_that_of_the_values_wherever_the_rows_are(low: int) -> None:
         assert made.tables["count of pay by sex"].product.values_of == "pay"
 
 
-@pytest.mark.parametrize(("budget", "times"), [('epsilon = "1/20"', 1.0), ('rho = "1/4000"', 1.0)], ids=["pure", "rho"])
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-def test_intervals_hold_the_means_of_the_values(budget: str, times: float, neighbours: str) -> None:
+@pytest.mark.parametrize(
+    ("budget", "neighbours"), [('epsilon = "1/20"', "replace"), ('rho = "1/4000"', "add_remove")], ids=["pure, replace", "rho, add_remove"]
+)
+def test_intervals_hold_the_means_of_the_values(budget: str, neighbours: str) -> None:
     domain = ln.Domain(sex=["f", "m"], measures={"pay": ln.Measure("pay", 10_000, 90_000, unit=100)})
     privacy = parse_spec(f'[privacy]\n{budget}\nneighbours = "{neighbours}"' + SPEC.split('"100"')[1].replace("LOW", "0"), Path()).privacy
     plan = ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), privacy)
     true = [np.rint(PAY[(sex == SEX) & ~MISSING] / 100).mean() * 100 for sex in ("f", "m")]
     held = []
-    for seed in range(150):
+    for seed in range(60):
         found = ln.means(ln.release(plan, PEOPLE, seed=seed), "pay", by=["sex"], level=0.9)
         held += [low <= mean <= high for low, mean, high in zip(found.low, true, found.high, strict=True)]
     assert np.mean(held) > 0.9 - 3 * (0.09 / len(held)) ** 0.5
@@ -93,7 +94,7 @@ def test_intervals_hold_the_means_of_the_values(budget: str, times: float, neigh
 
 def test_the_count_of_values_is_named_and_clipping_is_said_in_both_languages(tmp_path: Path) -> None:
     spec = asked(10_000)
-    made = ln.release(ln.plan(spec.workload, spec.privacy), PEOPLE, seed=1)
+    made = ln.release(ln.plan(spec.workload, spec.privacy, strategy="identity"), PEOPLE, seed=1)
     made.write(tmp_path / "out")
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     (entry,) = [one for one in manifest["answers"]["tables"] if one["measure"] == "count of pay"]
