@@ -17,12 +17,12 @@ from leastnoise._planner import PLANNERS
 from leastnoise._release import Options, build
 from leastnoise._session import plan as make
 from leastnoise._table import Table
-from leastnoise._workload import Product, Workload, marginals, queries
+from leastnoise._workload import Product, Workload, marginals, mean_queries, queries
 
 Row = dict[str, Any]
 Reals = NDArray[np.float64]
 LEVEL = 0.95
-DOMAIN = Domain(a=Coded(3), b=Integers(0, 15), c=Coded(2), measures={"pay": Measure("pay", 0, 40)})
+DOMAIN = mean_queries(Domain(a=Coded(3), b=Integers(0, 15), c=Coded(2), measures={"pay": Measure("pay", 0, 40)}), "pay").domain
 WORKLOADS: Mapping[str, Workload] = {
     "marginals, prefix sums, sums": marginals(DOMAIN, ways=2)
     + queries(DOMAIN, b="prefix", weight=3)
@@ -40,10 +40,11 @@ class People:
         codes = {name: generator.integers(0, DOMAIN.kind(name).size, 500) for name in DOMAIN.names}
         codes["b"] = np.minimum(generator.geometric(0.2, 500) - 1, 15)
         self.pay = generator.integers(0, 41, 500)
-        self.table = Table(DOMAIN, codes, {"pay": self.pay})
+        amounts = {"pay": self.pay, "count of pay": np.ones(500, dtype=np.int64)}  # every row has a value
+        self.table = Table(DOMAIN, codes, amounts)
         flat = np.ravel_multi_index([codes[name] for name in DOMAIN.names], DOMAIN.shape)
         self.cubes = {
-            measure: np.bincount(flat, values, DOMAIN.size).reshape(DOMAIN.shape) for measure, values in ((None, None), ("pay", self.pay))
+            measure: np.bincount(flat, values, DOMAIN.size).reshape(DOMAIN.shape) for measure, values in {None: None, **amounts}.items()
         }
 
     def answers(self, product: Product) -> Reals:
@@ -124,8 +125,8 @@ def estimates(budgets: Mapping[str, Budget], trials: int, seed: int) -> Iterator
 def functions(budgets: Mapping[str, Budget], trials: int, seed: int, draws: int = 199) -> Iterator[Row]:
     """Isotonic prefix sums, bands of distribution functions (all of a band at once), quantiles (all at once), and means."""
     people = People(seed)
-    asked = queries(DOMAIN, b="prefix") + queries(DOMAIN, a="identity") + queries(DOMAIN, a="identity", sum="pay")
-    prefix, groups, sums = (people.answers(product) for product in asked)
+    asked = queries(DOMAIN, b="prefix") + mean_queries(DOMAIN, "pay", by=["a"])
+    prefix, groups, sums = ({one.measure: people.answers(one) for one in asked}[name] for name in (None, "count of pay", "pay"))
     share, at = prefix / prefix[-1], (0.25, 0.5, 0.75)
     exact = [int(np.searchsorted(share, one)) for one in at]
     for budget, what in budgets.items():

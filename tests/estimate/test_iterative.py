@@ -96,7 +96,7 @@ def test_simulated_variances_are_conservative_and_close() -> None:
     iterative, dense = IterativeStructure(joint), dense_structure(SEPARATE.domain, joint)
     for asked in (queries(SEPARATE.domain, a="prefix", b="identity"), queries(SEPARATE.domain, b="all_ranges", a="identity")):
         (product,) = asked
-        found = iterative._simulated(product, iterative.operators(product)) / dense.variances(product).reshape(-1)
+        found = iterative._simulated(product, iterative.joint.operators(product)) / dense.variances(product).reshape(-1)
         assert found.min() > 1
         assert found.mean() == pytest.approx(confidence_factor(256), rel=0.15)  # over 5 standard deviations of one answer's own mean
 
@@ -145,7 +145,7 @@ def test_what_the_measurements_do_not_determine_does_not_converge_and_is_said() 
     with pytest.raises(UnsupportedQuery, match=r"for a x b did not converge: the relative residual is .*do not determine it"):
         iterative.variances(unknown)
     with pytest.raises(UnsupportedQuery, match="did not converge"):
-        iterative._simulated(unknown, iterative.operators(unknown))
+        iterative._simulated(unknown, iterative.joint.operators(unknown))
     (elsewhere,) = queries(plan.domain, c="identity")
     with pytest.raises(UnsupportedQuery, match="do not determine c"):
         iterative.variances(elsewhere)

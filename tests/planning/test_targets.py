@@ -296,7 +296,7 @@ def test_a_report_says_what_its_plan_was_chosen_for(tmp_path: Path, objective: s
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     words = {
         "total": "weighted total of all squared errors small",
-        "worst": "make the largest ratio of a table's error to its target small",
+        "worst": "to its target small; without targets",
         "relative": "relative to the public sizes",
     }
     assert [name for name, text in words.items() if text in page] == [objective]

@@ -94,8 +94,7 @@ def test_intervals_hold_the_means_of_the_values(budget: str, neighbours: str) ->
 
 def test_the_count_of_values_is_named_and_clipping_is_said_in_both_languages(tmp_path: Path) -> None:
     spec = asked(10_000)
-    made = ln.release(ln.plan(spec.workload, spec.privacy, strategy="identity"), PEOPLE, seed=1)
-    made.write(tmp_path / "out")
+    ln.release(ln.plan(spec.workload, spec.privacy, strategy="identity"), PEOPLE, seed=1, out=tmp_path / "out")
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     (entry,) = [one for one in manifest["answers"]["tables"] if one["measure"] == "count of pay"]
     assert (entry["name"], entry["unit"]) == ("count of pay by sex", "row")

@@ -50,7 +50,7 @@ def test_releases_have_the_error_that_was_promised(rows, budget, asked) -> None:
     truth = []
     for product in plan.workload:
         keys = [rows[name] for name in product.attributes]
-        values = rows["pay"] if product.measure else pd.Series(1, index=rows.index)
+        values = rows["pay"] if product.measure == "pay" else pd.Series(1, index=rows.index)  # every row has a value to count
         table = values.groupby(keys).sum()
         whole = pd.MultiIndex.from_product([DOMAIN.kind(name).labels for name in product.attributes])
         table = table.reindex(whole if len(keys) > 1 else whole.get_level_values(0), fill_value=0).to_numpy()
