@@ -316,10 +316,11 @@ def resume(context: click.Context, ledger: Path | None, number: int | None, out:
     ledger = ledger or _only_ledger()
     settle_earlier(ledger, hint=False)
     book = Ledger.open(ledger)
-    for entry in book.entries():
-        if entry.resumable and book.is_running(entry):
-            click.echo(f"{release_name(entry)} is being made by another process, and left to it.", err=True)
-    waiting = [entry for entry in book.entries() if entry.resumable and not book.is_running(entry) and number in {None, entry.number}]
+    resumable = [entry for entry in book.entries() if entry.resumable]
+    running = [entry for entry in resumable if book.is_running(entry)]  # asked once: what cannot be told counts as running, and is said
+    for entry in running:
+        click.echo(f"{release_name(entry)} is being made by another process, and left to it.", err=True)
+    waiting = [entry for entry in resumable if entry not in running and number in {None, entry.number}]
     if number is None and out is None:
         for entry in waiting:
             if entry.output == IN_MEMORY:
