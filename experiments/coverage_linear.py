@@ -43,9 +43,8 @@ class People:
         amounts = {"pay": self.pay, "count of pay": np.ones(500, dtype=np.int64)}  # every row has a value
         self.table = Table(DOMAIN, codes, amounts)
         flat = np.ravel_multi_index([codes[name] for name in DOMAIN.names], DOMAIN.shape)
-        self.cubes = {
-            measure: np.bincount(flat, values, DOMAIN.size).reshape(DOMAIN.shape) for measure, values in {None: None, **amounts}.items()
-        }
+        values: dict[str | None, NDArray[np.int64] | None] = {None: None, **amounts}
+        self.cubes = {measure: np.bincount(flat, one, DOMAIN.size).reshape(DOMAIN.shape) for measure, one in values.items()}
 
     def answers(self, product: Product) -> Reals:
         """Exact."""

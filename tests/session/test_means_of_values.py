@@ -100,7 +100,7 @@ def test_the_count_of_values_is_named_and_clipping_is_said_in_both_languages(tmp
     assert (entry["name"], entry["unit"]) == ("count of pay by sex", "row")
     assert any("a null, and text that is no number, is none" in rule for rule in manifest["domain"]["rules"])
     report = (tmp_path / "out/report.html").read_text()
-    assert "Means and sums of pay are of values clipped to 10,000 .. 90,000; a row without a value adds nothing to a sum" in report
+    assert "Means and sums of pay are of values clipped to 10000 .. 90000; a row without a value adds nothing to a sum" in report
     assert "rows with a value of pay" in report
     assert "rows without a value are in neither" in report
     assert texts("de").say("clipped_means", name="pay", low="1", high="2").startswith("Mittelwerte und Summen von pay sind von Werten, die")
