@@ -40,10 +40,10 @@ class People:
         codes = {name: generator.integers(0, DOMAIN.kind(name).size, 500) for name in DOMAIN.names}
         codes["b"] = np.minimum(generator.geometric(0.2, 500) - 1, 15)
         self.pay = generator.integers(0, 41, 500)
-        amounts = {"pay": self.pay, "count of pay": np.ones(500, dtype=np.int64)}  # every row has a value
-        self.table = Table(DOMAIN, codes, amounts)
+        given = np.ones(500, dtype=np.int64)  # every row has a value
+        self.table = Table(DOMAIN, codes, {"pay": self.pay, "count of pay": given})
         flat = np.ravel_multi_index([codes[name] for name in DOMAIN.names], DOMAIN.shape)
-        values: dict[str | None, NDArray[np.int64] | None] = {None: None, **amounts}
+        values: dict[str | None, Any] = {None: None, "pay": self.pay, "count of pay": given}
         self.cubes = {measure: np.bincount(flat, one, DOMAIN.size).reshape(DOMAIN.shape) for measure, one in values.items()}
 
     def answers(self, product: Product) -> Reals:
