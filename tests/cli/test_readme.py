@@ -88,7 +88,7 @@ def test_the_page_of_commands_names_every_command_option_and_key(run: Run) -> No
 
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     commands = {**_main.program.commands, **_main.program.commands["ledger"].commands}
-    assert len(commands) == 20
+    assert {"plan", "release", "synthesize"} <= commands.keys()
     for name, command in commands.items():
         assert f"leastnoise {name}" in page or f"leastnoise ledger {name}" in page
         for option in (option for parameter in command.params for option in parameter.opts if option.startswith("--")):
