@@ -57,6 +57,7 @@ KINDS: dict[str, tuple[Budget, str]] = {
     "(epsilon, delta), Laplace": (ApproxDP(1, DELTA), Noise.DISCRETE_LAPLACE),
     "rho, Gaussian": (ZCDP("1/2"), Noise.DISCRETE_GAUSSIAN),
 }
+LETTERS = "EGLR"  # of the budgets on the page
 UNITS = [(neighbours, rows) for neighbours in ("add_remove", "replace") for rows in (1, 2, 3)]
 
 MEASURES = {"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)}
@@ -420,33 +421,39 @@ def rows() -> list[Row]:
 HEAD = """# What is lost beside what is claimed
 
 Everything that can be released, on small domains, over **all** pairs of neighbouring tables: the exact loss as a share of the claim,
-which is the declared budget. Units of one, two and three rows, added or removed, or replaced by others or by rows outside the domain.
-1 means that no noise is wasted. Above 1 there is nothing.
+which is the declared budget. Units of one, two and three rows are added or removed, or replaced by others or by rows outside the domain.
+1 means that no noise is wasted. Above 1 there is nothing. Budgets: E is epsilon with Laplace noise, G and L are (epsilon, delta) with
+Gaussian and Laplace noise, R is rho with Gaussian noise.
 
-Written by `make losses` (`tests/privacy/losses.py`), some minutes. What there is to be covered is read from the package's registries: a new
-strategy, operator, mechanism or choice fails the suite until it is here. For linear measurements the loss is the largest
+`make losses` (`tests/privacy/losses.py`) writes this page in some minutes. What there is to be covered is read from the package's
+registries: a new strategy, operator, mechanism or choice fails the suite until it is here. For linear measurements the loss is the largest
 `sum_i |d_i| / s_i` (epsilon) or `sum_i d_i^2 / s_i^2` (mu squared; half of it is rho) of all differences `d` of up to k rows, which are
-listed. For mechanisms it is the sum over the steps of one run: exact for what is measured, the charge for what is chosen; the choices by
+listed. For mechanisms it is the sum over the steps of one run: exact for what is measured, the charge for what is chosen. The choices by
 themselves come last, from their own weights and scales over all neighbours of some tables of four cells. Where several workloads were
-tried, the least share is given; an empty cell has too many pairs to be tried.
+tried, the least share is given; an empty cell has too many pairs to be tried. What has the same shares stands in one row.
 
-| kind | what | budget | claim | +-1 | +-2 | +-3 | replace 1 | replace 2 | replace 3 | why below 0.9 |
-|---|---|---|--:|--:|--:|--:|--:|--:|--:|---|
+| kind | what | budgets | +-1 | +-2 | +-3 | replace 1 | replace 2 | replace 3 | why below 0.9 |
+|---|---|---|--:|--:|--:|--:|--:|--:|---|
 """
 
 
 def page(found: list[Row]) -> str:
-    """The table, one line a thing and budget."""
-    together: dict[tuple[str, str, str], list[Row]] = {}
+    """The table: what has the same shares under the same budgets stands in one line."""
+    rows_of: dict[tuple[str, str, str], list[Row]] = {}
     for row in found:
-        together.setdefault((row.kind, row.name.partition(":")[0], row.budget), []).append(row)
-    lines = []
-    for (kind, name, budget), own in together.items():
-        shares = [[row.ratios[unit] for row in own if unit in row.ratios] for unit in UNITS]
-        cells = [f"{min(share):.3f}" if share else "" for share in shares]
-        reason = next((row.reason for row in own if min(row.ratios.values()) < LEAST), "")
-        lines.append(f"| {kind} | `{name}` | {budget} | {own[0].claim:.4g} | {' | '.join(cells)} | {reason} |")
-    return HEAD + "\n".join(lines) + "\n"
+        rows_of.setdefault((row.kind, row.name.partition(":")[0], row.budget), []).append(row)
+    budgets: dict[tuple[str, str, str, str], str] = {}  # by kind, name, shares and reason
+    for (kind, name, budget), rows in rows_of.items():
+        shares = [[row.ratios[unit] for row in rows if unit in row.ratios] for unit in UNITS]
+        cells = " | ".join(f"{min(share):.3f}" if share else "" for share in shares)
+        key = kind, name, cells, next((row.reason for row in rows if min(row.ratios.values()) < LEAST), "")
+        budgets[key] = budgets.get(key, "") + LETTERS[list(KINDS).index(budget)]
+    names: dict[tuple[str, str, str, str], list[str]] = {}
+    for (kind, name, cells, reason), letters in budgets.items():
+        names.setdefault((kind, letters, cells, reason), []).append(f"`{name}`")
+    return HEAD + "".join(
+        f"| {kind} | {', '.join(alike)} | {letters} | {cells} | {reason} |\n" for (kind, letters, cells, reason), alike in names.items()
+    )
 
 
 if __name__ == "__main__":
