@@ -209,12 +209,11 @@ def _mean(rows: Sequence[Row]) -> float:
 
 
 def aware_table(rows: Sequence[Row]) -> list[str]:
-    """One line a strategy, regime, budget and group of data: the mean share, and that of the worst data set with six releases or more."""
-    lines = ["| strategy | regime | budget | data | queries | covered | worst data set | releases below 90% | width / error |"]
-    lines.append("|---|---|---|---|---|--:|---|--:|--:|")
-    for key in dict.fromkeys(tuple(row[one] for one in ("strategy", "regime", "budget", "group", "queries")) for row in rows):
-        own = [row for row in rows if tuple(row[one] for one in ("strategy", "regime", "budget", "group", "queries")) == key]
-        lines.append(f"| {' | '.join(key)} | {_summary(own)} |")
+    """One line a strategy, regime and budget: the mean share, and that of the worst data set and queries with six releases or more."""
+    lines = ["| strategy | regime | budget | covered | worst data set | releases below 90% | width / error |", "|---|---|---|--:|---|--:|--:|"]
+    keys = ("strategy", "regime", "budget")
+    for key in dict.fromkeys(tuple(row[name] for name in keys) for row in rows):
+        lines.append(f"| {' | '.join(key)} | {_summary(row for row in rows if tuple(row[name] for name in keys) == key)} |")
     return lines
 
 
@@ -223,6 +222,6 @@ def _summary(rows: Iterable[Row]) -> str:
     often = [row for row in own if row["releases"] >= 6]
     releases = sum(row["releases"] for row in own)
     worst = min(often, key=lambda row: float(row["coverage"])) if often else None
-    told = f"{worst['coverage']:.2f} ({worst['data']})" if worst else "-"
+    told = f"{worst['coverage']:.2f} ({worst['data']}, {worst['queries']})" if worst else "-"
     width = np.exp(np.mean([np.log(row["width"]) for row in own]))
     return f"{_mean(own):.3f} | {told} | {sum(row['below'] for row in own)} of {releases} | {width:.1f}"

@@ -202,11 +202,13 @@ def damaged(folder: Path, every: int, known: Container[tuple[str, str]]) -> Iter
 def written(lines: list[Line]) -> str:
     """The page."""
     total, spent = sum(sum(line.ends.values()) for line in lines), sum(line.seconds for line in lines)
-    rows = [
-        f"| {line.what} | {line.fault} | {sum(line.ends.values()):,} | {line.among:,} | "
-        f"{', '.join(f'{count:,} {state}' for state, count in sorted(line.ends.items()))} |"
-        for line in lines
-    ]
+    rows = []
+    for what in dict.fromkeys(line.what for line in lines):
+        alike = [line for line in lines if line.what == what]
+        ends = sum((Counter(line.ends) for line in alike), Counter[str]())
+        states = ", ".join(f"{count:,} {state}" for state, count in sorted(ends.items()))
+        rows.append(f"| {what} | {ends.total():,} | {sum(line.among for line in alike):,} | {states} |")
+    kinds = ", ".join(dict.fromkeys(line.fault for line in lines))
     wrong = [one for line in lines for one in line.wrong]
     shown = [f"- {one}" for one in wrong[:200]] or ["None."]
     return "\n".join(
@@ -216,15 +218,17 @@ def written(lines: list[Line]) -> str:
             f"`make faults` put {total:,} of {sum(line.among for line in lines):,} faults into releases and ledgers;",
             f"{len(wrong)} complaints. It took {spent:,.0f} CPU seconds.",
             "",
-            "Each line is one kind of fault at every call that writes, syncs, renames, links or removes a file, by whatever",
+            f"Kinds of faults: {kinds}.",
+            "",
+            "A fault is put in at every call that writes, syncs, renames, links or removes a file, by whatever",
             "library (SQLite, DuckDB, Python), or, where fewer faults were tried than there are, at one call of so many. After",
             "each: nothing is out and unpaid; what was recorded is whole or resumable; the message and the exit code say in what",
             "state the payment is; `leastnoise resume` finishes what can be finished, with the noise that was drawn, once; the",
             "next release works. What the data holder enters into a ledger (a budget, a share, what was spent elsewhere) is",
             "entered whole or not at all, and message and exit code say which.",
             "",
-            "| what was run | fault | faults | of | state of the release, or of the ledger |",
-            "|---|---|--:|--:|---|",
+            "| what was run | faults | of | state of the release, or of the ledger |",
+            "|---|--:|--:|---|",
             *rows,
             "",
             "Absent are releases that were stopped between the note that drawing begins and the record of the outcome",
