@@ -24,7 +24,7 @@ def random_ranges(shape: Sequence[int], seed: int = 5) -> Ranges:
 
     Args:
         shape: of the cells, one or two sides.
-        seed: of the ends; the default gives those of ``experiments/dawa_partition.py``.
+        seed: of the ends.
     """
     generator = np.random.default_rng(seed)
     sides = [np.sort(generator.integers(0, side, (2, QUERIES)), axis=0) for side in shape]

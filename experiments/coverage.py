@@ -210,11 +210,13 @@ def _mean(rows: Sequence[Row]) -> float:
 
 def aware_table(rows: Sequence[Row]) -> list[str]:
     """One line a strategy, regime and budget: the mean share, and that of the worst data set and queries with six releases or more."""
-    lines = ["| strategy | regime | budget | covered | worst data set | releases below 90% | width / error |", "|---|---|---|--:|---|--:|--:|"]
+    lines = [
+        "| strategy | regime | budget | covered | worst data set | releases below 90% | width / error |",
+        "|---|---|---|--:|---|--:|--:|",
+    ]
     keys = ("strategy", "regime", "budget")
-    for key in dict.fromkeys(tuple(row[name] for name in keys) for row in rows):
-        lines.append(f"| {' | '.join(key)} | {_summary(row for row in rows if tuple(row[name] for name in keys) == key)} |")
-    return lines
+    ways = dict.fromkeys(tuple(row[name] for name in keys) for row in rows)
+    return lines + [f"| {' | '.join(way)} | {_summary(row for row in rows if tuple(row[name] for name in keys) == way)} |" for way in ways]
 
 
 def _summary(rows: Iterable[Row]) -> str:

@@ -11,8 +11,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from baselines._noisy_costs import noisy_costs
-from experiments.selections import partition_levels, partition_variants
-from experiments.selections.partition_levels import pruned_levels
+from experiments.selections import partition_variants
 from experiments.selections.partition_variants import noisy_aligned, sampled_aligned, sampled_powers
 from scipy.stats import beta
 
@@ -62,14 +61,13 @@ WAYS = {
     "(c) aligned": lambda x, e: sampled_aligned(x, 2, e, penalty="0.5"),
     "(c) aligned, median": lambda x, e: sampled_aligned(x, 2, e, penalty="0.5", centre="median"),
     "(c) powers": lambda x, e: sampled_powers(x, 2, e, penalty="0.5"),
-    "(d) levels": lambda x, e: pruned_levels(x, 2, e, widths=(4, 2, 1), shares=("1/4", "1/4", "1/2"), penalty=1.0),
 }
 
 
 @pytest.mark.parametrize("n", [4, 8])
 @pytest.mark.parametrize("way", WAYS)
 def test_no_way_loses_more_than_epsilon(way, n, monkeypatch):
-    draw_ahead(monkeypatch, _noisy_costs, partition_levels, partition_variants)
+    draw_ahead(monkeypatch, _noisy_costs, partition_variants)
     remember_weights(monkeypatch, _plane, partition_variants)
     for pair, (x, y) in enumerate(neighbours(n)):
         entropy = SeededEntropy(100 * n + pair)

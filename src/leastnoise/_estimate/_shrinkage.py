@@ -9,13 +9,13 @@ which is 0 where the block is uniform. The total and all differences determine t
 of equal weights (docs/mathematics.md), but for those of the one block a level at the edge of the padding.
 
 Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998), here with exact noise variances and empirical Bayes;
-docs/decisions/0010-private-partition.md.
+docs/decisions/dawa.md.
 
 Which of several states every block of a tree of halves is in, where a block's state depends on its parent's.
 
 The transitions are learned by expectation-maximisation from the trial's own blocks (empirical Bayes).
 
-Source: Crouse, Nowak, Baraniuk (1998), hidden Markov trees; docs/decisions/0010-private-partition.md.
+Source: Crouse, Nowak, Baraniuk (1998), hidden Markov trees; docs/decisions/dawa.md.
 """
 
 import math

@@ -48,7 +48,7 @@ from leastnoise._planner import MOST_BUCKETS, difference_costs, first_levels, on
 from leastnoise._workload import Workload
 
 STRATEGIES = ("dawa", "dawa_tree", "dawa_levels")
-# The default rule; docs/decisions/dawa.md and 0010-private-partition.md.
+# The default rule; docs/decisions/dawa.md.
 TEST_SHARE = {"pure": Fraction(3, 100), "gaussian": Fraction(1, 100)}
 EASY = 0.10  # least cost, in units of the noise, per cell
 CLEAR = 1.2  # times the noise of the test: the border does not lie lower
@@ -297,7 +297,7 @@ def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
     """Noise variance of a difference that the second step measures, for a query of sensitivity 1.
 
     The data-independent plan has it at ``v`` on average. On few buckets it is less: 3 (v / 3)^0.6, which is exact for identity, where v
-    is 3, and 18 for all ranges over 4096 cells under Laplace noise, as decision 0010 has it.
+    is 3, and 18 for all ranges over 4096 cells under Laplace noise.
     """
     total = float(setting.plan.details["reference"]["expected_total_squared_error"])
     average = total / _unit_variance(setting, setting.privacy.budget) / max(float(sum(one.sum() for one in costs)), 1e-300)

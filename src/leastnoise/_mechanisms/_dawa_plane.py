@@ -1,6 +1,6 @@
 """DAWA on two attributes: answers to products of queries that make use of structure in their table, and pay for every look at it.
 
-The default is decisions 0011, 0048, 0053 and 0055: a private test, then a plan that does not look or an adaptive grid. `dawa_tree` draws a
+The default (docs/decisions/dawa.md): a private test, then a plan that does not look or an adaptive grid. `dawa_tree` draws a
 partition.
 Whatever is measured is a plan of the series, so that the kernel computes its cost from its integers.
 """
@@ -224,7 +224,7 @@ Measured = tuple[list[Observation], Looked]
 
 
 def _default(setting: PlaneSetting, series: Series) -> Measured:
-    """Decisions 0011, 0048, 0053 and 0055: the structure decides between two ways to measure.
+    """The structure decides between two ways to measure.
 
     How many first blocks there are, and whether their deviations are shrunk, is a function of the test's answer, which is paid for, and of
     the plan; what the second round measures is one of the first round's noisy counts besides.

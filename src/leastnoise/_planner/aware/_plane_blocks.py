@@ -13,13 +13,13 @@ from leastnoise._check import Exact, exact_positive, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import BlockTree, Operator, dense
 
-# The default rule; docs/decisions/0011, 0048, 0053 and 0055. Costs and records are in units of 1 / epsilon.
+# The default rule; docs/decisions/dawa.md. Costs and records are in units of 1 / epsilon.
 TEST_SHARE = Fraction(4, 100)
 _HARD = 0.6  # of the cells: above it nothing can be joined
 _CLEAR = 1.2  # times the noise of the test: on so few cells that a border lies lower, the test cannot tell
 _BUCKETS_A_BLOCK = 7
 _FEWEST, _MOST = 4, 6  # levels: 16, 32 or 64 blocks
-# Where all queries are of few cells (decision 0053), 128 or 256 blocks.
+# Where all queries are of few cells 128 or 256 blocks.
 _NARROW, _FEWEST_NARROW, _MOST_NARROW = 4, 7, 8
 FIRST_SHARE, GROUP_SHARE, DEEP = Fraction(1, 4), Fraction(2, 5), 4
 _FINEST, _COARSEST = 2.0, 11.0  # records a part, in units of 1 / epsilon
