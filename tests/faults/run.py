@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+import textwrap
 from collections import Counter
 from collections.abc import Container, Iterator
 from dataclasses import asdict, dataclass
@@ -218,7 +219,7 @@ def written(lines: list[Line]) -> str:
             f"`make faults` put {total:,} of {sum(line.among for line in lines):,} faults into releases and ledgers;",
             f"{len(wrong)} complaints. It took {spent:,.0f} CPU seconds.",
             "",
-            f"Kinds of faults: {kinds}.",
+            *textwrap.wrap(f"Kinds of faults: {kinds}.", 110),
             "",
             "A fault is put in at every call that writes, syncs, renames, links or removes a file, by whatever",
             "library (SQLite, DuckDB, Python), or, where fewer faults were tried than there are, at one call of so many. After",
