@@ -27,13 +27,19 @@ OTHERS = {
     "guard": Fraction(1, 100),
     "round": 5,
     "below": 10,
+    "title": "People",
+    "source": "Register of people",
+    "agency": "Office",
+    "labels": {"sex": {"F": "women", "M": "men"}},
     "searches": ({"attribute": "agent", "dataset": "people", "charge": "epsilon = 0.1", "number": 1, "ledger": "people.ledger"},),
 }
+BESIDE = {"guard", "searches", "labels"}  # said in [plan] and [domain]
 SPEC = """
 [privacy]
 epsilon = 1
 [domain.sex]
 categories = ["F", "M"]
+labels = { F = "women", M = "men" }
 [[workload]]
 marginals = { upto = 1 }
 [plan]
@@ -45,8 +51,8 @@ guard = "1/100"
 def test_the_spec_the_page_and_the_value_have_the_same_names(tmp_path: Path) -> None:
     names = [one.name for one in fields(Options)]
     page = (ROOT / "docs" / "spec.md").read_text("utf-8").split("## output")[1].split("\n## ")[0].split("\n\n")[1]
-    assert sorted([*re.findall(r"^\| `(\w+)`", page, flags=re.MULTILINE), "guard", "searches"]) == sorted(names) == sorted(OTHERS)
-    lines = [f"{name} = {json.dumps(value)}" for name, value in OTHERS.items() if name not in {"guard", "searches"}]
+    assert sorted([*re.findall(r"^\| `(\w+)`", page, flags=re.MULTILINE), *BESIDE]) == sorted(names) == sorted(OTHERS)
+    lines = [f"{name} = {json.dumps(value)}" for name, value in OTHERS.items() if name not in BESIDE]
     (tmp_path / "people.toml").write_text(SPEC + "\n".join(lines), encoding="utf-8")
     assert asdict(ln.read_spec(tmp_path / "people.toml").options) == {**OTHERS, "searches": ()}
 
@@ -77,7 +83,7 @@ def test_options_that_the_ledger_does_not_hold_are_refused(text: str) -> None:
         ({"nnls": 1}, "nnls must be true or false; got 1"),
         ({"covariances": "sex"}, "covariances must be a list of texts that are not empty; got 'sex'"),
         ({"language": "fr"}, "language must be one of 'en', 'de'; got 'fr'"),
-        ({"contact": None}, "contact must be a text; got None"),
+        ({"contact": None}, "contact must be a text of one line; got None"),
         ({"guard": "2/3"}, "guard must be a share of the budget above 0 and at most 1/2"),
         ({"guard": 0}, "guard must be"),
         ({"searches": [{"attribute": "agent"}]}, "searches must be a list of what FoundCategories.named() gives"),

@@ -38,7 +38,7 @@ class Workbook:
         self._book = xlsxwriter.Workbook(str(directory / NAME), {"constant_memory": True, "tmpdir": str(directory)})
         # Only the day is told, as in the manifest.
         day = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time())
-        self._book.set_properties({"title": self._said.say("book_title"), "created": day})
+        self._book.set_properties({"title": release.options.title or self._said.say("book_title"), "created": day})
         self._bold = self._book.add_format({"bold": True})
         self._index = self._book.add_worksheet(self._said.say("book_tables"))
         columns = ("query", "table", "sheet", "answers", "unit", "margin")

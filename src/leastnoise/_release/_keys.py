@@ -2,8 +2,10 @@
 
 import datetime as dt
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 import numpy as np
 
@@ -17,7 +19,20 @@ from leastnoise._release._texts import Texts
 from leastnoise._workload import Product, QuerySet
 
 Labels = Sequence[Sequence[str | int]]
+Names = Mapping[str, Mapping[str, str]]
+"""By attribute, texts of codes."""
 _PERIOD = re.compile(r"(\d{4})(?:-(?:Q([1-4])|W(\d\d)|(\d\d)(?:-(\d\d)(?: (\d\d):00)?)?))?", flags=re.ASCII)
+
+
+def called(labels: Labels, names: Sequence[str], texts: Names) -> tuple[tuple[str, ...], ...]:
+    """What people read in place of the labels along some attributes: the texts of codes, with the code where several have one text."""
+    shown = []
+    for along, name in zip_longest(labels, names):
+        known = texts.get(str(name), {})
+        words = [known.get(str(label), str(label)) for label in along]
+        often = Counter(words if known else ())
+        shown.append(tuple(f"{word} ({label})" if often[word] > 1 else word for word, label in zip(words, along, strict=True)))
+    return tuple(shown)
 
 
 def picture_of(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +16,7 @@ FORMATS = ("csv", "parquet", "xlsx", "sdmx")
 USUAL = ("csv", "parquet")
 SOMETIMES = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")
 """Columns that not every table of a release has."""
+_PUBLICATION = ("title", "source", "agency")
 _SEARCHED = {"attribute", "dataset", "charge", "number", "ledger"}
 
 
@@ -40,6 +41,11 @@ class Options:
         below: publish no answer that is below this before it is rounded, but that it is. None: all are published.
         language: of the report: en or de.
         contact: whom readers of the report ask about the data, such as an address; empty for none.
+        title: of the publication, in the report, its citation and SDMX; empty: made of what was asked.
+        source: of the data, one line for readers, such as "Register of vehicles, 31 December 2025"; empty for none.
+        agency: who publishes, in the citation and as the agency of SDMX; empty for none.
+        labels: by attribute, texts of its codes and of those of its levels, such as ``{"sex": {"1": "men", "2": "women"}}``: pages, charts
+            and terminals show them in place of the codes, which stay in files. SDMX has both.
         guard: a share such as "1/100" of the whole budget, of which the plan has the rest (see `leastnoise.plan`): it pays for noisy
             counts of rows read and used before the plan is paid, and stops the release where with confidence fewer than half are used.
             None: there is none.
@@ -62,6 +68,10 @@ class Options:
     covariances: Sequence[str] = ()
     language: str = "en"
     contact: str = ""
+    title: str = ""
+    source: str = ""
+    agency: str = ""
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     guard: Exact | None = None
     searches: Sequence[Mapping[str, Any]] = ()
     round: Exact | None = None
@@ -74,8 +84,11 @@ class Options:
             _flag(name, asdict(self)[name])
         object.__setattr__(self, "covariances", _texts("covariances", self.covariances))
         checked_language(self.language)
-        if not isinstance(self.contact, str):
-            raise refuse("contact", self.contact, "a text")
+        for name in ("contact", *_PUBLICATION):
+            text = asdict(self)[name]
+            if not isinstance(text, str) or len(text.splitlines()) > 1:
+                raise refuse(name, text, "a text of one line")
+        object.__setattr__(self, "labels", _labels(self.labels))
         object.__setattr__(self, "guard", guard_share(self.guard))
         object.__setattr__(self, "searches", _searches(self.searches))
         for name in ("round", "below"):
@@ -105,15 +118,16 @@ class Options:
         return self.non_negative or self.integer or self.nnls or self.local_non_negative
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values, from which the same options are made; without those of guard, searches, round and below that are none.
+        """Plain JSON values, from which the same options are made; without what need not be said and is not.
 
         >>> Options(**Options(guard="1/100").to_json()) == Options(guard="1/100")
         True
         """
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        searches, exact = values.pop("searches"), {name: values.pop(name) for name in ("guard", "round", "below")}
+        exact = {name: values.pop(name) for name in ("guard", "round", "below")}
         given = {name: str(value) for name, value in exact.items() if value is not None}
-        return {**values, **given, **({"searches": searches} if searches else {})}
+        further = {name: values.pop(name) for name in (*_PUBLICATION, "labels", "searches")}
+        return {**values, **given, **{name: value for name, value in further.items() if value}}
 
 
 def exact_rule(options: Options) -> tuple[Fraction, Fraction | None]:
@@ -157,6 +171,15 @@ def _searches(value: object) -> tuple[dict[str, Any], ...]:
     if not isinstance(value, (list, tuple)) or not all(isinstance(search, Mapping) and set(search) >= _SEARCHED for search in value):
         raise refuse("searches", value, "a list of what FoundCategories.named() gives, of searches that were paid")
     return tuple(dict(search) for search in value)
+
+
+def _labels(value: object) -> dict[str, dict[str, str]]:
+    if not isinstance(value, Mapping) or not all(
+        isinstance(texts, Mapping) and all(isinstance(one, str) and one for pair in texts.items() for one in pair)
+        for texts in value.values()
+    ):
+        raise refuse("labels", value, "a mapping from attributes to texts of their codes, such as {'sex': {'1': 'men', '2': 'women'}}")
+    return {name: dict(texts) for name, texts in value.items()}
 
 
 def _flag(name: str, value: object) -> None:

@@ -213,7 +213,8 @@ class Release:
         # A mechanism's own answers have intervals for the queries of its workload; others need measurements that determine them.
         asked = all(any(is_part(question, product) for product in self.plan.workload) for question in questions)
         estimator = self.outcome.estimator() if asked else self.least_squares()
-        return tuple(Tables(estimator, questions.products, Options(), interval, library=self.library, privacy=self.privacy))
+        options = Options(labels=self.options.labels)
+        return tuple(Tables(estimator, questions.products, options, interval, library=self.library, privacy=self.privacy))
 
     def least_squares(self) -> Estimate:
         """The least squares estimate, for questions that were not in the workload.

@@ -84,6 +84,7 @@ def _head(release: Release, entries: Sequence[TableEntry], said: Texts, when: da
         "kicker": said.say("kicker_private" if release.private else "kicker_seeded"),
         "warning": "" if release.private else said.say("not_private"),
         "lead": said.say("lead", answers=answers),
+        "source": _source(release, said),
         "what": _what(release, entries, said, answers),
         "about": about,
         "protects": words.bet_words(privacy, said),
@@ -97,6 +98,8 @@ def _head(release: Release, entries: Sequence[TableEntry], said: Texts, when: da
 
 
 def _title(release: Release, said: Texts) -> str:
+    if release.options.title:
+        return release.options.title
     asked = {name for product in release.workload for name in product.attributes}
     names = [name for name in release.workload.domain.names if name in asked]
     start = said.say("title_private" if release.private else "title_seeded", tables=said.some("tables", len(release.tables)))
@@ -104,6 +107,11 @@ def _title(release: Release, said: Texts) -> str:
         return start
     shown = names if len(names) <= 5 else [*names[:4], said.say("more_attributes", count=len(names) - 4)]
     return said.say("title_on", start=start, names=said.listed(shown))
+
+
+def _source(release: Release, said: Texts) -> str:
+    """Where the data are from, as the publisher says it."""
+    return said.say("source_line", source=release.options.source) if release.options.source else ""
 
 
 def _what(release: Release, entries: Sequence[TableEntry], said: Texts, answers: str) -> str:
@@ -253,7 +261,8 @@ def _files(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict
 
 def _use(release: Release, said: Texts, year: int) -> dict[str, Any]:
     """How to cite, to recompute and to ask."""
-    made = versions()
+    made, options = versions(), release.options
+    by = [f"{options.agency}:"] if options.agency else []
     cited = said.say(
         "cite_text",
         title=_title(release, said),
@@ -265,7 +274,7 @@ def _use(release: Release, said: Texts, year: int) -> dict[str, Any]:
     )
     table = next((product for product in release.workload if product.attributes), None)
     return {
-        "cite": cited,
+        "cite": " ".join([*by, cited, _source(release, said)]).strip(),
         "python": "import leastnoise as ln\nrelease = ln.read_release('.')      # the folder of this page\nrelease.frame('q1')",
         "shell": "leastnoise show .\nleastnoise answer . --cells " + (table.attributes[0] if table else "NAME"),
         "contact": said.say("contact", contact=release.options.contact) if release.options.contact else said.say("ask_whom"),
@@ -393,7 +402,7 @@ def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, who
 
 
 def _rows(table: Table, places: np.ndarray, extra: Sequence[str], said: Texts) -> list[list[str]]:
-    keys = [np.array([str(label) for label in labels], dtype=object) for labels in table.labels]
+    keys = [np.array(labels, dtype=object) for labels in table.shown]
     columns = [labels[index].tolist() for labels, index in zip(keys, np.unravel_index(places, table.answer.shape), strict=True)]
     margins = table.margins.reshape(-1)[places].tolist()
     written = {margin: said.error(margin) for margin in set(margins)}

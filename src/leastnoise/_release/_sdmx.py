@@ -22,7 +22,7 @@ from leastnoise._release._texts import filled
 from leastnoise._release._words import of_words
 from leastnoise._workload import QuerySet
 
-AGENCY = "LEASTNOISE"
+USUAL_AGENCY = "LEASTNOISE"
 NAME = "structure.sdmx.xml"
 _HEAD = ("STRUCTURE", "STRUCTURE_ID", "ACTION")
 # of a table only those that it has
@@ -76,12 +76,20 @@ class Flow:
     unit: tuple[str, str]
 
 
-def flow_of(query: str, name: str, axes: Mapping[str, Sequence[object]], numbers: Iterable[str], unit: str) -> Flow:
-    """The data flow of a table."""
+def agency_of(release: Release) -> str:
+    """The id of the agency that publishes."""
+    (code,) = codes([release.options.agency or USUAL_AGENCY])
+    return code if code[0].isalpha() else f"A{code}"
+
+
+def flow_of(
+    query: str, name: str, axes: Mapping[str, Sequence[object]], shown: Sequence[Sequence[str]], numbers: Iterable[str], unit: str
+) -> Flow:
+    """The data flow of a table: its codes are made of labels, and called by what people read in their place."""
     taken = [*_HEAD, *_VALUES]
     ids = [f"D{code}" if code[0].isdigit() or code[0] == "-" else code for code in codes(axes, taken)]
-    texts = [tuple(map(str, labels)) for labels in axes.values()]
-    dimensions = [Dimension(*parts) for parts in zip(ids, axes, map(tuple, map(codes, texts)), texts, strict=True)]
+    own = [tuple(codes(map(str, labels))) for labels in axes.values()]
+    dimensions = [Dimension(*parts) for parts in zip(ids, axes, own, map(tuple, shown), strict=True)]
     (flow,) = codes([f"{query} {name.replace(' x ', ' by ')}"])
     present = {*numbers, "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL"}
     values = tuple(value for value in _VALUES if value in present)
@@ -108,7 +116,7 @@ class Messages:
         numbers = {"OBS_VALUE": known["answer"], "NOISE_STD": known["noise_std"], "LOW": known["low"], "HIGH": known["high"]}
         axes = dict(zip(_names(table.product.attributes, table.product.query_sets), table.labels, strict=True))
         self._write(
-            flow_of(table.id, table.name, axes, numbers, "units" if table.product.of_units else table.product.measure or ""),
+            flow_of(table.id, table.name, axes, table.shown, numbers, "units" if table.product.of_units else table.product.measure or ""),
             table.answer.shape,
             numbers,
             stem,
@@ -125,7 +133,7 @@ class Messages:
             axes = dict(zip([*names, *made.key_columns()[len(names) :]], made.labels, strict=True))
             unit = "share" if made.statistic.form.along else made.statistic.of
             stem = f"answers/{file_name(made.id, made.name, len(self.release.statistics))}"
-            self._write(flow_of(made.id, made.name, axes, numbers, unit), made.values.shape, numbers, stem)
+            self._write(flow_of(made.id, made.name, axes, made.shown, numbers, unit), made.values.shape, numbers, stem)
         (self.directory / NAME).write_text(self._structures(), encoding="utf-8", errors="replace", newline="\n")
 
     def _write(self, flow: Flow, shape: tuple[int, ...], numbers: Mapping[str, Array], stem: str) -> None:
@@ -138,7 +146,7 @@ class Messages:
             rows = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 has it
             heads = [*((each.id, each.name) for each in flow.dimensions), *((value, _VALUES[value]) for value in flow.values)]
             rows.writerow([*_HEAD, *map(": ".join, heads)])
-            begin = ["dataflow", f"{AGENCY}:{flow.id}(1.0.0): {flow.name}", "I"]
+            begin = ["dataflow", f"{agency_of(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
             for cell, values in zip(cells, zip(*columns, strict=True), strict=True):
                 status = ": ".join(_STATUS[math.isnan(values[0])])
                 known = ("" if math.isnan(value) else value for value in values)
@@ -152,19 +160,19 @@ class Messages:
         concepts = dict(zip(names, codes(names, _VALUES), strict=True))
         for each in dimensions:
             code_list = (f"CL{len(lists) + 1}_{concepts[each.name]}", each.name, list(zip(each.codes, each.labels, strict=True)))
-            lists.setdefault((each.name, *each.labels), code_list)
+            lists.setdefault((each.name, *each.codes, *each.labels), code_list)
         fixed = {"OBS_STATUS": list(_STATUS), "UNIT_MEASURE": list(dict(sorted(flow.unit for flow in self.flows)).items())}
         text = filled(
             NAME,
-            agency=AGENCY,
+            agency=agency_of(self.release),
             release=self.release,
             day=datetime.now(UTC).date().isoformat(),
             flows=self.flows,
-            of=of_words(self.release),
+            about=". ".join(filter(None, (self.release.options.title, self.release.options.source, of_words(self.release)))),
             concepts=[*((code, name) for name, code in concepts.items()), *_VALUES.items()],
             concept_of=concepts,
             lists=[*lists.values(), *((f"CL_{value}", _VALUES[value], listed) for value, listed in fixed.items())],
-            list_of={each: lists[each.name, *each.labels][0] for each in dimensions},
+            list_of={each: lists[each.name, *each.codes, *each.labels][0] for each in dimensions},
             enumerated={value: f"CL_{value}" for value in fixed},
         )
         return _CONTROL.sub("\ufffd", text)

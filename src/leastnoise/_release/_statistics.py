@@ -14,6 +14,8 @@ from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import number_text
 from leastnoise._estimate import HasLeastSquares, cdf, few_draws, means, quantiles
 from leastnoise._frames import Columns, key_columns, label_array, to_frame
+from leastnoise._release._keys import Names as Shown
+from leastnoise._release._keys import called
 from leastnoise._release._names import statistic_words
 from leastnoise._release._options import Options, exact_rule
 from leastnoise._release._tables import MOST_SHOWN, Label, LazySequence, multiples
@@ -38,6 +40,12 @@ class StatisticTable:
     high: FloatArray
     further: Mapping[str, FloatArray] = field(default_factory=dict)
     library: str | None = None
+    texts: Shown = field(default_factory=dict)
+
+    @property
+    def shown(self) -> tuple[tuple[str, ...], ...]:
+        """The labels as people read them: texts in place of the codes that have one."""
+        return called(self.labels, self.keys, self.texts)
 
     @property
     def name(self) -> str:
@@ -83,7 +91,7 @@ class StatisticTable:
     def _labelled(self, most: int | None = None) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
         """The first values: the labels of their keys, then value, low and high."""
         numbers = zip(*(values.reshape(-1)[:most].tolist() for values in (self.values, self.low, self.high)), strict=True)
-        keys = [np.array(list(map(str, along)), object)[place[:most]] for along, place in zip(self.labels, self.places(), strict=True)]
+        keys = [np.array(along, object)[place[:most]] for along, place in zip(self.shown, self.places(), strict=True)]
         return zip(zip(*keys, strict=True) if keys else [()], numbers, strict=True)
 
     def rows(self) -> list[tuple[str, str, float, float, float]]:
@@ -125,8 +133,8 @@ class StatisticTable:
 
     def picture(self, said: Texts) -> Picture:
         """A distribution function as the picture of a table."""
-        groups = [Axis(name=name, labels=tuple(map(str, along))) for name, along in zip(self.keys[:-1], self.labels, strict=False)]
-        numbers = Axis(name=self.keys[-1], labels=tuple(map(str, self.labels[-1])), kind="up_to", high=self.further["up_to"])
+        groups = [Axis(name=name, labels=along) for name, along in zip(self.keys[:-1], self.shown, strict=False)]
+        numbers = Axis(name=self.keys[-1], labels=self.shown[-1], kind="up_to", high=self.further["up_to"])
         return Picture(
             name=statistic_words(self.statistic, said),
             axes=(*groups, numbers),
@@ -203,7 +211,7 @@ class Statistics(LazySequence[StatisticTable]):
     def _make(self, position: int) -> StatisticTable:
         if position not in self._made:
             asked = self._workload.statistics[position]
-            facts = {"id": f"s{position + 1}", "workload": self._workload, "library": self.library}
+            facts = {"id": f"s{position + 1}", "workload": self._workload, "library": self.library, "texts": self._options.labels}
             self._made[position] = _published(_MAKERS[asked.kind](self._source, asked, self._options.level, facts), self._options)
         return self._made[position]
 

@@ -7,7 +7,7 @@ and error bars get wider.
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
@@ -20,7 +20,8 @@ from leastnoise._check.arrays import Array, FloatArray
 from leastnoise._estimate import Answer, Estimator, estimates, non_negative, whole_numbers
 from leastnoise._frames import Columns, Names, key_columns, label_array, to_frame
 from leastnoise._release._extras import table_position
-from leastnoise._release._keys import axes, picture_of
+from leastnoise._release._keys import Names as Shown
+from leastnoise._release._keys import axes, called, picture_of
 from leastnoise._release._options import Options, exact_rule
 from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Product, QuerySet
@@ -73,6 +74,12 @@ class Table:
     rounded_to: Fraction = Fraction(0)
     privacy: Privacy | None = None
     library: str | None = None
+    texts: Shown = field(default_factory=dict)
+
+    @property
+    def shown(self) -> tuple[tuple[str, ...], ...]:
+        """The labels as people read them: texts in place of the codes that have one."""
+        return called(self.labels, self.product.attributes, self.texts)
 
     @property
     def cells(self) -> int:
@@ -148,7 +155,7 @@ class Table:
 
     def picture(self, said: Texts) -> Picture:
         """What its chart is drawn of."""
-        return picture_of(self.product, self.labels, self.answer, self.low, self.high, self.privacy, said)
+        return picture_of(self.product, self.shown, self.answer, self.low, self.high, self.privacy, said)
 
     def plot(self) -> Any:
         """The table as an Altair chart, which notebooks show: bars, lines, steps or shades with intervals, or its largest cells."""
@@ -174,8 +181,8 @@ class Table:
     def cell_names(self) -> list[str]:
         """One text a cell, such as ``sex=F, age <= 30``; ``total`` where no attribute is asked about."""
         texts = [""]
-        for name, labels in zip(self.product.attributes, self.labels, strict=True):
-            keys = [f"{name} {label}" if str(label).startswith("<") else f"{name}={label}" for label in labels]
+        for name, labels in zip(self.product.attributes, self.shown, strict=True):
+            keys = [f"{name} {label}" if label.startswith("<") else f"{name}={label}" for label in labels]
             texts = [f"{text}, {key}" if text else key for text in texts for key in keys]
         return texts if self.labels else ["total"]
 
@@ -398,6 +405,7 @@ class Tables(LazySequence[Table]):
             name=product.name,
             product=product,
             labels=self.labels(product),
+            texts=options.labels,
             library=self.library,
             privacy=self._privacy,
             answer=answer,

@@ -1,11 +1,15 @@
 """The attributes and measures of a spec, with lists of categories and levels that stand in public files."""
 
 import csv
+from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from leastnoise._check import InputError, did_you_mean, refuse
+from leastnoise._check import InputError, did_you_mean, exact, refuse, whole
 from leastnoise._domain import (
     Bins,
     Categories,
@@ -21,9 +25,11 @@ from leastnoise._domain import (
     Unknown,
     attribute_name,
     known_keys,
+    number_text,
 )
 
 _LAYOUT = ("delimiter", "encoding")
+_MOST_NAMED = 5
 
 
 class PublicFiles:
@@ -38,13 +44,12 @@ class PublicFiles:
         table = known_keys("categories", value, ["file", "column", *_LAYOUT])
         return tuple(dict.fromkeys(key for (key,) in self._columns("categories", table, "column")))
 
-    def groups(self, name: str, value: Mapping[str, Any]) -> dict[str, str]:
+    def pairs(self, what: str, value: Mapping[str, Any]) -> dict[str, str]:
         """The map that two columns are."""
-        what = f"levels.{name}"
         found: dict[str, str] = {}
         for key, group in self._columns(what, known_keys(what, value, ["file", "key", "value", *_LAYOUT]), "key", "value"):
             if found.setdefault(key, group) != group:
-                raise InputError(f"{what} must give every key one group; {key!r} has {found[key]!r} and {group!r}.")
+                raise InputError(f"{what} must give every key one value; {key!r} has {found[key]!r} and {group!r}.")
         return found
 
     def _columns(self, what: str, table: Mapping[str, Any], *wanted: str) -> list[tuple[str, ...]]:
@@ -105,7 +110,7 @@ def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, rea
     attribute_name("the name of an attribute", name)
     where = f"[domain.{name}]"
     beside = {"spellings": "categories", "rounding": "integers", "closed": "edges"}
-    found: dict[str, Any] = known_keys(where, table, [*_MAKERS, "outside", "null", "column", "levels", *READING, *beside])
+    found: dict[str, Any] = known_keys(where, table, [*_MAKERS, "outside", "null", "column", "levels", "labels", *READING, *beside])
     shapes = [key for key in _MAKERS if key in found]
     if len(shapes) != 1:
         listed = " and ".join(repr(key) for key in shapes) or "none of them"
@@ -123,9 +128,8 @@ def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, rea
             column, value = value["column"], {key: entry for key, entry in value.items() if key != "column"}
         said = {**(reading or {}), **{key: found[key] for key in READING if key in found}}
         more["reading"] = Reading(column=None if column == name else column, **said)
-        if "levels" in found:
-            more["levels"] = _levels(found["levels"], files)
-        return _MAKERS[shape](value, more, files)
+        made = _MAKERS[shape](value, more, files)
+        return replace(made, levels=_levels(found["levels"], made, files)) if "levels" in found else made
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
@@ -182,24 +186,85 @@ _MAKERS: dict[str, Callable[[Any, dict[str, Any], PublicFiles], Kind]] = {
 }
 
 
-def _levels(value: object, files: PublicFiles) -> dict[str, Mapping[Any, Any]]:
+def _levels(value: object, kind: Kind, files: PublicFiles) -> dict[str, Mapping[Any, Any]]:
     """The levels as maps from cells to groups, or as widths."""
     if not isinstance(value, Mapping):
         raise refuse("levels", value, "a table of tables, such as levels.region = { file = 'stores.csv', key = 'name', value = 'region' }")
     found: dict[str, Mapping[Any, Any]] = {}
     for name, table in value.items():
         if isinstance(table, Mapping) and "file" in table:
-            found[name] = files.groups(name, table)
+            found[name] = files.pairs(f"levels.{name}", table)
             continue
-        given = known_keys(f"levels.{name}", table, ["file", "key", "value", "groups", "width"])
+        given = known_keys(f"levels.{name}", table, ["file", "key", "value", "groups", "width", *_SHORT])
         if set(given) == {"width"}:
             found[name] = given
             continue
+        if len(given) == 1 and (form := next(iter(given))) in _SHORT:
+            groups_in_order = _SHORT[form](f"{form} of levels.{name}", kind, given[form])
+            found[name] = dict(zip(map(str, kind.regular_labels), groups_in_order, strict=True))
+            continue
         groups = given.get("groups")
         if set(given) != {"groups"} or not isinstance(groups, Mapping) or not all(isinstance(cells, list) for cells in groups.values()):
-            allowed = "{ file, key, value }, { width = 5 } (whole numbers), or { groups = { north = ['Kiel'], south = ['Mainz'] } }"
+            allowed = "{ file, key, value }, { edges = [0, 18, 65] }, { digits = 2 }, { width = 5 } (whole numbers), or "
+            allowed += "{ groups = { north = ['Kiel'], south = ['Mainz'] } }"
             raise refuse(f"levels.{name}", dict(given), allowed)
         found[name] = {str(cell): group for group, cells in groups.items() for cell in cells}
+    return found
+
+
+def _by_edges(what: str, kind: Kind, given: object) -> list[str]:
+    """The group of every cell from edge to edge, the last of them open: 0-17, 18-64, 65+."""
+    if not isinstance(kind, (Integers, Decimals, Bins, Edges)):
+        raise refuse(what, given, "given where cells are numbers (integers, decimals, bins or edges)")
+    whole_numbers = isinstance(kind, Integers)
+    ends = list(kind.edges) if isinstance(kind, (Bins, Edges)) else []
+    starts = ends[:-1] or [Fraction(label) for label in kind.regular_labels]
+    edges = [exact(what, edge) for edge in given] if isinstance(given, list) else []
+    if not edges or not all(low < high for low, high in pairwise(edges)) or edges[0] > starts[0]:
+        raise refuse(what, given, f"a list of rising numbers, the first of them at most {number_text(starts[0])}")
+    if any((whole_numbers and edge.denominator != 1) or (ends and ends[0] < edge < ends[-1] and edge not in ends) for edge in edges):
+        raise refuse(what, given, "edges between cells: no cell may lie in two groups")
+    closed = getattr(kind, "closed", "left")
+    texts = [_between(low, high, closed, whole_numbers=whole_numbers) for low, high in zip(edges, [*edges[1:], None], strict=True)]
+    return [texts[bisect(edges, start) - 1] for start in starts]
+
+
+def _between(low: Fraction, high: Fraction | None, closed: str, *, whole_numbers: bool) -> str:
+    """What a group of numbers from one edge to the next is called."""
+    if high is None:
+        return f"{number_text(low)}+" if closed == "left" else f"> {number_text(low)}"
+    if not whole_numbers:
+        return f"[{number_text(low)}, {number_text(high)})" if closed == "left" else f"({number_text(low)}, {number_text(high)}]"
+    last = int(high) - 1
+    return number_text(low) if last == low else f"{number_text(low)}{'-' if low >= 0 else ' .. '}{last}"
+
+
+def _by_digits(what: str, kind: Kind, given: object) -> list[str]:
+    """The group of every code by its first digits or letters."""
+    digits, codes = whole(what, given, 1), [str(label) for label in kind.regular_labels]
+    lengths, listed = {len(code) for code in codes}, isinstance(kind, Categories)
+    if not isinstance(kind, (Categories, Integers)) or min(lengths) < digits or (len(lengths) > 1 and not listed):
+        raise refuse(what, given, f"given for codes of at least {digits} digits or letters each; numbers must have equally many")
+    return [code[:digits] for code in codes]
+
+
+_SHORT: Mapping[str, Callable[[str, Kind, object], list[str]]] = {"edges": _by_edges, "digits": _by_digits}
+
+
+def labels_from_spec(attributes: Mapping[str, Any], domain: Domain, files: PublicFiles) -> dict[str, dict[str, str]]:
+    """By attribute the texts of its codes, and of those of its levels, as pages show them."""
+    found: dict[str, dict[str, str]] = {}
+    for name, table in attributes.items():
+        if "labels" not in table:
+            continue
+        what, said, kind = f"[domain.{name}] labels", table["labels"], domain.kind(name)
+        texts = files.pairs(what, said) if isinstance(said, Mapping) and "file" in said else said
+        if not isinstance(texts, Mapping) or not all(isinstance(text, str) and text for text in texts.values()):
+            raise refuse(what, texts, 'texts of codes, such as { "1" = "men", "2" = "women" }, or { file, key, value }')
+        codes = {str(label) for labels in (kind.labels, *(level.labels for level in kind.levels)) for label in labels}
+        found[name] = {code: text for code, text in texts.items() if code in codes}
+        if not found[name]:
+            raise refuse(f"the codes in {what}", [*texts][:_MOST_NAMED], f"codes of the attribute, such as {min(codes)!r}")
     return found
 
 

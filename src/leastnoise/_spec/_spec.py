@@ -18,7 +18,7 @@ from leastnoise._plan import guard_share, without_guard
 from leastnoise._planner import PLANNERS
 from leastnoise._planning import OBJECTIVES, Least, per_cell, stated
 from leastnoise._release import FoundCategories, Options, table_position, written
-from leastnoise._spec._domain import READING, PublicFiles, domain_from_spec
+from leastnoise._spec._domain import READING, PublicFiles, domain_from_spec, labels_from_spec
 from leastnoise._spec._searches import Searched, check_searches, named, searches_of, with_found
 from leastnoise._spec._source import LAYOUT, PLACE, check_join, file_of, joined_with, layout_of, path_of, place_of, text_of
 from leastnoise._workload import Product, Workload, cdf_queries, marginals, mean_queries, quantile_queries, queries, together
@@ -31,7 +31,7 @@ BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is ne
 _MOST_LISTED = 10
 _MOST_NESTED = 12
 _NOTHING: Mapping[str, FoundCategories] = {}
-_OUTPUT = tuple(one.name for one in fields(Options) if one.name not in {"guard", "searches"})  # of [plan] and [domain]
+_OUTPUT = tuple(one.name for one in fields(Options) if one.name not in {"guard", "searches", "labels"})  # of [plan] and [domain]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,12 +135,13 @@ def spec_from_table(
     output = known_keys("[output]", found.get("output", {}), _OUTPUT)
     ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset", "share"])
     rows = _rows(found["privacy"])
-    options = _options(output, guard_share(plan.get("guard")))
     reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
     files = PublicFiles(folder, [data, None if join.get("public") else path_of(join.get("second"))])
     domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})), files, reading)
     searches = searches_of(domain, found["domain"], folder, categories)
-    asked = _parts(with_found(domain, searches), found["workload"], _of_unit(domain, found["privacy"]))
+    domain = with_found(domain, searches)
+    options = _options(output, guard_share(plan.get("guard")), labels_from_spec(_mapping("[domain]", found["domain"]), domain, files))
+    asked = _parts(domain, found["workload"], _of_unit(domain, found["privacy"]))
     workload = together(asked)
     privacy = _privacy(found["privacy"], options.level, workload)
     check_join(join, privacy.unit_column)
@@ -213,10 +214,10 @@ def _mapping(name: str, value: object) -> Mapping[str, Any]:
     return value
 
 
-def _options(output: Mapping[str, Any], guard: Fraction | None) -> Options:
+def _options(output: Mapping[str, Any], guard: Fraction | None, labels: Mapping[str, Mapping[str, str]]) -> Options:
     """What the release does beside its plan, checked."""
     try:
-        return Options(**output, guard=guard)
+        return Options(**output, guard=guard, labels=labels)
     except InputError as error:
         raise InputError(f"[output] {error}") from None
 

@@ -1,0 +1,167 @@
+"""Levels in a line, texts of codes, and what a publication is called: from the spec to every page."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import leastnoise as ln
+from leastnoise._spec import parse_spec
+
+SPEC = """
+[privacy]
+epsilon = 1
+[domain.age]
+integers = [0, 111]
+levels.group = { edges = [0, 18, 30, 45, 65] }
+[domain.job]
+categories = ["0110", "0210", "2211", "2212"]
+levels.major = { digits = 1 }
+labels = { file = "jobs.csv", key = "code", value = "text" }
+[[workload]]
+queries = { age = { level = "group" } }
+[[workload]]
+queries = { job = { level = "major" } }
+[[workload]]
+queries = { job = "identity" }
+[output]
+language = "LANGUAGE"
+formats = ["csv", "sdmx"]
+title = "Jobs in Ruritania"
+source = "Register of jobs, 2025"
+agency = "Office of Ruritania"
+"""
+JOBS = "code,text\n0,Armed forces\n0110,Officers\n0210,Other ranks\n2,Professionals\n2211,Doctors\n2212,Doctors\n9,Elementary\n"
+
+
+def level(kind: str, levels: str, **_) -> ln.Domain:
+    text = f"[privacy]\nepsilon = 1\n[domain.x]\n{kind}\nlevels.group = {levels}\n[[workload]]\nqueries = {{ x = {{ level = 'group' }} }}\n"
+    return parse_spec(text, Path()).domain.kind("x").level("group")
+
+
+@pytest.mark.parametrize(
+    ("kind", "levels", "labels", "sizes"),
+    [
+        ("integers = [0, 111]", "{ edges = [0, 18, 30, 45, 65] }", ("0-17", "18-29", "30-44", "45-64", "65+"), (18, 12, 15, 20, 47)),
+        ("integers = [17, 20]", "{ edges = [0, 18, 19, 65] }", ("0-17", "18", "19-64"), (1, 1, 2)),
+        ("integers = [-5, 5]", "{ edges = [-5, 0] }", ("-5 .. -1", "0+"), (5, 6)),
+        ("integers = [0, 9]\noutside = 'other'", "{ edges = [0, 5] }", ("0-4", "5+", "other"), (5, 5, 1)),
+        ("bins = { low = 0, high = 100, count = 10 }", "{ edges = [0, 20, 50] }", ("[0, 20)", "[20, 50)", "50+"), (2, 3, 5)),
+        ("edges = [0, '0.5', 2]\nclosed = 'right'", "{ edges = [0, '0.5'] }", ("(0, 0.5]", "> 0.5"), (1, 1)),
+        ("decimals = { low = 0, high = 2, step = '0.5' }", "{ edges = [0, 1] }", ("[0, 1)", "1+"), (2, 3)),
+        ("categories = ['A011', 'A012', 'B3']", "{ digits = 2 }", ("A0", "B3"), (2, 1)),
+        ("integers = [10000, 29999]", "{ digits = 1 }", ("1", "2"), (10000, 10000)),
+    ],
+)
+def test_groups_in_a_line_are_the_maps_they_stand_for(kind, levels, labels, sizes):
+    made = level(kind, levels)
+    assert made.labels == labels
+    assert tuple(made.cells.count(place) for place in range(len(labels))) == tuple(sizes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "levels", "message"),
+    [
+        (
+            "integers = [0, 111]",
+            "{ edges = [18, 30] }",
+            r"edges of levels.group must be a list of rising numbers, the first of them at most 0",
+        ),
+        ("integers = [0, 111]", "{ edges = [0, 30, 18] }", "rising numbers"),
+        ("integers = [0, 111]", "{ edges = [] }", "rising numbers"),
+        ("integers = [0, 111]", "{ edges = 18 }", "rising numbers"),
+        ("integers = [0, 111]", "{ edges = [0, '17.5'] }", "edges between cells: no cell may lie in two groups"),
+        ("bins = { low = 0, high = 100, count = 10 }", "{ edges = [0, 25] }", "edges between cells"),
+        ("bins = { low = 0, high = 100, count = 10 }", "{ edges = [0, 95] }", "edges between cells"),
+        ("categories = ['a', 'b']", "{ edges = [0, 25] }", r"given where cells are numbers \(integers, decimals, bins or edges\)"),
+        (
+            "categories = ['a', 'bc']",
+            "{ digits = 2 }",
+            "digits of levels.group must be given for codes of at least 2 digits or letters each",
+        ),
+        ("integers = [5, 120]", "{ digits = 1 }", "numbers must have equally many"),
+        ("size = 9", "{ digits = 1 }", "digits of levels.group must be"),
+        ("categories = ['ab', 'bc']", "{ digits = 0 }", "digits of levels.group must be a whole number"),
+        ("categories = ['ab', 'bc']", "{ digits = 1, edges = [1] }", "must be { file, key, value }, { edges"),
+    ],
+)
+def test_groups_that_fit_no_cells_are_refused(kind, levels, message):
+    with pytest.raises(ln.InputError, match=message):
+        level(kind, levels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ("{ file = 'jobs.csv', key = 'code', value = 'name' }", "value of .domain.job. labels must be one column of jobs.csv"),
+        ("{ file = 'jobs.csv', key = 'text', value = 'code' }", "labels must give every key one value; 'Doctors' has"),
+        ("{ '0999' = 'nobody' }", "the codes in .domain.job. labels must be codes of the attribute, such as '0'; got"),
+        ("{ '0110' = '' }", "labels must be texts of codes, such as"),
+        ("['men']", "labels must be texts of codes, such as"),
+    ],
+)
+def test_texts_of_no_code_are_refused(tmp_path, labels, message):
+    (tmp_path / "jobs.csv").write_text(JOBS)
+    text = re.sub("labels = .*", f"labels = {labels}", SPEC.replace("LANGUAGE", "en"))
+    with pytest.raises(ln.InputError, match=message):
+        parse_spec(text, tmp_path)
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_pages_show_texts_and_files_keep_codes(tmp_path, monkeypatch, language):
+    import pandas as pd
+
+    monkeypatch.chdir(tmp_path)
+    Path("jobs.csv").write_text(JOBS)
+    spec = parse_spec(SPEC.replace("LANGUAGE", language), tmp_path)
+    people = pd.DataFrame({"age": [10, 70] * 50, "job": ["0110", "2211"] * 50})
+    ln.release(ln.plan(spec.workload, spec.privacy), people, seed=1, options=spec.options, out="out")
+    release = ln.read_release("out")
+    assert release.options.labels["job"] == dict(line.split(",") for line in JOBS.splitlines()[1:-1])
+    page = Path("out/report.html").read_text("utf-8")
+    for text in ("Jobs in Ruritania</h1>", "65+", "Armed forces", "Doctors (2212)", "Office of Ruritania: Jobs in Ruritania. "):
+        assert text in page
+    assert ("Source: Register of jobs, 2025." if language == "en" else "Quelle: Register of jobs, 2025.") in page
+    assert ">2211<" not in page
+    assert release.tables["q2"].cell_names() == ["job=Armed forces", "job=Professionals"]
+    assert release.frame("q2", "pandas")["job"].tolist() == ["0", "2"]
+    assert "2211" in next(Path("out/answers").glob("q3-*.csv")).read_text("utf-8")
+    rows = next(Path("out/answers").glob("q3-*.sdmx.csv")).read_text("utf-8")
+    assert "OFFICE_OF_RURITANIA:Q3_JOB(1.0.0)" in rows
+    assert "2211: Doctors (2211)" in rows
+    structure = Path("out/structure.sdmx.xml").read_text("utf-8")
+    assert '<mes:Sender id="OFFICE_OF_RURITANIA">' in structure
+    assert "Jobs in Ruritania. Register of jobs, 2025" in structure
+    (answered,) = release.answer(ln.queries(release.plan.domain, job={"predicates": [["0110"]]}))
+    assert answered.cell_names() == ["job=Officers"]
+
+
+def test_quantiles_and_means_show_texts_too():
+    import pandas as pd
+
+    domain = ln.Domain(sex=["1", "2"], age=ln.Integers(0, 9))
+    plan = ln.plan(ln.quantile_queries(domain, "age", ["0.5"], by=["sex"]), ln.PureDP(9))
+    people = pd.DataFrame({"sex": ["1", "2"] * 50, "age": [1, 2] * 50})
+    made = ln.release(plan, people, seed=1, options=ln.Options(labels={"sex": {"1": "men"}})).statistics[0]
+    assert [row[0] for row in made.rows()] == ["men", "2"]
+    assert made.frame("pandas")["sex"].tolist() == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"labels": {"sex": ["men"]}}, "labels must be a mapping from attributes to texts of their codes"),
+        ({"labels": []}, "labels must be a mapping"),
+        ({"title": "two\nlines"}, "title must be a text of one line"),
+        ({"agency": 7}, "agency must be a text of one line"),
+        ({"source": None}, "source must be a text of one line"),
+    ],
+)
+def test_wrong_options_are_refused(wrong, message):
+    with pytest.raises(ln.InputError, match=message):
+        ln.Options(**wrong)
+
+
+def test_options_that_are_not_said_are_not_written():
+    assert not {"title", "source", "agency", "labels"} & set(json.loads(json.dumps(ln.Options().to_json())))
