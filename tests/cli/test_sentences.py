@@ -23,7 +23,15 @@ GRID = [
     {"budget": PURE},
     {"budget": PURE, "language": "de", "round": "5", "guard": "1/10"},
     {"budget": CONCENTRATED, "below": "30", "unit": 1, "sum": True},
-    {"budget": CONCENTRATED, "language": "de", "unit": 3, "per_cell": 1, "guard": "1/10", "contact": "statistik@example.org"},
+    {
+        "budget": CONCENTRATED,
+        "language": "de",
+        "unit": 3,
+        "per_cell": 1,
+        "guard": "1/10",
+        "contact": "statistik@example.org",
+        "source": "Register",
+    },
     {"budget": PURE, "unit": 3, "per_cell": 2, "round": "1/2", "below": "20", "objective": "worst"},
     {"budget": APPROXIMATE, "language": "de", "unit": 3, "per_cell": 1, "outside": "clip"},
     {"budget": APPROXIMATE, "unit": 24, "per_cell": 2, "outside": "clip", "columns": ["non_negative", "integer"], "sum": True},
@@ -51,7 +59,7 @@ def spec(case: dict) -> str:
     """The spec of a case: two attributes, of which the second has values beyond its cells."""
     of_unit = ', of_unit = ["size"]' if case.get("people") == "size" else ""
     unit = "" if "unit" not in case else f'unit = {{ column = "id", max_rows = {case["unit"]}{_per_cell(case)}{of_unit} }}'
-    output = {name: case[name] for name in ("round", "below", "language", "contact") if name in case}
+    output = {name: case[name] for name in ("round", "below", "language", "contact", "source") if name in case}
     output |= dict.fromkeys(case.get("columns", []), True)
     if case.get("strategy") == "dawa":
         asked = ["[[workload]]", 'queries = { month = "prefix" }']
@@ -188,6 +196,7 @@ FACTS = {
     "kicker_seeded": lambda case: True,
     "kicker_private": lambda case: False,
     "ask_whom": lambda case: "contact" not in case,
+    "source_line": lambda case: "source" in case,
     "f_covariances": lambda case: False,
     "joined": lambda case: False,
     "joined_public": lambda case: False,

@@ -3,7 +3,6 @@
 import csv
 from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -129,7 +128,7 @@ def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, rea
         said = {**(reading or {}), **{key: found[key] for key in READING if key in found}}
         more["reading"] = Reading(column=None if column == name else column, **said)
         made = _MAKERS[shape](value, more, files)
-        return replace(made, levels=_levels(found["levels"], made, files)) if "levels" in found else made
+        return _MAKERS[shape](value, {**more, "levels": _levels(found["levels"], made, files)}, files) if "levels" in found else made
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
