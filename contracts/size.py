@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_000, "files": 260, "functions": 3_420, "code": 29_240}
+CEILINGS = {"lines": 50_140, "files": 260, "functions": 3_430, "code": 29_330}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
