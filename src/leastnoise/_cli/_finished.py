@@ -80,7 +80,7 @@ def _facts(release: "Release") -> list[tuple[str, str]]:
 
     ratio = goodness(release.plan)
     return [
-        *((name, text) for name in ("title", "source") if (text := getattr(release.options, name))),
+        *([("title", release.options.title)] if release.options.title else []),
         ("release", f"{several(release.workload.rows, 'answer')} in {several(len(release.tables), 'table')}"),
         ("budget", budget_text(release.privacy.budget)),
         ("protects", release.privacy.unit),

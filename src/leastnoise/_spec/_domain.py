@@ -1,7 +1,6 @@
 """The attributes and measures of a spec, with lists of categories and levels that stand in public files."""
 
 import csv
-from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -223,9 +222,9 @@ def _by_edges(what: str, kind: Kind, given: object) -> list[str]:
         raise refuse(what, given, f"a list of rising numbers, the first of them at most {number_text(starts[0])}")
     if any((whole_numbers and edge.denominator != 1) or (ends and ends[0] < edge < ends[-1] and edge not in ends) for edge in edges):
         raise refuse(what, given, "edges between cells: no cell may lie in two groups")
-    closed = getattr(kind, "closed", "left")
+    closed = kind.closed if isinstance(kind, (Bins, Edges)) else "left"
     texts = [_between(low, high, closed, whole_numbers=whole_numbers) for low, high in zip(edges, [*edges[1:], None], strict=True)]
-    return [texts[bisect(edges, start) - 1] for start in starts]
+    return [texts[sum(edge <= start for edge in edges) - 1] for start in starts]
 
 
 def _between(low: Fraction, high: Fraction | None, closed: str, *, whole_numbers: bool) -> str:
