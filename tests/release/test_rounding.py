@@ -252,3 +252,25 @@ def test_a_step_or_bound_that_is_not_above_0_is_refused(wrong):
 def test_options_of_a_rounded_release_survive_as_text():
     made = ln.Options(round="5/2", below=10)
     assert ln.Options(**json.loads(json.dumps(made.to_json()))) == made
+
+
+@pytest.mark.parametrize(("to", "digits"), [(None, 0), ("0.1", 1), ("0.05", 2)])
+def test_no_file_has_a_digit_of_floating_point(tmp_path, to, digits):
+    """The number of values is a third of two measured sums, amounts are cents, answers multiples of a decimal: all written as they are."""
+    rng = np.random.default_rng(4)
+    rows = pd.DataFrame({"a": rng.integers(0, 40, 9000), "score": rng.integers(0, 4, 9000), "pay": rng.integers(0, 9000, 9000) / 100})
+    domain = ln.Domain(a=ln.Coded(40), measures={"score": ln.Measure("score", 0, 3), "pay": ln.Measure("pay", 0, 90, unit="0.01")})
+    asked = ln.queries(domain, a="identity") + ln.mean_queries(domain, "score", by=["a"]) + ln.mean_queries(domain, "pay", by=["a"])
+    options, out = ln.Options(round=to, formats=["csv", "parquet", "xlsx", "sdmx"]), tmp_path / "out"
+    made = ln.release(ln.plan(asked, ln.PureDP(1), strategy="identity"), rows, seed=3, out=out, options=options)
+    cents, book = 2 if to is None else digits, openpyxl.load_workbook(out / "answers.xlsx")
+    columns = [(cents, ln.means(made, "pay", by=["a"]).sums.tolist())] if to is None else []
+    for table in made.tables:
+        places, (file,) = cents if table.name.startswith("sum of pay") else digits, (out / "answers").glob(f"{table.id}-*.parquet")
+        columns += [(places, table.answer.tolist()), (places, pd.read_parquet(file)["answer"].tolist())]
+        for text, column in ((file.with_suffix(".csv"), "answer"), (file.with_suffix(".sdmx.csv"), "OBS_VALUE: Answer")):
+            columns.append((places, [float(row[column]) for row in csv.DictReader(text.open())]))
+    columns.append((cents, [cell for sheet in book for row in sheet.values for cell in row[1:2] if isinstance(cell, (int, float))]))
+    assert min(len(values) for _, values in columns) >= 40
+    for places, values in columns:
+        assert not [value for value in values if value != round(value, places) and abs(value - round(value, places)) < 1e-6]

@@ -40,8 +40,8 @@ cdf = { of = "pay", by = ["sex"] }
 """
 
 
-def asked(low: int, budget: str = 'epsilon = "100"'):
-    return parse_spec(SPEC.replace("LOW", str(low)).replace('epsilon = "100"', budget), Path("/nowhere"))
+def asked(low: int, null: str = "other"):
+    return parse_spec(SPEC.replace("LOW", str(low)).replace('null = "other"', f'null = "{null}"'), Path("/nowhere"))
 
 
 def sources() -> dict[str, object]:
@@ -56,10 +56,10 @@ def sources() -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("low", [0, 10_000])
-def test_the_mean_is_that_of_the_values_wherever_the_rows_are(low: int) -> None:
+@pytest.mark.parametrize(("low", "null"), [(0, "other"), (10_000, "other"), (0, "drop")])
+def test_means_medians_and_shares_are_of_the_values_wherever_the_rows_are(low: int, null: str) -> None:
     """Six of a hundred have none; where a value is at least 10,000 too. Medians and shares of the same release leave them out as well."""
-    spec = asked(low)
+    spec = asked(low, null=null)
     plan = ln.plan(spec.workload, spec.privacy, strategy="identity")
     assert {block.measure for block in plan.measured().blocks if block.ends} == {"pay"}
     for name, source in sources().items():
@@ -101,6 +101,7 @@ def test_the_count_of_values_is_named_and_clipping_is_said_in_both_languages(tmp
     assert any("a null, and text that is no number, is none" in rule for rule in manifest["domain"]["rules"])
     report = (tmp_path / "out/report.html").read_text()
     assert "Means and sums of pay are of values clipped to 10000 .. 90000; a row without a value adds nothing to a sum" in report
+    assert "rows without a value: add nothing to sums, and are left out of means" in repr(ln.plan(spec.workload, spec.privacy))
     assert "rows with a value of pay" in report
     assert "rows without a value are in neither" in report
     assert texts("de").say("clipped_means", name="pay", low="1", high="2").startswith("Mittelwerte und Summen von pay sind von Werten, die")

@@ -13,7 +13,8 @@ import leastnoise as ln
 from leastnoise import _studio
 from leastnoise._release import texts
 from leastnoise._session import planned_spec, price, read_spec
-from leastnoise._studio._planning import margins
+from leastnoise._studio._plan_page import view
+from leastnoise._studio._planning import Planning, margins
 from leastnoise._studio._worker import made
 from studio.conftest import SPEC, Client, nobody_reads, serving
 from waiting import HANGS, wait_until
@@ -87,6 +88,12 @@ def test_two_plans_side_by_side_and_what_tables_cost(client, spec):
     assert [row["price"] for row in priced["rows"][:7]] == [""] * 7
     client.act("/change", changes={"size": "3"})
     assert "wait for it" in client.act("/price", rows=[1])["refused"]
+
+
+def test_how_a_row_without_a_value_counts_is_said(tmp_path):
+    sums = '[measures.pay]\nclip = [0, 9]\n[[workload]]\nmeans = { of = "pay", by = ["sex"] }\n[output]\nlanguage = "de"\n'
+    facts = dict(view(Planning(tmp_path / "people.toml", SPEC + sums).seen)["facts"])
+    assert facts["Werte"].endswith("eine Zeile ohne Wert trägt zu einer Summe nichts bei und bleibt bei einem Mittelwert außer Betracht.")
 
 
 @pytest.mark.parametrize(

@@ -21,15 +21,26 @@ class Sides:
     most_std: FloatArray
 
 
+_ROUNDING = 2.0**-44  # of the largest value: what floating point may have added to a whole number, in some hundred steps
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """Estimated answers to one product of queries, with their errors; all of the product's shape, in rows or units of its measure."""
+    """Estimated answers to one product of queries, with their errors; all of the product's shape, in rows or units of its measure.
+
+    A value that is a whole number but for the rounding of floating point is that number.
+    """
 
     values: FloatArray
     noise_std: FloatArray
     approximation_std: FloatArray | None = None
     sides: Sides | None = None
     centre: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        whole = np.rint(self.values)
+        near = np.abs(self.values - whole) <= max(2.0**-30, _ROUNDING * np.abs(self.values).max(initial=0.0))
+        object.__setattr__(self, "values", np.where(near, whole + 0.0, self.values))
 
     @property
     def std(self) -> FloatArray:

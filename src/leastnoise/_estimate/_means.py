@@ -130,7 +130,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
         mean=np.clip(quotient, low, high) * unit,
         low=low * unit,
         high=high * unit,
-        sums=sums * unit,
+        sums=sums * float(bounds.unit.numerator) / float(bounds.unit.denominator),
         counts=np.asarray(counts),
         level=level,
         std_error=np.where(clear, spread / np.where(clear, counts, 1.0), np.nan) * unit,

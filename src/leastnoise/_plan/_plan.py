@@ -197,6 +197,8 @@ class Plan:
             ("protects", self.privacy.unit),
             ("cost", charge_text(self.privacy.budget, whole_budget(self.privacy.budget))),
         ]
+        if any(product.of_values for product in self.workload):
+            facts.append(("rows without a value", "add nothing to sums, and are left out of means"))
         ratio = None if self.promise is None else self.promise.times_least
         return facts if ratio is None else [*facts, ("error / least possible", f"{ratio:.3f}")]
 

@@ -289,7 +289,7 @@ def rounded(table: Table, to: Exact | None, below: Exact | None = None) -> Round
 
 def multiples(values: FloatArray, step: Fraction) -> FloatArray:
     """The nearest multiples of a step; the values themselves where it is 0."""
-    return np.rint(values / float(step)) * float(step) + 0.0 if step else values
+    return np.rint(values / float(step)) * float(step.numerator) / float(step.denominator) + 0.0 if step else values
 
 
 class LazySequence(Sequence[Part], Generic[Part]):

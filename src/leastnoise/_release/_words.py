@@ -32,7 +32,7 @@ from leastnoise._release._names import MANY, cells_save, cut_share, limit_words,
 from leastnoise._release._options import exact_rule, rounding_words
 from leastnoise._release._release import Release
 from leastnoise._release._texts import ENGLISH, Texts
-from leastnoise._workload import Product
+from leastnoise._workload import Product, Workload
 
 _COMMON_DELTA = Fraction(1, 10**9)
 _MOST_NAMED = 6  # tables in a sentence
@@ -194,14 +194,19 @@ def drops(domain: Domain) -> bool:
 
 def clipped(release: Release, said: Texts = ENGLISH) -> list[str]:
     """Of which attributes values beyond the public bounds were counted at the nearest bound, and of which values sums and means are."""
-    domain, products = release.plan.domain, release.workload.products
-    asked = {name for product in products for name in product.attributes}
+    domain = release.plan.domain
+    asked = {name for product in release.workload.products for name in product.attributes}
     names = [name for name in domain.names if name in asked and domain.kind(name).outside == "clip"]
-    sentences = [said.say("clipped", names=said.listed(names))] if names else []
-    for name in sorted({str(product.measure) for product in products if product.of_values}):
-        measure = domain.measure(name)
+    return [*([said.say("clipped", names=said.listed(names))] if names else []), *values_words(release.plan.workload, said)]
+
+
+def values_words(workload: Workload, said: Texts = ENGLISH) -> list[str]:
+    """Of which values the sums and means of a workload are, and how a row without a value counts: a sentence for every measure."""
+    sentences = []
+    for name in sorted({str(product.measure) for product in workload.products if product.of_values}):
+        measure = workload.domain.measure(name)
         low, high = (said.local(readable(value)) for value in (measure.low, measure.high))
-        mean = any(statistic.form.of_measure and statistic.of == name for statistic in release.plan.workload.statistics)
+        mean = any(statistic.form.of_measure and statistic.of == name for statistic in workload.statistics)
         sentences.append(said.say("clipped_means" if mean else "clipped_sums", name=name, low=low, high=high))
     return sentences
 
