@@ -269,7 +269,7 @@ def test_no_file_has_a_digit_of_floating_point(tmp_path, to, digits):
         places, (file,) = cents if table.name.startswith("sum of pay") else digits, (out / "answers").glob(f"{table.id}-*.parquet")
         columns += [(places, table.answer.tolist()), (places, pd.read_parquet(file)["answer"].tolist())]
         for text, column in ((file.with_suffix(".csv"), "answer"), (file.with_suffix(".sdmx.csv"), "OBS_VALUE: Answer")):
-            columns.append((places, [float(row[column]) for row in csv.DictReader(text.open())]))
+            columns.append((places, [float(row[column]) for row in csv.DictReader(text.read_text().splitlines())]))
     columns.append((cents, [cell for sheet in book for row in sheet.values for cell in row[1:2] if isinstance(cell, (int, float))]))
     assert min(len(values) for _, values in columns) >= 40
     for places, values in columns:
