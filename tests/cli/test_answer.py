@@ -1,6 +1,7 @@
 """``leastnoise answer``: further answers from a release directory, through the program."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -259,19 +260,27 @@ def test_levels_stand_wherever_attributes_do(folder: Path, run: Run) -> None:
     assert "north" in shown.out
     report = (folder / "out" / "report.html").read_text(encoding="utf-8")
     assert "mean of pay by store:region" in report
-    for part in (folder / "out" / "answers").glob("s*.csv"):
-        assert "north" in part.read_text(encoding="utf-8")
+    assert re.search(r"store:region +mean", shown.out)
+    heads = {file.name[:2]: file.read_text(encoding="utf-8").splitlines()[0] for file in (folder / "out" / "answers").glob("*.csv")}
+    assert {name: head.removeprefix("query,").partition(",")[0] for name, head in heads.items()} == dict.fromkeys(heads, "store:region") | {
+        "q5": "store"
+    }
+    tables = json.loads((folder / "out/manifest.json").read_text())["answers"]["tables"]
+    assert [table["key_columns"][0] for table in tables][:2] == ["store:region"] * 2
     north = store < 2
     pay = 10 * age + store
     means = answers(run, "--means", "pay", "--cells", "store:region")
-    assert [row["cell"] for row in means] == ["store=north", "store=south"]
+    assert [row["cell"] for row in means] == ["store:region=north", "store:region=south"]
     for row, own in zip(means, (north, ~north), strict=True):
         assert abs(row["mean"] - pay[own].mean()) < 3
     (count,) = answers(run, "--cells", "store:region", "--where", "age=3")[:1]
     assert abs(count["answer"] - (north & (age == 3)).sum()) < 6 * count["noise_std"]
     same = answers(run, "--quantiles", "age=0.5", "--where", "store:region=north")
     assert same == answers(run, "--quantiles", "age=0.5", "--where", "store=s0", "--where", "store=s1")
-    assert [row["cell"] for row in answers(run, "--cdf", "age", "--cells", "store:region")[::10]] == ["store=north", "store=south"]
+    assert [row["cell"] for row in answers(run, "--cdf", "age", "--cells", "store:region")[::10]] == [
+        "store:region=north",
+        "store:region=south",
+    ]
     refused = run("answer", "out", "--means", "pay", "--cells", "store:county")
     assert (refused.code, "a level must be one of 'region'; got 'county'" in refused.err) == (2, True)
     refused = run("answer", "out", "--cells", "age", "--where", "store:region=east")

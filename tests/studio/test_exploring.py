@@ -165,7 +165,7 @@ def test_a_level_is_picked_like_an_attribute(tmp_path):
         assert page.count('<option value="half">half</option>') == 1
         found = client.json("/table", {"asked": {"zone": "half", "kids": ""}, "measure": ""})
         (table,) = release.answer(ln.queries(domain, zone=ln.level("half")))
-        assert [row[0] for row in found["rows"]] == ["zone=left", "zone=right"]
+        assert [row[0] for row in found["rows"]] == ["zone:half=left", "zone:half=right"]
         total = client.json("/sum", {"asked": {"zone": "half", "kids": ""}, "measure": "", "cells": [0]})
         assert total["answer"] == pytest.approx(table.answer[0])
         assert "distribution of kids by zone:half" in page

@@ -251,9 +251,10 @@ def _quantiles(release: "Release", level: float, text: str, where: "Where", by: 
         shares = [float(share) for share in listed.split(",")]
     except ValueError:
         raise InputError(f"--quantiles must be NAME=SHARE,... with numbers, such as age=0.25,0.5,0.75; got {text!r}.") from None
+    made = quantiles(release, name, shares, where=where, by=by, level=level)
     rows = [
-        {**_group((*by,), quantile.group), "share": quantile.share, name: quantile.value, "low": quantile.low, "high": quantile.high}
-        for quantile in quantiles(release, name, shares, where=where, by=by, level=level)
+        {**_group(made.by, quantile.group), "share": quantile.share, name: quantile.value, "low": quantile.low, "high": quantile.high}
+        for quantile in made
     ]
     return f"quantiles of {name}, {100 * level:g}% intervals", rows
 

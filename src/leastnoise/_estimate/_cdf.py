@@ -70,7 +70,7 @@ class Quantiles(Framed, Sequence[Quantile]):
 
     Attributes:
         found: the quantiles.
-        by: the attributes of their groups.
+        by: what the columns of their groups are called: attributes, or ``store:region`` for a level.
         library: of its data frames; None where the data came as none.
     """
 
@@ -111,7 +111,7 @@ class Cdf(Framed):
         high: upper end of the band.
         count: estimated number of rows, by group.
         level: with this probability a band contains the whole true function; each group's by itself.
-        by: the attributes of the groups.
+        by: what the columns of the groups are called: attributes, or ``store:region`` for a level.
         labels: of the groups along each attribute of ``by``.
         library: of its data frames; None where the data came as none.
     """
@@ -217,7 +217,7 @@ def cdf(
         high=high,
         count=upto[..., -1],
         level=level,
-        by=asked.by,
+        by=asked.keys,
         labels=asked.labels,
         library=source.library,
     )

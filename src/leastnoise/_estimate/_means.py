@@ -22,7 +22,7 @@ class Means(Framed):
 
     Attributes:
         measure: the measure.
-        by: the attributes of the groups.
+        by: what the columns of the groups are called: attributes, or ``store:region`` for a level.
         mean: estimated means in the measure's own values (not units), shape: the numbers of groups along ``by``; within the public bounds.
         low: lower ends of the intervals.
         high: upper ends.
@@ -126,7 +126,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     clear = counts > times * below.noise_std
     return Means(
         measure=measure,
-        by=counted.attributes,
+        by=counted.keys,
         mean=np.clip(quotient, low, high) * unit,
         low=low * unit,
         high=high * unit,

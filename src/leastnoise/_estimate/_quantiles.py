@@ -73,7 +73,7 @@ def quantiles(
         for p, (first, last) in zip(wanted, ends, strict=True):
             value, low, high = place_within(asked.starts, asked.values, shown[place], p, int(first[place]), int(last[place]))
             found.append(Quantile(share=p, value=value, low=low, high=high, group=group))
-    return Quantiles(tuple(found), asked.by, source.library)
+    return Quantiles(tuple(found), asked.keys, source.library)
 
 
 def _cells_of(tested: FloatArray, margin: FloatArray) -> tuple[np.ndarray, np.ndarray]:

@@ -55,6 +55,11 @@ class UpTo:
         return replace(self.product, query_sets=sets)
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """What the columns of the groups are called, in the order of `labels`."""
+        return tuple(key for key, name in zip(self.product.keys, self.product.attributes, strict=True) if name in self.by)
+
+    @property
     def labels(self) -> tuple[tuple[Label, ...], ...]:
         """Of the groups along each attribute of ``by``."""
         return tuple(own for name, own in zip(self.product.attributes, self.product.labels, strict=True) if name in self.by)

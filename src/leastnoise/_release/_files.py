@@ -161,7 +161,7 @@ def _clean(text: str) -> str:
 def _one_by_one(release: Release, directory: Path) -> Iterator[tuple[Table, str]]:
     for table in release.tables:
         stem = f"answers/{file_name(table.id, table.name, len(release.tables))}"
-        keys = _Keys(key_columns(table.product.attributes, NUMBERS), table.labels, _places(table.answer.shape))
+        keys = _Keys(key_columns(table.product.keys, NUMBERS), table.labels, _places(table.answer.shape))
         _write_keyed(table.id, keys, table.numbers(), directory / stem, release.options.formats)
         yield table, stem
 
@@ -244,7 +244,7 @@ class _Batch:
         columns = {"query": first_places("query", [(table.id,) for table in self.tables])}
         for axis in range(self.ways):
             attribute, value = f"attribute_{axis + 1}", f"value_{axis + 1}"
-            columns[attribute] = first_places(attribute, [(table.product.attributes[axis],) for table in self.tables])
+            columns[attribute] = first_places(attribute, [(table.product.keys[axis],) for table in self.tables])
             within = np.concatenate([shapes[table.answer.shape][axis] for table in self.tables])
             columns[value] = first_places(value, [table.labels[axis] for table in self.tables]) + within
         return columns

@@ -55,9 +55,8 @@ def picture_of(
 
 def _without_other(whole: Picture, product: Product, said: Texts) -> Picture:
     """The numbers and dates of a picture in their order, if that makes a line or can alone be drawn; the axis says what is missing."""
-    made = tuple(
-        _regular(axis, queries, product.domain.kind(axis.name), said) for axis, queries in zip(whole.axes, product.query_sets, strict=True)
-    )
+    asked = zip(whole.axes, product.query_sets, map(product.domain.kind, product.attributes), strict=True)
+    made = tuple(_regular(axis, queries, kind, said) for axis, queries, kind in asked)
     cells = tuple(slice(axis.size) for axis in made)
     short = replace(whole, axes=made, answer=whole.answer[cells], low=whole.low[cells], high=whole.high[cells])
     drawn_short, drawn_whole = ("" if (chart := chart_for(picture)) is None else chart.name for picture in (short, whole))
@@ -78,8 +77,8 @@ def _regular(axis: Axis, queries: QuerySet, kind: Kind, said: Texts) -> Axis:
 
 def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
     """One axis an attribute."""
-    pairs = zip(product.attributes, product.query_sets, labels, strict=True)
-    return tuple(_axis(name, queries, product.domain.kind(name), of_axis) for name, queries, of_axis in pairs)
+    pairs = zip(product.keys, product.attributes, product.query_sets, labels, strict=True)
+    return tuple(_axis(key, queries, product.domain.kind(name), of_axis) for key, name, queries, of_axis in pairs)
 
 
 def moment(label: str) -> str | None:

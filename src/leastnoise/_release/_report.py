@@ -392,7 +392,7 @@ def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, who
         meta=meta,
         total=total,
         said="",
-        keys=tuple(table.product.attributes),
+        keys=table.product.keys,
         numbers=(said.say("col_answer"), said.say("col_margin", percent=percent), *extra),
         rows=_rows(table, places, extra, said) if table.labels else [],
         rows_said=rows_said,

@@ -20,7 +20,6 @@ from leastnoise._release._release import Release
 from leastnoise._release._tables import Table
 from leastnoise._release._texts import filled
 from leastnoise._release._words import of_words
-from leastnoise._workload import QuerySet
 
 USUAL_AGENCY = "LEASTNOISE"
 NAME = "structure.sdmx.xml"
@@ -97,11 +96,6 @@ def flow_of(
     return Flow(flow, name, tuple(dimensions) or (every,), values, (codes([unit])[0], unit) if unit else ("ROWS", "rows"))
 
 
-def _names(attributes: Sequence[str], asked: Sequence[QuerySet]) -> list[str]:
-    """What dimensions are called: the groups of a level are not the cells of its attribute."""
-    return [queries.name_along(name) if queries.form.named else name for name, queries in zip(attributes, asked, strict=True)]
-
-
 @dataclass(slots=True)
 class Messages:
     """The messages of a release."""
@@ -114,7 +108,7 @@ class Messages:
         """Write a table beside its other files."""
         known = table.numbers()
         numbers = {"OBS_VALUE": known["answer"], "NOISE_STD": known["noise_std"], "LOW": known["low"], "HIGH": known["high"]}
-        axes = dict(zip(_names(table.product.attributes, table.product.query_sets), table.labels, strict=True))
+        axes = dict(zip(table.product.keys, table.labels, strict=True))
         self._write(
             flow_of(table.id, table.name, axes, table.shown, numbers, "units" if table.product.of_units else table.product.measure or ""),
             table.answer.shape,
@@ -129,8 +123,7 @@ class Messages:
             numbers = {"OBS_VALUE": known[made.value_name], "LOW": known["low"], "HIGH": known["high"]}
             if "std_error" in known:
                 numbers["STD_ERROR"] = known["std_error"]
-            names = _names(made.statistic.by, made.statistic.groups)
-            axes = dict(zip([*names, *made.key_columns()[len(names) :]], made.labels, strict=True))
+            axes = dict(zip(made.keys, made.labels, strict=True))
             unit = "share" if made.statistic.form.along else made.statistic.of
             stem = f"answers/{file_name(made.id, made.name, len(self.release.statistics))}"
             self._write(flow_of(made.id, made.name, axes, made.shown, numbers, unit), made.values.shape, numbers, stem)

@@ -234,7 +234,7 @@ def _means(source: HasLeastSquares, asked: Statistic, level: float, facts: Mappi
     return StatisticTable(
         **facts,
         statistic=asked,
-        keys=asked.by,
+        keys=asked.keys,
         labels=estimated.labels,
         values=estimated.mean,
         low=estimated.low,
@@ -253,7 +253,7 @@ def _quantiles(source: HasLeastSquares, asked: Statistic, level: float, facts: M
         np.array(ends).reshape(shape)
         for ends in zip(*((quantile.value, quantile.low, quantile.high) for quantile in estimated), strict=True)
     )
-    return StatisticTable(**facts, statistic=asked, keys=(*asked.by, "share"), labels=labels, values=values, low=low, high=high)
+    return StatisticTable(**facts, statistic=asked, keys=(*asked.keys, "share"), labels=labels, values=values, low=low, high=high)
 
 
 def _cdf(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:
@@ -263,7 +263,7 @@ def _cdf(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping
     return StatisticTable(
         **facts,
         statistic=asked,
-        keys=(*asked.by, asked.of),
+        keys=(*asked.keys, asked.of),
         labels=(*function.labels, names),
         values=function.share,
         low=function.low,

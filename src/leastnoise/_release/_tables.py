@@ -123,7 +123,7 @@ class Table:
         places = np.unravel_index(np.arange(self.cells), self.answer.shape) if self.labels else ()
         keys = {
             column: label_array(labels)[place]
-            for column, labels, place in zip(key_columns(self.product.attributes, NUMBERS), self.labels, places, strict=True)
+            for column, labels, place in zip(key_columns(self.product.keys, NUMBERS), self.labels, places, strict=True)
         }
         return {"query": np.full(self.cells, self.id, dtype=object), **keys, **self.numbers()}
 
@@ -140,7 +140,7 @@ class Table:
         places = np.unravel_index(np.arange(self.cells), self.answer.shape) if self.labels else ()
         made: Columns = {"query": columns.pop("query")}
         names = Names({"query", *columns})
-        keys = zip(key_columns(self.product.attributes, NUMBERS), axes(self.product, self.labels), places, strict=True)
+        keys = zip(key_columns(self.product.keys, NUMBERS), axes(self.product, self.labels), places, strict=True)
         for key, axis, place in keys:
             made[key] = columns.pop(key)
             if axis.first is not None and axis.last is not None:
@@ -181,7 +181,7 @@ class Table:
     def cell_names(self) -> list[str]:
         """One text a cell, such as ``sex=F, age <= 30``; ``total`` where no attribute is asked about."""
         texts = [""]
-        for name, labels in zip(self.product.attributes, self.shown, strict=True):
+        for name, labels in zip(self.product.keys, self.shown, strict=True):
             keys = [f"{name} {label}" if label.startswith("<") else f"{name}={label}" for label in labels]
             texts = [f"{text}, {key}" if text else key for text in texts for key in keys]
         return texts if self.labels else ["total"]

@@ -325,5 +325,6 @@ def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
 
 
 def _table(release: Release, position: int, entry: TableEntry) -> dict[str, Any]:
-    biased = {"answer_non_negative": projection_method(release.workload.products[position])} if release.options.non_negative else {}
-    return {**entry.to_json(), "key_columns": key_columns(entry.attributes, NUMBERS), **biased}
+    product = release.workload.products[position]
+    biased = {"answer_non_negative": projection_method(product)} if release.options.non_negative else {}
+    return {**entry.to_json(), "key_columns": key_columns(product.keys, NUMBERS), **biased}

@@ -50,6 +50,11 @@ class Product:
         return tuple(q.labels(name, self.domain.kind(name)) for name, q in zip(self.attributes, self.query_sets, strict=True))
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """What the columns of its labels are called."""
+        return tuple(q.key_along(name) for name, q in zip(self.attributes, self.query_sets, strict=True))
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Number of queries along every attribute."""
         return tuple(operator.rows for operator in self.operators)

@@ -44,6 +44,10 @@ class QuerySet:
         """What names of tables call it along an attribute: ``store``, or ``store:region`` for a level."""
         return attribute if self.kind == "identity" else f"{attribute}:{self.word}"
 
+    def key_along(self, attribute: str) -> str:
+        """What the column of its labels is called: the attribute, or ``store:region`` for a level, whose groups are no cells of it."""
+        return self.name_along(attribute) if self.form.named else attribute
+
     def to_spec(self) -> object:
         """As a spec writes it and `query_set` reads it."""
         if not self.arguments:

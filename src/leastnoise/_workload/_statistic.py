@@ -73,6 +73,11 @@ class Statistic:
         return " x ".join(asked.name_along(name) for name, asked in self.along.items())
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """What the columns of its groups are called."""
+        return tuple(asked.key_along(name) for name, asked in self.along.items())
+
+    @property
     def along(self) -> dict[str, QuerySet]:
         """The groups along each attribute."""
         return dict(zip(self.by, self.groups, strict=True))
