@@ -32,7 +32,7 @@ from leastnoise._release._csv import inert_text, text_of_inert
 from leastnoise._release._texts import TEMPLATES
 from waiting import HANGS
 
-HOSTILE = ("=cmd|' /C calc'!A0", "+SUM(A1)", "-2+3+cmd|'", "@import", "'=1+1", "\t=1", '=HYPERLINK("http://x","y")')
+HOSTILE = ("\x00=1", " \ufeff=1", "=cmd|' /C calc'!A0", "+SUM(A1)", "-2+3+cmd|'", "@import", "'=1+1", "\t=1", '=HYPERLINK("http://x","y")')
 HARMLESS = ("'s-Hertogenbosch", "-5", "+49 30", "-1,5", "2024-01-01", "curl", "a=b", "O'Brien")
 
 
@@ -52,7 +52,7 @@ def test_every_text_is_read_back(text):
 
 
 def test_found_categories_are_inert_in_csv_and_read_back(tmp_path: Path):
-    rows = pd.DataFrame({"agent": [text for text in HOSTILE if "\t" not in text for _ in range(400)]})
+    rows = pd.DataFrame({"agent": [text for text in HOSTILE if text.isprintable() for _ in range(400)]})
     plan = ln.plan_categories("agent", ln.Unknown(9, outside="other"), ln.ApproxDP(2, "1e-9"))
     out = tmp_path / "agents"
     found = ln.find_categories(plan, rows, ledger=tmp_path / "x.ledger", out=out, whole=ln.Privacy(ln.ApproxDP(4, "1e-6")))
@@ -94,8 +94,28 @@ NASTY += (
     "https://x.example/",
     "\uff1d1+1",
     "\\x1b",
+    "\r=1",
+    "a\x00b",
+    " =1+1",
+    "\ufeff=1",
+    "\x1b]0;title\x07",
+    "\ufffe",
+    "\U000e0001x",
+    "'',=1",
+    "</td></table><h1>x</h1>",
+    "</style><script>document.title = 'x'</script>",
+    "<svg onload=alert(1)>",
+    "<?xml?><![CDATA[<b>]]>",
+    "&lt;b&gt;&#60;",
+    "NULL",
+    "nan",
+    "#REF!",
+    "long" * 2000,
 )
-FOUND = tuple(text for text in NASTY if not any(unicodedata.category(letter) == "Cc" for letter in text))
+# a search takes no controls and no very long texts; SVG has no place for the last letter of the plane
+FOUND = tuple(
+    text for text in NASTY if len(text) < 256 and "\ufffe" not in text and not any(unicodedata.category(letter) == "Cc" for letter in text)
+)
 ACTED_ON = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -149,7 +169,7 @@ class Page(HTMLParser):
 @pytest.mark.parametrize("name", ["found", "given"])
 def test_reports_show_texts_and_hold_no_elements_of_theirs(name: str, released: Path) -> None:
     page = Page((released / name / "report.html").read_text(encoding="utf-8"))
-    assert (page.tags["script"], page.tags["img"], page.tags["b"]) == (1, 0, 0)
+    assert (page.tags["script"], page.tags["img"], page.tags["b"], page.tags["h1"], page.tags["style"]) == (1, 0, 0, 1, 1)
     assert set(labels(released / name)) <= {cell.rstrip("\n") for cell in page.cells}
 
 
@@ -157,7 +177,7 @@ def test_reports_show_texts_and_hold_no_elements_of_theirs(name: str, released: 
 def test_sdmx_holds_texts_behind_codes(name: str, released: Path) -> None:
     """XML has no place for control characters; of everything else the text is whole, and no field begins with it."""
     root = ET.parse(released / name / "structure.sdmx.xml").getroot()  # noqa: S314 - of our own
-    known = [label for label in labels(released / name) if not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", label)]
+    known = [label for label in labels(released / name) if not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe]", label)]
     assert {*known} <= {one.text for one in root.iter() if one.tag.endswith("}Name")}
     (written,) = (released / name / "answers").glob("*.sdmx.csv")
     with written.open(encoding="utf-8", newline="") as file:
@@ -179,7 +199,7 @@ def test_terminals_act_on_nothing(name: str, released: Path) -> None:
 
     shown, answered = said("show", "q1"), said("answer", "--cells", "agent")
     first = [label for label in labels(released / name)[:20] if visible(label) not in answered]
-    assert ([label for label in labels(released / name) if visible(label) not in shown], first) == ([], [])
+    assert ([label for label in labels(released / name) if len(label) < 200 and visible(label) not in shown], first) == ([], [])
     answers = json.loads(said("answer", "--cells", "agent", "--json"))["answers"]
     known = labels(released / name)
     assert [row["cell"][-len(label) :] for row, label in zip(answers, known, strict=True)] == known

@@ -125,8 +125,8 @@ def test_pages_show_texts_and_files_keep_codes(tmp_path, monkeypatch, language):
         assert text in page
     assert ("Source: Register of jobs, 2025." if language == "en" else "Quelle: Register of jobs, 2025.") in page
     assert ">2211<" not in page
-    assert release.tables["q2"].cell_names() == ["job=Armed forces", "job=Professionals"]
-    assert release.frame("q2", "pandas")["job"].tolist() == ["0", "2"]
+    assert release.tables["q2"].cell_names() == ["job:major=Armed forces", "job:major=Professionals"]
+    assert release.frame("q2", "pandas")["job:major"].tolist() == ["0", "2"]
     assert "2211" in next(Path("out/answers").glob("q3-*.csv")).read_text("utf-8")
     rows = next(Path("out/answers").glob("q3-*.sdmx.csv")).read_text("utf-8")
     assert "OFFICE_OF_RURITANIA:Q3_JOB(1.0.0)" in rows

@@ -3,23 +3,25 @@
 import csv
 import re
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 _LONGEST_NAME = 60
-# What spreadsheets run as a formula, or take for the end of a field, where a text begins with it, full-width signs too; numbers and dates
-# are none. ``report.js`` has the same two patterns.
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")  # noqa: RUF001 - full-width
+# What spreadsheets run as a formula, or take for the end of a field, where a text begins with it, full-width signs too, and blanks or
+# controls before it that a program may leave out; numbers and dates are none. ``report.js`` has the same two patterns.
+_FORMULA = re.compile(r"'*(?:[\t\r\n]|[\s\x00-\x1f\x7f-\x9f\u200b\ufeff]*[=+\-@＝＋－＠])")  # noqa: RUF001 - full-width
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,:/ -]*")
 
 
 def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Write a CSV file: texts inert, and what is not a number (NaN) as nothing."""
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        written = csv.writer(file, lineterminator="\n")
-        written.writerow(map(inert_text, header))
-        for row in rows:
+        plain, quoted = (csv.writer(file, lineterminator="\n", quoting=rule) for rule in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
+        for row in chain([header], rows):
             known = ("" if value != value else value for value in row)  # noqa: PLR0124 - NaN
-            written.writerow([inert_text(value) if isinstance(value, str) else value for value in known])
+            fields = [inert_text(value) if isinstance(value, str) else value for value in known]
+            # Before Python 3.13 the writer leaves a carriage return bare, where readers end the line.
+            (quoted if any(isinstance(field, str) and "\r" in field for field in fields) else plain).writerow(fields)
 
 
 def file_name(table_id: str, name: str, tables: int) -> str:

@@ -1,6 +1,5 @@
 """Answers as files, a bounded number of cells at a time: Parquet by Arrow, CSV by DuckDB; rounded tables; and the index of all."""
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -338,12 +337,4 @@ def write_records(made: Records, path: Path) -> None:
 
         write_table(to_frame(columns, "pyarrow"), path, compression="zstd")
         return
-    with path.open("x", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([inert_text(name) for name in columns])
-        writer.writerows(
-            [
-                [inert_text(one) if isinstance(one, str) else one for one in row]
-                for row in zip(*(one.tolist() for one in columns.values()), strict=True)
-            ]
-        )
+    write_rows(path, columns, zip(*(values.tolist() for values in columns.values()), strict=True))

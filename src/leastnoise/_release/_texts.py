@@ -109,7 +109,8 @@ ENGLISH = texts("en")
 
 def filled(template: str, **values: Any) -> str:
     """A template with its values; every text is escaped, and a value that is missing is an error."""
-    return str(_templates().get_template(template).render(**values))
+    # Readers of HTML and XML take a bare carriage return for the end of a line; here only texts have one.
+    return str(_templates().get_template(template).render(**values)).replace("\r", "&#13;")
 
 
 @cache

@@ -50,7 +50,7 @@
   };
   const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
   // As `inert_text` does: no spreadsheet runs a label as a formula.
-  const inert = (text) => (/^'*[=+\-@\t\r\n＝＋－＠]/.test(text) && !/^[+-]?[0-9][0-9.,:/ -]*$/.test(text) ? `'${text}` : text);
+  const inert = (text) => (/^'*(?:[\t\r\n]|[\s\x00-\x1f\x7f-\x9f\u200b\ufeff]*[=+\-@＝＋－＠])/.test(text) && !/^[+-]?[0-9][0-9.,:/ -]*$/.test(text) ? `'${text}` : text);
   const saved = (details, table) => {
     const keys = Number(details.dataset.keys);
     const level = details.dataset.margin.replace(/[^\d.,]/g, "").replace(",", ".");
