@@ -14,7 +14,7 @@ import leastnoise as ln
 from leastnoise._cli._main import program
 from leastnoise._exports import EXPORTS
 from leastnoise._kernel import _keys, _series
-from leastnoise._session import _finish
+from leastnoise._session import _categories, _finish
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90))
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")
@@ -78,24 +78,34 @@ def test_all_that_is_published_is_younger_than_the_first_noise(rows, tmp_path, f
     check_times(first_draw, published)
 
 
-def test_found_categories_are_younger_than_their_noise(tmp_path, first_draw):
+@pytest.mark.parametrize("rows", [10**3, 10**6])
+@pytest.mark.parametrize("stopped", ["", "_search", "write_categories"], ids=["at once", "resumed before its draw", "resumed after it"])
+def test_found_categories_are_younger_than_their_noise(rows, stopped, tmp_path, first_draw, monkeypatch):
     plan = ln.plan_categories("agent", ln.Unknown(9, outside="other"), ln.ApproxDP("1/2", "1e-9"))
-    whole = ln.Privacy(ln.ApproxDP(1, "1e-6"))
-    out = tmp_path / "agents"
-    ln.find_categories(plan, people(10**4), ledger=tmp_path / "people.ledger", out=out, whole=whole)
+    out, asked = tmp_path / "new" / "agents", {"ledger": tmp_path / "people.ledger", "whole": ln.Privacy(ln.ApproxDP(1, "1e-6"))}
+    if stopped:
+        with monkeypatch.context() as patch:
+            patch.setattr(_categories, stopped, lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+            with pytest.raises(ln.PaidError):
+                ln.find_categories(plan, people(rows), out=out, **asked)
+        assert first_draw.exists() == (stopped == "write_categories")
+        ln.resume(tmp_path / "people.ledger", source=people(rows))
+    else:
+        ln.find_categories(plan, people(rows), out=out, **asked)
     assert {clock for path in out.rglob("*") if path.is_file() for clock in clocks(path)} <= {"00:00:00"}
-    check_times(first_draw, [out, *out.rglob("*")])
+    check_times(first_draw, [out.parent, out, *out.rglob("*")])
 
 
 @pytest.mark.filterwarnings("ignore:Release . of .* was stopped before it was published")
-def test_what_a_resumed_release_publishes_and_its_exports_are_younger_too(tmp_path, first_draw, monkeypatch):
+@pytest.mark.parametrize("rows", [10**3, 10**6])
+def test_what_a_resumed_release_publishes_and_its_exports_are_younger_too(rows, tmp_path, first_draw, monkeypatch):
     """Stopped when its numbers were measured, with a folder of its own above it, and exported in every form."""
     out, book = tmp_path / "new" / "out", ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
     plan = ln.plan(ln.marginals(DOMAIN, ways=2), ln.PureDP(1))
     with monkeypatch.context() as patch:
         patch.setattr(_finish, "build", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         with pytest.raises(ln.PaidError):
-            ln.release(plan, people(10**5), ledger=book, out=out, options=ln.Options(formats=FORMATS))
+            ln.release(plan, people(rows), ledger=book, out=out, options=ln.Options(formats=FORMATS))
     assert first_draw.exists()
     left = [path for path in tmp_path.rglob("*") if path.name.startswith("new") or "out" in path.parts]
     assert len(ln.resume(book)) == 1
