@@ -18,6 +18,7 @@ Source: Li and Miklau (arXiv 1202.3399), with closed forms for prefix sums, rang
 docs/mathematics.md.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -33,7 +34,7 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain, Measure, ValueCount
 from leastnoise._families import apply_gram, gram_diagonal, singular_values
 from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
-from leastnoise._linop import Identity, Operator
+from leastnoise._linop import Identity, Operator, Ranges, Total
 from leastnoise._measurements import rows_in_view
 from leastnoise._workload import Product, Workload, numbered
 
@@ -92,7 +93,8 @@ def spread(privacy: Privacy, domain: Domain, names: Names) -> float:
 def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = lambda _: 1.0, *, total: bool = True) -> float:
     """A lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells).
 
-    Exact for marginals and for single products. A sum's data are counted in the largest value that one row can add, so that a row
+    Exact for marginals, for equal groups of levels that lie in each other, and for single products.
+    A sum's data are counted in the largest value that one row can add, so that a row
     changes them by 1 as it does a count.
     """
 
@@ -101,9 +103,16 @@ def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = 
 
     if total and len(products) == 1 and not products[0].is_marginal:  # what lies across the total is not needed, and takes longest
         return norm_of(products[0], lambda one: nuclear_parts(one)[0])
-    marginal = [product.is_marginal for product in products]
-    others = [product for product, one in zip(products, marginal, strict=True) if not one]
-    best = _marginal_norms(products if not others else [*compress(products, marginal)], worth)
+    if all(product.is_marginal for product in products):
+        others, best = [], _marginal_norms(products, worth)
+    else:
+        chains = _chains(products)
+        nested = [
+            all(_width(operator) in chains[name] for name, operator in zip(product.attributes, product.operators, strict=True))
+            for product in products
+        ]
+        others = [product for product, one in zip(products, nested, strict=True) if not one]
+        best = _level_norms([*compress(products, nested)], chains, worth)
     for product in others:
         best[product.attributes] = max(best.get(product.attributes, 0.0), norm_of(product, nuclear_across))
     summed = math.fsum(best.values())
@@ -134,6 +143,55 @@ def _marginal_norms(products: Sequence[Product], worth: Callable[[Names], float]
         parts = (shape[sets] - 1).prod(axis=1) * np.sqrt(sums)
         for tau, part in zip(map(tuple, names[sets].tolist()), parts.tolist(), strict=True):
             found[tau] = part * worth(tau)
+    return found
+
+
+def _width(operator: Operator) -> int:
+    """How many cells each group has, where an operator asks for equal groups of neighbouring cells; else 0."""
+    if isinstance(operator, Identity | Total):
+        return 1 if isinstance(operator, Identity) else operator.size
+    if not isinstance(operator, Ranges) or operator.size % operator.rows:
+        return 0
+    width = operator.size // operator.rows
+    starts = np.arange(0, operator.size, width)
+    return width if np.array_equal(operator.low, starts) and np.array_equal(operator.high, starts + width - 1) else 0
+
+
+def _chains(products: Sequence[Product]) -> dict[str, list[int]]:
+    """The widths of groups that are asked along every attribute and lie in each other, from the finest to all cells."""
+    asked: dict[str, set[int]] = {}
+    for product in products:
+        for name, operator in zip(product.attributes, product.operators, strict=True):
+            asked.setdefault(name, {operator.size}).add(_width(operator))
+    chains: dict[str, list[int]] = {}
+    for name, widths in asked.items():
+        for width in sorted(widths - {0}):
+            if width % chains.setdefault(name, [width])[-1] == 0 and width != chains[name][-1]:
+                chains[name].append(width)
+    return chains
+
+
+def _level_norms(products: Sequence[Product], chains: Mapping[str, Sequence[int]], worth: Callable[[Names], float]) -> dict[Names, float]:
+    """The part of every residual space in the nuclear norm of levels: the details of a level over the next coarser one are a space each.
+
+    The Gram matrix of groups of w cells has the eigenvalue w on the details of its own and all coarser levels (docs/mathematics.md).
+    """
+    squares: dict[tuple[tuple[str, int], ...], float] = {}  # by the widths whose details are a space
+    for product in products:
+        widths = [_width(operator) for operator in product.operators]
+        own = float(product.weight) ** 2 * math.prod(
+            width / operator.size for width, operator in zip(widths, product.operators, strict=True)
+        )
+        along = [[(name, w) for w in chains[name] if w >= width] for name, width in zip(product.attributes, widths, strict=True)]
+        for space in itertools.product(*along):
+            key = tuple((name, width) for name, width in space if width < chains[name][-1])
+            squares[key] = squares.get(key, 0.0) + own
+    found: dict[Names, float] = {}
+    for space, square in squares.items():
+        names = tuple(name for name, _ in space)
+        sizes = [(chains[name][-1], width, chains[name][chains[name].index(width) + 1]) for name, width in space]
+        details = math.prod(size // width - size // coarser for size, width, coarser in sizes)
+        found[names] = found.get(names, 0.0) + details * math.sqrt(square) * worth(names)
     return found
 
 
