@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_170, "files": 260, "functions": 3_440, "code": 29_350}
+CEILINGS = {"lines": 50_230, "files": 260, "functions": 3_440, "code": 29_390}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
