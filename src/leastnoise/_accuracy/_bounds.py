@@ -32,9 +32,9 @@ from leastnoise._accuracy._intervals import noise_variance
 from leastnoise._accuracy._measured import Names, subsets
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain, Measure, ValueCount
-from leastnoise._families import apply_gram, gram_diagonal, singular_values
+from leastnoise._families import apply_gram, gram_diagonal, interval_ends, singular_values
 from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
-from leastnoise._linop import Identity, Operator, Ranges, Total
+from leastnoise._linop import Identity, Operator
 from leastnoise._measurements import rows_in_view
 from leastnoise._workload import Product, Workload, numbered
 
@@ -148,13 +148,12 @@ def _marginal_norms(products: Sequence[Product], worth: Callable[[Names], float]
 
 def _width(operator: Operator) -> int:
     """How many cells each group has, where an operator asks for equal groups of neighbouring cells; else 0."""
-    if isinstance(operator, Identity | Total):
-        return 1 if isinstance(operator, Identity) else operator.size
-    if not isinstance(operator, Ranges) or operator.size % operator.rows:
+    ends = interval_ends(operator) if operator.size % max(operator.rows, 1) == 0 else None
+    if ends is None:
         return 0
     width = operator.size // operator.rows
     starts = np.arange(0, operator.size, width)
-    return width if np.array_equal(operator.low, starts) and np.array_equal(operator.high, starts + width - 1) else 0
+    return width if np.array_equal(ends[0], starts) and np.array_equal(ends[1], starts + width - 1) else 0
 
 
 def _chains(products: Sequence[Product]) -> dict[str, list[int]]:
