@@ -10,18 +10,22 @@ Source: latent classes fitted to private tables, Nixon et al. (arXiv 2201.10545)
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._non_negative import onto_simplex
 
-KINDS = 200
+KINDS = 100
 _FIRST_STEP, _SPREAD, _SEED = 0.05, 0.2, 20_261_124
 _REFIT_STEP = 0.05
-_LEAST_ROUNDS, _MOST_ROUNDS, _LAST_ROUNDS, _EVERY = 60, 1500, 250, 10
+_LEAST_ROUNDS, _MOST_ROUNDS, _LAST_ROUNDS, _EVERY = 60, 300, 250, 10
 _RAISED, _LOWERED, _STALLED = 1.25, 0.85, 0.01  # of the penalty, and the fall of the residuals in ten rounds below which it is lowered
 _LEAST_PENALTY, _MOST_PENALTY = 0.003, 10.0  # over the first one
 _CLEAR = 0.7  # of the universal threshold sqrt(2 log n): what noise alone hardly exceeds
@@ -119,6 +123,39 @@ def refit_mixture(mixture: Mixture, total: float, start: Sequence[FloatArray], t
     return fit.mixture(residual, mixture.penalty)
 
 
+_Part: TypeAlias = tuple[int, IntArray]  # an attribute, and the first cells of its bins
+_Rows: TypeAlias = tuple[slice, ...]  # of the stacked parts
+
+
+def _side_by_side(tables: Sequence[NoisyTable], total: float) -> list[tuple[list[list[_Part]], FloatArray, FloatArray]]:
+    """Tables in units of their noise, those of two that share a part in one: few large products are quicker than many small ones.
+
+    Of each the parts along every axis, the counts, of shape (cells of all axes but the last, cells of the last), and of the last the rows.
+    """
+    found, left = [], []
+    for table in tables:
+        parts, counts = list(zip(table.attributes, table.starts, strict=True)), table.counts / table.std
+        if len(parts) == 2:
+            left.append(({(place, starts.tobytes()): starts for place, starts in parts}, counts, total / table.std))
+        else:
+            last = counts.shape[-1]
+            found.append(([[part] for part in parts], counts.reshape(-1, last), np.full(last, total / table.std)))
+    while left:
+        used = Counter(key for keys, *_ in left for key in keys)
+        common = max(used, key=lambda key: (used[key], key))
+        with_it = [table for table in left if common in table[0]]
+        left = [table for table in left if common not in table[0]]
+        others, columns, scales = [], [], []
+        for keys, counts, scale in with_it:
+            (other,) = (key for key in keys if key != common)
+            others.append((other[0], keys[other]))
+            columns.append(counts if next(iter(keys)) == common else counts.T)
+            scales.append(np.full(len(keys[other]), scale))
+        own = (common[0], with_it[0][0][common])
+        found.append(([[own], others], np.ascontiguousarray(np.hstack(columns)), np.concatenate(scales)))
+    return found
+
+
 class _Fit:
     """The state of a fit: logits of shape (cells of all attributes, kinds) and (kinds,), and Adam's moments of both."""
 
@@ -132,75 +169,80 @@ class _Fit:
         self.moments = [(np.zeros_like(one), np.zeros_like(one)) for one in self.state]
         self.rounds = 0
         self.cells = sum(table.counts.size for table in tables)
-        # Tables use few ways to merge the cells of an attribute; each is done once a round.
-        self.merged: list[tuple[IntArray, IntArray]] = []
-        places: dict[tuple[int, bytes], int] = {}
-        self.tables: list[tuple[tuple[int, ...], FloatArray, float]] = []
-        for table in tables:
-            axes = []
-            for attribute, starts in zip(table.attributes, table.starts, strict=True):
-                key = (attribute, starts.tobytes())
-                if key not in places:
-                    places[key] = len(self.merged)
-                    begins = self.first[attribute] + starts
-                    self.merged.append((begins, np.append(begins[1:], self.first[attribute] + self.sizes[attribute])))
-                axes.append(places[key])
-            self.tables.append((tuple(axes), table.counts / table.std, total / table.std))
+        self.scale = math.exp(sum(math.log(total / table.std) for table in tables) / max(len(tables), 1))
+        self.tables: list[tuple[_Rows, FloatArray, FloatArray]] = []
+        begins, ends, stacked = [], [], 0
+        for axes, counts, scales in _side_by_side(tables, total):
+            lengths = [sum(len(starts) for _, starts in axis) for axis in axes]
+            cuts = np.cumsum([stacked, *lengths]).tolist()
+            self.tables.append((tuple(slice(low, high) for low, high in pairwise(cuts)), counts, scales))
+            begins += [self.first[place] + starts for axis in axes for place, starts in axis]
+            ends += [self.first[place] + np.append(starts[1:], self.sizes[place]) for axis in axes for place, starts in axis]
+            stacked = cuts[-1]
+        # A bin is the difference of two sums from the first cell on; the slope of a bin is that of all its cells.
+        self.begins, self.ends = np.concatenate(begins), np.concatenate(ends)
+        rows, ones, shape = np.arange(stacked), np.ones(stacked), (len(self.prior) + 1, stacked)
+        self.spread = csr_array((ones, (self.begins, rows)), shape) - csr_array((ones, (self.ends, rows)), shape)
+        # What is large is made once: to get and give back memory in every round takes longer than to fill it.
+        self.sums, (self.parts, self.pulls) = np.zeros((shape[0], self.kinds)), np.empty((2, stacked, self.kinds))
 
     def distributions(self) -> tuple[FloatArray, FloatArray]:
         """Of every attribute within each kind, one below the other, and the shares of the kinds."""
         logits, weights = self.state
-        along = np.exp(logits - np.repeat(np.maximum.reduceat(logits, self.first), self.sizes, axis=0))
+        along = np.exp(logits)  # a fit moves logits by less than a hundred
         along /= np.repeat(np.add.reduceat(along, self.first), self.sizes, axis=0)
         shares = np.exp(weights - weights.max())
         return along, shares / shares.sum()
 
     def slopes(self, along: FloatArray, shares: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Squared residuals, and half their slopes along the distributions (times shares, each) and the shares."""
-        sums = np.concatenate([np.zeros((1, self.kinds)), np.cumsum(along, axis=0)])
-        parts = [sums[ends] - sums[begins] for begins, ends in self.merged]
-        pulls = [np.zeros_like(part) for part in parts]
-        pull, squares = np.zeros(self.kinds), 0.0
-        for axes, observed, scale in self.tables:
-            own = [parts[axis] for axis in axes]
-            first = _joined(own[:-1], self.kinds)
-            gap = scale * (first @ (own[-1] * shares).T) - observed.reshape(-1, len(own[-1]))
+        parts, pulls, pull, squares = self.parts, self.pulls, np.zeros(self.kinds), 0.0
+        np.cumsum(along, axis=0, out=self.sums[1:])
+        np.take(self.sums, self.ends, axis=0, out=parts, mode="clip")  # which needs no copy
+        np.subtract(parts, np.take(self.sums, self.begins, axis=0, out=pulls, mode="clip"), out=parts)
+        for rows, observed, scales in self.tables:
+            last = parts[rows[-1]]
+            first = _joined([parts[one] for one in rows[:-1]], self.kinds)
+            gap = (first * shares) @ last.T
+            gap *= scales
+            gap -= observed
             squares += float(np.vdot(gap, gap))
-            gap *= scale
-            towards = gap.T @ first
-            pulls[axes[-1]] += towards
-            pull += (towards * own[-1]).sum(axis=0)
-            if len(axes) == 2:
-                pulls[axes[0]] += gap @ own[-1]
-            elif len(axes) == 3:
-                back = (gap @ own[-1]).reshape(len(own[0]), len(own[1]), self.kinds)
-                pulls[axes[0]] += (back * own[1][None]).sum(axis=1)
-                pulls[axes[1]] += (back * own[0][:, None]).sum(axis=0)
-        # The slope of a bin is that of all its cells: it begins at the first and ends behind the last.
-        changes = np.zeros_like(sums)
-        for (begins, ends), one in zip(self.merged, pulls, strict=True):
-            changes[begins] += one
-            changes[ends] -= one
-        return squares, np.cumsum(changes[:-1], axis=0), pull
+            gap *= scales
+            np.matmul(gap.T, first, out=pulls[rows[-1]])
+            back = gap @ last
+            pull += np.einsum("ck,ck->k", back, first)
+            if len(rows) == 2:
+                pulls[rows[0]] = back
+            elif len(rows) == 3:
+                own, middle = parts[rows[0]], parts[rows[1]]
+                back = back.reshape(len(own), len(middle), self.kinds)
+                pulls[rows[0]] = np.einsum("abk,bk->ak", back, middle)
+                pulls[rows[1]] = np.einsum("abk,ak->bk", back, own)
+        return squares, np.cumsum((self.spread @ pulls)[:-1], axis=0), pull
 
     def step(self, along: FloatArray, shares: FloatArray, spread: FloatArray, pull: FloatArray, penalty: float, size: float) -> None:
         """One step of Adam along the slopes of residuals and penalty."""
         told = np.log(np.maximum(along, 1e-12)) - self.prior
-        spread += penalty * told
-        pull = pull + penalty * (along * told).sum(axis=0)
-        inner = along * spread
-        inner -= along * np.repeat(np.add.reduceat(inner, self.first), self.sizes, axis=0)
+        told *= penalty
+        spread += told
+        pull = pull + np.einsum("ck,ck->k", along, told)
+        spread *= along
+        spread -= along * np.repeat(np.add.reduceat(spread, self.first), self.sizes, axis=0)
+        spread *= shares
         self.rounds += 1
-        slopes = (shares * inner, shares * (pull - shares @ pull))
+        slopes = (spread, shares * (pull - shares @ pull))
+        size *= math.sqrt(1 - 0.99**self.rounds) / (1 - 0.9**self.rounds)  # means of the first rounds are too small
         for state, (mean, square), slope in zip(self.state, self.moments, slopes, strict=True):
             np.add(mean, 0.1 * (slope - mean), out=mean)
-            np.add(square, 0.01 * (slope * slope - square), out=square)
-            scale = np.sqrt(square / (1 - 0.99**self.rounds)) + 1e-12
-            np.subtract(state, size / (1 - 0.9**self.rounds) * mean / scale, out=state)
+            np.square(slope, out=slope)
+            np.add(square, 0.01 * (slope - square), out=square)
+            np.sqrt(square, out=slope)
+            np.add(slope, 1e-12, out=slope)
+            np.subtract(state, size * mean / slope, out=state)
 
     def run(self) -> Mixture:
         """Rounds of one step size until the residuals are small or stall, then some with a falling one."""
-        first = math.exp(sum(math.log(scale) for *_, scale in self.tables) / max(len(self.tables), 1))
+        first = self.scale
         penalty, last, end, seen = first, math.inf, None, []
         residual = math.inf
         while end is None or self.rounds - end < _LAST_ROUNDS:

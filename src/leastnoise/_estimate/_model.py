@@ -1,8 +1,9 @@
 """Answers from a model of tables that was fitted to noisy ones, with what its fit may have missed.
 
-Where cells hold few rows the model's answers stand as they are. Where they hold many, the model is fitted to the least-squares tables of
-the plan that does not look, and answers are moved from the model towards least squares by as much as an unbiased estimate of the squared
-error deserves. Both estimates of error come from the model fitted anew to tables with as much noise again.
+Where cells hold few rows the model is fitted to tables on bins; where they hold many, to the least-squares tables of the plan that does
+not look. Answers are moved from the model towards what was measured by as much as an unbiased estimate of the squared error deserves: on
+bins for all cells alike in size together, as small cells are hardly ever better measured than modelled and large ones are. The same
+estimates are the errors that are told. They come from the model fitted anew to tables with as much noise again.
 
 Records that agree with a release are rows of codes, made from a model by systematic rounding: every kind gets a whole number of them, and
 of these every value of each attribute its whole number, so that both are met to one record. Within a kind attributes are shuffled, as the
@@ -14,6 +15,7 @@ Madow 1949 (rounding).
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, singledispatch
 from itertools import chain
@@ -35,7 +37,9 @@ from leastnoise._workload import Product, marginals
 Names = tuple[str, ...]
 _REFITS, _ROUNDS, _SEED = 3, 150, 20_261_125
 _UNSEEN = 0.5  # the standard error of a share that only the model tells, beside the share itself: typical of real tables
+_UNEVEN_BINS = 0.5  # the part of the variance that a bin would have whose rows were all in one cell
 _UNEVEN = 2.0  # by how much errors of large cells exceed their part of the squared error
+_SIZES = 4.0 ** np.arange(-1, 12)  # rows of a cell: those between two of these err alike
 MOST_RECORDS = 2**27
 _MOST_CELLS, _LEAST_STD = 2**20, 1e-3  # of a table that a model is fitted to afterwards
 _EVEN = 0.25  # of the average cell: what a cell counts as at least where errors are spread over cells
@@ -78,10 +82,15 @@ class NoisyTables:
         """The model that is fitted to them."""
         return fit_mixture(self.total, self.shares, self.tables)
 
-    def refitted(self, mixture: Mixture, noise: Sequence[FloatArray]) -> Mixture:
-        """The model with noise added to the tables."""
-        tables = [replace(table, counts=table.counts + more) for table, more in zip(self.tables, noise, strict=True)]
-        return refit_mixture(mixture, self.total, self.shares, tables, _ROUNDS)
+    def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
+        """The model with each of several noises added to the tables; two at a time, which changes no digit."""
+
+        def refit(noise: Sequence[FloatArray]) -> Mixture:
+            tables = [replace(table, counts=table.counts + more) for table, more in zip(self.tables, noise, strict=True)]
+            return refit_mixture(mixture, self.total, self.shares, tables, _ROUNDS)
+
+        with ThreadPoolExecutor(2, thread_name_prefix="leastnoise-fit") as pool:
+            return list(pool.map(refit, noises))
 
     def counts(self, mixture: Mixture, names: Names) -> FloatArray:
         """Cells of a table by a model, in rows."""
@@ -114,16 +123,24 @@ def _spread(values: FloatArray, cells: int, total: float, squared_error: float) 
     return np.asarray(squared_error * held / total)
 
 
+def _size_class(counts: FloatArray) -> IntArray:
+    return np.searchsorted(_SIZES, counts)
+
+
 @dataclass(frozen=True, eq=False)
 class Modelled:
-    """Answers from a mixture of products that was fitted to noisy tables on bins."""
+    """Answers from a mixture of products that was fitted to noisy tables on bins, and moved towards them where that pays.
+
+    ``asked`` are the widest tables that were asked for; those of two attributes, if no wider one is among them, are moved.
+    """
 
     measured: NoisyTables
+    asked: tuple[Names, ...] = ()
 
     @staticmethod
-    def of(observation: Observation) -> "Modelled":
+    def of(observation: Observation, asked: Sequence[Names]) -> "Modelled":
         """The model of an observation; it is fitted once."""
-        return _modelled(observation)
+        return _modelled(observation, tuple(asked))
 
     @cached_property
     def mixture(self) -> Mixture:
@@ -134,49 +151,106 @@ class Modelled:
     def _refits(self) -> list[tuple[Mixture, list[FloatArray]]]:
         noise = np.random.default_rng(_SEED)
         added = [[table.std * noise.standard_normal(table.counts.shape) for table in self.measured.tables] for _ in range(_REFITS)]
-        return [(self.measured.refitted(self.mixture, more), more) for more in added]
+        return list(zip(self.measured.refitted(self.mixture, added), added, strict=True))
 
     @cached_property
-    def _errors(self) -> Mapping[tuple[int, ...], tuple[float, float]]:
-        """Of every measured table the squared error by Stein's estimate, and that of refits; summed over bins, in squared rows."""
-        found = {}
+    def _like(self) -> tuple[FloatArray, FloatArray]:
+        """Of cells alike in size how much of what was measured beside the model is kept, and the mean squared error that is left.
+
+        That is the error beyond that of other noise, in squared rows. Each of shape (2, sizes): for tables of one and of two attributes.
+        """
+        sums = np.zeros((5, 2, len(_SIZES) + 1))
         total = self.measured.total
         for place, table in enumerate(self.measured.tables):
             own = total * _binned(self.mixture, table)
-            moved = [total * _binned(refit, table) - own for refit, _ in self._refits]
-            follows = np.mean([(change * more[place]).sum() for change, (_, more) in zip(moved, self._refits, strict=True)])
-            risk = ((table.counts - own) ** 2).sum() - table.std**2 * own.size + 2 * follows
-            found[table.attributes] = float(risk), float(np.mean([(change**2).sum() for change in moved]))
-        return found
+            moved = [(total * _binned(refit, table) - own, more[place]) for refit, more in self._refits]
+            follows = np.mean([change * more for change, more in moved], axis=0)
+            spread = np.mean([change**2 for change, _ in moved], axis=0)
+            variance = np.full(own.shape, table.std**2)
+            for found, values in zip(sums, (np.ones(own.shape), (table.counts - own) ** 2, follows, variance, spread), strict=True):
+                found[len(table.attributes) - 1] += np.bincount(_size_class(own).reshape(-1), values.reshape(-1), len(_SIZES) + 1)
+        many, gap, follows, noise, spread = sums
+        doubt = np.sqrt(2 / np.maximum(many, 1)) * noise  # the standard error of a sum of squared noise
+        kept = np.clip(1 - np.maximum(noise - follows, 0) * (1 + 2 * doubt / np.maximum(noise, 1e-9)) / np.maximum(gap, 1e-9), 0, 1)
+        risk = (1 - kept) ** 2 * gap + (2 * kept - 1) * noise + 2 * (1 - kept) * follows + doubt
+        told = (1 - kept) ** 2 * spread + kept**2 * noise + 2 * kept * (1 - kept) * np.maximum(follows, 0)
+        return kept, np.maximum(risk - told, 0) / np.maximum(many, 1)
+
+    def _cells(self, names: Names, mixture: Mixture, noise: Sequence[FloatArray] | None = None) -> FloatArray:
+        """A table by a model, moved towards what was measured; the cells of a bin by one factor."""
+        cells = self.measured.counts(mixture, names)
+        place = self._places.get(tuple(self.measured.names.index(name) for name in names))
+        if place is None or any(len(table) > 2 for table in self.asked):
+            return cells
+        table = self.measured.tables[place]
+        own, size = self.measured.total * _binned(mixture, table), _size_class(self.measured.total * _binned(self.mixture, table))
+        beside = table.counts - own if noise is None else table.counts + noise[place] - own
+        return cells * _over_cells(1 + self._like[0][len(names) - 1][size] * beside / np.maximum(own, 1e-12), table, cells.shape)
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, ...], int]:
+        return {table.attributes: place for place, table in enumerate(self.measured.tables)}
+
+    @cached_property
+    def _tables(self) -> LocallyNonNegative:
+        """The tables that are published: never negative, and in agreement."""
+        names, parts, precision = self.measured.names, dict[Names, FloatArray](), dict[Names, float]()
+        several = [(name,) for name in names if any(name in table for table in self.asked)]
+        for table in [*several, *(table for table in self.asked if len(table) == 2)]:
+            for tau, part in residual_parts(self._cells(table, self.mixture), table).items():
+                place = self._places.get(tuple(names.index(name) for name in tau))
+                if tau not in parts:
+                    parts[tau], precision[tau] = part, 1.0 if place is None else 1 / self.measured.tables[place].std ** 2
+        parts[()] = np.array(self.measured.total)
+        return nearest_tables(parts, precision, {name: len(parts[name,]) for (name,) in several}, list(self.asked))
 
     def estimate(self, product: Product) -> Answer:
-        """The model's answers; their errors are those of refits and, where that is larger, Stein's estimate."""
-        measured, names = self.measured, product.attributes
-        values = _asked(measured.counts(self.mixture, names), product)
-        moved = [_asked(measured.counts(refit, names), product) - values for refit, _ in self._refits]
+        """Answers, with the error that other noise makes and, beyond it, what cells alike in size are estimated to miss."""
+        names, measured = product.attributes, self.measured
+        modelled = _asked(self._cells(names, self.mixture), product)
+        moved = [_asked(self._cells(names, refit, more), product) - modelled for refit, more in self._refits]
+        within = any(set(names) <= set(table) for table in self.asked) and all(len(table) <= 2 for table in self.asked)
+        values = _asked(self._tables.marginal(names), product) if within else modelled
         noise = np.mean(np.square(moved), axis=0) + (values / measured.total * measured.total_std) ** 2
-        inside = {measured.names.index(name) for name in names}
-        errors = [error for places, error in self._errors.items() if inside.issuperset(places) and len(places) == min(len(inside), 2)]
-        if not errors:  # one number of rows, or a pair that was not measured: what is typical of all tables
-            errors = list(self._errors.values()) if inside else [(0.0, 1.0)]
-        risk, refits = (sum(parts) for parts in zip(*errors, strict=True))
-        cells = math.prod(product.domain.kind(name).size for name in names)
-        raised = max(risk / max(refits, 1e-9) - 1, 0.0) * noise
-        missed = _spread(values, cells, measured.total, _UNEVEN * max(0.0, *(one for one, _ in errors)))
-        return Answer(values, np.sqrt(np.maximum(noise, 1e-12)), np.sqrt(raised + missed + self._within(product)))
+        return Answer(values, np.sqrt(np.maximum(noise, 1e-12)), np.sqrt(self._missed(product)))
 
-    def _within(self, product: Product) -> FloatArray:
-        """Variances of answers because cells that were merged are told apart by the model alone."""
-        places = tuple(self.measured.names.index(name) for name in product.attributes)
-        cells = np.square(_UNSEEN * self.measured.counts(self.mixture, product.attributes))
-        for table in self.measured.tables:
-            if table.attributes == places:
-                widths = [np.diff(starts, append=kind) for starts, kind in zip(table.starts, cells.shape, strict=True)]
-                alone = [np.repeat(width == 1, width) for width in widths]
-                cells = np.where(np.logical_and.outer(*alone) if len(alone) == 2 else alone[0], 0.0, cells)
+    def _missed(self, product: Product) -> FloatArray:
+        """Variances of answers beyond those of refits: of cells alike in size, and of cells that the model alone tells apart.
+
+        Of what was not measured the latter is taken for typical: chance, a part of the cell itself, and bins whose rows are in few cells.
+        """
+        names = product.attributes
+        if not names:
+            return np.zeros(product.shape)
+        cells = self.measured.counts(self.mixture, names)
+        place, missed = self._places.get(tuple(self.measured.names.index(name) for name in names)), self._like[1]
+        untold = cells + np.square(_UNSEEN * cells)
+        if place is None:
+            cells = missed[min(len(names), 2) - 1][_size_class(cells)] + untold
+        else:
+            table = self.measured.tables[place]
+            own = self.measured.total * _binned(self.mixture, table)
+            alone = _over_cells(_widths(table, cells.shape), table, cells.shape) == 1
+            of_bins = _over_cells(missed[len(names) - 1][_size_class(own)] / np.maximum(own, 1e-12) ** 2, table, cells.shape)
+            cells = of_bins * cells**2 + np.where(alone, 0.0, untold + _UNEVEN_BINS * cells * _over_cells(own, table, cells.shape))
         for axis, operator in enumerate(product.operators):
             cells = along(apply, operator, cells, axis)
         return np.abs(cells)
+
+
+def _widths(table: NoisyTable, shape: Sequence[int]) -> FloatArray:
+    """How many cells every bin of a table has."""
+    widths = np.ones(())
+    for starts, cells in zip(table.starts, shape, strict=True):
+        widths = np.multiply.outer(widths, np.diff(starts, append=cells))
+    return widths
+
+
+def _over_cells(values: FloatArray, table: NoisyTable, shape: Sequence[int]) -> FloatArray:
+    """A value of every bin, for each of its cells."""
+    for axis, (starts, cells) in enumerate(zip(table.starts, shape, strict=True)):
+        values = np.repeat(values, np.diff(starts, append=cells), axis=axis)
+    return values
 
 
 def _binned(mixture: Mixture, table: NoisyTable) -> FloatArray:
@@ -187,8 +261,8 @@ def _binned(mixture: Mixture, table: NoisyTable) -> FloatArray:
 
 
 @lru_cache(maxsize=2)
-def _modelled(observation: Observation) -> Modelled:
-    return Modelled(NoisyTables.of(observation))
+def _modelled(observation: Observation, asked: tuple[Names, ...]) -> Modelled:
+    return Modelled(NoisyTables.of(observation), asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,12 +348,15 @@ class Moved:
         if not gap > 0:
             return 1.0, 1.0
         follows, random = 0.0, np.random.default_rng(_SEED)
-        for _ in range(_REFITS):
-            noise = {
+        noises = [
+            {
                 tau: residual_parts(random.standard_normal(part.shape), tau)[tau] * math.sqrt(self._variance(tau))
                 for tau, part in self._parts.items()
             }
-            refit = self._model_parts(self.measured.refitted(self.mixture, list(self._cells_of(noise))))
+            for _ in range(_REFITS)
+        ]
+        refits = self.measured.refitted(self.mixture, [list(self._cells_of(noise)) for noise in noises])
+        for noise, refit in zip(noises, map(self._model_parts, refits), strict=True):
             moved = [self._precision[tau] * float(((refit[tau] - model[tau]) * noise[tau]).sum()) for tau in several]
             follows += sum(moved) / (_REFITS * dimension)
         free = min(max(1 - follows, 0.0), 1.0)

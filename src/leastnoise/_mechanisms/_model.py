@@ -50,6 +50,7 @@ class OnBins(Looked):
     rows: int
     tables: int
     cells: int
+    asked: tuple[tuple[str, ...], ...] = ()
 
     def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains
         """What no pair of attributes shows."""
@@ -57,7 +58,7 @@ class OnBins(Looked):
 
     def estimator(self, observation: Observation) -> Estimator:
         """The model."""
-        return Modelled.of(observation)
+        return Modelled.of(observation, [tuple(names) for names in self.asked])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,13 +209,18 @@ def carry_out(found: Setting, series: Series) -> Outcome:
     """Count the rows, then measure tables on bins or what the plan that does not look measures."""
     counted = series.measure(found.total())
     (rows,) = counted.values[0] / counted.measurements.grid
-    if found.dense(float(rows)):
-        rest = series.measure(rescaled(fallback(found.plan), found.plan.privacy.share(1 - TOTAL_SHARE)))
-        return Outcome(found.plan, join([rest], found.plan.privacy), OnTables(rows=int(rows), asked=found.asked))
+    if not found.dense(float(rows)):
+        return on_bins(found, series, int(rows))
+    rest = series.measure(rescaled(fallback(found.plan), found.plan.privacy.share(1 - TOTAL_SHARE)))
+    return Outcome(found.plan, join([rest], found.plan.privacy), OnTables(rows=int(rows), asked=found.asked))
+
+
+def on_bins(found: Setting, series: Series, rows: int) -> Outcome:
+    """Measure attributes alone, then pairs of them on bins."""
     first = series.measure(found.alone())
     second = series.measure(found.together(first))
-    cells = sum(block.rows for block in second.measurements.blocks)
-    finding = OnBins(rows=int(rows), tables=len(second.measurements.blocks), cells=cells)
+    blocks = second.measurements.blocks
+    finding = OnBins(rows=rows, tables=len(blocks), cells=sum(block.rows for block in blocks), asked=found.asked)
     return Outcome(found.plan, join([first, second], found.plan.privacy), finding)
 
 
