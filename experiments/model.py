@@ -75,12 +75,12 @@ def people(data: Path | None, name: str) -> People:
         counts = np.load(file)
         bits = np.arange(counts.size.bit_length() - 1)
         return _coded(np.repeat(np.arange(counts.size)[:, None] >> bits & 1, counts.reshape(-1), axis=0))
-    codes = np.loadtxt(data / "microdata" / f"{name}.csv", delimiter=",", skiprows=1, dtype=np.int64)
+    codes: npt.NDArray[np.int64] = np.loadtxt(data / "microdata" / f"{name}.csv", delimiter=",", skiprows=1, dtype=np.int64)
     if name == "us_households_7puma":
         codes = np.repeat(codes[:, :-1], codes[:, -1], axis=0)
         return _coded(np.stack([np.unique(column, return_inverse=True)[1] for column in codes.T if len(set(column.tolist())) > 1], axis=1))
     if name == "transfusion":  # amounts of blood are multiples of 250
-        return _coded(codes // [1, 1, 250, 1, 1])
+        return _coded(codes // np.array([1, 1, 250, 1, 1]))
     known = json.loads((data / "microdata" / f"{name.removesuffix('_coded')}.domain.json").read_text(encoding="utf-8"))
     kinds: dict[str, Any] = {one["name"].replace("-", "_"): Integers(0, one["size"] - 1) for one in known["attributes"]}
     return People(Domain(**kinds), codes)

@@ -114,8 +114,10 @@ def test_a_model_gives_its_own_records(regime: str) -> None:
     pairs = ln.marginals(DOMAIN, ways=2, of=["sex", "age", "pay", "kind"])
     release = released(pairs, people(), ln.PureDP("1/50" if regime == "model_bins" else 5), strategy="model")
     assert release.finding.facts()["regime"] == regime
-    made = make_records(release.outcome)
-    assert all(near(made, table) for table in release.tables)
+    several = [make_records(release.outcome, seed=seed) for seed in range(4)]  # a small table of one rounding may be far off by chance
+    for table in release.tables:
+        typical = np.sqrt(np.mean([made.distance(table) ** 2 for made in several]))
+        assert typical < table.typical_margin + np.sqrt(max(table.answer.mean(), 1.0))
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,8 @@ from leastnoise._estimate._non_negative import onto_simplex
 KINDS = 100
 _FIRST_STEP, _SPREAD, _SEED = 0.05, 0.2, 20_261_124
 _REFIT_STEP = 0.05
-_LEAST_ROUNDS, _MOST_ROUNDS, _LAST_ROUNDS, _EVERY = 60, 300, 250, 10
+_LEAST_ROUNDS, _LAST_ROUNDS, _EVERY = 60, 250, 10
+ROUNDS, MORE_ROUNDS = 300, 1500  # at most: where answers are moved towards what was measured, and where the model stands alone
 _RAISED, _LOWERED, _STALLED = 1.25, 0.85, 0.01  # of the penalty, and the fall of the residuals in ten rounds below which it is lowered
 _LEAST_PENALTY, _MOST_PENALTY = 0.003, 10.0  # over the first one
 _CLEAR = 0.7  # of the universal threshold sqrt(2 log n): what noise alone hardly exceeds
@@ -106,11 +107,13 @@ def _thresholded(counts: FloatArray, threshold: float) -> FloatArray:
     return found / len(shifts)
 
 
-def fit_mixture(total: float, start: Sequence[FloatArray], tables: Sequence[NoisyTable], kinds: int = KINDS) -> Mixture:
+def fit_mixture(
+    total: float, start: Sequence[FloatArray], tables: Sequence[NoisyTable], kinds: int = KINDS, rounds: int = MORE_ROUNDS
+) -> Mixture:
     """Fit kinds of rows to noisy tables of ``total`` rows, from a distribution along every attribute on, all of whose cells are above 0."""
     noise = np.random.default_rng(_SEED).standard_normal((sum(map(len, start)), kinds))
     logits = np.log(np.concatenate(start))[:, None] + _SPREAD * noise
-    return _Fit(total, start, tables, (logits, np.zeros(kinds))).run()
+    return _Fit(total, start, tables, (logits, np.zeros(kinds))).run(rounds)
 
 
 def refit_mixture(mixture: Mixture, total: float, start: Sequence[FloatArray], tables: Sequence[NoisyTable], rounds: int) -> Mixture:
@@ -240,7 +243,7 @@ class _Fit:
             np.add(slope, 1e-12, out=slope)
             np.subtract(state, size * mean / slope, out=state)
 
-    def run(self) -> Mixture:
+    def run(self, most: int) -> Mixture:
         """Rounds of one step size until the residuals are small or stall, then some with a falling one."""
         first = self.scale
         penalty, last, end, seen = first, math.inf, None, []
@@ -256,7 +259,7 @@ class _Fit:
                 last = residual
                 seen.append(residual)
                 stalled = len(seen) > 30 and seen[-1] > 0.97 * seen[-21]
-                if end is None and self.rounds >= _LEAST_ROUNDS and (residual <= 1.03 * RESIDUAL or self.rounds >= _MOST_ROUNDS or stalled):
+                if end is None and self.rounds >= _LEAST_ROUNDS and (residual <= 1.03 * RESIDUAL or self.rounds >= most or stalled):
                     end = self.rounds
         return self.mixture(residual, penalty)
 

@@ -28,7 +28,7 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer, Estimator
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, nearest_tables, residual_precisions
-from leastnoise._estimate._mixture import Mixture, NoisyTable, fit_mixture, refit_mixture, smoothed_shares
+from leastnoise._estimate._mixture import MORE_ROUNDS, ROUNDS, Mixture, NoisyTable, fit_mixture, refit_mixture, smoothed_shares
 from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
 from leastnoise._linop import Coarse, Operator, along, apply
 from leastnoise._measurements import Observation
@@ -78,9 +78,9 @@ class NoisyTables:
         told = tuple(table for table in tables if table.attributes)
         return NoisyTables(names, told, max(total, 1.0), 1 / math.sqrt(precision.sum()), shares)
 
-    def mixture(self) -> Mixture:
+    def mixture(self, rounds: int = MORE_ROUNDS) -> Mixture:
         """The model that is fitted to them."""
-        return fit_mixture(self.total, self.shares, self.tables)
+        return fit_mixture(self.total, self.shares, self.tables, rounds=rounds)
 
     def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
         """The model with each of several noises added to the tables; two at a time, which changes no digit."""
@@ -145,7 +145,7 @@ class Modelled:
     @cached_property
     def mixture(self) -> Mixture:
         """The model."""
-        return self.measured.mixture()
+        return self.measured.mixture(ROUNDS)
 
     @cached_property
     def _refits(self) -> list[tuple[Mixture, list[FloatArray]]]:
@@ -327,7 +327,7 @@ class Moved:
     @cached_property
     def mixture(self) -> Mixture:
         """The model."""
-        return self.measured.mixture()
+        return self.measured.mixture(ROUNDS)
 
     def _model_parts(self, mixture: Mixture) -> dict[Names, FloatArray]:
         found: dict[Names, FloatArray] = {}
@@ -392,9 +392,7 @@ def _moved(observation: Observation, tables: tuple[Names, ...]) -> Moved:
 
 def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[NoisyTables, Mixture]:
     """The model of a release: its own, or one that is fitted to the tables of cells that its answers determine."""
-    if isinstance(estimator, Modelled | Moved):
-        return estimator.measured, estimator.mixture
-    measured = noisy_tables(estimator, workload)
+    measured = estimator.measured if isinstance(estimator, Modelled | Moved) else noisy_tables(estimator, workload)
     return measured, measured.mixture()
 
 
