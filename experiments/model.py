@@ -163,7 +163,7 @@ def by_model_alone(plan: Plan, who: People, seed: int) -> float:
     series = UnpaidSeries(terms_of(plan), who.table, SeededEntropy(seed))
     estimator = on_bins(setting_of(plan), series, 0).estimator()
     measured = estimator.measured  # type: ignore[attr-defined]
-    mixture = estimator.mixture  # type: ignore[attr-defined]
+    mixture = measured.mixture()
     return misplaced(who, {product.attributes: measured.counts(mixture, product.attributes) for product in plan.workload})
 
 

@@ -15,7 +15,6 @@ Madow 1949 (rounding).
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, singledispatch
 from itertools import chain
@@ -32,6 +31,7 @@ from leastnoise._estimate._mixture import MORE_ROUNDS, ROUNDS, Mixture, NoisyTab
 from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
 from leastnoise._linop import Coarse, Operator, along, apply
 from leastnoise._measurements import Observation
+from leastnoise._threads import Beside
 from leastnoise._workload import Product, marginals
 
 Names = tuple[str, ...]
@@ -83,14 +83,17 @@ class NoisyTables:
         return fit_mixture(self.total, self.shares, self.tables, rounds=rounds)
 
     def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
-        """The model with each of several noises added to the tables; two at a time, which changes no digit."""
+        """The model with each of several noises added to the tables, on as many cores as there are, which changes no digit."""
+        found: dict[int, Mixture] = {}
 
-        def refit(noise: Sequence[FloatArray]) -> Mixture:
+        def refit(place: int, noise: Sequence[FloatArray]) -> None:
             tables = [replace(table, counts=table.counts + more) for table, more in zip(self.tables, noise, strict=True)]
-            return refit_mixture(mixture, self.total, self.shares, tables, _ROUNDS)
+            found[place] = refit_mixture(mixture, self.total, self.shares, tables, _ROUNDS)
 
-        with ThreadPoolExecutor(2, thread_name_prefix="leastnoise-fit") as pool:
-            return list(pool.map(refit, noises))
+        with Beside() as others:
+            for place, noise in enumerate(noises):
+                others.do(refit, place, noise)
+        return [found[place] for place in range(len(noises))]
 
     def counts(self, mixture: Mixture, names: Names) -> FloatArray:
         """Cells of a table by a model, in rows."""
