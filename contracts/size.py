@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_350, "files": 260, "functions": 3_450, "code": 29_470}
+CEILINGS = {"lines": 50_360, "files": 260, "functions": 3_450, "code": 29_480}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
