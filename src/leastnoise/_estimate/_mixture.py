@@ -17,7 +17,6 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._non_negative import onto_simplex
@@ -165,6 +164,8 @@ class _Fit:
     def __init__(
         self, total: float, start: Sequence[FloatArray], tables: Sequence[NoisyTable], state: tuple[FloatArray, FloatArray]
     ) -> None:
+        from scipy.sparse import csr_array  # slow to import
+
         self.state, self.kinds = state, len(state[1])
         self.first = np.cumsum([0, *(len(one) for one in start[:-1])])
         self.sizes = np.array([len(one) for one in start])
