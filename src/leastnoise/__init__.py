@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         quantile_queries,
         queries,
         ranges,
+        sql,
         total,
     )
 
@@ -78,6 +79,7 @@ _HOMES = {
         "quantile_queries",
         "queries",
         "ranges",
+        "sql",
         "total",
     ),
 }
@@ -142,6 +144,7 @@ __all__ = [
     "read_spec",
     "release",
     "resume",
+    "sql",
     "total",
 ]
 

@@ -31,9 +31,10 @@ OTHERS = {
     "source": "Register of people",
     "agency": "Office",
     "labels": {"sex": {"F": "women", "M": "men"}},
+    "statements": ("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex",),
     "searches": ({"attribute": "agent", "dataset": "people", "charge": "epsilon = 0.1", "number": 1, "ledger": "people.ledger"},),
 }
-BESIDE = {"guard", "searches", "labels"}  # said in [plan] and [domain]
+BESIDE = {"guard", "searches", "labels", "statements"}  # said in [plan], [domain] and [[workload]]
 SPEC = """
 [privacy]
 epsilon = 1
@@ -42,6 +43,8 @@ categories = ["F", "M"]
 labels = { F = "women", M = "men" }
 [[workload]]
 marginals = { upto = 1 }
+[[workload]]
+sql = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 [plan]
 guard = "1/100"
 [output]

@@ -4,16 +4,19 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from leastnoise._check import InputError
 from leastnoise._cli._output import noise, number, share, show_facts, show_table, unique, whole
 from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
     from leastnoise._mechanisms import Explanation
     from leastnoise._plan import Plan, Promise
+    from leastnoise._release import FoundCategories
     from leastnoise._session import Reached, Spec
 
 _MOST_TABLES = 40
@@ -55,6 +58,35 @@ without_cache = click.option(
     "--no-cache", is_flag=True, expose_value=False, callback=_plan_anew, help="Plan anew, and keep no plan in the cache folder."
 )
 """For commands that plan; the same as LEASTNOISE_CACHE=off in the environment."""
+
+
+def _beside(context: click.Context, _option: click.Parameter, place: Path | None) -> None:
+    context.meta["spec"] = place
+
+
+of_spec = click.option(
+    "--spec",
+    "beside",
+    type=click.Path(path_type=Path),
+    expose_value=False,
+    callback=_beside,
+    help="The spec, where SPEC is a file of SQL statements (.sql), which are asked in place of its [[workload]].",
+)
+"""For commands that may be given a file of SQL."""
+
+
+def read_asked(place: Path, found: "Mapping[str, FoundCategories] | None" = None) -> "Spec":
+    """The spec of a command, or that beside its SQL."""
+    from leastnoise._session import read_spec
+
+    beside = click.get_current_context().meta.get("spec")
+    if (place.suffix == ".sql") != (beside is not None):
+        raise InputError(
+            f"{place} has SQL statements: say --spec people.toml too, for the domain and the budget."
+            if beside is None
+            else f"--spec is for a file of SQL statements whose name ends in .sql; got {place}."
+        )
+    return read_spec(place, found or {}) if beside is None else read_spec(beside, found or {}, place)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leastnoise._check import InputError, refuse
-from leastnoise._cli._expected import expected, facts, planned_shown, show_plan, within_memory, without_cache
+from leastnoise._cli._expected import expected, facts, of_spec, planned_shown, read_asked, show_plan, within_memory, without_cache
 from leastnoise._cli._output import budget_text, check_new, noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
 from leastnoise._cli._release import search_facts, show_searches, warn, warn_of_bias
 from leastnoise._progress import Progress
@@ -33,6 +33,7 @@ _MEASURES = {"epsilon": "epsilon", "mu": "mu, the Gaussian's shift in units of i
 @click.option(
     "--prices", "priced", is_flag=True, help="Also what every table costs: alone, and what leaving it out saves. Plans many times."
 )
+@of_spec
 @without_cache
 def plan(
     spec: Path,
@@ -45,12 +46,12 @@ def plan(
 ) -> None:
     """Expected error of every query set, before any budget is spent.
 
-    Reads the spec file alone; the data need not exist.
+    Reads the spec file alone; the data need not exist. With `queries.sql --spec people.toml` it asks SQL statements of that domain.
     """
     from leastnoise._release import check_options
-    from leastnoise._session import check_writable, plan_warnings, read_spec, spec_warnings
+    from leastnoise._session import check_writable, plan_warnings, spec_warnings
 
-    what = read_spec(spec)
+    what = read_asked(spec)
     check_writable(what)
     if epsilon is not None:
         what = _with_epsilon(what, epsilon)
@@ -186,6 +187,7 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # 
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @click.option("--all", "by_name", is_flag=True, help="Also the strategies that are used by name alone.")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="Say what every strategy measures, and stop.")
+@of_spec
 @without_cache
 def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Every strategy side by side, least expected error first.
@@ -193,10 +195,10 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     Reads the spec file alone; the data need not exist. Strategies that cannot be used come last, with the reason.
     """
     from leastnoise._frames import several
-    from leastnoise._session import BY_NAME, expected_seconds, read_spec
+    from leastnoise._session import BY_NAME, expected_seconds
     from leastnoise._session import compare as tried_on
 
-    what = read_spec(spec)
+    what = read_asked(spec)
     about = expected_seconds(what.workload, what.planned_privacy, what.search())
     with within_memory(), Progress("planning", about=about) as progress:
         tried = tried_on(what.workload, what.planned_privacy, progress.trying, seconds=what.seconds, by_name=by_name)

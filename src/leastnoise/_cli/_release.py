@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
-from leastnoise._cli._expected import planned_shown, without_cache
+from leastnoise._cli._expected import of_spec, planned_shown, read_asked, without_cache
 from leastnoise._cli._output import data_name, rounded_budget_text, rounded_charge_text, show_facts, shown, whole
 from leastnoise._progress import Progress
 
@@ -62,9 +62,9 @@ def categories(spec: Path, source: Path | None, ledger: Path | None, dataset: st
     For every [domain.NAME] unknown = { most = ... } the share of the budget that it says is spent, and what was found is written beside the
     spec. From then on `plan`, `check` and `release` of this spec know it.
     """
-    from leastnoise._session import check_before, ledger_beside, read_spec
+    from leastnoise._session import check_before, ledger_beside
 
-    what = read_spec(spec)
+    what = read_asked(spec)
     if not what.searches:
         raise InputError("This spec has no unknown categories; say for example [domain.agent] unknown = { most = 10000 }.")
     data = source or what.source
@@ -86,12 +86,10 @@ def categories(spec: Path, source: Path | None, ledger: Path | None, dataset: st
 
 def found_first(what: "Spec", spec: Path, ledger: Path, seed: int | None = None) -> "Spec":
     """Find what a spec does not know yet, and read it again."""
-    from leastnoise._session import read_spec
-
     found = {search.attribute: _search(what, search, ledger, seed) for search in what.searches if search.found is None}
     if not found:
         return what
-    return replace(read_spec(spec, found), source=what.source, dataset=what.dataset, share=what.share)
+    return replace(read_asked(spec, found), source=what.source, dataset=what.dataset, share=what.share)
 
 
 def _search(what: "Spec", search: "Searched", ledger: Path, seed: int | None) -> "FoundCategories":
@@ -177,6 +175,7 @@ amount. It has no error bars; the unbiased answers stay beside it."""
 @click.option("--share", help="The share of the budget that pays, where the ledger has shares.")
 @click.option("--plan", "made", type=click.Path(path_type=Path), help="A plan from `leastnoise plan SPEC --out`; nothing is planned.")
 @click.option("--seed", type=click.IntRange(min=0), help="NOT PRIVATE: reproducible noise, for tests alone. Nothing is paid.")
+@of_spec
 @without_cache
 def release(
     spec: Path,
@@ -193,9 +192,9 @@ def release(
     The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
     """
     from leastnoise._release import check_options, check_target, notices
-    from leastnoise._session import check_before, ledger_beside, plan_warnings, read_plan, read_spec, spec_warnings
+    from leastnoise._session import check_before, ledger_beside, plan_warnings, read_plan, spec_warnings
 
-    what = read_spec(spec)
+    what = read_asked(spec)
     if made is not None and any(search.found is None for search in what.searches):
         raise InputError("A plan is for categories that are known. Find them first, with `leastnoise categories`, and plan again.")
     plan = None if made is None else read_plan(made, what)

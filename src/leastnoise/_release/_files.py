@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from leastnoise._check import Exact, refuse
 from leastnoise._check.arrays import Array
-from leastnoise._frames import Names, key_columns, label_array, to_frame
+from leastnoise._frames import Columns, Names, key_columns, label_array, to_frame
 from leastnoise._release._csv import file_name, inert_text, write_rows
 from leastnoise._release._excel import Workbook
 from leastnoise._release._options import Options
@@ -82,6 +82,8 @@ def write_answers(release: Release, directory: Path) -> list[TableEntry]:
     for made in release.statistics:
         keys = _Keys(made.key_columns(), made.labels, made.places())
         _write_keyed(made.id, keys, made.numbers(), directory / statistic_file(release, made), release.options.formats)
+    for number, text in enumerate(release.options.statements, 1):
+        _write_statement(release.answered(text), directory / statement_file(number), release.options.formats)
     others = [WRITERS[name](release, directory) for name in release.options.formats if name in WRITERS]
     with Beside() as beside:
         for table, stem in _batched(release, directory, beside) if in_batches(release) else _one_by_one(release, directory):
@@ -93,6 +95,21 @@ def write_answers(release: Release, directory: Path) -> list[TableEntry]:
     rows = ([" x ".join(value) if isinstance(value, list) else value for value in entry.to_json().values()] for entry in entries)
     write_rows(directory / "tables.csv", TableEntry.__slots__, rows)
     return entries
+
+
+def statement_file(number: int) -> str:
+    """Where the answers of a SQL statement are, without the ending."""
+    return f"answers/statement-{number}"
+
+
+def _write_statement(columns: Columns, stem: Path, formats: Sequence[str]) -> None:
+    """The table of a SQL statement as CSV, and as Parquet where that is among the formats."""
+    if "parquet" in formats:
+        from pyarrow.parquet import write_table
+
+        write_table(to_frame(columns, "pyarrow"), stem.with_name(f"{stem.name}.parquet"), compression="zstd")
+    rows = zip(*(["" if value is None else value for value in values.tolist()] for values in columns.values()), strict=True)
+    write_rows(stem.with_name(f"{stem.name}.csv"), columns, rows)
 
 
 def write_covariances(release: Release, directory: Path) -> None:

@@ -46,6 +46,7 @@ class Options:
         agency: who publishes, in the citation and as the agency of SDMX; empty for none.
         labels: by attribute, texts of its codes and of those of its levels, such as ``{"sex": {"1": "men", "2": "women"}}``: pages, charts
             and terminals show them in place of the codes, which stay in files. SDMX has both.
+        statements: of SQL, each with a table of its own in the report and in files; what they ask is in the plan.
         guard: a share such as "1/100" of the whole budget, of which the plan has the rest (see `leastnoise.plan`): it pays for noisy
             counts of rows read and used before the plan is paid, and stops the release where with confidence fewer than half are used.
             None: there is none.
@@ -72,6 +73,7 @@ class Options:
     source: str = ""
     agency: str = ""
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    statements: Sequence[str] = ()
     guard: Exact | None = None
     searches: Sequence[Mapping[str, Any]] = ()
     round: Exact | None = None
@@ -82,7 +84,8 @@ class Options:
         object.__setattr__(self, "formats", _formats(self.formats))
         for name in ("non_negative", "integer", "nnls", "local_non_negative"):
             _flag(name, asdict(self)[name])
-        object.__setattr__(self, "covariances", _texts("covariances", self.covariances))
+        for name in ("covariances", "statements"):
+            object.__setattr__(self, name, _texts(name, asdict(self)[name]))
         checked_language(self.language)
         for name in ("contact", *_PUBLICATION):
             text = asdict(self)[name]
@@ -126,7 +129,7 @@ class Options:
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         exact = {name: values.pop(name) for name in ("guard", "round", "below")}
         given = {name: str(value) for name, value in exact.items() if value is not None}
-        further = {name: values.pop(name) for name in (*_PUBLICATION, "labels", "searches")}
+        further = {name: values.pop(name) for name in (*_PUBLICATION, "labels", "statements", "searches")}
         return {**values, **given, **{name: value for name, value in further.items() if value}}
 
 

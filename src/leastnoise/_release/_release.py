@@ -10,19 +10,21 @@ from leastnoise._accounting import Privacy, charge_text, whole_budget
 from leastnoise._accuracy import Known, checked_level, covariances, interval_multiplier, structure
 from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._check.arrays import FloatArray
+from leastnoise._domain import UnitCount
 from leastnoise._estimate import Estimate, Finding, Outcome
-from leastnoise._frames import to_frame
+from leastnoise._frames import Columns, to_frame
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._release._extras import check_linear, is_large, is_part, joint_cells, local_tables, table_position, written
 from leastnoise._release._names import limit_words
 from leastnoise._release._options import Options
 from leastnoise._release._records import make_records
+from leastnoise._release._statements import answered
 from leastnoise._release._statistics import Statistics
 from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit
 from leastnoise._release._texts import ENGLISH, texts
 from leastnoise._threads import one_thread
-from leastnoise._workload import Product, QuerySet, Workload, predicates, queries, ranges
+from leastnoise._workload import Product, QuerySet, Workload, predicates, queries, ranges, read_statements
 
 MOST_IN_ONE_FRAME = 20_000_000
 
@@ -297,6 +299,46 @@ class Release:
         array([4., 0.])
         """
         return build(self.outcome, replace(self.options, nnls=True), self.receipt, self.library)
+
+    def sql(self, statement: str, library: str | None = None) -> Any:
+        """The answers of a SQL statement as a data frame with the columns that it names, and beside each answer its interval.
+
+        Args:
+            statement: a SELECT, as `leastnoise.sql` takes it.
+            library: pandas, polars or pyarrow; None for that of the data, or else the first that is installed.
+
+        Raises:
+            InputError: a clause that cannot be answered, or tables that the measurements do not determine. Means and quantiles must have
+                been asked for before the release.
+
+        >>> domain = ln.Domain(age=ln.Integers(1, 3))
+        >>> release = ln.release(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1)), pd.DataFrame({"age": [1, 2, 2, 3]}), seed=7)
+        >>> list(release.sql("SELECT age > 1 AS older, COUNT(*) AS n FROM people GROUP BY older"))
+        ['older', 'n', 'n_low', 'n_high']
+        """
+        return to_frame(self.answered(statement), library or self.library)
+
+    @one_thread()
+    def answered(self, text: str) -> Columns:
+        """The answers of a SQL statement, by the names of its columns."""
+        once = UnitCount()  # of these attributes the rows of a unit agree
+        agree = {name for one in self.workload if one.measure and one.domain.measure(one.measure) == once for name in one.attributes}
+        read = read_statements(self.plan.domain, [text], self.privacy.unit_column, sorted(agree))
+        if len(read) != 1:
+            raise refuse("the SQL that a table answers", f"{len(read)} statements", "one")
+        return answered(read[0], self._numbers)
+
+    def _numbers(self, asked: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What one column of a statement asks: as it was published, or else from the measurements."""
+        if asked.statistics:
+            known = [replace(one, size=None, target=None) for one in self.plan.workload.statistics]
+            if asked.statistics[0] not in known:
+                raise InputError(f"The {asked.statistics[0].name} was not asked for before this release, so that it cannot be answered.")
+            made = self.statistics[known.index(asked.statistics[0])]
+            return made.values, made.low, made.high
+        questions, question = [product.question for product in self.workload], asked.products[0].question
+        table = self.tables[questions.index(question)] if question in questions else self.answer(asked)[0]
+        return table.answer, table.low, table.high
 
     @one_thread()
     def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:

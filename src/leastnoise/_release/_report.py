@@ -19,11 +19,11 @@ from leastnoise._accuracy import interval_multiplier, lower_bound
 from leastnoise._charts import Picture, chart_for, clear_of_the_rest, svg_of, vega_lite
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
-from leastnoise._release._files import TableEntry
+from leastnoise._release._files import TableEntry, statement_file
 from leastnoise._release._names import measured_words, statistic_words, table_words, unit_words
 from leastnoise._release._options import exact_rule
 from leastnoise._release._release import Release
-from leastnoise._release._statistics import StatisticTable
+from leastnoise._release._statistics import StatisticTable, shown_interval
 from leastnoise._release._tables import Table, in_unit
 from leastnoise._release._texts import TEMPLATES, Texts, filled, texts
 from leastnoise._release._words import of_words
@@ -60,6 +60,7 @@ def report(release: Release, entries: Sequence[TableEntry], *, written: datetime
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         head=_head(release, entries, said, (written or datetime.now(UTC)).astimezone(UTC)),
         index=_index(release, entries, said),
+        statements=[_statement_view(release, number, said) for number in range(1, len(release.options.statements) + 1)],
         statistics=shown[:statistics],
         views=shown[statistics:],
         reading=_reading(release, said),
@@ -323,6 +324,37 @@ def _statistic_view(release: Release, made: StatisticTable, said: Texts) -> View
         rows=made.written(said, MOST_LARGEST),
         rows_said=said.say("rows_whole") if whole else said.say("rows_first", count=MOST_LARGEST, all=made.cells, file=made.id),
         is_open=made.cells <= _OPEN,
+        file="",
+    )
+
+
+def _statement_view(release: Release, number: int, said: Texts) -> View:
+    """The table of a SQL statement under its text: groups, and each answer with its interval."""
+    text, columns = release.options.statements[number - 1], release.answered(release.options.statements[number - 1])
+    ends = {name for name in columns if name.endswith(("_low", "_high")) and name.rsplit("_", 1)[0] in columns}
+    answers = [name for name in columns if f"{name}_low" in ends]
+    keys = [name for name in columns if name not in {*answers, *ends}]
+    rows: list[list[str]] = []
+    for row in zip(*(values[:MOST_LARGEST].tolist() for values in columns.values()), strict=True):
+        of = dict(zip(columns, row, strict=True))
+        cells = ["" if of[name] is None else str(of[name]) for name in keys]
+        for name in answers:
+            cells += shown_interval(said, of[name], of[f"{name}_low"], of[f"{name}_high"], exact=False)
+        rows.append(cells)
+    size = len(next(iter(columns.values())))
+    whole = size <= MOST_LARGEST
+    interval = said.say("col_interval", percent=said.percent(release.level))
+    return View(
+        id=f"sql{number}",
+        name=said.say("name_statement", number=number),
+        meta=" ".join(text.split()),
+        total="",
+        said="",
+        keys=tuple(keys),
+        numbers=tuple(chain.from_iterable((name, interval) for name in answers)),
+        rows=rows,
+        rows_said=said.say("rows_whole") if whole else said.say("rows_first", count=MOST_LARGEST, all=size, file=statement_file(number)),
+        is_open=size <= _OPEN,
         file="",
     )
 

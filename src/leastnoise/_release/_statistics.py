@@ -105,7 +105,7 @@ class StatisticTable:
         rows = []
         for names, numbers in self._labelled(most):
             shares = map(said.local, names[groups:]) if form.at_shares else names[groups:]
-            rows.append([*names[:groups], *shares, *_interval(said, *numbers, exact=form.at_shares)])
+            rows.append([*names[:groups], *shares, *shown_interval(said, *numbers, exact=form.at_shares)])
         return rows
 
     def headings(self, said: Texts) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ class StatisticTable:
         return html_facts(repr(self), [*rows, *more])
 
 
-def _interval(said: Texts, value: float, low: float, high: float, *, exact: bool) -> tuple[str, str]:
+def shown_interval(said: Texts, value: float, low: float, high: float, *, exact: bool) -> tuple[str, str]:
     """A value, and the ends of its interval; those of quantiles are ends of cells, exact, and written as they are."""
     if math.isnan(value):
         return said.number(value), ""

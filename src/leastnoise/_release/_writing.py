@@ -18,7 +18,15 @@ from leastnoise._plan import Plan, versions
 from leastnoise._release import _words as words
 from leastnoise._release._csv import write_rows
 from leastnoise._release._directory import Draft, list_files
-from leastnoise._release._files import MOST_TABLE_FILES, TableEntry, in_batches, statistic_file, write_answers, write_covariances
+from leastnoise._release._files import (
+    MOST_TABLE_FILES,
+    TableEntry,
+    in_batches,
+    statement_file,
+    statistic_file,
+    write_answers,
+    write_covariances,
+)
 from leastnoise._release._options import Options, exact_rule, rule_facts
 from leastnoise._release._release import Release
 from leastnoise._release._report import MOST_CELLS, MOST_LARGEST, MOST_OF_A_TABLE, MOST_PICTURES, report
@@ -157,6 +165,7 @@ def manifest(
         "post_processing": {**_post_processing(release), **rule_facts(release.options)},
         "answers": _answers(release, entries),
         **_statistics(release),
+        **_statements(release),
         **_covariances(release),
         "options": release.options.to_json(),
         "files": [dict(entry) for entry in files],
@@ -283,6 +292,12 @@ def _statistics(release: Release) -> dict[str, Any]:
         for made in release.statistics
     ]
     return {"statistics": listed} if listed else {}
+
+
+def _statements(release: Release) -> dict[str, Any]:
+    """The SQL that was asked, and where its tables are; nothing where there was none."""
+    texts = release.options.statements
+    return {"statements": [{"sql": text, "files": statement_file(number)} for number, text in enumerate(texts, 1)]} if texts else {}
 
 
 def _covariances(release: Release) -> dict[str, Any]:

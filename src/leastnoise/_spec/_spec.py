@@ -21,17 +21,31 @@ from leastnoise._release import FoundCategories, Options, table_position, writte
 from leastnoise._spec._domain import READING, PublicFiles, domain_from_spec, labels_from_spec
 from leastnoise._spec._searches import Searched, check_searches, named, searches_of, with_found
 from leastnoise._spec._source import LAYOUT, PLACE, check_join, file_of, joined_with, layout_of, path_of, place_of, text_of
-from leastnoise._workload import Product, Workload, cdf_queries, marginals, mean_queries, quantile_queries, queries, together
+from leastnoise._workload import (
+    Product,
+    Statement,
+    Workload,
+    cdf_queries,
+    marginals,
+    mean_queries,
+    quantile_queries,
+    queries,
+    read_statements,
+    together,
+    with_levels,
+)
 
 LEAST = "least"  # in place of epsilon or rho
 _STATISTICS: Mapping[str, Callable[..., Workload]] = {"means": mean_queries, "quantiles": quantile_queries, "cdf": cdf_queries}
-_ASKED = ("marginals", "queries", *_STATISTICS)
+_ASKED = ("marginals", "queries", *_STATISTICS, "sql")
 _TARGETS = ("margin", "relative", "size", "rmse")
 BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is needed
 _MOST_LISTED = 10
 _MOST_NESTED = 12
 _NOTHING: Mapping[str, FoundCategories] = {}
-_OUTPUT = tuple(one.name for one in fields(Options) if one.name not in {"guard", "searches", "labels"})  # of [plan] and [domain]
+_OUTPUT = tuple(
+    one.name for one in fields(Options) if one.name not in {"guard", "searches", "labels", "statements"}
+)  # of [plan] and [domain]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,22 +99,26 @@ def _without(privacy: Privacy, searches: Sequence[Searched]) -> Privacy:
     return privacy.share(1 - sum((one.share for one in searches), Fraction(0))) if searches else privacy
 
 
-def read_spec(path: str | Path, found: Mapping[str, FoundCategories] = _NOTHING) -> Spec:
+def read_spec(path: str | Path, found: Mapping[str, FoundCategories] = _NOTHING, statements: str | Path | None = None) -> Spec:
     """Read a spec file; relative paths in it are relative to its folder.
 
     Args:
         path: the TOML file.
         found: by attribute, categories that a search found and did not write.
+        statements: a file of SQL statements that are asked in place of ``[[workload]]``.
 
     Raises:
-        InputError: the file is missing, is no TOML, or holds something that is not allowed; the message names the place.
+        InputError: a file is missing, is no TOML, or holds something that is not allowed; the message names the place.
 
     >>> ln.read_spec("/nowhere.toml")
     Traceback (most recent call last):
     leastnoise._check._errors.InputError: There is no spec file at /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
     """
     place = Path(path)
-    return spec_from_table(read_toml(read_spec_text(place), str(place)), place.parent, str(place), found)
+    table = read_toml(read_spec_text(place), str(place))
+    if statements is not None:
+        table["workload"] = [{"sql": read_spec_text(Path(statements))}]
+    return spec_from_table(table, place.parent, str(place), found)
 
 
 def read_spec_text(place: Path) -> str:
@@ -141,7 +159,7 @@ def spec_from_table(
     searches = searches_of(domain, found["domain"], folder, categories)
     domain = with_found(domain, searches)
     options = _options(output, guard_share(plan.get("guard")), labels_from_spec(_mapping("[domain]", found["domain"]), domain, files))
-    asked = _parts(domain, found["workload"], _of_unit(domain, found["privacy"]))
+    asked, statements = _parts(domain, found["workload"], _of_unit(domain, found["privacy"]))
     workload = together(asked)
     privacy = _privacy(found["privacy"], options.level, workload)
     check_join(join, privacy.unit_column)
@@ -161,7 +179,7 @@ def spec_from_table(
         ledger=file_of(folder, ledger.get("path", None if stored is None else f"{stored.parts[-1]}.ledger"), "[ledger] path"),
         dataset=None if "dataset" not in ledger else text_of("[ledger] dataset", ledger["dataset"]),
         share=text_of("[ledger] share", ledger["share"]) if "share" in ledger else "",
-        options=replace(options, searches=named(searches)),
+        options=replace(options, searches=named(searches), statements=statements),
         parts=tuple(part.products for part in asked),
         searches=searches,
     )
@@ -268,37 +286,68 @@ def _unit(value: object, workload: Workload) -> tuple[str | None, int, PerCell |
     return table["column"], table["max_rows"], per_cell(workload, table["max_per_cell"], cell)
 
 
-def _of_unit(domain: Domain, value: object) -> Sequence[str] | None:
-    """The attributes in which the rows of a unit agree; None where every row is a unit."""
+def _of_unit(domain: Domain, value: object) -> tuple[str, Sequence[str]] | None:
+    """The column of the unit, and the attributes in which its rows agree; None where every row is a unit."""
     unit = _mapping("[privacy]", value).get("unit", "row")
     if not isinstance(unit, Mapping):
         return None
     names = unit.get("of_unit", [])
     if not isinstance(names, list) or not all(isinstance(name, str) and name in domain.names for name in names):
         raise refuse("[privacy] unit of_unit", names, f"a list of attributes ({', '.join(domain.names)}) in which the rows of a unit agree")
-    return names
+    return str(unit.get("column")), names
 
 
-def _parts(domain: Domain, value: object, of_unit: Sequence[str] | None) -> list[Workload]:
+def _parts(domain: Domain, value: object, unit: tuple[str, Sequence[str]] | None) -> tuple[list[Workload], tuple[str, ...]]:
+    """What every part asks, all over one domain, which has the levels that statements of SQL make; and these statements."""
     if not isinstance(value, list) or not value:
         raise InputError("The workload is empty; add at least one part [[workload]] with marginals = { ways = 1 } or queries = { ... }.")
-    return [_part(domain, entry, of_unit, f"[[workload]] number {place}") for place, entry in enumerate(value, 1)]
+    places = [f"[[workload]] number {place}" for place, _ in enumerate(value, 1)]
+    read = [(where, one) for where, entry in zip(places, value, strict=True) for one in _statements(domain, entry, unit, where)]
+    every = with_levels([one for _, one in read]) if read else ()
+    made = every[0].domain if every else domain
+    own = {where: [one for (other, _), one in zip(read, every, strict=True) if other == where] for where in places}
+    return [_part(made, entry, unit, where, own[where]) for where, entry in zip(places, value, strict=True)], tuple(
+        one.text for one in every
+    )
 
 
-def _part(domain: Domain, value: object, of_unit: Sequence[str] | None, where: str) -> Workload:
+def _statements(domain: Domain, entry: object, unit: tuple[str, Sequence[str]] | None, where: str) -> tuple[Statement, ...]:
+    """The SQL statements of a part."""
+    if not isinstance(entry, Mapping) or "sql" not in entry:
+        return ()
+    try:
+        return read_statements(domain, [entry["sql"]], *(unit or ()))
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _part(domain: Domain, value: object, unit: tuple[str, Sequence[str]] | None, where: str, statements: Sequence[Statement]) -> Workload:
     table: dict[str, Any] = known_keys(where, value, [*_ASKED, "weight", "sum", "count", *_TARGETS])
     given = [name for name in _ASKED if name in table]
     if len(given) != 1:
         raise InputError(f"{where} must have exactly one of {', '.join(_ASKED)}; got {' and '.join(given) or 'none of them'}.")
     if given[0] in _STATISTICS:
         return _statistic_part(domain, given[0], table, where)
-    common = {"weight": table.get("weight", 1), "sum": table.get("sum"), "count": table.get("count", "rows"), "of_unit": of_unit or ()}
-    if of_unit is None and common["count"] == "units":
+    wanted = {name: table[name] for name in _TARGETS if name in table}
+    if statements and (beside := [name for name in ("sum", "count") if name in table]):
+        raise refuse(f"a key of {where}, which has sql,", beside[0], "left out: the statement says what is counted and summed")
+    common = {
+        "weight": table.get("weight", 1),
+        "sum": table.get("sum"),
+        "count": table.get("count", "rows"),
+        "of_unit": unit[1] if unit else (),
+    }
+    if unit is None and common["count"] == "units":
         advice = "Name the column of the unit in [privacy] unit."
         raise refuse(f"{where}: count", "units", '"rows" where every row is a unit', advice)
-    wanted = {name: table[name] for name in _TARGETS if name in table}
     try:
-        if "queries" in table:
+        if statements:
+            asked = together([one.workload(common["weight"]) for one in statements])
+            if wanted and asked.statistics:
+                raise InputError(
+                    "Targets of sql are of counts and sums. Ask for means in a part of their own: means = { of, by }, with a size."
+                )
+        elif "queries" in table:
             asked = queries(domain, _mapping("queries", table["queries"]), **common)
         else:
             asked = marginals(domain, **common, **known_keys("marginals", table["marginals"], ["ways", "upto", "of"]))  # type: ignore[arg-type]

@@ -18,17 +18,21 @@ from leastnoise._workload._query_sets import (
     ranges,
     total,
 )
+from leastnoise._workload._sql import Aggregate, Grouped, Statement, read_statements, sql, with_levels
 from leastnoise._workload._statistic import Statistic, number_cells
 from leastnoise._workload._statistic_queries import cdf_queries, mean_queries, quantile_queries
 from leastnoise._workload._target import Target, target
 from leastnoise._workload._workload import Workload, from_json, marginals, queries, together
 
 __all__ = [
+    "Aggregate",
     "Along",
     "By",
+    "Grouped",
     "Numbered",
     "Product",
     "QuerySet",
+    "Statement",
     "Statistic",
     "Target",
     "Workload",
@@ -52,7 +56,10 @@ __all__ = [
     "queries",
     "query_set",
     "ranges",
+    "read_statements",
+    "sql",
     "target",
     "together",
     "total",
+    "with_levels",
 ]

@@ -1,0 +1,81 @@
+"""The answers of a SQL statement as its own table, with the columns that it names and the interval of each answer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+
+import numpy as np
+
+from leastnoise._check.arrays import Array, FloatArray
+from leastnoise._frames import Columns, Names
+from leastnoise._workload import Aggregate, Grouped, Statement
+from leastnoise._workload import Workload as Asked
+
+Numbers = Callable[[Asked], tuple[FloatArray, FloatArray, FloatArray]]
+"""The answers to what a column asks, and the lower and upper ends of their intervals, one axis an attribute."""
+
+
+def answered(statement: Statement, numbers: Numbers) -> Columns:
+    """One column a name of SELECT, and beside an answer its interval: ``n``, ``n_low``, ``n_high``; a row a group.
+
+    Guarantees: groups without rows are there too; of a set of groups, columns that are not in it are None, as in SQL.
+    """
+    parts = [_of_set(statement, places, numbers) for places in statement.sets]
+    names = Names(set())
+    columns: Columns = {}
+    for at, one in enumerate(statement.columns):
+        together = [np.concatenate(arrays) for arrays in zip(*(part[at] for part in parts), strict=True)]
+        if isinstance(one, Grouped):
+            kinds = {type(value) for value in together[0].tolist() if value is not None}
+            if len(kinds) > 1:  # whole numbers beside a cell of other values
+                together = [np.array([None if value is None else str(value) for value in together[0].tolist()], dtype=object)]
+        called = [one.name] if isinstance(one, Grouped) else [one.name, f"{one.name}_low", f"{one.name}_high"]
+        columns |= {names.give(name): values for name, values in zip(called, together, strict=True)}
+    return _sorted(statement, columns)
+
+
+def _of_set(statement: Statement, places: Sequence[int], numbers: Numbers) -> list[list[Array]]:
+    """The arrays of every column for one set of groups."""
+    along = {name: keys for name, (_, keys) in statement.along(places, statement.cells).items()}
+    rows = [dict(zip(along, row, strict=True)) for row in product(*along.values())]
+    made: list[list[Array]] = []
+    for one in statement.columns:
+        if isinstance(one, Aggregate):
+            made.append(_of_answers(statement, one, places, along, numbers))
+            continue
+        group = statement.groups.index(one)
+        own = [place for place in places if statement.groups[place].attribute == one.attribute]
+        values = [row[one.attribute][own.index(group)] if group in own else None for row in rows]
+        made.append([np.array([*values, None], dtype=object)[:-1]])
+    return made
+
+
+def _of_answers(
+    statement: Statement, one: Aggregate, places: Sequence[int], along: Mapping[str, Sequence[object]], numbers: Numbers
+) -> list[Array]:
+    """An answer with its interval for every group; where FILTER leaves no cell of a group, an exact 0 of counts and sums."""
+    own = {name: keys for name, (_, keys) in statement.along(places, statement.kept(one)).items()}
+    wanted = [np.array([keys.index(key) if key in keys else -1 for key in along.get(name, keys)]) for name, keys in own.items()]
+    gone = np.zeros([len(at) for at in wanted], dtype=np.bool_)
+    for axis, at in enumerate(wanted):
+        gone |= (at < 0).reshape([-1 if axis == other else 1 for other in range(len(wanted))])
+    empty = np.nan if one.kind in ("mean", "quantile") else 0.0
+    shape = tuple(map(len, own.values()))
+    taken = (values.reshape(shape)[np.ix_(*wanted)] if wanted else values.reshape(()) for values in numbers(statement.asked(one, places)))
+    return [np.where(gone, empty, values).reshape(-1) for values in taken]
+
+
+def _sorted(statement: Statement, columns: Columns) -> Columns:
+    """The rows as ORDER BY and LIMIT want them; what is not there comes last."""
+    names = [*columns]
+    starts = np.cumsum([0, *(1 if isinstance(one, Grouped) else 3 for one in statement.columns)])
+    order = [*range(len(columns[names[0]]))]
+    for at, down in reversed(statement.order):
+        values = columns[names[starts[at]]].tolist()
+        known = [place for place in order if values[place] is not None and values[place] == values[place]]
+        texts = not all(isinstance(values[place], (int, float)) for place in known)
+        keys = [str(value) if texts else value for value in values]
+        known.sort(key=keys.__getitem__, reverse=down)
+        sorted_ones = {*known}
+        order = [*known, *(place for place in order if place not in sorted_ones)]
+    kept = order[: statement.limit]
+    return {name: values[kept] for name, values in columns.items()}

@@ -1,0 +1,111 @@
+"""A file of SQL beside a spec: planned and released, or refused before anything is spent."""
+
+from pathlib import Path
+
+import pytest
+
+import leastnoise as ln
+
+SPEC = """
+[source]
+path = "people.csv"
+[privacy]
+epsilon = 60
+unit = { column = "id", max_rows = 2, of_unit = ["sex"] }
+[domain.sex]
+categories = ["F", "M"]
+[domain.age]
+integers = [0, 99]
+[measures.pay]
+clip = [0, 9]
+[[workload]]
+sql = '''SELECT sex, COUNT(*) AS n FROM people GROUP BY sex'''
+margin = 40
+[output]
+formats = ["csv", "parquet", "sdmx"]
+"""
+QUERIES = """
+-- of whom, and how much
+SELECT sex, age >= 18 AS adult, COUNT(*) AS n, AVG(pay) AS mean FROM people GROUP BY ROLLUP (sex, adult) ORDER BY n DESC;
+SELECT sex, COUNT(DISTINCT id) AS people FROM people WHERE sex = 'F' GROUP BY sex;
+SELECT age >= 18 AS adult, COUNT(*) AS n FROM people GROUP BY adult
+"""
+
+
+@pytest.fixture
+def place(folder) -> Path:
+    rows = "".join(f"{number // 2},{'FM'[number // 2 % 2]},{number % 40},{number % 10}\n" for number in range(400))
+    (folder / "people.csv").write_text("id,sex,age,pay\n" + rows)
+    (folder / "people.toml").write_text(SPEC)
+    (folder / "queries.sql").write_text(QUERIES)
+    return folder
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_statements_of_a_file_are_answered_each_as_a_table(place, run, language):
+    Path("people.toml").write_text(SPEC + f'language = "{language}"\n')
+    planned = run("plan", "queries.sql", "--spec", "people.toml", "--no-cache")
+    assert planned.code == 0, planned.err
+    assert "sex x age:adult" in planned.out
+    assert "units" in planned.out
+    done = run("release", "queries.sql", "--spec", "people.toml", "--out", "out", "--seed", "1", "--no-cache")
+    assert done.code == 0, done.err
+    first = Path("out/answers/statement-1.csv").read_text("utf-8").splitlines()
+    assert first[0] == "sex,adult,n,n_low,n_high,mean,mean_low,mean_high"
+    assert [line.split(",")[:2] for line in first[1:2]] == [["", ""]]
+    assert [round(float(line.split(",")[2])) for line in first[1:4]] == [400, 220, 200] or len(first) == 8
+    assert Path("out/answers/statement-2.csv").read_text("utf-8").splitlines()[1].startswith("F,")
+    assert Path("out/answers/statement-3.parquet").exists()
+    page = Path("out/report.html").read_text("utf-8")
+    for text in ("Answers to SQL", "Statement 3") if language == "en" else ("Antworten auf SQL", "Abfrage 3"):
+        assert text in page
+    assert "SELECT age &gt;= 18 AS adult" in page
+    release = ln.read_release("out")
+    assert len(release.options.statements) == 3
+    people = release.sql(release.options.statements[1], "pandas")
+    assert abs(people["people"][0] - 100) < 3
+
+
+def test_a_statement_may_stand_in_the_spec_with_a_target(place, run):
+    done = run("plan", "people.toml", "--no-cache")
+    assert done.code == 0, done.err
+    assert ln.read_spec("people.toml").workload.products[0].target.most == 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("plan", "queries.sql"), "queries.sql has SQL statements: say --spec people.toml too"),
+        (
+            ("plan", "people.toml", "--spec", "people.toml"),
+            "--spec is for a file of SQL statements whose name ends in .sql; got people.toml",
+        ),
+        (("plan", "none.sql", "--spec", "people.toml"), "There is no spec file at none.sql"),
+        (("release", "queries.sql", "--out", "out"), "queries.sql has SQL statements"),
+        (("compare", "bad.sql", "--spec", "people.toml"), "[[workload]] number 1: HAVING cannot be answered. Publish every group"),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(place, run, arguments, message):
+    Path("bad.sql").write_text("SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING COUNT(*) > 5")
+    refused = run(*arguments)
+    assert refused.code == 2
+    assert message in " ".join(refused.err.split())
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("sum = 'pay'", "a key of [[workload]] number 1, which has sql, must be left out"),
+        ("sql = 7", "SQL must be a text; got int"),
+        ("sql = 'SELECT AVG(pay) FROM people'\nrmse = 3", "Targets of sql are of counts and sums. Ask for means in a part of their own"),
+        ("sql = 'SELECT COUNT(DISTINCT age) FROM people'", "by the column of [privacy] unit; that is id"),
+        ("sql = 'SELECT COUNT(*) FROM people'\nqueries = { sex = 'identity' }", "exactly one of"),
+    ],
+)
+def test_parts_of_a_spec_that_do_not_fit_are_refused(place, run, change, message):
+    old = "sql = '''SELECT sex, COUNT(*) AS n FROM people GROUP BY sex'''\nmargin = 40"
+    Path("people.toml").write_text(SPEC.replace(old, change if change.startswith("sql") else f"{old}\n{change}"))
+    refused = run("plan", "people.toml")
+    assert refused.code == 2
+    assert message in " ".join(refused.err.split())
