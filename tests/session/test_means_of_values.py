@@ -15,7 +15,7 @@ from leastnoise._release import texts
 from leastnoise._session import parse_spec
 
 RNG = np.random.default_rng(6)
-ROWS = 20_000
+ROWS = 5_000
 SEX = RNG.choice(["f", "m"], ROWS)
 PAY = np.where(SEX == "f", 29_000, 36_000) + RNG.integers(-9_000, 9_000, ROWS)
 MISSING = RNG.random(ROWS) < 0.06
@@ -26,7 +26,7 @@ epsilon = "100"
 [domain.sex]
 categories = ["f", "m"]
 [domain.pay]
-bins = { low = LOW, high = 90000, count = 900 }
+bins = { low = LOW, high = 90000, count = 90 }
 outside = "clip"
 null = "other"
 [measures.pay]
@@ -71,7 +71,7 @@ def test_means_medians_and_shares_are_of_the_values_wherever_the_rows_are(low: i
             assert means.high[place] - means.low[place] < 20
             assert made.tables["count of pay by sex"].answer[place] == pytest.approx(len(there), abs=30)
             assert made.tables["sum of pay by sex"].answer[place] == pytest.approx(there.sum(), rel=2e-4)
-            assert medians.values[place, 0] == pytest.approx(np.median(there), abs=200)
+            assert medians.values[place, 0] == pytest.approx(np.median(there), abs=1_100)
             assert shares.values[place, -1] == 1
         assert made.tables["count of pay by sex"].product.values_of == "pay"
 
