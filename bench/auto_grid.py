@@ -16,7 +16,7 @@ import os
 import random
 import resource
 import time
-from itertools import chain, pairwise
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -55,8 +55,10 @@ def _along(rng: random.Random, size: int) -> Any:
     return {"level": "group"} if kind == "level" else kind
 
 
-def asked(ln: Any, case: dict[str, Any]) -> tuple[list[Any], Any]:
-    """The entries as workloads, and the budget."""
+def asked(case: dict[str, Any]) -> tuple[Any, Any]:
+    """The entries as a workload, and the budget."""
+    import leastnoise as ln
+
     kinds = {name: ln.Integers(0, size - 1, levels={"group": {"width": 16}}) for name, size in case["sizes"].items()}
     domain = ln.Domain(kinds, measures={"pay": ln.Measure("pay", 0, 100)})
     found = []
@@ -69,37 +71,24 @@ def asked(ln: Any, case: dict[str, Any]) -> tuple[list[Any], Any]:
             found.append(ln.queries(domain, entry["along"]))
     budget = BUDGETS[case["budget"]]
     made = ln.ZCDP(**budget) if "rho" in budget else ln.ApproxDP(**budget) if "delta" in budget else ln.PureDP(**budget)
-    return found, made
+    return sum(found[1:], start=found[0]), made
 
 
 def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
-    """One plan, in this process: its error, the CPU seconds that it took, and what each strategy took of them beside its estimate."""
-    import leastnoise as ln
+    """One plan, in this process: its error, the CPU seconds that it took, and which strategies were not tried in full."""
     from leastnoise._accounting import Privacy
-    from leastnoise._accuracy import bound_seconds, lower_bound
     from leastnoise._check import InputError
-    from leastnoise._mechanisms._choose import choose, crowded, noises
+    from leastnoise._mechanisms._choose import choose, crowded
     from leastnoise._mechanisms._search import Search
     from leastnoise._planner import PLANNERS
 
-    parts, budget = asked(ln, case)
-    workload, privacy = sum(parts[1:], start=parts[0]), Privacy(budget)
-    told: list[float] = []
-    start = time.process_time()
-    lower_bound(workload, privacy, noises(privacy)[0])  # once for all strategies, and here for none of them
-    search = Search(strategy, seconds, lambda _: told.append(time.process_time()))
-    took: list[tuple[str, int, float, float]] = [("bounds", 0, bound_seconds(workload), time.process_time() - start)]
+    workload, budget = asked(case)
+    search, start = Search(strategy, seconds), time.process_time()
     try:
-        plan, tried = choose(workload, privacy, search)
+        plan, tried = choose(workload, Privacy(budget), search)
     except InputError as error:
         return {"reason": str(error)[:200]}
-    told.append(time.process_time())
-    begun = (one for one in tried if not one.left_out and NOT_BEGUN not in one.reason)
-    for own, (begin, end) in zip(begun, pairwise(told), strict=True):
-        planner, norm = PLANNERS[own.strategy], own.noise.norm
-        estimate = (2 if workload.counted_sums else 1) * planner.most_seconds(workload, norm)
-        if own.plan is not None and not own.ended and not own.more and (planner.most is None or strategy != "auto"):
-            took.append((own.strategy, norm, estimate, end - begin))
+    named = {} if strategy != "auto" else crowded(plan, search)
     apart = {one.strategy for one in tried if one.ended or one.more or one.reason.startswith(LEFT_OUT) or NOT_BEGUN in one.reason}
     whole: dict[str, float] = {}
     for own in tried:
@@ -109,40 +98,76 @@ def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
         "strategy": plan.strategy,
         "error": plan.expected_error().total_squared_error,
         "ended": list(plan.details.get("ended_early", ())),
-        "crowded": crowded(plan, search) if strategy == "auto" else {},
+        "crowded": named,
         "seconds": time.process_time() - start,
         "whole": whole,
         "apart": [name for name, own in PLANNERS.items() if name in apart or not own.automatic],
-        "took": took,
     }
 
 
-def apart(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
-    """One plan in a process of its own, which has loaded the library and planned nothing; by name it is stopped where it takes longer."""
+def shortest(case: dict[str, Any], name: str, norm: int) -> dict[str, Any]:
+    """The CPU seconds that a strategy takes where the clock ends its search at once; of p-Identity with its least share."""
+    from leastnoise._accounting import Privacy
+    from leastnoise._mechanisms._choose import _best, noises
+    from leastnoise._planner import PLANNERS, Clock, Task, running
+
+    workload, budget = asked(case)
+    privacy, planner = Privacy(budget), PLANNERS[name]
+    noise = next(noise for noise in noises(privacy) if noise.norm == norm)
+    start = time.process_time()
+    with running(Clock(0.0 if planner.most is None else math.inf, lambda: 1.0)):
+        plan, reason = _best(planner, Task(workload, privacy, noise, planner.least_seconds(workload, norm)), iterate=False)
+    return {"seconds": time.process_time() - start, "reason": reason, "made": plan is not None}
+
+
+def apart(limit: float, what: Callable[..., dict[str, Any]], *said: Any) -> dict[str, Any]:
+    """What a function gives in a process of its own, which has loaded the library; it is stopped where it takes longer."""
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
-        if strategy != "auto":
-            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds),) * 2)
+        if limit < math.inf:
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit + time.process_time()),) * 2)
         with os.fdopen(writing, "w") as file:
-            json.dump(one(case, strategy, seconds), file)
+            json.dump(what(*said), file)
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as file:
         text = file.read()
     os.waitpid(child, 0)
-    return json.loads(text) if text else {"reason": "stopped: it takes longer"}
+    return json.loads(text) if text else {"reason": "stopped: it takes longer", "seconds": limit}
+
+
+def estimated(case: dict[str, Any], seconds: float) -> list[tuple[str, int, float, float]]:
+    """Of all strategies that are estimated to take no more than twice the time: name, norm, estimate, and the least that they take."""
+    from leastnoise._accounting import Privacy
+    from leastnoise._accuracy import bound_seconds, lower_bound
+    from leastnoise._mechanisms._choose import noises
+    from leastnoise._planner import PLANNERS
+
+    workload, budget = asked(case)
+    start = time.process_time()
+    lower_bound(workload, Privacy(budget), noises(Privacy(budget))[0])  # once for all strategies, and here for none of them
+    found = [("bounds", 0, bound_seconds(workload), time.process_time() - start)]
+    for norm in (noise.norm for noise in noises(Privacy(budget))):
+        for planner in PLANNERS.values():
+            estimate = (2 if workload.counted_sums else 1) * planner.least_seconds(workload, norm)
+            if planner.automatic and norm in planner.norms and estimate <= 2 * seconds:
+                own = apart(2 * seconds, shortest, case, planner.name, norm)
+                if own.get("made", own["reason"].startswith("stopped")):
+                    found.append((planner.name, norm, estimate, own["seconds"]))
+    return found
 
 
 def run(case: dict[str, Any], seconds: float, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """A case under the automatic choice, and by name what it did not try with all the time that the strategy wants."""
-    auto = apart(case, "auto", seconds)
+    auto = apart(math.inf, one, case, "auto", seconds)
     named = {name: {"error": error} for name, error in auto.get("whole", {}).items()}
-    named |= {name: known.get(name) or apart(case, name, seconds) for name in auto.get("apart", ())}
+    named |= {name: known.get(name) or apart(seconds, one, case, name, seconds) for name in auto.get("apart", ())}
     within = {name: own["error"] for name, own in named.items() if "error" in own and own.get("seconds", 0.0) <= seconds}
     best = min(within, key=lambda name: within[name], default=None)
     ratio = None if best is None or "error" not in auto else math.sqrt(auto["error"] / within[best])
     kept = {name: own for name, own in named.items() if name not in auto.get("whole", ())}
-    return {**case, "given": seconds, "auto": auto, "named": known | kept, "best": best, "ratio": ratio}
+    took = estimated(case, seconds)
+    return {**case, "given": seconds, "auto": auto, "named": known | kept, "best": best, "ratio": ratio, "took": took}
 
 
 def table(known: list[dict[str, Any]]) -> None:
@@ -163,7 +188,7 @@ def estimates(known: list[dict[str, Any]]) -> None:
     """How far estimates of CPU seconds are from what was taken: of all that takes over a twentieth of the time."""
     ratios: dict[tuple[str, int], list[float]] = {}
     for case in known:
-        for name, norm, estimate, seconds in chain(*(one.get("took", ()) for one in (case["auto"], *case["named"].values()))):
+        for name, norm, estimate, seconds in case["took"]:
             if max(estimate, seconds) > case["given"] / 20:
                 ratios.setdefault((name, norm), []).append(seconds / max(estimate, 1e-3))
     print("| strategy | noise | cases | taken / estimate, median | least | most | within 1.5 |\n|---|---|--:|--:|--:|--:|--:|")

@@ -259,7 +259,7 @@ class ProductStructure(Structure):
     span: Span
     _cache: dict[tuple[str, Operator], tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
     _sums: dict[tuple[str, Operator], tuple[float, float]] = field(default_factory=dict, repr=False)
-    _distinct: dict[tuple[str, Operator], FloatArray] = field(default_factory=dict, repr=False)
+    _frontier: dict[tuple[str, Operator], FloatArray] = field(default_factory=dict, repr=False)
     _sides: dict[tuple[str, Operator], tuple[bool, bool] | None] = field(default_factory=dict, repr=False)
 
     def strength(self, tau: Names) -> float:
@@ -335,9 +335,9 @@ class ProductStructure(Structure):
                 return Errors(summed, largest)
             return Errors(summed, float(self.variances(product).max()))
         if sum(product.shape) <= _MOST_SORTED:
-            kinds = [self._alike(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
-            if all(len(kind) == 1 for kind in kinds):
+            if self._rows_alike(product):
                 return Errors(summed, summed / product.rows)
+            kinds = [self._highest(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
             if math.prod(len(kind) for kind in kinds) <= MOST_LISTED:
                 return Errors(summed, self._largest(product.attributes, kinds))
         return Errors(summed, self._above_all(product), exact=False)
@@ -393,7 +393,7 @@ class ProductStructure(Structure):
         """Of what is asked along attributes: whether all rows are alike and determined, ``sides``, and ``sums``."""
         sides = [self.sides(one.name, one.operator) for one in along]
         alike = [
-            side is not None and one.operator.rows <= _MOST_SORTED and len(self._alike(one.name, one.operator)) == 1
+            side is not None and one.operator.rows <= _MOST_SORTED and self._alike(one.name, one.operator)
             for one, side in zip(along, sides, strict=True)
         ]
         sums = [self.sums(one.name, one.operator) if plain else (0.0, 0.0) for one, plain in zip(along, alike, strict=True)]
@@ -408,7 +408,7 @@ class ProductStructure(Structure):
         return None if largest is None else largest / precision
 
     def _largest(self, names: Names, kinds: Sequence[FloatArray]) -> float:
-        """The largest variance, from the distinct rows of ``parts`` along every attribute."""
+        """The largest variance, from the highest rows of ``parts`` along every attribute: it grows with all of them."""
         total = np.zeros([len(kind) for kind in kinds])
         for tau in subsets(names):
             term = np.ones(())
@@ -433,16 +433,24 @@ class ProductStructure(Structure):
         each = zip(product.attributes, product.operators, strict=True)
         return worst * math.prod(self.bases[name].largest_variance(operator) for name, operator in each)
 
-    def _alike(self, name: str, operator: Operator) -> FloatArray:
-        """The distinct rows of ``parts``, shape (kinds, 2)."""
+    def _highest(self, name: str, operator: Operator) -> FloatArray:
+        """The rows of ``parts`` of which no other is larger in both, one of which has the largest variance, shape (kinds, 2)."""
         key = (name, operator)
-        if key not in self._distinct:
-            self._distinct[key] = np.unique(np.column_stack(self.parts(name, operator)), axis=0)
-        return self._distinct[key]
+        if key not in self._frontier:
+            mean, spread = self.parts(name, operator)
+            order = np.argsort(-mean, kind="stable")
+            above = np.maximum.accumulate(np.append(-1.0, spread[order][:-1]))
+            kept = order[spread[order] > above]
+            self._frontier[key] = np.column_stack((mean[kept], spread[kept]))
+        return self._frontier[key]
+
+    def _alike(self, name: str, operator: Operator) -> bool:
+        """Whether all rows of ``parts`` are the same."""
+        return all(bool((part == part[0]).all()) for part in self.parts(name, operator))
 
     def _rows_alike(self, product: Product) -> bool:
         """Whether all answers have one variance."""
-        return all(len(self._alike(name, operator)) == 1 for name, operator in zip(product.attributes, product.operators, strict=True))
+        return all(self._alike(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True))
 
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers, without listing them."""

@@ -45,7 +45,7 @@ _VANISHED = 1e-9
 _MADE_FOR = "it is made for cells, prefix sums, ranges and totals alone"
 _NOTHING = np.zeros((1, 2, 2)), np.zeros((1, 1))
 _Split = tuple[float, Generators, tuple[FloatArray, FloatArray]]
-_BLOCK_BITS = 14
+_BLOCK_BITS, _MOST_BITS = 14, 20  # of row weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -415,9 +415,10 @@ def nested_factor(name: str, size: int, found: BlockPIdentity, bits: int) -> Fac
     sums, own = (np.rint(norm * part / found.divisors).astype(np.int64) for part in (found.rows, found.own))
     sums = sums[sums.any(axis=1)] if sums.any() else np.ones((1, len(own)), dtype=np.int64)
     above = DiagonalAndRows(np.maximum(own, 1), sums) if found.own.any() else Dense(sums)
-    heights = np.rint(2**_BLOCK_BITS * found.divisors.min() / found.divisors).astype(np.int64)
+    unit = min(2**_BLOCK_BITS, 2**_MOST_BITS / found.divisors.min())  # a total alone is nearly all that is measured
+    heights = np.rint(unit * found.divisors.min() / found.divisors).astype(np.int64)
     weights = np.append(
         np.repeat(heights, [within[0].rows] * (len(heights) - 1) + [within[1].rows]),
-        np.full(above.rows, round(2**_BLOCK_BITS * found.divisors.min())),
+        np.full(above.rows, round(unit * found.divisors.min())),
     )
     return Factor((name,), Nested(within[0], within[1], above), weights)

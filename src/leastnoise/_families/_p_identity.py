@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from leastnoise._linop import DiagonalAndRows, Identity, Operator, dense
 from leastnoise._measurements import Factor
 
 Window = tuple[int, int, FloatArray]
+Start = TypeVar("Start")
 # Largest entry of Theta: a cell's own coefficient then stays well above the grid of the rounding.
 TALLEST = 512.0
 # Above so many cells fewer starts and steps are affordable.
@@ -428,6 +430,14 @@ def _begun(gram: Gram, rows: Sequence[Window]) -> _Run:
     return _Run(support, values, math.sqrt(error / gram.queries) if error > 0 else math.inf)
 
 
+def _in_time(many: Iterable[Start]) -> Iterator[Start]:
+    """The first of many, and the others as long as there is time."""
+    for place, one in enumerate(many):
+        if place and over():
+            return
+        yield one
+
+
 def _best(runs: Iterable[_Run], keep: int) -> list[_Run]:
     return sorted(runs, key=lambda run: run.rmse)[:keep]
 
@@ -454,17 +464,18 @@ def _from_bells(gram: Gram, effort: float) -> _Run:
     """From layers of bells: they are compared as they are, and only the best descend."""
     keep, last = (8, 250) if gram.size <= _MEDIUM else (4, 120) if gram.size <= LARGE else (1, 20)
     middle = 18.0, 15.0, False
-    ends = min(ENDS, key=lambda one: _begun(gram, layers_of_bells(gram.size, middle, one)).rmse)
+    ends = min(_in_time(ENDS), key=lambda one: _begun(gram, layers_of_bells(gram.size, middle, one)).rmse)
 
     def best(shapes: Iterable[Shape]) -> tuple[_Run, Shape]:
-        return min(((_begun(gram, layers_of_bells(gram.size, one, ends)), one) for one in shapes), key=lambda found: found[0].rmse)
+        tried = ((_begun(gram, layers_of_bells(gram.size, one, ends)), one) for one in _in_time(shapes))
+        return min(tried, key=lambda found: found[0].rmse)
 
     groups = bell_shapes(gram.size)
     if effort < _ALL_STARTS and gram.size > 2 * _SHORT:  # the distance of the finest first, then what is above them
         found = best(group[0] for group in groups)
         runs = [found[0], best(next(group[1:] or group for group in groups if group[0] == found[1]))[0]]
     else:
-        runs = [best(group)[0] for group in groups]
+        runs = [best(group)[0] for group in _in_time(groups)]
     return _halve(gram, runs, ((max(1, round(keep * effort)), 20), (max(1, round(keep * effort / 3)), 60), (1, last)), effort)
 
 
@@ -472,9 +483,7 @@ def _from_others(gram: Gram, starts: Iterator[list[Window]], effort: float) -> _
     """From starts that show what they are worth after some steps."""
     first, rounds = _schedule(gram.size)
     runs: list[_Run] = []
-    for rows in starts:
-        if runs and over():
-            break
+    for rows in _in_time(starts):
         run = _begun(gram, rows)
         run.further(gram, first * effort)
         runs = _best([*runs, run], 8)
@@ -499,7 +508,7 @@ def _tidy(theta: FloatArray) -> FloatArray:
 def _polish(gram: Gram, run: _Run, steps: int) -> _Run:
     """Let the windows grow to all cells, where that is affordable, or else by a quarter."""
     theta = _tidy(run.support.spread(run.values, np.zeros((len(run.support.windows), gram.size))))
-    if not len(theta):
+    if not len(theta) or over():
         return run
     if theta.size <= 100_000:
         windows = [(0, gram.size)] * len(theta)

@@ -94,6 +94,10 @@ class ToeplitzInverse(Solved):
         lengths = np.diff(self.strategy.starts, append=self.size)
         return inverse_series(np.repeat(self.strategy.values.astype(float), lengths))
 
+    @cached_property
+    def _known(self) -> dict[Operator, FloatArray]:
+        return {}
+
     @property
     def kappa(self) -> float:
         return float(self.prefix_variances[-1])
@@ -118,7 +122,9 @@ class ToeplitzInverse(Solved):
         if ends is not None and self.size <= _MOST_COVARIED and operator.rows > self.size:
             return interval_variances(self.solve(np.eye(self.size)), *ends)
         if ends is not None and self.size <= _MOST_KEPT:
-            return self._intervals(*ends)
+            if operator not in self._known:  # planners and error bars ask again
+                self._known[operator] = self._intervals(*ends)
+            return self._known[operator]
         answer = np.empty(operator.rows)
         step = max(1, _NUMBERS // max(operator.rows, operator.size))
         for start in range(0, operator.rows, step):

@@ -264,11 +264,14 @@ def uniform_tree(gram: Gram, norm: int, branching: int | None = None) -> LevelTr
     candidates = sorted({*range(2, 34), *(2**power for power in range(6, 40) if 2**power < 2 * gram.size)})
     # The level of all cells is left out where that is better: it is one query of little use for short ranges.
     chains = [chain for b in candidates for chain in (full_chain(gram.size, b), full_chain(gram.size, b)[:-1] or (1,))]
-    scores = []
-    for chain in chains:
-        traces = np.append(block_traces(gram, chain), 0.0)
-        scores.append(len(chain) ** (3 - norm) * float(((traces[:-1] - traces[1:]) / np.cumsum(chain)).sum()))
-    best = chains[int(np.argmin(scores))]
+    widths = sorted({width for chain in chains for width in chain})
+    traces = dict(zip(widths, block_traces(gram, widths), strict=True))
+
+    def score(chain: Sequence[int]) -> float:
+        own = np.array([*(traces[width] for width in chain), 0.0])
+        return len(chain) ** (3 - norm) * float(((own[:-1] - own[1:]) / np.cumsum(chain)).sum())
+
+    best = min(chains, key=score)
     return weighted_tree(gram, best, np.ones(len(best)), norm)
 
 

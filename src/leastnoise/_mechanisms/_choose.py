@@ -26,6 +26,8 @@ from leastnoise._workload import Workload
 
 _MOST_BUDGET = 2**20
 _NEXT_TO_NOTHING = 1 / 20  # of the time
+_LATEST = 1.3  # of the time: when all searches end, so that with the last error and a look for crowded tables planning ends by 1.5
+_RIGHT = 1.5  # the factor by which estimates of seconds may be wrong
 _FAR = (
     1 / 2
 )  # of the squared error of cheap forms: what searches leave of it under Laplace noise; under Gaussian noise these are near the best
@@ -34,7 +36,7 @@ _NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} 
 ENDED_EARLY = "ended_early"
 """Of the details of a plan: the strategies whose search the clock ended."""
 _CROWDED = 2.0  # times the error of a table alone
-_MOST_CROWDED, _MOST_DOUBTFUL = 24, 4  # tables that are looked at, and planned
+_MOST_CROWDED = 24  # tables that are looked at
 _MANY_TABLES = 1024  # each planner that is tried on more takes seconds
 
 
@@ -104,8 +106,8 @@ def candidates(
 ) -> Iterator[Candidate]:
     """Try strategies one by one.
 
-    The automatic choice ends a search where it would take the CPU seconds that others may need, and a quarter of all beside: that is, where
-    estimates are wrong by more.
+    The automatic choice ends a search where it would take the CPU seconds that others may need, and all of them at 1.3 times what was
+    given. None is ended before 1.5 times its own share.
     """
     if strategy == "auto":
         tasks = _within(workload, privacy, seconds)
@@ -116,7 +118,7 @@ def candidates(
     if many:
         tasks.sort(key=lambda one: not one[0].contains(workload))
     contained: dict[tuple[str, Noise], str] = {}
-    end = now() + seconds + max(1.0, seconds / 4)
+    end = now() + _LATEST * seconds
     least, proved = dict.fromkeys(noises(privacy), math.inf), dict.fromkeys(noises(privacy), 0.0)
     ordered = strategy != "auto" or many or len(least) == 1
     while tasks:
@@ -128,15 +130,14 @@ def candidates(
             planner, task = tasks.pop(0)
         best, wanted = min(least.values()), planner.most_seconds(workload, task.norm)
         start = time.perf_counter()
-        reserved = _ways(workload) * sum(task.seconds for _, task in tasks)
-        clock = Clock(end - (reserved if slow else 0.0), now) if strategy == "auto" else Clock()  # cheap forms are tried in any case
+        clock = Clock() if strategy != "auto" else _clock(planner, task, [one for _, one in tasks], end, now) if slow else Clock(end, now)
         needless = slow and best <= (1 + _NO_GAIN) * proved[task.noise]
         if (planner.name, task.noise) in contained:
             plan, reason = None, f"its tables are among those that {contained[planner.name, task.noise]} chooses from; ask for it by name"
             needless = False
         elif needless and not every:
             plan, reason, wanted = None, _NEEDLESS, 0.0
-        elif slow and best < math.inf and task.norm in planner.norms and task.seconds > 0 and clock.over():
+        elif slow and best < math.inf and task.norm in planner.norms and task.seconds > 0 and clock.over():  # cheap forms are always tried
             plan, reason = None, f"the {seconds:g} CPU seconds were over before it was tried; give the plan more, or ask for it by name"
         else:
             if tell is not None:
@@ -152,6 +153,14 @@ def candidates(
             contained |= {(name, task.noise): planner.name for name in planner.contains(workload)}
         more = wanted if wanted > task.seconds else 0.0
         yield Candidate(planner.name, task.noise, plan, reason, time.perf_counter() - start, more, needless, clock.ended)
+
+
+def _clock(planner: Planner, task: Task, others: Sequence[Task], end: float, now: Callable[[], float]) -> Clock:
+    """When a search must end: others need their shares, but it has its own if that is estimated too low by the factor that it may be."""
+    ways, begun = _ways(task.workload), now()
+    last = max(end - ways * sum(one.seconds for one in others), min(end, begun + _RIGHT * ways * task.seconds))
+    could_end = begun + ways * planner.least_seconds(task.workload, task.norm) / _RIGHT <= last
+    return Clock(last if could_end else begun, now)
 
 
 def _best(planner: Planner, task: Task, *, iterate: bool) -> tuple[Plan | None, str]:
@@ -349,7 +358,7 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
 def crowded(plan: Plan, search: Search) -> dict[str, float]:
     """Tables whose error is over twice that of a plan for each alone, with an even share of the budget: the factor by their names.
 
-    Only what lower bounds leave in doubt is planned, the most doubtful first, with a small part of the time.
+    Only what lower bounds leave in doubt is planned, the most doubtful first, in a tenth of the time.
     """
     products = plan.workload.products
     if not 2 <= len(products) <= _MOST_CROWDED:
@@ -362,7 +371,7 @@ def crowded(plan: Plan, search: Search) -> dict[str, float]:
             doubtful.append((table.rmse / math.sqrt(least), table, alone))
     found: dict[str, float] = {}
     end = search.now() + search.seconds * 2 * _NEXT_TO_NOTHING
-    for _, table, alone in sorted(doubtful, key=lambda one: -one[0])[:_MOST_DOUBTFUL]:
+    for _, table, alone in sorted(doubtful, key=lambda one: -one[0]):
         if search.now() > end:
             break
         with suppress(InputError):

@@ -40,15 +40,14 @@ from leastnoise._planner._covering import design_seconds, designed_strategy
 from leastnoise._planner._strategy import (
     Line,
     Planner,
-    Seconds,
     Strategy,
     Task,
     block_norm,
     cells_along,
     each_attribute,
+    lines,
     rich,
     searched,
-    shortly,
     sweeps,
 )
 from leastnoise._planner._tables import Candidates, asked_tables, factor_along, weighted_strategy
@@ -118,17 +117,19 @@ def _p_identity(task: Task) -> Strategy:
     return kronecker("p_identity", partial(p_identity, seconds=(more + begin / times) / count), task, partial(p_identity, seconds=0.0))
 
 
-def _p_identity_seconds(effort: float) -> Seconds:
-    """Estimated CPU seconds of p-Identity along every attribute with such a part of its steps, in the last sweep."""
+def _p_identity_begun(line: Line) -> float:
+    """Of starts that are compared, and of the first steps."""
+    return 1.4 * _p_identity_seconds(line)[0]
 
-    def together(workload: Workload) -> float:
-        def of_one(line: Line) -> float:
-            begin, whole = p_identity_seconds(line.cells, in_line=line.structured and (line.one_set or line.cells > MIXED))
-            return begin + effort * (whole - begin) / line.fits
 
-        return each_attribute(of_one)(workload)
+def _p_identity_whole(line: Line) -> float:
+    """Of all steps, in the last sweep."""
+    begin, whole = _p_identity_seconds(line)
+    return begin + (whole - begin) / line.fits
 
-    return together
+
+def _p_identity_seconds(line: Line) -> tuple[float, float]:
+    return p_identity_seconds(line.cells, in_line=line.structured and (line.one_set or line.cells > MIXED))
 
 
 def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
@@ -181,7 +182,7 @@ HIERARCHY = Planner(
     propose=partial(kronecker, "hierarchy", best_hierarchy),
     measures="nested runs of cells along ordered attributes, of the branching that is best",
     made_for="ranges on long attributes",
-    seconds=each_attribute(lambda line: 0.03 + 0.85 * max((line.cells / 2**16) ** 0.6, (line.cells / 2**16) ** 1.1)),
+    seconds=each_attribute(lambda line: 0.01 + 0.3 * line.cells / 2**16),
     laplace=joint_design_seconds,
     late=True,
 )
@@ -191,25 +192,31 @@ HAAR = Planner(
     measures="the Haar wavelet, with the best weight for every level",
     made_for="ranges",
     limits="attributes of 4096 cells",
-    seconds=each_attribute(lambda line: 0.3 * (line.cells / 1024) ** 3),
+    seconds=each_attribute(lambda line: 0.01 + 0.35 * (line.cells / 1024) ** 2 + 0.15 * (line.cells / 1024) ** 3),
     laplace=joint_design_seconds,
     late=True,
 )
+
+
+def _level_seconds(line: Line) -> float:
+    return 0.06 * min(1.0, line.cells / 64) + 0.2 * (line.cells / 2**14) ** 0.5
+
+
+def _chain_seconds(workload: Workload) -> float:
+    """Of more chains of levels that are compared under Laplace noise, and of the choice of tables."""
+    return joint_design_seconds(workload) + 0.2 * sum(line.fits * (line.cells / 2**14) ** 0.5 for line in lines(workload).values())
+
+
 LEVEL_TREE = Planner(
     name="level_tree",
     propose=partial(kronecker, "level_tree", level_tree),
     measures="a hierarchy with the best weight for every level",
     made_for="ranges, to millions of cells",
-    seconds=each_attribute(lambda line: 0.12 + 0.8 * (line.cells / 2**16) ** 0.5),
-    laplace=joint_design_seconds,
+    seconds=each_attribute(_level_seconds),
+    laplace=_chain_seconds,
     late=True,
     reference=lambda workload: not searched(workload),
 )
-
-
-def _fewer_starts(workload: Workload) -> float:
-    """What the tree's weights take less under Laplace noise than under Gaussian noise."""
-    return 0.6 * (shortly(workload) - NODE_TREE.seconds(workload))
 
 
 NODE_TREE = Planner(
@@ -217,8 +224,8 @@ NODE_TREE = Planner(
     propose=partial(kronecker, "node_tree", node_tree),
     measures="a hierarchy with the best weight for every node",
     made_for="ranges, to millions of cells",
-    seconds=each_attribute(lambda line: 0.1 + 0.85 * (line.cells / 1024) ** 0.6),
-    laplace=lambda workload: joint_design_seconds(workload) + _fewer_starts(workload),
+    seconds=each_attribute(lambda line: 0.03 + 1.1 * _level_seconds(line)),
+    laplace=_chain_seconds,
     late=True,
     reference=searched,
 )
@@ -237,9 +244,9 @@ EIGEN_DESIGN = Planner(
     measures="weighted eigenvectors of the workload",
     made_for="Gaussian noise",
     limits="attributes of 1024 cells",
-    seconds=each_attribute(lambda line: 0.05 + 1.4 * (line.cells / 1024) ** 3),
+    seconds=each_attribute(lambda line: 0.02 + 1.7 * (line.cells / 1024) ** 3),
     laplace=lambda workload: (
-        joint_design_seconds(workload) + 0.3 * sweeps(workload) * sum(size <= 16 for size in cells_along(workload).values())
+        joint_design_seconds(workload) + 0.3 * sweeps(workload) * sum(size / 16 for size in cells_along(workload).values() if size <= 16)
     ),
     late=True,
 )
@@ -250,8 +257,8 @@ P_IDENTITY = Planner(
     made_for="any queries along an attribute under Laplace noise",
     norms=(1,),
     instead="p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse",
-    seconds=_p_identity_seconds(0.02),
-    most=_p_identity_seconds(1.0),
+    seconds=each_attribute(_p_identity_begun),
+    most=each_attribute(_p_identity_whole),
     laplace=joint_design_seconds,
     reference=searched,
 )
@@ -263,7 +270,7 @@ P_IDENTITY_BLOCKS = Planner(
     norms=(1,),
     instead="p-Identity is made for pure differential privacy; choose toeplitz_root for Gaussian noise",
     limits="attributes of 2^22 cells",
-    seconds=each_attribute(lambda line: min(12.0, 0.15 + line.cells / 2**16) if line.cells <= 2**20 else 60.0),
+    seconds=each_attribute(lambda line: 0.02 + 0.5 * line.cells / 2**16),
     laplace=joint_design_seconds,
     late=True,
 )
@@ -271,7 +278,7 @@ P_IDENTITY_BLOCKS = Planner(
 
 def _optimum_seconds(line: Line) -> float:
     """Of one structured set the eigenvectors are those of a tridiagonal matrix."""
-    return 0.05 + (0.4 * (line.cells / 1024) ** 2.5 if line.structured and line.one_set else 2.5 * (line.cells / 1024) ** 2.2)
+    return 0.02 + (0.4 * (line.cells / 1024) ** 2.5 if line.structured and line.one_set else 1.5 * (line.cells / 1024) ** 3)
 
 
 GAUSSIAN_OPTIMUM = Planner(

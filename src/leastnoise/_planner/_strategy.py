@@ -18,7 +18,8 @@ from leastnoise._workload import QuerySet, Workload
 _MOST_GAIN = 16  # contrasts that seem to cost less would cost more: what they take from the cost of others is never more than there is
 Seconds = Callable[[Workload], float]
 SWEEPS = 3
-_FITS = 1.1
+_FITS = 1.3  # of a strategy whose sets' shares change with those along other attributes
+_MOST_LISTED = 2**20  # queries along an attribute whose errors are listed
 _MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells
 
 
@@ -87,13 +88,18 @@ class Line:
 
 def lines(workload: Workload) -> dict[str, Line]:
     """The attributes that are asked about by more than their cells."""
-    cells, asked = cells_along(workload), {name: set[QuerySet]() for name in rich(workload)}
-    for name, queries, _ in workload.along:
+    cells, asked = cells_along(workload), {name: dict[QuerySet, int]() for name in rich(workload)}
+    for name, queries, operator in workload.along:
         if name in asked:
-            asked[name].add(queries)
+            asked[name][queries] = operator.rows
     again = _FITS if len(asked) > 1 else 1.0
     return {
-        name: Line(cells[name], all(one.form.structured for one in own), len(own) == 1, 1.0 if len(own) == 1 else again)
+        name: Line(
+            cells[name],
+            all(one.form.structured for one in own) or [*own.values()] == [cells[name]],  # each run by itself, as the groups of a level
+            len(own) == 1,
+            1.0 if len(own) == 1 else again,
+        )
         for name, own in asked.items()
     }
 
@@ -104,8 +110,10 @@ def sweeps(workload: Workload) -> int:
 
 
 def shortly(workload: Workload) -> float:
-    """Estimated CPU seconds of what takes a few operations a cell along every attribute."""
-    return 0.02 + 3e-7 * sum(workload.domain.kind(name).size for name in workload.attributes)
+    """Estimated CPU seconds of what takes a few operations a cell, and a query, along every attribute; twice measured together more."""
+    cells = sum(workload.domain.kind(name).size for name in workload.attributes)
+    listed = sum(min(operator.rows, _MOST_LISTED) for _, _, operator in workload.along)
+    return 0.02 + 0.004 * len(workload.along) + 4e-7 * (cells + listed) + (0.05 if workload.counted_sums else 0.0)
 
 
 def tables_of_cells(workload: Workload) -> tuple[str, ...]:

@@ -275,7 +275,7 @@ def _tops(
 def _seconds(workload: Workload) -> float:
     """Estimated CPU seconds: of the curve of tilts along every attribute, twice where several query sets share one."""
     again = 1 if all(one.one_set for one in lines(workload).values()) else 1.5
-    return shortly(workload) + again * sum(2.2 * (workload.domain.kind(name).size / 256) ** 2.2 for name in rich(workload))
+    return shortly(workload) + again * sum(2.0 * (workload.domain.kind(name).size / 256) ** 2.2 for name in rich(workload))
 
 
 TILTED = Planner(
