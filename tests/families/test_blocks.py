@@ -75,6 +75,11 @@ def test_its_error(size: int, most: float) -> None:
     assert unit_error(p_identity_blocks("a", PrefixGram(size), 1).factor, Prefix(size)) < most
 
 
+def test_a_total_alone_is_measured_nearly_alone() -> None:
+    for size in (3, 8, 40):  # the coefficients of cells are hundreds of times smaller
+        assert unit_error(p_identity_blocks("a", WidthGram(size, size), 1).factor, Total(size)) < 1.1
+
+
 def test_given_ranges_are_planned_as_well_as_by_descent_on_all_of_them() -> None:
     ends = np.sort(np.random.default_rng(2).integers(0, 512, (2, 300)), axis=0)
     asked = Ranges(512, ends[0], ends[1])
