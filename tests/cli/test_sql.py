@@ -14,6 +14,7 @@ epsilon = 60
 unit = { column = "id", max_rows = 2, of_unit = ["sex"] }
 [domain.sex]
 categories = ["F", "M"]
+labels = { F = "women", M = "men" }
 [domain.age]
 integers = [0, 99]
 [measures.pay]
@@ -21,6 +22,8 @@ clip = [0, 9]
 [[workload]]
 sql = '''SELECT sex, COUNT(*) AS n FROM people GROUP BY sex'''
 margin = 40
+[plan]
+strategy = "identity"
 [output]
 formats = ["csv", "parquet", "sdmx"]
 """
@@ -52,14 +55,16 @@ def test_statements_of_a_file_are_answered_each_as_a_table(place, run, language)
     assert done.code == 0, done.err
     first = Path("out/answers/statement-1.csv").read_text("utf-8").splitlines()
     assert first[0] == "sex,adult,n,n_low,n_high,mean,mean_low,mean_high"
-    assert [line.split(",")[:2] for line in first[1:2]] == [["", ""]]
-    assert [round(float(line.split(",")[2])) for line in first[1:4]] == [400, 220, 200] or len(first) == 8
+    assert first[1].startswith(",,")
+    assert len(first) == 8
+    assert all(abs(float(line.split(",")[2]) - count) < 3 for line, count in zip(first[1:4], (400, 200, 200), strict=True))
     assert Path("out/answers/statement-2.csv").read_text("utf-8").splitlines()[1].startswith("F,")
     assert Path("out/answers/statement-3.parquet").exists()
     page = Path("out/report.html").read_text("utf-8")
     for text in ("Answers to SQL", "Statement 3") if language == "en" else ("Antworten auf SQL", "Abfrage 3"):
         assert text in page
     assert "SELECT age &gt;= 18 AS adult" in page
+    assert page.split('id="statements"')[1].split("</section>")[0].count("<td>women<td>True<td>") == 1
     release = ln.read_release("out")
     assert len(release.options.statements) == 3
     people = release.sql(release.options.statements[1], "pandas")

@@ -60,16 +60,12 @@ without_cache = click.option(
 """For commands that plan; the same as LEASTNOISE_CACHE=off in the environment."""
 
 
-def _beside(context: click.Context, _option: click.Parameter, place: Path | None) -> None:
-    context.meta["spec"] = place
-
-
 of_spec = click.option(
     "--spec",
     "beside",
     type=click.Path(path_type=Path),
     expose_value=False,
-    callback=_beside,
+    callback=lambda context, _, place: context.meta.update(spec=place),
     help="The spec, where SPEC is a file of SQL statements (.sql), which are asked in place of its [[workload]].",
 )
 """For commands that may be given a file of SQL."""

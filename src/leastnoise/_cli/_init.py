@@ -84,6 +84,9 @@ _DOMAIN = """\
 #     dates = { from = "2024-01-01", to = "2024-12-31", by = "month" }
 #                                                      by year, quarter, month, week, day, hour or weekday; with
 #                                                      format = "%d.%m.%Y", and zone = "Europe/Berlin" if they have one
+#
+# Beside it groups and texts: levels.group = { edges = [0, 18, 65] } of numbers, levels.major = { digits = 1 } of codes, and
+# labels = { "1" = "men", "2" = "women" }, or both from a public file; see docs/spec.md.
 """
 _GUESSED = """\
 #
@@ -94,7 +97,8 @@ _WORKLOAD = """
 marginals = { ways = 1 }      # one table an attribute; ways = 2: one a pair; upto = 2: all of up to two attributes
 """
 _ASKED = """
-# What is asked. Every [[workload]] adds tables; weight = 2.0 makes the errors of its queries count more."""
+# What is asked. Every [[workload]] adds tables; weight = 2.0 makes the errors of its queries count more.
+# In SQL: [[workload]] sql = "SELECT ... GROUP BY ...", or a file: leastnoise plan queries.sql --spec SPEC"""
 _NO_COLUMN = "# No column has a type that can be published. Add an attribute such as [domain.sex] with categories = [...].\n"
 _EXAMPLE = """
 # [[workload]]

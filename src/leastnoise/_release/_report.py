@@ -27,7 +27,7 @@ from leastnoise._release._statistics import StatisticTable, shown_interval
 from leastnoise._release._tables import Table, in_unit
 from leastnoise._release._texts import TEMPLATES, Texts, filled, texts
 from leastnoise._release._words import of_words
-from leastnoise._workload import Product, Workload
+from leastnoise._workload import Product, Workload, level_names
 
 MOST_CELLS = 150_000  # rows of HTML on the page
 MOST_OF_A_TABLE = 20_000
@@ -330,17 +330,18 @@ def _statistic_view(release: Release, made: StatisticTable, said: Texts) -> View
 
 def _statement_view(release: Release, number: int, said: Texts) -> View:
     """The table of a SQL statement under its text: groups, and each answer with its interval."""
-    text, columns = release.options.statements[number - 1], release.answered(release.options.statements[number - 1])
-    ends = {name for name in columns if name.endswith(("_low", "_high")) and name.rsplit("_", 1)[0] in columns}
-    answers = [name for name in columns if f"{name}_low" in ends]
-    keys = [name for name in columns if name not in {*answers, *ends}]
+    text = release.options.statements[number - 1]
+    columns, domain = release.answered(text), release.plan.domain
+    answers = [name for name in columns if {f"{name}_low", f"{name}_high"} <= {*columns}]
+    keys = [name for name in columns if name not in answers and name.rsplit("_", 1)[0] not in answers]
+    labels = release.options.labels
+    called = {column: labels[name] for name in labels for column in (name, *level_names(domain.kind(name)))}
     rows: list[list[str]] = []
     for row in zip(*(values[:MOST_LARGEST].tolist() for values in columns.values()), strict=True):
         of = dict(zip(columns, row, strict=True))
-        cells = ["" if of[name] is None else str(of[name]) for name in keys]
-        for name in answers:
-            cells += shown_interval(said, of[name], of[f"{name}_low"], of[f"{name}_high"], exact=False)
-        rows.append(cells)
+        cells = ["" if of[name] is None else called.get(name, {}).get(str(of[name]), str(of[name])) for name in keys]
+        ends = [shown_interval(said, of[name], of[f"{name}_low"], of[f"{name}_high"], exact=False) for name in answers]
+        rows.append([*cells, *chain.from_iterable(ends)])
     size = len(next(iter(columns.values())))
     whole = size <= MOST_LARGEST
     interval = said.say("col_interval", percent=said.percent(release.level))

@@ -80,19 +80,7 @@ class Aggregate:
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A SELECT that can be answered: its columns in order, the sets of groups that it asks for, and how rows are sorted.
-
-    Attributes:
-        text: as it was written.
-        domain: what it is about.
-        columns: what SELECT names.
-        groups: what GROUP BY names.
-        sets: of groups, by their places, that are asked for, one table each.
-        cells: that WHERE keeps.
-        order: places of columns, and whether the largest comes first.
-        limit: how many rows are given; None for all.
-        of_unit: attributes in which the rows of a unit agree.
-    """
+    """A SELECT that can be answered: its columns, the sets of groups (by place), the cells that WHERE keeps, and how rows are sorted."""
 
     text: str
     domain: Domain
@@ -184,7 +172,7 @@ def sql(domain: Domain, *statements: str, unit: str | None = None, of_unit: Sequ
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 99), measures={"pay": ln.Measure("pay", 0, 9000)})
     >>> asked = ln.sql(domain, "SELECT sex, age >= 65 AS retired, COUNT(*), AVG(pay) FROM people GROUP BY ROLLUP (sex, retired)")
-    >>> [table.name for table in asked][:3]
+    >>> [table.name for table in asked if table.measure is None]
     ['sex x age:retired', 'sex', 'total']
     """
     read = with_levels(read_statements(domain, statements, unit, of_unit))
@@ -236,11 +224,7 @@ class _Reader:
         self._domain, self._unit, self._tree, self._text = domain, unit, tree, text
 
     def statement(self, of_unit: tuple[str, ...]) -> Statement:
-        """What it asks.
-
-        Raises:
-            InputError: a clause that cannot be answered.
-        """
+        """What it asks; a clause that cannot be answered is refused."""
         from sqlglot import exp
 
         tree = self._tree
@@ -289,10 +273,7 @@ class _Reader:
             raise refused("SELECT *", "Rows are never given; name the groups, and COUNT(*)")
         if inner.find(exp.Window):
             raise refused("A window function (OVER)", _ADVICE["window"])
-        return self._aggregate(inner, name) if inner.find(exp.AggFunc) else self._grouped("SELECT", inner, name)
-
-    def _grouped(self, clause: str, node: Node, name: str) -> Grouped:
-        return Grouped(name, *self._values(clause, node))
+        return self._aggregate(inner, name) if inner.find(exp.AggFunc) else Grouped(name, *self._values("SELECT", inner))
 
     def _aggregate(self, node: Node, name: str) -> Aggregate:
         from sqlglot import exp
@@ -499,7 +480,7 @@ class _Reader:
             found = next((one for one in columns if isinstance(one, Grouped) and one.name.lower() == node.name.lower()), None)
         if isinstance(found, Grouped):
             return found
-        made = self._grouped("GROUP BY", node, node.name if isinstance(node, exp.Column) else node.sql("duckdb"))
+        made = Grouped(node.name if isinstance(node, exp.Column) else node.sql("duckdb"), *self._values("GROUP BY", node))
         return next((one for one in columns if isinstance(one, Grouped) and (one.attribute, one.keys) == (made.attribute, made.keys)), made)
 
     def _order(self, columns: Sequence[Grouped | Aggregate]) -> Iterator[tuple[int, bool]]:
