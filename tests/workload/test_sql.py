@@ -252,6 +252,22 @@ def test_a_filter_that_leaves_nothing_of_a_group_is_an_exact_zero():
     assert math.isnan(frame["mean"][1])
 
 
+def test_very_many_groups_are_refused():
+    domain = ln.Domain(a=ln.Integers(0, 999), b=ln.Integers(0, 999))
+    with pytest.raises(ln.InputError, match=r"GROUP BY with 1001000 groups cannot be answered. A statement has at most 200000"):
+        ln.sql(domain, "SELECT a, b, COUNT(*) FROM visits GROUP BY GROUPING SETS ((a, b), (a))")
+
+
+@pytest.mark.parametrize("text", ["SELECT sex, AVG(pay) FROM p GROUP BY sex", "SELECT SUM(pay) FROM p", "SELECT COUNT(DISTINCT id) FROM p"])
+def test_statements_that_a_plan_does_not_answer_are_refused_before_the_payment(tmp_path, text):
+    domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 9)})
+    plan = ln.plan(ln.marginals(domain, ways=1), ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=2))
+    rows = pd.DataFrame({"sex": ["F"], "pay": [1], "id": [1]})
+    with pytest.raises(ln.InputError, match=r"needs .*, which the plan does not have. Ask for it with leastnoise.sql"):
+        ln.release(plan, rows, options=ln.Options(statements=[text]), ledger=tmp_path / "a.ledger", out=tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
 def test_nothing_of_a_statement_reaches_files():
     (statement,) = read_statements(DOMAIN, ["SELECT flag, COUNT(*) FROM 'rows.csv' GROUP BY flag"])
     assert statement.columns[0].attribute == "flag"  # the name of the table is not looked at

@@ -26,6 +26,7 @@ from leastnoise._estimate import (
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan
 from leastnoise._release._options import Options
+from leastnoise._release._statements import check_statements
 from leastnoise._workload import Product, QuerySet, Workload, all_ranges, identity, prefix
 
 MOST_WRITTEN = 10_000_000
@@ -65,6 +66,7 @@ def check_options(plan: Plan, options: Options) -> None:
     """Refuse optional results that this plan cannot give, before anything is paid for it."""
     tables = written(plan.workload.products)
     check_formats(options.formats, tables)
+    check_statements(plan.workload, plan.privacy.unit_column, options.statements)
     for asked in plan.workload.statistics:
         if plan.measurements is None:
             raise InputError(

@@ -10,7 +10,6 @@ from leastnoise._accounting import Privacy, charge_text, whole_budget
 from leastnoise._accuracy import Known, checked_level, covariances, interval_multiplier, structure
 from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._check.arrays import FloatArray
-from leastnoise._domain import UnitCount
 from leastnoise._estimate import Estimate, Finding, Outcome
 from leastnoise._frames import Columns, to_frame
 from leastnoise._measurements import Measurements, Observation
@@ -19,12 +18,12 @@ from leastnoise._release._extras import check_linear, is_large, is_part, joint_c
 from leastnoise._release._names import limit_words
 from leastnoise._release._options import Options
 from leastnoise._release._records import make_records
-from leastnoise._release._statements import answered
+from leastnoise._release._statements import answered, asked_before, statement_of
 from leastnoise._release._statistics import Statistics
 from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit
 from leastnoise._release._texts import ENGLISH, texts
 from leastnoise._threads import one_thread
-from leastnoise._workload import Product, QuerySet, Workload, predicates, queries, ranges, read_statements
+from leastnoise._workload import Product, QuerySet, Workload, predicates, queries, ranges
 
 MOST_IN_ONE_FRAME = 20_000_000
 
@@ -321,23 +320,17 @@ class Release:
     @one_thread()
     def answered(self, text: str) -> Columns:
         """The answers of a SQL statement, by the names of its columns."""
-        once = UnitCount()  # of these attributes the rows of a unit agree
-        agree = {name for one in self.workload if one.measure and one.domain.measure(one.measure) == once for name in one.attributes}
-        read = read_statements(self.plan.domain, [text], self.privacy.unit_column, sorted(agree))
-        if len(read) != 1:
-            raise refuse("the SQL that a table answers", f"{len(read)} statements", "one")
-        return answered(read[0], self._numbers)
+        return answered(statement_of(self.plan.workload, self.privacy.unit_column, text), self._numbers)
 
     def _numbers(self, asked: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What one column of a statement asks: as it was published, or else from the measurements."""
-        if asked.statistics:
-            known = [replace(one, size=None, target=None) for one in self.plan.workload.statistics]
-            if asked.statistics[0] not in known:
-                raise InputError(f"The {asked.statistics[0].name} was not asked for before this release, so that it cannot be answered.")
-            made = self.statistics[known.index(asked.statistics[0])]
+        before = asked_before(self.plan.workload, asked)
+        if asked.statistics and before is None:
+            raise InputError(f"The {asked.statistics[0].name} was not asked for before this release, so that it cannot be answered.")
+        if asked.statistics and before is not None:
+            made = self.statistics[before]
             return made.values, made.low, made.high
-        questions, question = [product.question for product in self.workload], asked.products[0].question
-        table = self.tables[questions.index(question)] if question in questions else self.answer(asked)[0]
+        table = self.answer(asked)[0] if before is None else self.tables[before]
         return table.answer, table.low, table.high
 
     @one_thread()

@@ -1,17 +1,49 @@
 """The answers of a SQL statement as its own table, with the columns that it names and the interval of each answer."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
+from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import Array, FloatArray
+from leastnoise._domain import UnitCount
 from leastnoise._frames import Columns, Names
-from leastnoise._workload import Aggregate, Grouped, Statement
+from leastnoise._workload import Aggregate, Grouped, Statement, read_statements
 from leastnoise._workload import Workload as Asked
 
 Numbers = Callable[[Asked], tuple[FloatArray, FloatArray, FloatArray]]
 """The answers to what a column asks, and the lower and upper ends of their intervals, one axis an attribute."""
+
+
+def statement_of(workload: Asked, unit: str | None, text: str) -> Statement:
+    """The one statement of a text, over the domain of what was asked."""
+    once = UnitCount()  # of the attributes of such a count the rows of a unit agree
+    agree = {name for one in workload if one.measure and one.domain.measure(one.measure) == once for name in one.attributes}
+    read = read_statements(workload.domain, [text], unit, sorted(agree))
+    if len(read) != 1:
+        raise refuse("the SQL that a table answers", f"{len(read)} statements", "one")
+    return read[0]
+
+
+def asked_before(workload: Asked, asked: Asked) -> int | None:
+    """The place of what a column asks among the statistics, or else the tables, of a workload; None where it was not asked for."""
+    if asked.statistics:
+        known = [replace(one, size=None, target=None) for one in workload.statistics]
+        return known.index(asked.statistics[0]) if asked.statistics[0] in known else None
+    questions, question = [product.question for product in workload], asked.products[0].question
+    return questions.index(question) if question in questions else None
+
+
+def check_statements(workload: Asked, unit: str | None, texts: Sequence[str]) -> None:
+    """Refuse statements of which a plan does not have every table, before anything is paid for it."""
+    for text in texts:
+        statement = statement_of(workload, unit, text)
+        for asked in (statement.asked(one, places) for places in statement.sets for one in statement.aggregates):
+            if asked_before(workload, asked) is None:
+                name = (asked.statistics or asked.products)[0].name
+                raise InputError(f"The statement {text!r} needs {name}, which the plan does not have. Ask for it with leastnoise.sql.")
 
 
 def answered(statement: Statement, numbers: Numbers) -> Columns:

@@ -6,6 +6,7 @@ is refused by the name of its clause.
 """
 
 import datetime as dt
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -50,7 +51,7 @@ _VALUE = " value"
 OTHER = "other"  # the last cell of attributes that have one
 _NONE: frozenset[int] = frozenset()
 _MOST_ROWS = 2_000_000  # of public values that a column's cells stand for
-_MOST_STATEMENTS = 200
+_MOST_STATEMENTS, _MOST_GROUPS = 200, 200_000
 
 
 def refused(clause: str, advice: str) -> InputError:
@@ -117,7 +118,12 @@ class Statement:
         return _ASKED[one.kind](self, one, sets, weight)
 
     def workload(self, weight: Exact = 1) -> Workload:
-        """All that it asks."""
+        """All that it asks, of as many groups as a table of its own can have."""
+        groups = sum(math.prod(len(keys) for _, keys in self.along(places, self.cells).values()) for places in self.sets)
+        if groups > _MOST_GROUPS:
+            raise refused(
+                f"GROUP BY with {groups} groups", f"A statement has at most {_MOST_GROUPS}: take coarser ones, or ask with queries"
+            )
         return together([self.asked(one, places, weight) for places in self.sets for one in self.aggregates])
 
 
