@@ -7,9 +7,8 @@ import numpy as np
 from baselines._baseline import Wholes
 from leastnoise._check import refuse
 from leastnoise._kernel import Entropy
-from leastnoise._kernel._bernoulli import Ratios, geometric_table, toss_exp
-from leastnoise._kernel._drawing import uniform_below
-from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._draws import Ratios, geometric_table, toss_exp, uniform_below
+from leastnoise._kernel._noise import discrete_laplace
 
 _FURTHEST = 45  # what lies e^-45 behind is as good as what lies further
 _STEP = 15  # geometric_table is that of floor(8 E), E exponential, and tells numbers up to 128 apart

@@ -13,7 +13,7 @@ from leastnoise._check import Exact, exact_positive, refuse, whole
 from leastnoise._check.arrays import IntArray
 from leastnoise._kernel import Entropy, Partition
 from leastnoise._kernel._interval_costs import grid_sensitivity, on_grid
-from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._noise import discrete_laplace
 from leastnoise._kernel._partition import noise_scale, read_penalty
 from leastnoise._kernel._plane import read_plane
 

@@ -378,7 +378,7 @@ def prefix_release(size: int) -> None:
     """
     from leastnoise._estimate import Estimate
     from leastnoise._kernel import SeededEntropy, simulate
-    from leastnoise._kernel._laplace import discrete_laplace
+    from leastnoise._kernel._noise import discrete_laplace
     from leastnoise._table import Table
 
     asked = queries(line(size), x="prefix")

@@ -18,8 +18,11 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 import numpy as np  # noqa: E402  # after the number of threads is set
 
 from leastnoise._kernel._entropy import SystemEntropy  # noqa: E402
-from leastnoise._kernel._gaussian import discrete_gaussian, rounded_gaussian  # noqa: E402
-from leastnoise._kernel._laplace import discrete_laplace  # noqa: E402
+from leastnoise._kernel._noise import (  # noqa: E402
+    discrete_gaussian,
+    discrete_laplace,
+    rounded_gaussian,
+)
 
 SCALES = [(1, 8), (3, 10), (1, 1), (3, 2), (3, 1), (10, 1), (1000, 1), (2_500_000_001, 1000), (2**40, 1)]
 SAMPLERS = {"discrete_laplace": discrete_laplace, "discrete_gaussian": discrete_gaussian, "rounded_gaussian": rounded_gaussian}

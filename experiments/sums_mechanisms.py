@@ -20,7 +20,7 @@ from experiments.sums_tree import fit_halved_tree
 from leastnoise._accuracy import GivenNothing
 from leastnoise._domain import Bins, Domain, Measure
 from leastnoise._kernel import Entropy
-from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._noise import discrete_laplace
 from leastnoise._linop import dense
 from leastnoise._planner import SumBuckets
 from leastnoise._planner.aware._truncated_sums import SURE, TailLaw, candidate_cells, choose_threshold, quick_noise

@@ -16,7 +16,7 @@ from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel import Entropy, Partition, RectanglePartition
 from leastnoise._kernel._entropy import fresh_words
 from leastnoise._kernel._interval_costs import grid_sensitivity
-from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._noise import discrete_laplace
 from leastnoise._kernel._partition import noise_scale, read_penalty
 from leastnoise._kernel._partition_sampling import Scaled, lowered, settle, weights_of
 from leastnoise._kernel._plane import block_costs, quadtree_mechanism

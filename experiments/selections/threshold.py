@@ -16,7 +16,7 @@ import numpy as np
 from leastnoise._check import Exact, exact, exact_positive, refuse, whole
 from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._entropy import Entropy
-from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._noise import discrete_laplace
 
 _MOST_AMOUNT = 2**53 - 1
 _MOST_STEPS = 2**22

@@ -14,7 +14,7 @@ from experiments.selections.threshold import Threshold, read_amounts, read_candi
 from leastnoise._check import Exact, exact_positive, refuse, whole
 from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._entropy import Entropy
-from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._noise import discrete_laplace
 
 Reals = npt.NDArray[np.float64]
 Objects = npt.NDArray[np.object_]  # of Python's integers

@@ -14,7 +14,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP
 from leastnoise._check import InputError, InternalError, PaidError
-from leastnoise._kernel import _ledger_holder
+from leastnoise._kernel import _ledger
 from leastnoise._kernel._ledger_file import digest_of
 from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._session import Ledger, read_spec
@@ -237,7 +237,7 @@ def test_what_was_entered_before_a_failure_is_said(folder: Path, run: Run, monke
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:  # before it
-        patch.setattr(_ledger_holder, "append", failing)
+        patch.setattr(_ledger, "append", failing)
         refused = run(*command)
     assert (refused.code, "entered" in refused.err, Ledger.open("people.ledger").entries()) == (2, False, ())
     monkeypatch.setattr("leastnoise._cli._ledger._show_left", failing)

@@ -9,7 +9,7 @@ import pytest
 from leastnoise._check import InputError
 from leastnoise._kernel import _entropy
 from leastnoise._kernel._entropy import SeededEntropy, SystemEntropy, fresh_words
-from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._noise import discrete_laplace
 
 
 def test_system_words_are_private_fresh_and_of_the_right_shape():

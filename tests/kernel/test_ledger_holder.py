@@ -13,7 +13,7 @@ from kernel.ledgers import take as take_some
 from leastnoise._accounting import ZCDP, ApproxDP, Charge, GaussianCost, Privacy, PureCost, PureDP
 from leastnoise._check import BudgetError, InputError, LedgerError
 from leastnoise._fitting import gaussian_mu_squared
-from leastnoise._kernel import _ledger, _ledger_holder
+from leastnoise._kernel import _ledger
 from leastnoise._kernel._ledger import Ledger
 
 
@@ -28,8 +28,7 @@ def take(ledger: Ledger, epsilon="1/4", **more):
 
 def on(monkeypatch, day: str) -> None:
     """Let the ledger's clock say this day."""
-    for module in (_ledger, _ledger_holder):
-        monkeypatch.setattr(module, "today", lambda: date.fromisoformat(day))
+    monkeypatch.setattr(_ledger, "today", lambda: date.fromisoformat(day))
 
 
 # --- another budget -----------------------------------------------------------------------------------------------------------------------

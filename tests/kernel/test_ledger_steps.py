@@ -11,7 +11,7 @@ import pytest
 
 from kernel.ledgers import edit, opened, take
 from leastnoise._check import LedgerError
-from leastnoise._kernel import _ledger_steps
+from leastnoise._kernel import _ledger_run
 from leastnoise._kernel._ledger import Ledger
 
 
@@ -76,7 +76,7 @@ def test_an_outcome_is_recorded_once_and_for_a_step_under_way_alone(ledger, numb
     ],
 )
 def test_a_long_outcome_is_kept_in_parts_with_the_digest_of_the_whole(ledger, monkeypatch, texts, lengths) -> None:
-    monkeypatch.setattr("leastnoise._kernel._ledger_steps._PART", 7)
+    monkeypatch.setattr("leastnoise._kernel._ledger_run._PART", 7)
     receipt = take(ledger, plan="{}", options="[]")
     ledger.begin(receipt, 1, "request")
     ledger.record(receipt, 1, iter(texts))
@@ -87,18 +87,18 @@ def test_a_long_outcome_is_kept_in_parts_with_the_digest_of_the_whole(ledger, mo
 
 
 def test_of_a_very_long_text_one_part_is_copied_at_a_time(monkeypatch) -> None:
-    monkeypatch.setattr(_ledger_steps, "_PART", 2**12)
+    monkeypatch.setattr(_ledger_run, "_PART", 2**12)
     texts = ["head", "x" * 2**20, "tail"]
     tracemalloc.start()
     try:
-        assert sum(map(len, _ledger_steps._parts(texts))) == 2**20 + 8
+        assert sum(map(len, _ledger_run._parts(texts))) == 2**20 + 8
         assert tracemalloc.get_traced_memory()[1] < 2**16
     finally:
         tracemalloc.stop()
 
 
 def test_of_an_outcome_that_fails_half_way_nothing_is_kept(ledger, monkeypatch) -> None:
-    monkeypatch.setattr("leastnoise._kernel._ledger_steps._PART", 2)
+    monkeypatch.setattr("leastnoise._kernel._ledger_run._PART", 2)
     receipt = take(ledger, plan="{}", options="[]")
     ledger.begin(receipt, 1, "request")
     with pytest.raises(ZeroDivisionError):

@@ -10,12 +10,12 @@ import pytest
 
 from kernel.noise_oracle import SAMPLERS, chi_square
 from leastnoise._check import InputError
-from leastnoise._kernel import _bernoulli, _drawing, _gaussian, _laplace
+from leastnoise._kernel import _draws, _noise
 from leastnoise._kernel._entropy import SeededEntropy
 
 ALARM = 1e-6
 TOP = 2**64
-MODULES = [_drawing, _bernoulli, _laplace, _gaussian]
+MODULES = [_draws, _noise]
 
 
 @pytest.mark.parametrize("law", SAMPLERS)

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from kernel.noise_oracle import Script, scalar, u64
-from leastnoise._kernel import _bernoulli, _drawing
-from leastnoise._kernel._bernoulli import LazyReals, Ratios, coin_exp, toss_exp
+from leastnoise._kernel import _draws
+from leastnoise._kernel._draws import LazyReals, Ratios, coin_exp, toss_exp
 from leastnoise._kernel._entropy import SeededEntropy
 
 ALARM = 1e-6
@@ -159,8 +159,8 @@ def test_exponential_coins_by_exact_enumeration(monkeypatch, linear, square, slo
         def toss(self, index, entropy):
             return np.array([branches.choose([(True, self.x), (False, 1 - self.x)]) for _ in index], dtype=bool)
 
-    monkeypatch.setattr(_bernoulli, "random_bytes", one_byte)
-    monkeypatch.setattr(_bernoulli, "Ratios", Exactly)
+    monkeypatch.setattr(_draws, "random_bytes", one_byte)
+    monkeypatch.setattr(_draws, "Ratios", Exactly)
     coins = Exactly(x.numerator, x.denominator)
     results, open_ = branches.law(lambda: bool(toss_exp(coins, np.array([0]), None, linear=scalar(linear), square=square, slots=slots)[0]))
     g = (linear * x + square * x * x) / slots
@@ -195,7 +195,7 @@ def test_coins_of_any_exponent():
 def test_uniform_integers_by_enumeration(bound):
     """All 65536 values of the 16 bits: each residue is accepted equally often."""
     words = np.arange(1 << 16, dtype=np.uint16).view(np.uint64).tolist()
-    values, accepted = _drawing.uniform_below(scalar(bound), 256, 1 << 16, Script(words, then=None))
+    values, accepted = _draws.uniform_below(scalar(bound), 256, 1 << 16, Script(words, then=None))
     counts = np.bincount(values[accepted].astype(np.int64))
     assert counts.size == bound
     assert (counts == counts[0]).all()
@@ -208,7 +208,7 @@ def test_uniform_integers_at_the_edge_of_rejection(bound):
     accepted_below = (2**bits - 1) // bound * bound
     words = u64(0, bound - 1, bound, accepted_below - 1, accepted_below, 2**bits - 1)
     script = Script((words.astype(np.uint32).view(np.uint64) if bits == 32 else words).tolist(), then=None)
-    values, accepted = _drawing.uniform_below(scalar(bound), bound, 6, script)
+    values, accepted = _draws.uniform_below(scalar(bound), bound, 6, script)
     assert values[:4].tolist() == [0, bound - 1, 0, bound - 1]
     assert accepted.tolist() == [True, True, True, True, False, False]
     assert 2**bits - accepted_below <= 2**bits // 256
@@ -217,7 +217,7 @@ def test_uniform_integers_at_the_edge_of_rejection(bound):
 def test_signs_and_raw_bits_use_every_bit_once():
     words = SeededEntropy(0).words(4)
     raw = words.tobytes()
-    assert _drawing.random_bytes(27, Script(words.tolist(), then=None)).tolist() == list(raw[:27])
-    assert _drawing.random_halves(13, Script(words.tolist(), then=None)).tobytes() == raw[:26]
+    assert _draws.random_bytes(27, Script(words.tolist(), then=None)).tolist() == list(raw[:27])
+    assert _draws.random_halves(13, Script(words.tolist(), then=None)).tobytes() == raw[:26]
     bits = "".join(f"{byte:08b}" for byte in raw)[:200]
-    assert _drawing.random_signs(200, Script(words.tolist(), then=None)).tolist() == [bit == "1" for bit in bits]
+    assert _draws.random_signs(200, Script(words.tolist(), then=None)).tolist() == [bit == "1" for bit in bits]

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from kernel.noise_oracle import SAMPLERS, Script, grid, mass, u64, word_of
-from leastnoise._kernel import _gaussian, _laplace
-from leastnoise._kernel._bernoulli import LazyReals, geometric_table
+from leastnoise._kernel import _noise
+from leastnoise._kernel._draws import LazyReals, geometric_table
 from leastnoise._kernel._entropy import SeededEntropy
 
 ALARM = 1e-6
@@ -47,8 +47,8 @@ def test_composition_of_the_laplace(monkeypatch, one_attempt, p, q):
         seen.update(slots, numerators=coins.numerators, denominators=coins.denominators)
         return np.ones(index.size, dtype=bool)
 
-    monkeypatch.setattr(_laplace, "toss_exp", accept_all)
-    values, accepted = one_attempt(_laplace, _laplace.discrete_laplace, p, q, "geometric_table", k=v, uniform=u, negative=negative)
+    monkeypatch.setattr(_noise, "toss_exp", accept_all)
+    values, accepted = one_attempt(_noise, _noise.discrete_laplace, p, q, "geometric_table", k=v, uniform=u, negative=negative)
     assert (int(seen["linear"]), seen["square"], seen["slots"], int(seen["denominators"])) == (1, False, 8, p)
     np.testing.assert_array_equal(seen["numerators"], u)
     weight = np.exp(-u / (8 * p) - v / 8) * accepted
@@ -75,8 +75,8 @@ def test_composition_of_the_discrete_gaussian(monkeypatch, one_attempt, p, q):
         probability[index] *= np.exp(-(np.broadcast_to(linear, index.shape) * x + square * x * x) / slots)
         return np.ones(index.size, dtype=bool)
 
-    monkeypatch.setattr(_gaussian, "toss_exp", accept)
-    values, accepted = one_attempt(_gaussian, _gaussian.discrete_gaussian, p, q, "half_normal_table", k=k, uniform=j, negative=negative)
+    monkeypatch.setattr(_noise, "toss_exp", accept)
+    values, accepted = one_attempt(_noise, _noise.discrete_gaussian, p, q, "half_normal_table", k=k, uniform=j, negative=negative)
     weight = np.exp(-(k**2) / (2 * parts**2)) * probability * accepted
     assert_law("gaussian", p, q, values, weight, atol=1e-11)
 
@@ -94,9 +94,9 @@ def test_composition_of_the_rounded_gaussian(monkeypatch, one_attempt, p, q):
         probability[index] *= np.exp(-(np.broadcast_to(linear, index.shape) * real + square * real * real) / slots)
         return np.ones(index.size, dtype=bool)
 
-    monkeypatch.setattr(_gaussian, "toss_exp", accept)
+    monkeypatch.setattr(_noise, "toss_exp", accept)
     values, accepted = one_attempt(
-        _gaussian, _gaussian.rounded_gaussian, p, q, "half_normal_table", k=k, negative=negative, entropy=Script(words.tolist(), then=0)
+        _noise, _noise.rounded_gaussian, p, q, "half_normal_table", k=k, negative=negative, entropy=Script(words.tolist(), then=0)
     )
     assert accepted.all()
     assert_law("rounded", p, q, values, np.exp(-(k**2) / 128) * probability, atol=2e-5)
@@ -105,7 +105,7 @@ def test_composition_of_the_rounded_gaussian(monkeypatch, one_attempt, p, q):
 def test_rounding_agrees_with_rational_arithmetic(monkeypatch, one_attempt):
     """For random scales and words the integer is floor(|c| + 1/2) at every x that the 64 digits allow, or further digits are drawn."""
     rng = np.random.default_rng(8)
-    monkeypatch.setattr(_gaussian, "toss_exp", lambda coins, index, entropy, **slots: np.ones(index.size, dtype=bool))
+    monkeypatch.setattr(_noise, "toss_exp", lambda coins, index, entropy, **slots: np.ones(index.size, dtype=bool))
     for _ in range(60):
         p, q = (int(2 ** rng.uniform(0, 56)) for _ in range(2))
         k = rng.integers(0, 64, size=50)
@@ -113,7 +113,7 @@ def test_rounding_agrees_with_rational_arithmetic(monkeypatch, one_attempt):
         words[:4] = u64(0, 1, TOP - 1, TOP - 2)
         source = Script(words.tolist(), then=3)
         values, _ = one_attempt(
-            _gaussian, _gaussian.rounded_gaussian, p, q, "half_normal_table", k=k, negative=np.zeros(50, dtype=bool), entropy=source
+            _noise, _noise.rounded_gaussian, p, q, "half_normal_table", k=k, negative=np.zeros(50, dtype=bool), entropy=source
         )
         for number, word, value in zip(k.tolist(), words.tolist(), values.tolist(), strict=True):
             low = (Fraction(p, 8 * q) * (number + Fraction(word, TOP)) + Fraction(1, 2)).__floor__()
@@ -134,12 +134,12 @@ def test_a_doubtful_rounding_draws_the_digits_that_decide_it():
         for depth in (1, 2):
             script = Script([*words[1:depth], words[depth] + change], then=None)
             reals = LazyReals(leading=u64(words[0]))
-            assert _gaussian._round(p, 8 * q, k, reals, 0, entropy=script) == rounded
+            assert _noise._round(p, 8 * q, k, reals, 0, entropy=script) == rounded
             assert not script.left
             assert reals.word(0, depth, script) == words[depth] + change
     reals = LazyReals(leading=u64(words[0]))
     reals.word(0, 1, Script([words[1] + 1], then=None))  # drawn before by a coin: used, not drawn again
-    assert _gaussian._round(p, 8 * q, k, reals, 0, entropy=Script([], then=None)) == 2
+    assert _noise._round(p, 8 * q, k, reals, 0, entropy=Script([], then=None)) == 2
 
 
 def test_the_samplers_themselves_take_the_doubtful_path(monkeypatch, one_attempt):
@@ -147,10 +147,10 @@ def test_the_samplers_themselves_take_the_doubtful_path(monkeypatch, one_attempt
     x = Fraction(3, 2) * 24 / 7 - 5
     digits = x.numerator * TOP**2 // x.denominator
     first, second = word_of(digits, 128, 0), word_of(digits, 128, 1)
-    monkeypatch.setattr(_gaussian, "toss_exp", lambda coins, index, entropy, **slots: np.ones(index.size, dtype=bool))
+    monkeypatch.setattr(_noise, "toss_exp", lambda coins, index, entropy, **slots: np.ones(index.size, dtype=bool))
     for change, rounded in ((-1, 1), (1, 2)):
         values, _ = one_attempt(
-            _gaussian, _gaussian.rounded_gaussian, 7, 3, "half_normal_table",
+            _noise, _noise.rounded_gaussian, 7, 3, "half_normal_table",
             k=np.array([5]), negative=np.array([False]), entropy=Script([first, second + change], then=None),
         )  # fmt: skip
         assert values.tolist() == [rounded]
@@ -162,7 +162,7 @@ def test_the_wide_product_is_exact():
     right = np.concatenate([u64(0, 1, 2**32 - 1, 2**32, TOP - 1, TOP - 2), rng.integers(0, TOP, size=500, dtype=np.uint64)])
     a, b = grid(left[:12], right[:12])
     for one, other in ((a, b), (left, right)):
-        high, low = _gaussian._wide_product(one, other)
+        high, low = _noise._wide_product(one, other)
         assert [h * TOP + lo for h, lo in zip(high.tolist(), low.tolist(), strict=True)] == [
             x * y for x, y in zip(one.tolist(), other.tolist(), strict=True)
         ]
@@ -170,19 +170,19 @@ def test_the_wide_product_is_exact():
 
 def test_the_number_beyond_the_laplace_table():
     source = SeededEntropy(6)
-    beyond = np.array([_laplace._far_number(source) for _ in range(4000)]) - 128
+    beyond = np.array([_noise._far_number(source) for _ in range(4000)]) - 128
     counts = np.bincount(np.minimum(beyond, 40), minlength=41)
     probabilities = np.append(np.exp(-np.arange(40) / 8) * -np.expm1(-1 / 8), np.exp(-5))
     assert stats.chisquare(counts, 4000 * probabilities).pvalue > ALARM
     # the last cell twice, then 3: all ones is the last cell; words: prefix, low bits, ...
     script = Script([TOP - 1] * 4 + [int(geometric_table().leading[2] >> np.uint64(48)) + 1], then=None)
-    assert _laplace._far_number(script) == 3 * 128 + 3
+    assert _noise._far_number(script) == 3 * 128 + 3
 
 
 @pytest.mark.parametrize("parts", [1, 8])
 def test_the_part_beyond_the_gaussian_table(parts):
     source, count = SeededEntropy(7), 1500
-    beyond = np.array([_gaussian._far_part(parts, source) for _ in range(count)]) - 8 * parts
+    beyond = np.array([_noise._far_part(parts, source) for _ in range(count)]) - 8 * parts
     j = np.arange(60)
     weight = np.exp(-8 * j / parts - j**2 / (2 * parts**2))
     cut = 1 if parts == 1 else 4
@@ -194,12 +194,12 @@ def test_the_part_beyond_the_gaussian_table(parts):
 @pytest.mark.parametrize(("p", "q"), [(3, 2), (1000, 1), (2**56 - 1, 1), (2**56 - 1, 3), (1, 2**56 - 1)])
 @pytest.mark.parametrize("far", [128, 200, 255, 256, 300, 5000])
 def test_far_laplace_values_are_exact_modulo_two_to_the_64(monkeypatch, one_attempt, p, q, far):
-    monkeypatch.setattr(_laplace, "_far_number", lambda entropy: far)
-    monkeypatch.setattr(_laplace, "toss_exp", lambda coins, index, entropy, **slots: np.ones(index.size, dtype=bool))
+    monkeypatch.setattr(_noise, "_far_number", lambda entropy: far)
+    monkeypatch.setattr(_noise, "toss_exp", lambda coins, index, entropy, **slots: np.ones(index.size, dtype=bool))
     u = np.array([0, p - 1, p // 2, 0])
     negative = np.array([False, False, True, True])
     v = np.array([128, 128, 128, 3])
-    values, accepted = one_attempt(_laplace, _laplace.discrete_laplace, p, q, "geometric_table", k=v, uniform=u, negative=negative)
+    values, accepted = one_attempt(_noise, _noise.discrete_laplace, p, q, "geometric_table", k=v, uniform=u, negative=negative)
     for row in range(4):
         exact = (int(u[row]) + p * (far if row < 3 else 3)) // (8 * q)
         assert (int(values[row]) - (-exact if negative[row] else exact)) % TOP == 0
@@ -207,11 +207,11 @@ def test_far_laplace_values_are_exact_modulo_two_to_the_64(monkeypatch, one_atte
 
 
 def test_a_far_multiple_of_two_to_the_64_is_not_taken_for_zero(monkeypatch, one_attempt):
-    monkeypatch.setattr(_laplace, "_far_number", lambda entropy: 2**11)
-    monkeypatch.setattr(_laplace, "toss_exp", lambda coins, index, entropy, **slots: np.ones(index.size, dtype=bool))
+    monkeypatch.setattr(_noise, "_far_number", lambda entropy: 2**11)
+    monkeypatch.setattr(_noise, "toss_exp", lambda coins, index, entropy, **slots: np.ones(index.size, dtype=bool))
     values, accepted = one_attempt(
-        _laplace,
-        _laplace.discrete_laplace,
+        _noise,
+        _noise.discrete_laplace,
         2**56 - 1,
         1,
         "geometric_table",
@@ -236,16 +236,16 @@ def test_far_gaussian_values_are_exact_modulo_two_to_the_64(monkeypatch, one_att
         asked.append((np.broadcast_to(linear, index.shape).tolist(), square, slots))
         return np.ones(index.size, dtype=bool)
 
-    monkeypatch.setattr(_gaussian, "toss_exp", accept)
-    monkeypatch.setattr(_gaussian, "_far_part", lambda parts, entropy: k)
+    monkeypatch.setattr(_noise, "toss_exp", accept)
+    monkeypatch.setattr(_noise, "_far_part", lambda parts, entropy: k)
     if far == 10**6:  # so many coins exp(-x) would take long to check one by one
-        monkeypatch.setattr(_gaussian, "_accept", lambda parts, k, x, index, entropy: np.ones(index.size, dtype=bool))
+        monkeypatch.setattr(_noise, "_accept", lambda parts, k, x, index, entropy: np.ones(index.size, dtype=bool))
     width = -(-p // (parts * q))
     j = np.array([0, width // 2, 0])
     negative = np.array([False, False, True])
     word = 0x0123_4567_89AB_CDEF
     values, accepted = one_attempt(
-        _gaussian, SAMPLERS[law], p, q, "half_normal_table",
+        _noise, SAMPLERS[law], p, q, "half_normal_table",
         k=np.full(3, 8 * parts), uniform=j, negative=negative, entropy=Script([word] * 3, then=0),
     )  # fmt: skip
     for row in range(3):
@@ -265,10 +265,10 @@ def test_far_gaussian_values_are_exact_modulo_two_to_the_64(monkeypatch, one_att
 def test_whole_draws_through_the_tails():
     """A script that leads into each table's last cell; the draw ends with a value beyond 8 scales, or is rejected and drawn again."""
     laplace = [0, TOP - 1, TOP - 1, TOP - 1]  # u = 0 of 1000 bits, slot not hit, last cell
-    z = _laplace.discrete_laplace(1000, 1, 1, Script(laplace, then=11))
+    z = _noise.discrete_laplace(1000, 1, 1, Script(laplace, then=11))
     assert abs(int(z[0])) >= 16_000
     seen = 0
     for seed in range(40):
-        z = _gaussian.rounded_gaussian(1000, 1, 1, Script([TOP - 1, TOP - 1], then=seed))
+        z = _noise.rounded_gaussian(1000, 1, 1, Script([TOP - 1, TOP - 1], then=seed))
         seen += 8_000 <= abs(int(z[0])) < 12_000
     assert seen >= 10  # accepted with probability about 0.6

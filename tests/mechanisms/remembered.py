@@ -10,7 +10,7 @@ import pytest
 
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._kernel import Entropy, _measure, _partition_sampling
-from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._noise import discrete_laplace
 from leastnoise._measurements import Measurements
 from leastnoise._mechanisms import Search, _dawa, _dawa_plane, mechanism_for
 from leastnoise._plan import Plan

@@ -3,9 +3,8 @@
 from leastnoise._kernel._entropy import Entropy, SeededEntropy, SystemEntropy
 from leastnoise._kernel._keys import FoundKeys, KeySearch
 from leastnoise._kernel._ledger import Ledger
-from leastnoise._kernel._ledger_file import Entry
-from leastnoise._kernel._ledger_limits import Limit
-from leastnoise._kernel._ledger_steps import NeedsData, Pending, Receipt
+from leastnoise._kernel._ledger_file import Entry, Limit
+from leastnoise._kernel._ledger_run import NeedsData, Pending, Receipt
 from leastnoise._kernel._measure import simulate
 from leastnoise._kernel._partition import Partition
 from leastnoise._kernel._plane import RectanglePartition

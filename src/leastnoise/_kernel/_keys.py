@@ -8,8 +8,7 @@ from leastnoise._accounting import ApproxDP, KeyRule, Noise, Privacy, keys_are_p
 from leastnoise._check import InputError, InternalError, refuse, whole
 from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._entropy import Entropy
-from leastnoise._kernel._gaussian import rounded_gaussian
-from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._noise import discrete_laplace, rounded_gaussian
 from leastnoise._table import Keyed
 
 _SAMPLERS = {Noise.DISCRETE_LAPLACE: discrete_laplace, Noise.ROUNDED_GAUSSIAN: rounded_gaussian}

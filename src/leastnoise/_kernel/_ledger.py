@@ -10,17 +10,35 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 
-from leastnoise._accounting import Charge, Cost, Privacy, charge_text, whole_budget
-from leastnoise._check import InputError, LedgerError, html_facts, refuse
-from leastnoise._kernel import _ledger_steps as steps
-from leastnoise._kernel._ledger_file import Entry, append, checked_text, connected, dump, read, today, writing
-from leastnoise._kernel._ledger_holder import add_spent, checked, now, request_of, set_budget
-from leastnoise._kernel._ledger_limits import Limit, check_left, in_force, limits
-from leastnoise._kernel._ledger_making import checked_path, checked_seconds, make, wait_for
-from leastnoise._kernel._ledger_run import free_room, is_running, running, sweep
-from leastnoise._kernel._ledger_steps import Pending, Receipt
+from leastnoise._accounting import Budget, Charge, Cost, Privacy, SeriesCost, charge, charge_text, whole_budget
+from leastnoise._check import InputError, LedgerError, html_facts, one_of, refuse
+from leastnoise._kernel import _ledger_run as steps
+from leastnoise._kernel._ledger_file import (
+    PERIODS,
+    Content,
+    Entry,
+    Limit,
+    append,
+    check_left,
+    check_not_below,
+    checked_path,
+    checked_seconds,
+    checked_text,
+    connected,
+    content_of,
+    dump,
+    in_force,
+    limits,
+    make,
+    read,
+    today,
+    wait_for,
+    writing,
+)
+from leastnoise._kernel._ledger_run import Pending, Receipt, free_room, is_running, running, sweep
 
 _GLANCE = 0.2  # seconds to wait for another process where the ledger is only shown
 
@@ -191,12 +209,12 @@ class Ledger:
         Traceback (most recent call last):
         leastnoise._check._errors.InputError: The plan protects one row (replace), the data set 'people' one row (add_remove); ...
         """
-        request = request_of(self, cost, privacy)
+        request = self._request(cost, privacy)
         texts = (checked_text("plan_digest", plan_digest), checked_text("output", output), checked_text("description", description))
         receipt_id, day = secrets.token_hex(16), today()
         values = (receipt_id, dump(request), dump(cost), dump(privacy.budget), *texts, day.isoformat())
         with writing(self.path, self.timeout) as connection:
-            content = checked(connection, self)
+            content = self._content(connection)
             check_left(content, request, self.share, day)
             number = len(content.entries) + 1
             added = ("release", self.share, "")
@@ -207,8 +225,94 @@ class Ledger:
             id=receipt_id, dataset=self.dataset, plan_digest=plan_digest, output=output, charge=request, number=number, head=head, run=run
         )
 
-    set_budget = set_budget
-    add_spent = add_spent
+    def set_budget(self, budget: Budget, *, share: str = "", period: str | None = None, note: str = "", receipt: str = "") -> "Ledger":
+        """Change the budget, or give a name its share of it; recorded like a release.
+
+        Args:
+            budget: from now on; of the definition that the ledger has.
+            share: a name. What is spent under it is then within this budget as well as within the whole; "" for the whole.
+            period: "day", "week", "month" or "year" if the budget and all shares are anew for each of these, by the day of payment (UTC);
+                "" if they are for all times; None to leave that as it is.
+            note: why, for people.
+            receipt: identification of the entry, by which to look for it if this does not end; made if there is none.
+
+        Returns:
+            The ledger as it is now.
+
+        Raises:
+            BudgetError: more is spent, in one of the periods; nothing was changed.
+            InputError: another definition, or a period of a share alone; nothing was changed.
+            LedgerError: the file cannot be used; after a failure at its end, `entries` has the change.
+
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+        >>> ledger.set_budget(ln.PureDP(4)).set_budget(ln.PureDP(1), share="ann").left().epsilon
+        Fraction(4, 1)
+        >>> folder.cleanup()
+        """
+        if period is not None and (share or one_of("period", period, list(PERIODS)) != period):
+            raise InputError("A period is that of the whole budget, and of all shares with it; set it without a share.")
+        texts = ("", "", checked_text("note", note), today().isoformat())
+        name, identity = checked_text("share", share), checked_text("receipt", receipt) or secrets.token_hex(16)
+        with writing(self.path, self.timeout) as connection:  # (L3)
+            content = self._content(connection)
+            each = in_force(content)[1] if period is None else period
+            check_not_below(content, budget, name, each)
+            row = (len(content.entries) + 1, identity, dump(Charge()), dump(SeriesCost(budget)), dump(budget), *texts)
+            append(connection, row, content.head, "sealed", "", ("budget", name, each))
+        return type(self).open(self.path, share=self.share, timeout=self.timeout)
+
+    def add_spent(
+        self,
+        spent: Budget | Privacy,
+        cost: Cost | None = None,
+        *,
+        receipt: str = "",
+        output: str = "",
+        plan_digest: str = "",
+        note: str = "",
+        on: date | None = None,
+    ) -> Entry:
+        """Record what was spent before this ledger, or elsewhere. It is not refused if it is above the budget: it is spent.
+
+        Args:
+            spent: what the other releases together promise: a budget for the ledger's unit, or a Privacy, which must have that unit.
+            cost: of a release whose plan is known; None for what a series of releases within ``spent`` costs.
+            receipt: identification of a release that another ledger, or a newer copy of this one, paid; it is recorded once.
+            output: where that release is.
+            plan_digest: fingerprint of its plan.
+            note: what it was, for people.
+            on: the day, which says the period; None for today.
+
+        Returns:
+            The entry.
+
+        Raises:
+            InputError: another unit, a definition that cannot be added up here, a day to come, or a text that cannot be stored.
+            LedgerError: the release is in this ledger already, or the file cannot be used; after a failure at its end, `entries` has it.
+
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+        >>> str(ledger.add_spent(ln.PureDP("1/4"), note="the tables of 2024").charge), ledger.left().epsilon
+        ('epsilon = 0.25', Fraction(3, 4))
+        >>> folder.cleanup()
+        """
+        privacy = spent if isinstance(spent, Privacy) else self.privacy.within(spent)
+        price = SeriesCost(privacy.budget) if cost is None else cost
+        request = self._request(price, privacy)
+        day = today() if on is None else on
+        if not isinstance(day, date) or day > today():
+            raise refuse("on", str(on), "a day that is not to come, as a datetime.date")
+        identity = checked_text("receipt", receipt) or secrets.token_hex(16)
+        texts = (checked_text("plan_digest", plan_digest), checked_text("output", output), checked_text("note", note))
+        with writing(self.path, self.timeout) as connection:
+            content = self._content(connection)
+            if any(entry.id == identity for entry in content.entries):
+                raise LedgerError(f"The ledger {self.path} knows the release {identity} already; nothing was changed.")
+            number = len(content.entries) + 1  # (L4): compared with no budget
+            values = (identity, dump(request), dump(price), dump(privacy.budget), *texts, f"{day:%Y-%m-%d}")
+            append(connection, (number, *values), content.head, "sealed", "", ("spent", self.share, ""))
+        return self._now().entries[number - 1]
 
     def check(self, cost: Cost, privacy: Privacy) -> None:
         """Refuse what `reserve` would refuse now; nothing is written.
@@ -220,8 +324,8 @@ class Ledger:
         Raises:
             BudgetError, InputError, LedgerError: as `reserve`.
         """
-        request = request_of(self, cost, privacy)
-        check_left(now(self), request, self.share, today())
+        request = self._request(cost, privacy)
+        check_left(self._now(), request, self.share, today())
 
     def begin(self, receipt: Receipt, number: int, request: str) -> None:
         """Enter a step of a release, before its first random bit is drawn.
@@ -279,7 +383,7 @@ class Ledger:
         """
         with connected(self.path, self.timeout) as connection:
             connection.execute("BEGIN")
-            checked(connection, self)
+            self._content(connection)
             return steps.pending_of(connection, entry.id, self.path)
 
     def take_over(self, entry: Entry, run: str) -> Receipt:
@@ -293,7 +397,7 @@ class Ledger:
             LedgerError: another process makes or finishes it, or it is not resumable any more.
         """
         with writing(self.path, self.timeout) as connection:
-            found = checked(connection, self).entries[entry.number - 1]
+            found = self._content(connection).entries[entry.number - 1]
             if found.id != entry.id or not found.resumable or is_running(self.path, found.run):
                 raise LedgerError(f"Release {entry.number} in the ledger {self.path} is being finished by another process, or is finished.")
             connection.execute("UPDATE entry SET run = ? WHERE id = ?", (run, entry.id))
@@ -350,7 +454,7 @@ class Ledger:
         if not found:
             return ()
         with writing(self.path, self.timeout) as connection:
-            checked(connection, self)
+            self._content(connection)
             for entry_id, state in found.items():
                 self._settle(connection, entry_id, state)
         return tuple(entry for entry in self.entries() if entry.id in found)
@@ -371,7 +475,7 @@ class Ledger:
         Raises:
             LedgerError: the file cannot be read.
         """
-        return now(self).entries
+        return self._now().entries
 
     def spent(self) -> Charge:
         """Add up all charges, in whatever state; exact. Where the budget is for a period, those of the present one; of a share, its own.
@@ -396,13 +500,42 @@ class Ledger:
         Raises:
             LedgerError: the file cannot be read.
         """
-        return tuple(limits(now(self), self.share, today()))
+        return tuple(limits(self._now(), self.share, today()))
 
     def _checked_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> Entry:
         """The entry of a receipt that is of this ledger, and whose release nobody has taken over."""
-        entry = next((entry for entry in checked(connection, self).entries if entry.id == receipt.id), None)
+        entry = next((entry for entry in self._content(connection).entries if entry.id == receipt.id), None)
         if entry is None:
             raise LedgerError(f"The receipt {receipt.id} is not of the ledger {self.path}. Seal a release where it was reserved.")
         if entry.run != receipt.run:
             raise LedgerError(f"Release {entry.number} in the ledger {self.path} was taken over by another process, which finishes it.")
         return entry
+
+    def _content(self, connection: sqlite3.Connection) -> Content:
+        """The content, if it is still that of the ledger that was opened."""
+        return self._same(content_of(connection, self.path))
+
+    def _now(self) -> Content:
+        """The same, in a connection of its own."""
+        return self._same(read(self.path, self.timeout))
+
+    def _same(self, content: Content) -> Content:
+        if (content.dataset, content.id) != (self.dataset, self.id) or not content.privacy.same_unit(self.privacy):
+            raise LedgerError(f"The ledger {self.path} was replaced by another one since it was opened. Open it again.")
+        return content
+
+    def _request(self, cost: Cost, privacy: Privacy) -> Charge:
+        """What a release of this cost takes from the ledger.
+
+        Raises:
+            InputError: another unit, or a definition that cannot be added up there.
+        """
+        if not isinstance(privacy, Privacy):
+            raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
+        if not privacy.same_unit(self.privacy):
+            raise InputError(
+                f"The plan protects {privacy.protected}, the data set {self.dataset!r} {self.privacy.protected}; "
+                "such costs cannot be added: what is lost by a change of the one kind bounds nothing for a change of the other. "
+                "Decide which of the two one person can change; then use plans and a ledger of that unit."
+            )
+        return charge(self.privacy.budget, privacy.budget, cost)

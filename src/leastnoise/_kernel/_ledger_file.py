@@ -1,18 +1,20 @@
-"""The ledger's file: one SQLite database, read strictly and written by one process at a time. PROOFS-ledger.md has the argument.
+"""The ledger's file: one SQLite database, read strictly and written by one process at a time, and what may be spent by its entries.
 
-A rollback journal is used and not a write-ahead log: at rest everything is then in the one file, so that a copy of that file never lacks
-the latest charges. ``synchronous = EXTRA`` is FULL plus a flush of the folder after the journal is gone, without which a power cut just
-after a commit could undo it.
+PROOFS-ledger.md has the argument. A rollback journal is used and not a write-ahead log: at rest everything is then in the one file, so that
+a copy of that file never lacks the latest charges. ``synchronous = EXTRA`` is FULL plus a flush of the folder after the journal is gone,
+without which a power cut just after a commit could undo it.
 
 No time of day is written: the time between paying and publishing would tell how many rows were counted.
 """
 
 import hashlib
 import json
+import os
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -25,11 +27,16 @@ from leastnoise._accounting import (
     Privacy,
     budget_from_json,
     charge_from_json,
+    charge_text,
     cost_from_json,
     is_charge_of,
+    left,
+    missing,
     privacy_from_json,
+    total,
+    whole_budget,
 )
-from leastnoise._check import LedgerError, one_of, refuse
+from leastnoise._check import BudgetError, InputError, LedgerError, one_of, refuse
 
 State = Literal["reserved", "sealed", "absent"]
 Kind = Literal["release", "spent", "budget"]
@@ -302,3 +309,189 @@ def checked_text(name: str, value: object, least: int = 0) -> str:
     except UnicodeEncodeError:
         raise refuse(name, value, "a text that can be written as UTF-8") from None
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One of the budgets that a release must be within.
+
+    Attributes:
+        share: its name; "" for the whole.
+        budget: in force.
+        period: for which it is; "" for all times.
+        spent: of it, in the period of the day asked for.
+    """
+
+    share: str
+    budget: Budget
+    period: str
+    spent: Charge
+
+    @property
+    def left(self) -> Charge:
+        """What may still be spent; no part is below zero."""
+        return left(self.budget, self.spent)
+
+
+def in_force(content: Content) -> tuple[dict[str, Budget], str]:
+    """The budget of the whole, under the name "", and of every share; and the period for which they hold."""
+    budgets, period = {"": content.privacy.budget}, ""
+    for entry in content.entries:
+        if entry.kind == "budget":
+            budgets[entry.share] = entry.declared
+            period = entry.period if entry.share == "" else period
+    return budgets, period
+
+
+def spent_of(content: Content, share: str, period: str, day: date) -> Charge:
+    """(L2): all charges of a share, or of all with the name "", in the period that a day is in."""
+    this = day.strftime(PERIODS[period])
+    return total(
+        entry.charge for entry in content.entries if share in ("", entry.share) and entry.reserved_on.strftime(PERIODS[period]) == this
+    )
+
+
+def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
+    """The limit of the whole, then that of a share if it has a name.
+
+    Raises:
+        InputError: there is no such share.
+    """
+    budgets, period = in_force(content)
+    if share not in budgets:
+        known = ", ".join(sorted(filter(None, budgets))) or "none yet"
+        raise InputError(
+            f"The share must be one of the ledger's, which are: {known}; got {share!r}. Give it a budget with `leastnoise ledger share`."
+        )
+    for name in dict.fromkeys(("", share)):
+        yield Limit(name, budgets[name], period, spent_of(content, name, period, day))
+
+
+def check_left(content: Content, request: Charge, share: str, day: date) -> None:
+    """(L1): refuse what is not within every limit.
+
+    Raises:
+        BudgetError: less is left; the message says of what.
+        InputError: the budget is shared out, and no share or an unknown one is named.
+    """
+    budgets, _ = in_force(content)
+    if len(budgets) > 1 and not share:
+        raise InputError(
+            f"The budget of the data set {content.dataset!r} is shared out, and a release must name the share that pays: "
+            f"{', '.join(sorted(filter(None, budgets)))}. Say --share NAME, or Ledger.open(path, share=NAME). Nothing was spent."
+        )
+    for limit in limits(content, share, day):
+        if not request.within(limit.left):
+            rest = limit.left
+            asked, there, lack, most = (
+                charge_text(limit.budget, one) for one in (request, rest, missing(request, rest), whole_budget(limit.budget))
+            )
+            each = f" a {limit.period}" if limit.period else ""
+            whose = f"the share {limit.share!r} of the data set" if limit.share else "the data set"
+            advice = "Plan with at most what is left" if any((rest.epsilon, rest.rho)) else "Make no further release of this data set"
+            raise BudgetError(
+                f"The release asks for {asked}, but of {most}{each} for {whose} {content.dataset!r} only {there} is left; "
+                f"that is {lack} too much. Nothing was spent. {advice}, or ask the data holder."
+            )
+
+
+def check_not_below(content: Content, budget: Budget, share: str, period: str) -> None:
+    """Refuse a new budget that is of another definition, or below what is spent of it in some period.
+
+    Raises:
+        InputError: another definition.
+        BudgetError: more is spent.
+    """
+    if type(budget) is not type(content.privacy.budget):
+        raise InputError(
+            f"The budget must stay of the definition {type(content.privacy.budget).__name__}, in which the entries are added up; "
+            f"got {budget!r}. Nothing was changed."
+        )
+    for day in {entry.reserved_on for entry in content.entries}:
+        spent = spent_of(content, share, period, day)
+        if not spent.within(whole_budget(budget)):
+            raise BudgetError(
+                f"The budget must be at least what is spent, which is {charge_text(budget, spent)}; "
+                f"got {charge_text(budget, whole_budget(budget))}. Nothing was changed."
+            )
+
+
+_TAKEN = "{} exists already, and a ledger is never replaced. Open it, or change its budget with `leastnoise ledger change`."
+
+
+def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
+    """Make an empty ledger and return its identification.
+
+    Made whole under a name that nobody else uses, then linked into place: no process ever sees half a ledger, or removes another's.
+    """
+    draft = file.parent / f".{file.name}.{secrets.token_hex(8)}"
+    try:
+        if file.exists():
+            raise LedgerError(_TAKEN.format(file))
+        for left_over in (file.parent / f"{file.name}-journal", file.parent / f"{file.name}-wal"):
+            if left_over.exists():  # SQLite would play it into the new ledger
+                raise LedgerError(f"{left_over} is left from an earlier ledger of this name. Restore that ledger, or remove both.")
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        try:
+            identity = fill(draft, name, privacy, timeout)
+            os.link(draft, file)
+        finally:
+            with suppress(OSError):  # the ledger is in its place, or never will be
+                draft.unlink()
+        _flush_folder(file.parent)
+    except FileExistsError:
+        raise LedgerError(_TAKEN.format(file)) from None
+    except OSError as error:
+        raise LedgerError(
+            f"A ledger cannot be made at {file}: {_reason(error)}. Choose a folder that exists and that you may write to."
+        ) from None
+    return identity
+
+
+def wait_for(file: Path, timeout: float) -> None:
+    """Refuse what cannot be a ledger.
+
+    By stat only: opening and closing the file here would drop the locks that another thread's connection holds on it.
+    """
+    try:
+        if file.is_dir():
+            raise LedgerError(f"{file} is a folder, not a ledger. Give the path of the ledger's file.")
+        size = file.stat().st_size
+        patience = time.monotonic() + min(timeout, 1.0)
+        while size == 0 and time.monotonic() < patience:  # perhaps another process is making it just now
+            time.sleep(0.02)
+            size = file.stat().st_size
+    except FileNotFoundError:
+        raise LedgerError(f"There is no ledger at {file}. If there was one, restore it. {MAKE}") from None
+    except OSError as error:
+        raise LedgerError(f"The ledger {file} cannot be read: {_reason(error)}. Check its path and permissions.") from None
+    if size == 0:
+        raise LedgerError(
+            f"{file} is empty: no ledger, or what is left of one. If it was a ledger, restore it from a copy that has all its releases."
+        )
+
+
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
+        raise refuse("path", path, "the path of a ledger's file")
+    return Path(path)
+
+
+def checked_seconds(timeout: float) -> float:
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout <= 86400:
+        raise refuse("timeout", timeout, "a number of seconds from 0 to 86400")
+    return float(timeout)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the name of a new file durable too."""
+    with suppress(OSError):  # a file system that cannot flush a folder
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

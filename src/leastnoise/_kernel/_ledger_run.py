@@ -1,14 +1,25 @@
-"""The sign that a process is making a release: a locked file beside the ledger, which also keeps room on the disk for its measurement."""
+"""Releases that are paid and not published: the sign that a process makes one, and the steps that it has begun and recorded.
+
+The sign is a locked file beside the ledger, which also keeps room on the disk for the measurement. A step is entered before its first
+random bit is drawn, and its outcome before it is returned. A step that was entered and has no outcome is never drawn again; see (J1) to
+(J3) in PROOFS-ledger.md.
+"""
 
 import errno
 import fcntl
+import hashlib
+import json
 import os
 import secrets
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from leastnoise._check import LedgerError
+from leastnoise._accounting import Charge
+from leastnoise._check import InputError, LedgerError
+from leastnoise._kernel._ledger_file import damaged, digest_of
 
 
 def run_file(ledger: Path, run: str) -> Path:
@@ -105,3 +116,138 @@ def is_running(ledger: Path, run: str) -> bool:
     finally:
         os.close(handle)
     return False
+
+
+_PART = 2**26  # characters; SQLite holds at most 10^9 bytes in one value
+
+
+class NeedsData(InputError):
+    """A release that was paid has steps left to draw, and its rows were not given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Proof that a charge was durably reserved; whoever holds it may draw noise once.
+
+    Attributes:
+        id: 128 random bits in hexadecimal.
+        dataset: name of the data set.
+        plan_digest: fingerprint of the plan that was paid for.
+        output: where the release will be published.
+        charge: what was taken, in the definition of the data set's budget.
+        number: of its entry.
+        head: digest of its entry and of all before it.
+        run: the process that makes it; see `Ledger.running`.
+
+    >>> Receipt.__slots__
+    ('id', 'dataset', 'plan_digest', 'output', 'charge', 'number', 'head', 'run')
+    """
+
+    id: str
+    dataset: str
+    plan_digest: str
+    output: str
+    charge: Charge
+    number: int
+    head: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step whose outcome is known.
+
+    Attributes:
+        request: fingerprint of what was asked for.
+        outcome: what it gave, as text.
+    """
+
+    request: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What is needed to finish a release that was paid.
+
+    Attributes:
+        plan: its JSON text.
+        options: of the release, for whoever wrote them.
+        steps: whose outcomes are known, in order.
+    """
+
+    plan: str
+    options: str
+    steps: tuple[Step, ...]
+
+
+def enter(connection: sqlite3.Connection, entry_id: str, plan: str, options: str) -> None:
+    connection.execute("INSERT INTO pending VALUES (?, ?, ?, ?)", (entry_id, plan, options, digest_of((entry_id, plan, options))))
+
+
+def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: str) -> None:
+    """(J1): fails if this step, or a later one, was begun before, by whatever process."""
+    begun = connection.execute("SELECT count(*), count(digest) FROM step WHERE id = ?", (entry_id,)).fetchone()
+    if begun != (number - 1, number - 1):
+        raise LedgerError(
+            f"Step {number} of the release {entry_id} was begun before, or follows one that gave nothing; it is not drawn twice. "
+            "If another process is finishing this release, let it."
+        )
+    connection.execute("INSERT INTO step VALUES (?, ?, ?, NULL)", (entry_id, number, request))
+
+
+def record(connection: sqlite3.Connection, entry_id: str, number: int, outcome: Iterable[str]) -> None:
+    """(J2): the outcome of a step that was begun and has none."""
+    step = (entry_id, number)
+    if connection.execute("SELECT count(*) FROM step WHERE id = ? AND number = ? AND digest IS NULL", step).fetchone() != (1,):
+        raise LedgerError(f"Step {number} of the release {entry_id} is not under way. Let the process that makes this release finish it.")
+    digest = hashlib.sha256(b'["')  # in the end that of ``digest_of`` of all parts together
+    for part, text in enumerate(_parts(outcome)):
+        digest.update(json.dumps(text)[1:-1].encode())
+        connection.execute("INSERT INTO outcome VALUES (?, ?, ?, ?)", (*step, part, text))
+    digest.update(b'"]')
+    connection.execute("UPDATE step SET digest = ? WHERE id = ? AND number = ?", (digest.hexdigest(), *step))
+
+
+def _parts(texts: Iterable[str]) -> Iterator[str]:
+    """The same text, in parts of ``_PART`` characters; the last may have fewer."""
+    held: list[str] = []
+    size = 0
+    for text in texts:
+        start = 0
+        while len(text) - start >= (room := _PART - size):  # a text may be very long: what is left of it is not copied
+            yield "".join([*held, text[start : start + room]])
+            held, size, start = [], 0, start + room
+        held.append(text[start:])
+        size += len(text) - start
+    if size:
+        yield "".join(held)
+
+
+def forget(connection: sqlite3.Connection, entry_id: str) -> None:
+    """(J3): remove what only an unpublished release needs."""
+    for table in ("pending", "step", "outcome"):
+        connection.execute(f"DELETE FROM {table} WHERE id = ?", (entry_id,))  # noqa: S608 - three constants
+
+
+def pending_of(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pending:
+    """Read what is known of an unpublished release.
+
+    Raises:
+        LedgerError: it has nothing to finish, or what there is was damaged.
+    """
+    head = connection.execute("SELECT plan, options, digest FROM pending WHERE id = ?", (entry_id,)).fetchone()
+    if head is None:
+        raise LedgerError(f"The release {entry_id} in the ledger {path} has nothing that could be finished.")
+    steps: list[Step] = []
+    for number, request, digest in connection.execute(
+        "SELECT number, request, digest FROM step WHERE id = ? AND digest IS NOT NULL ORDER BY number", (entry_id,)
+    ).fetchall():
+        parts = connection.execute("SELECT text FROM outcome WHERE id = ? AND number = ? ORDER BY part", (entry_id, number)).fetchall()
+        step = Step(request, "".join(part for (part,) in parts))
+        if number != len(steps) + 1 or digest_of((step.outcome,)) != digest:
+            raise LedgerError(damaged(path, f"the measurement of the release {entry_id} is unreadable"))
+        steps.append(step)
+    if digest_of((entry_id, *head[:2])) != head[2]:
+        raise LedgerError(damaged(path, f"the plan of the release {entry_id} is unreadable"))
+    return Pending(head[0], head[1], tuple(steps))

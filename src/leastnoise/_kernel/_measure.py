@@ -33,8 +33,7 @@ from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Domain
 from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import Entropy, SeededEntropy
-from leastnoise._kernel._gaussian import discrete_gaussian, rounded_gaussian
-from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._noise import discrete_gaussian, discrete_laplace, rounded_gaussian
 from leastnoise._linop import SignedArray, along, apply, narrow
 from leastnoise._measurements import Block, Limits, Measurements, Observation, cost, row_scales
 from leastnoise._table import Table

@@ -15,7 +15,7 @@ from leastnoise._check import Exact, exact_positive, one_of, refuse, whole
 from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel._entropy import Entropy, fresh_words
 from leastnoise._kernel._interval_costs import GRID, cut_counts, grid_sensitivity, largest_count, on_grid
-from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._noise import discrete_laplace
 from leastnoise._kernel._partition import noise_scale, read_penalty
 from leastnoise._kernel._partition_sampling import Scaled, plus, settle, times, weights_of
 from leastnoise._linop import BlockTree, block_tree, interval_tree

@@ -27,7 +27,7 @@ from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import SeededEntropy, SystemEntropy
 from leastnoise._kernel._keys import FoundKeys, KeySearch
 from leastnoise._kernel._ledger import Ledger
-from leastnoise._kernel._ledger_steps import NeedsData, Receipt, Step
+from leastnoise._kernel._ledger_run import NeedsData, Receipt, Step
 from leastnoise._kernel._measure import check_table, draw, verify
 from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, request_of, values_from_text
 from leastnoise._kernel._selections import PlaneSelection, Selection
