@@ -3,8 +3,16 @@
 from decimal import Decimal
 from fractions import Fraction
 
-from leastnoise._accounting._gaussian import _FIRST_DIGITS, _MOST_DIGITS, _arguments, _delta_between, _hopeless
-from leastnoise._accounting._rounding import LEAST_DELTA, rounding, short_upper
+from leastnoise._accounting._deltas import (
+    _FIRST_DIGITS,
+    _MOST_DIGITS,
+    LEAST_DELTA,
+    _arguments,
+    _delta_between,
+    _hopeless,
+    rounding,
+    short_upper,
+)
 from leastnoise._check import Exact
 
 

@@ -11,15 +11,35 @@ from leastnoise._accounting._budget import (
     Privacy,
     PureDP,
     budget_from_json,
+    fraction_from_text,
+    fraction_to_text,
     parameters,
     privacy_from_json,
+    readable,
+    round_up,
 )
-from leastnoise._accounting._charge import Charge, charge, charge_from_json, charge_text, is_charge_of, left, missing, total, whole_budget
-from leastnoise._accounting._cost import ConcentratedCost, Cost, GaussianCost, Noise, PureCost, SeriesCost, cost_from_json, covers, rho_of
-from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, readable, round_up
-from leastnoise._accounting._gaussian import gaussian_is_private
+from leastnoise._accounting._cost import (
+    Charge,
+    ConcentratedCost,
+    Cost,
+    GaussianCost,
+    Noise,
+    PureCost,
+    SeriesCost,
+    charge,
+    charge_from_json,
+    charge_text,
+    cost_from_json,
+    covers,
+    is_charge_of,
+    left,
+    missing,
+    rho_of,
+    total,
+    whole_budget,
+)
+from leastnoise._accounting._deltas import gaussian_is_private, zcdp_delta
 from leastnoise._accounting._keys import KeyRule, keys_are_private
-from leastnoise._accounting._zcdp import zcdp_delta
 
 __all__ = [
     "ZCDP",

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 from leastnoise._accounting._budget import ApproxDP, Privacy
 from leastnoise._accounting._cost import Noise
-from leastnoise._accounting._gaussian import gaussian_delta, normal_tail
-from leastnoise._accounting._rounding import LEAST_DELTA, Rounding, rounding
+from leastnoise._accounting._deltas import LEAST_DELTA, Rounding, gaussian_delta, normal_tail, rounding
 from leastnoise._check import exact_positive, refuse, whole
 
 _DIGITS = 50
