@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, reduce
+from functools import lru_cache
 from itertools import product
 from typing import TypeAlias
 
@@ -45,7 +45,6 @@ _JOINT_CELLS = 2**16
 _MOST_CELLS = 2**11  # cells of an attribute all of whose pairs are looked at
 _MOST_ENTRIES = 2**23  # of the matrix of a factor
 _MOST_COMPARED = 2**30  # entries of columns that are compared one by one
-_MOST_PAIRS = 2**18  # pairs of cells of a factor of a product, and of a product
 _MOST_SETS = 2**16  # sets of attributes in which two rows agree
 _EXACT_FLOAT = 2**52  # norms below it: every partial sum of floating-point products is a whole number that is represented exactly
 
@@ -444,25 +443,24 @@ def _agreeing(summed: Mapping[frozenset[str], int], kinds: Mapping[str, object])
 @lru_cache(maxsize=256)
 def _apart(factors: frozenset[Factor], power: int) -> tuple[int, int]:
     """The largest norm of a column of a product of factors, and at least the largest distance of two of its columns (R5)."""
-    parts = [_pairs(factor, power) for factor in factors]
-    ends = [(int(own[:, 0].max()), int(own[:, 2].min())) for own in parts]
-    norm = math.prod(top for top, _ in ends)
-    far = 2 * (norm - min(map(math.prod, product(*ends))))
-    if parts and norm < _EXACT_FLOAT and (len(parts) == 1 or min(low for _, low in ends) >= 0):
-        far = min(far, int((reduce(_multiplied, parts) @ np.array([1, 1, -2])).max()))
-    return norm, far
+    parts = [_common(factor, power) for factor in factors]
+    norm = math.prod(top for top, *_ in parts)
+    if len(parts) == 1:
+        return norm, parts[0][2]
+    return norm, 2 * (norm - min(map(math.prod, product(*((top, least) for top, least, _ in parts)))))
 
 
-def _pairs(factor: Factor, power: int) -> IntArray:
-    """Of all pairs of columns of a factor both norms and what they have in common, or bounds of them alone: shape (pairs, 3) (R5)."""
+def _common(factor: Factor, power: int) -> tuple[int, int, int]:
+    """Of two columns of a factor the largest norm, at most what they have in common, and at least the largest distance (R5)."""
     operator, weights = factor.operator, factor.weights
     while isinstance(operator, (Coarse, Ordered)):
         operator = operator.operator  # of the same columns
-    size, norms, most, common = operator.size, column_sums(operator, weights**power, power), largest_entry(operator), None
+    size, norms, most = operator.size, column_sums(operator, weights**power, power), largest_entry(operator)
     if size <= _MOST_CELLS and operator.rows * size <= _MOST_ENTRIES and norms.max() < _EXACT_FLOAT:
         matrix = dense(operator)
         scaled = matrix * weights[:, None]
         several = scaled[np.count_nonzero(matrix, axis=1) > 1]
+        common = None
         if power == 2 or (most <= 1 and non_negative(operator)):
             common = ((scaled if power == 2 else matrix).T.astype(np.float64) @ scaled.astype(np.float64)).astype(np.int64)
         elif len(several) * size**2 <= _MOST_COMPARED:
@@ -471,34 +469,9 @@ def _pairs(factor: Factor, power: int) -> IntArray:
                 [(own + both - np.abs(several - column[:, None]).sum(axis=0)) // 2 for own, column in zip(both, several.T, strict=True)]
             )
             np.fill_diagonal(common, norms)
-    if common is not None:
-        return np.stack([np.repeat(norms, size), np.tile(norms, size), common.reshape(-1)], axis=-1)
+        if common is not None:
+            return int(norms.max()), int(common.min()), int((norms[:, None] + norms - 2 * common).max())
     everywhere = apply(operator, np.ones(size, dtype=np.int64)) == most * size  # rows that are the same for every cell
     top, shared = int(norms.max()), int((weights[everywhere] ** power).sum()) * most**power
-    return np.array([[top, top, shared if power == 1 or non_negative(operator) else 2 * shared - top]])
-
-
-def _multiplied(left: IntArray, right: IntArray) -> IntArray:
-    """Pairs of columns of a product, or what is at least as far apart (R5)."""
-    left, right = _farthest(left), _farthest(right)
-    if len(left) * len(right) > _MOST_PAIRS:
-        left, right = _box(left), _box(right)
-    return np.asarray((left[:, None] * right).reshape(-1, 3))
-
-
-def _farthest(pairs: IntArray) -> IntArray:
-    """Those than which no other pair is as far apart in all three numbers, these rounded to 9 bits (R5)."""
-    if len(pairs) > _MOST_PAIRS:
-        return _box(pairs)
-    step = max(1, int(pairs.max()) >> 9)
-    left = np.unique(-(pairs * np.array([-1, -1, 1]) // step), axis=0)
-    left = left[np.argsort(-left.sum(axis=1), kind="stable")]
-    kept = []
-    while len(left):
-        kept.append(left[0])
-        left = left[(left > left[0]).any(axis=1)]
-    return np.asarray(np.array(kept) * np.array([step, step, -step]))
-
-
-def _box(pairs: IntArray) -> IntArray:
-    return np.array([[pairs[:, 0].max(), pairs[:, 1].max(), pairs[:, 2].min()]])
+    least = shared if power == 1 or non_negative(operator) else 2 * shared - top
+    return top, least, 2 * (top - least)
