@@ -156,7 +156,7 @@ def parameters(amount: Any) -> dict[str, Fraction]:
     >>> parameters(ApproxDP(1, "1e-9"))
     {'epsilon': Fraction(1, 1), 'delta': Fraction(1, 1000000000)}
     """
-    return {one.name: getattr(amount, one.name) for one in fields(amount)}
+    return {field.name: getattr(amount, field.name) for field in fields(amount)}
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -274,9 +274,9 @@ def budget_from_json(data: object) -> Budget:
     """
     kinds = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
     definition = one_of("definition", data.get("definition") if isinstance(data, Mapping) else data, list(kinds))
-    names = [one.name for one in fields(kinds[definition])]
-    found = fields_of(f"the budget {definition}", data, {"definition", *names})
-    return kinds[definition](*(fraction_from_text(name, found[name]) for name in names))
+    names = [field.name for field in fields(kinds[definition])]
+    texts = fields_of(f"the budget {definition}", data, {"definition", *names})
+    return kinds[definition](*(fraction_from_text(name, texts[name]) for name in names))
 
 
 @dataclass(frozen=True, slots=True, init=False)

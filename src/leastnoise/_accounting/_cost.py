@@ -163,7 +163,7 @@ def cost_from_json(data: object) -> Cost:
     kind = one_of("kind", data.get("kind") if isinstance(data, dict) else data, [*_KINDS, "series"])
     if kind == "series":
         return SeriesCost(budget_from_json(fields_of("the cost of a series", data, {"kind", "budget"})["budget"]))
-    (name,) = (one.name for one in fields(_KINDS[kind]))
+    (name,) = (field.name for field in fields(_KINDS[kind]))
     return _KINDS[kind](fraction_from_text(name, fields_of(f"a {kind} cost", data, {"kind", name})[name]))
 
 
@@ -360,8 +360,8 @@ def total(charges: Iterable[Charge]) -> Charge:
     Fraction(1, 1)
     """
     # Part by part and not by +, to check each part of the sum once only.
-    listed = [parameters(one) for one in charges]
-    return Charge(**{name: sum((one[name] for one in listed), Fraction(0)) for name in parameters(Charge())})
+    listed = [parameters(parts) for parts in charges]
+    return Charge(**{name: sum((parts[name] for parts in listed), Fraction(0)) for name in parameters(Charge())})
 
 
 def left(budget: Budget, spent: Charge) -> Charge:
@@ -399,5 +399,5 @@ def is_charge_of(budget: Budget, amount: Charge) -> bool:
     >>> is_charge_of(PureDP(1), Charge(epsilon=Fraction(2))), is_charge_of(PureDP(1), Charge(rho=Fraction(2)))
     (True, False)
     """
-    own, parts = parameters(budget), parameters(amount)
-    return parts[next(iter(own))] > 0 and not any(part for name, part in parts.items() if name not in own)
+    budgeted, parts = parameters(budget), parameters(amount)
+    return parts[next(iter(budgeted))] > 0 and not any(part for name, part in parts.items() if name not in budgeted)

@@ -107,17 +107,17 @@ def _out(rule: KeyRule, way: Rounding) -> Decimal:
 
 def _any_of(chance: Decimal, count: int, way: Rounding) -> Decimal:
     """At least the chance that any of several independent events of this chance happens."""
-    found, power, left = Decimal(0), chance, count
+    chance_of_any, power, left = Decimal(0), chance, count
     while left:
         if left % 2:
-            found = _either(found, power, way)
+            chance_of_any = _either(chance_of_any, power, way)
         power, left = _either(power, power, way), left // 2
-    return found
+    return chance_of_any
 
 
-def _either(one: Decimal, other: Decimal, way: Rounding) -> Decimal:
+def _either(first: Decimal, second: Decimal, way: Rounding) -> Decimal:
     """``one + other (1 - one)``, upwards; it rises in both up to 1."""
-    return min(Decimal(1), way.up.add(one, way.up.multiply(other, way.up.subtract(Decimal(1), one))))
+    return min(Decimal(1), way.up.add(first, way.up.multiply(second, way.up.subtract(Decimal(1), first))))
 
 
 def _upper(value: Fraction, way: Rounding) -> Decimal:

@@ -66,7 +66,7 @@ def count(
         if values is None:
             raise refuse("the limits of counts", "limits", "None", "Name the measure whose sums are limited.")
         values = _limited(table, values, *limits)
-    places = {name: place for place, name in enumerate(table.domain.names) if name in table.attributes}
+    places = {name: index for index, name in enumerate(table.domain.names) if name in table.attributes}
     sets = attribute_sets
     if isinstance(sets, (list, tuple, set, frozenset)):
         for attributes in sets:
@@ -79,7 +79,7 @@ def _looked_up(
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
     """Marginals of tables that were counted where the rows are (A5)."""
     domain = table.domain
-    places = {name: place for place, name in enumerate(domain.names) if name in table.attributes}
+    places = {name: index for index, name in enumerate(domain.names) if name in table.attributes}
     for attributes in sets:
         wanted = _positions(attributes, places, table)
         within = [names for summed, names in counted.tables if summed == measure and set(attributes) <= set(names)]
@@ -115,22 +115,22 @@ def _limited(table: Table, values: Values, attribute: str | None, limits: Values
     if attribute is None:
         return np.minimum(values, limits)
     table.require([attribute])
-    own = limits[columns_of(table).codes[attribute]]
-    np.minimum(values, own, out=own)
-    return own
+    limit = limits[columns_of(table).codes[attribute]]
+    np.minimum(values, limit, out=limit)
+    return limit
 
 
 def _positions(attributes: tuple[str, ...], places: dict[str, int], table: Table) -> tuple[int, ...]:
     if isinstance(attributes, str):
         raise refuse("the attributes of a marginal", attributes, "a tuple of names", f"Write ({attributes!r},).")
-    found = []
+    positions = []
     for name in attributes:
         if name not in places:
             table.require([name])
-        found.append(places[name])
-    if len(set(found)) != len(found):
+        positions.append(places[name])
+    if len(set(positions)) != len(positions):
         raise InputError(f"the attributes of a marginal must differ from each other; got {tuple(attributes)!r}.")
-    return tuple(found)
+    return tuple(positions)
 
 
 def _summed(whole: IntArray, axes: tuple[int, ...], wanted: tuple[int, ...]) -> IntArray:

@@ -220,9 +220,9 @@ class LazyReals:
 
     def _below(self, i: int, entropy: Entropy) -> bool:
         position = 1
-        while (drawn := int(fresh_words(entropy, 1)[0])) == (own := self.word(i, position, entropy)):
+        while (drawn := int(fresh_words(entropy, 1)[0])) == (known := self.word(i, position, entropy)):
             position += 1
-        return drawn < own
+        return drawn < known
 
 
 def toss_exp(coins: Coins, index: Index, entropy: Entropy, *, linear: Scale, square: bool, slots: int) -> BoolArray:

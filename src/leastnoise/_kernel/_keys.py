@@ -68,14 +68,14 @@ class KeySearch:
             )
         return budget
 
-    def draw(self, found: Keyed, privacy: Privacy, entropy: Entropy) -> FoundKeys:
+    def draw(self, keyed: Keyed, privacy: Privacy, entropy: Entropy) -> FoundKeys:
         """Noise on every key that is there, a unit being in at most ``max_rows`` (U0); and those at or above the threshold (U2)."""
         self.verify(privacy)
-        scale, number = self.rule.scale, len(found.keys)
+        scale, number = self.rule.scale, len(keyed.keys)
         noise = _SAMPLERS[self.rule.noise](scale.numerator, scale.denominator, number, entropy)
         if noise.shape != (number,):
             raise InternalError("A sampler gave another number of draws than was asked for; please report this.")
-        noisy = found.units + noise
-        out = [(-units, found.keys[place]) for place, units in enumerate(noisy.tolist()) if units >= self.rule.threshold]
+        noisy = keyed.units + noise
+        out = [(-units, keyed.keys[index]) for index, units in enumerate(noisy.tolist()) if units >= self.rule.threshold]
         kept = sorted(out)[: self.most]
         return FoundKeys(tuple(key for _, key in kept), np.array([-units for units, _ in kept], dtype=np.int64))

@@ -397,18 +397,18 @@ class Ledger:
             LedgerError: another process makes or finishes it, or it is not resumable any more.
         """
         with writing(self.path, self.timeout) as connection:
-            found = self._content(connection).entries[entry.number - 1]
-            if found.id != entry.id or not found.resumable or is_running(self.path, found.run):
+            current = self._content(connection).entries[entry.number - 1]
+            if current.id != entry.id or not current.resumable or is_running(self.path, current.run):
                 raise LedgerError(f"Release {entry.number} in the ledger {self.path} is being finished by another process, or is finished.")
             connection.execute("UPDATE entry SET run = ? WHERE id = ?", (run, entry.id))
         return Receipt(
-            id=found.id,
+            id=current.id,
             dataset=self.dataset,
-            plan_digest=found.plan_digest,
-            output=found.output,
-            charge=found.charge,
-            number=found.number,
-            head=found.digest,
+            plan_digest=current.plan_digest,
+            output=current.output,
+            charge=current.charge,
+            number=current.number,
+            head=current.digest,
             run=run,
         )
 
@@ -441,23 +441,23 @@ class Ledger:
         Edge cases:
             A release that another process is still making is left alone, as is one that is resumable.
         """
-        found = {}
+        states = {}
         for entry in self.entries():
             if entry.state == "sealed" or self.is_running(entry):
                 continue
             published = is_published(entry)
             if published:
-                found[entry.id] = "sealed"
+                states[entry.id] = "sealed"
             elif published is not None and entry.state == "reserved" and not entry.resumable:
-                found[entry.id] = "absent"
+                states[entry.id] = "absent"
         sweep(self.path)
-        if not found:
+        if not states:
             return ()
         with writing(self.path, self.timeout) as connection:
             self._content(connection)
-            for entry_id, state in found.items():
+            for entry_id, state in states.items():
                 self._settle(connection, entry_id, state)
-        return tuple(entry for entry in self.entries() if entry.id in found)
+        return tuple(entry for entry in self.entries() if entry.id in states)
 
     def is_running(self, entry: Entry) -> bool:
         """Whether a process is making or finishing this release now."""

@@ -384,7 +384,7 @@ def check_left(content: Content, request: Charge, share: str, day: date) -> None
         if not request.within(limit.left):
             rest = limit.left
             asked, there, lack, most = (
-                charge_text(limit.budget, one) for one in (request, rest, missing(request, rest), whole_budget(limit.budget))
+                charge_text(limit.budget, amount) for amount in (request, rest, missing(request, rest), whole_budget(limit.budget))
             )
             each = f" a {limit.period}" if limit.period else ""
             whose = f"the share {limit.share!r} of the data set" if limit.share else "the data set"

@@ -96,8 +96,8 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
     pending: list[tuple[int, IntArray]] = []
     kinds = _kinds(measurements)
     rows = 0
-    for place, exact in _answers(measurements, table):
-        pending.append((place, exact))
+    for index, exact in _answers(measurements, table):
+        pending.append((index, exact))
         rows += len(exact)
         if rows >= _BATCH_ROWS:
             _add_noise(measurements, pending, kinds, values, entropy)
@@ -108,24 +108,24 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
 
 def _kinds(measurements: Measurements) -> list[int]:
     """For every block the place of its group in ``alike``: one number, one scale a row and the same operators."""
-    found = {id(block): number for number, group in enumerate(measurements.alike) for block in group}
-    return [found[id(block)] for block in measurements.blocks]
+    numbers = {id(block): number for number, group in enumerate(measurements.alike) for block in group}
+    return [numbers[id(block)] for block in measurements.blocks]
 
 
 def _answers(measurements: Measurements, table: Table) -> Iterator[tuple[int, IntArray]]:
     """A x of every block in multiples of 1 / grid, exact; never leaves this module without noise."""
     groups: dict[tuple[str | None, Limits | None, bool], dict[tuple[str, ...], list[int]]] = {}
-    for place, block in enumerate(measurements.blocks):
-        groups.setdefault((block.measure, block.limits, block.ends), {}).setdefault(block.attributes, []).append(place)
+    for index, block in enumerate(measurements.blocks):
+        groups.setdefault((block.measure, block.limits, block.ends), {}).setdefault(block.attributes, []).append(index)
     kinds = _kinds(measurements)
     held: list[tuple[int, IntArray]] = []
     size = 0
     for (summed, limits, ends), places in groups.items():
-        found = count(table, places, summed, None if limits is None else (limits.attribute, limits.values))
-        for names, cells in _from_ends(table, found, places, summed) if ends and summed is not None else found:
-            for place in places[names]:
-                held.append((place, cells))
-                size += max(cells.size, measurements.blocks[place].rows)  # there may be many more queries than cells
+        marginals = count(table, places, summed, None if limits is None else (limits.attribute, limits.values))
+        for names, cells in _from_ends(table, marginals, places, summed) if ends and summed is not None else marginals:
+            for index in places[names]:
+                held.append((index, cells))
+                size += max(cells.size, measurements.blocks[index].rows)  # there may be many more queries than cells
                 if size >= _BATCH_ROWS:
                     yield from _applied(measurements, held, kinds)
                     held, size = [], 0
@@ -145,12 +145,12 @@ def _applied(measurements: Measurements, held: Sequence[tuple[int, IntArray]], k
     """The blocks' queries on the cells of their tables, flat in row-major order: of blocks that are alike at once."""
     answers: dict[int, IntArray] = {}
     alike: dict[int, list[tuple[int, IntArray]]] = {}
-    for place, cells in held:
-        alike.setdefault(kinds[place], []).append((place, cells))
+    for index, cells in held:
+        alike.setdefault(kinds[index], []).append((index, cells))
     for some in alike.values():
-        found = _apply(measurements.blocks[some[0][0]], [cells for _, cells in some]) * measurements.grid
-        answers.update(zip((place for place, _ in some), found, strict=True))
-    yield from ((place, answers[place]) for place, _ in held)
+        applied = _apply(measurements.blocks[some[0][0]], [cells for _, cells in some]) * measurements.grid
+        answers.update(zip((index for index, _ in some), applied, strict=True))
+    yield from ((index, answers[index]) for index, _ in held)
 
 
 def _apply(block: Block, tables: Sequence[IntArray]) -> IntArray:
@@ -172,13 +172,13 @@ def _add_noise(
     """(K4): one draw a row, in whole multiples of 1 / grid, of the scale that ``row_scales`` gives exactly."""
     if not pending:
         return
-    one = {kinds[place]: measurements.blocks[place] for place, _ in pending}
-    scales = {kind: row_scales(block, measurements.grid) for kind, block in one.items()}
-    numerators, denominators = (np.concatenate([scales[kinds[place]][part] for place, _ in pending]) for part in (0, 1))
+    block_of = {kinds[index]: measurements.blocks[index] for index, _ in pending}
+    scales = {kind: row_scales(block, measurements.grid) for kind, block in block_of.items()}
+    numerators, denominators = (np.concatenate([scales[kinds[index]][part] for index, _ in pending]) for part in (0, 1))
     noise = _SAMPLERS[measurements.noise](_one(numerators), _one(denominators), len(numerators), entropy)
     start = 0
-    for place, exact in pending:
-        values[place] = narrow(exact + noise[start : start + len(exact)])  # a function of the noisy numbers alone
+    for index, exact in pending:
+        values[index] = narrow(exact + noise[start : start + len(exact)])  # a function of the noisy numbers alone
         start += len(exact)
 
 

@@ -37,10 +37,10 @@ class Terms:
     text: str = ""
 
     def __post_init__(self) -> None:
-        found = (type(self.domain), type(self.privacy), type(self.text))
-        if found != (Domain, Privacy, str) or type(self.only) not in {Measurements, type(None)}:  # M6: of these very classes
+        types = (type(self.domain), type(self.privacy), type(self.text))
+        if types != (Domain, Privacy, str) or type(self.only) not in {Measurements, type(None)}:  # M6: of these very classes
             raise refuse(
-                "terms", ", ".join(kind.__name__ for kind in (*found, type(self.only))), "Domain, Privacy, str, Measurements or None"
+                "terms", ", ".join(kind.__name__ for kind in (*types, type(self.only))), "Domain, Privacy, str, Measurements or None"
             )
         object.__setattr__(self, "attributes", tuple(self.attributes))
         object.__setattr__(self, "measures", tuple(self.measures))

@@ -244,17 +244,17 @@ class Measurements:
         if not self.blocks:
             raise InputError("At least one query must be measured; got no blocks.")
         self._check_types()
-        places = {name: place for place, name in enumerate(self.domain.names)}
+        places = {name: index for index, name in enumerate(self.domain.names)}
         objects = {id(factor): factor for block in self.blocks for factor in block.factors}
         object.__setattr__(self, "factors", tuple(dict.fromkeys(objects.values())))
         for factor in self.factors:
             self._check_factor(factor, places)
         numbers = {key: number for number, key in enumerate({factor.key() for factor in self.factors})}
-        kinds = {place: numbers[factor.key()] for place, factor in objects.items()}
-        where = {place: [places[name] for name in factor.attributes] for place, factor in objects.items()}
+        kinds = {index: numbers[factor.key()] for index, factor in objects.items()}
+        where = {index: [places[name] for name in factor.attributes] for index, factor in objects.items()}
         alike: dict[tuple[object, ...], list[Block]] = {}
         for block in self.blocks:
-            if (order := [place for own in block.factors for place in where[id(own)]]) != sorted({*order}):
+            if (order := [index for own in block.factors for index in where[id(own)]]) != sorted({*order}):
                 raise refuse("the attributes of a block", list(block.attributes), "attributes of the domain, each once, in its order")
             kind = block.scale.as_integer_ratio(), block.measure, block.limits, block.ends, *[kinds[id(own)] for own in block.factors]
             alike.setdefault(kind, []).append(block)
@@ -305,9 +305,9 @@ class Measurements:
         if summed and block.ends and self.domain.count_of(str(block.measure)) is None and not summed.low_units <= 0 <= summed.high_units:
             raise refuse("the ends of a block", f"those of {summed!r}", "of a measure whose values are counted, or may be 0")
         if isinstance(summed, UnitCount):
-            own = "rows" if self.privacy.unit_column is None else "limits" if block.limits is not None else ""
-            if own:
-                raise refuse("a count of units", f"one of {own}", "a plain sum, where a column names the units", "Count rows instead.")
+            excluded = "rows" if self.privacy.unit_column is None else "limits" if block.limits is not None else ""
+            if excluded:
+                raise refuse("a count of units", f"one of {excluded}", "a plain sum, where a column names the units", "Count rows instead.")
         largest = self.domain.largest_value(block.measure) if block.limits is None else self._limited(block, block.limits)
         largest = max(largest, int(self.largest_values(block)[0])) if block.ends else largest
         # The values of a table add up to at most that of all rows, and no entry of a product is above the product of the largest ones.
@@ -362,19 +362,21 @@ class Measurements:
         Raises:
             InputError: its blocks have different limits, so that they do not measure the same sums and cannot be combined.
         """
-        found = {group[0].limits for group in self.alike if group[0].measure == measure}
-        if len(found) > 1:
+        limits = {group[0].limits for group in self.alike if group[0].measure == measure}
+        if len(limits) > 1:
             raise InputError(
                 f"Sums of {measure} under different limits differ in their bias and are not estimated together. Make a plan for each limit."
             )
-        return found.pop() if found else None
+        return limits.pop() if limits else None
 
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The attributes and measures that the queries are about, in the order of the domain."""
         limited = {group[0].limits.attribute for group in self.alike if group[0].limits is not None}
         attributes, measures = limited.union(*(factor.attributes for factor in self.factors)), {group[0].measure for group in self.alike}
         measures |= {self.domain.count_of(group[0].measure) for group in self.alike if group[0].ends and group[0].measure}
-        return tuple(one for one in self.domain.names if one in attributes), tuple(one for one in self.domain.measures if one in measures)
+        return tuple(name for name in self.domain.names if name in attributes), tuple(
+            name for name in self.domain.measures if name in measures
+        )
 
     def to_value(self) -> dict[str, Any]:
         """What is measured, as a JSON value: the same for equal measurements."""

@@ -100,12 +100,12 @@ def views(plan: Measurements) -> Iterator[Measurements]:
     >>> [cost(view).epsilon for view in views(plan)], cost(plan).epsilon
     ([Fraction(5, 1), Fraction(1, 1)], Fraction(6, 1))
     """
-    units = {name for name, one in plan.domain.measures.items() if isinstance(one, UnitCount)}
-    found: dict[str | None, list[Block]] = {}
+    units = {name for name, measure in plan.domain.measures.items() if isinstance(measure, UnitCount)}
+    viewed: dict[str | None, list[Block]] = {}
     for group in plan.alike:
-        found.setdefault(group[0].measure if group[0].measure in units else None, []).extend(group)
-    for name, blocks in found.items():
-        if name is None and len(found) == 1:
+        viewed.setdefault(group[0].measure if group[0].measure in units else None, []).extend(group)
+    for name, blocks in viewed.items():
+        if name is None and len(viewed) == 1:
             yield plan
         else:
             yield replace(plan, privacy=rows_in_view(plan.domain, plan.privacy, name), blocks=tuple(blocks))
@@ -191,16 +191,16 @@ def _limited(plan: Measurements, block: Block, columns: Sequence[_Column], power
     if name is None:
         return list(columns), int(largest[0])
     amounts = largest.astype(object) ** power  # of Python's integers: squares may leave int64
-    found = list(columns)
-    for place, column in enumerate(columns):
+    limited = list(columns)
+    for index, column in enumerate(columns):
         if name in column.names and column.top.denominator == 1:
             shape = tuple(plan.domain.kind(other).size for other in column.names)
             along = np.ones(shape, dtype=object) * amounts.reshape([-1 if other == name else 1 for other in column.names])
-            own = int(column.top) if column.entries is None else column.entries
-            found[place] = _of_entries(column.names, np.asarray(own * along.reshape(-1)))
-            return found, 1
+            entries = int(column.top) if column.entries is None else column.entries
+            limited[index] = _of_entries(column.names, np.asarray(entries * along.reshape(-1)))
+            return limited, 1
     # The attribute is summed over, or measured by contrasts, whose column is constant.
-    return [*found, _of_entries((name,), amounts)], 1
+    return [*limited, _of_entries((name,), amounts)], 1
 
 
 def _of_entries(names: tuple[str, ...], entries: _Entries) -> _Column:
@@ -254,7 +254,7 @@ def _joint_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colum
             places = [names.index(name) for name in column.names]
             if places != sorted(places):
                 raise InternalError("The attributes of a factor are not in the order of the domain.")
-            axes = [shape[place] if place in places else 1 for place in range(len(names))]
+            axes = [shape[index] if index in places else 1 for index in range(len(names))]
             product = product * column.entries.astype(object).reshape(axes)
         summed = summed + product
     return Fraction(int(summed.max()), unit)
@@ -307,22 +307,24 @@ def _forms(block: Block, names: Sequence[str]) -> Iterator[tuple[frozenset[str],
         elif not (plain and isinstance(factor.operator, Total)):
             rest.add(factor)
     for chosen in product((True, False), repeat=len(split)):
-        along = {name for (own, _), kept in zip(split, chosen, strict=True) if kept for name in own}
+        along = {name for (attributes, _), kept in zip(split, chosen, strict=True) if kept for name in attributes}
         share = math.prod((less for (_, less), kept in zip(split, chosen, strict=True) if not kept), start=Fraction(1))
         yield frozenset(cells | along), frozenset(rest), share
 
 
 def _summed_forms(plan: Measurements, names: Sequence[str], power: int) -> tuple[dict[_Beside, dict[frozenset[str], int]], int]:
     """The forms of all blocks, those of the same cells and the same beside them added, in multiples of 1 / unit; and the unit."""
-    sizes = [math.prod(factor.operator.size for factor in own.factors if isinstance(factor.operator, Contrasts)) for own, *_ in plan.alike]
-    unit = _unit(1 / (own.scale**power * size) for (own, *_), size in zip(plan.alike, sizes, strict=True))
+    sizes = [
+        math.prod(factor.operator.size for factor in block.factors if isinstance(factor.operator, Contrasts)) for block, *_ in plan.alike
+    ]
+    unit = _unit(1 / (block.scale**power * size) for (block, *_), size in zip(plan.alike, sizes, strict=True))
     summed: dict[_Beside, dict[frozenset[str], int]] = {}
     for group in plan.alike:
         weight = unit / group[0].scale ** power
         for block in group:
             for cells, rest, share in _forms(block, names):
-                own = summed.setdefault((rest, block.measure, block.limits, block.ends), {})
-                own[cells] = own.get(cells, 0) + math.ceil(share * weight)
+                shares = summed.setdefault((rest, block.measure, block.limits, block.ends), {})
+                shares[cells] = shares.get(cells, 0) + math.ceil(share * weight)
     return summed, unit
 
 
@@ -348,15 +350,15 @@ def spread_distance(plan: Measurements, bound: PerCell) -> Fraction:
     """
     apart, together = plan.privacy.squares, plan.privacy.max_rows**2  # S2
     forms, unit = _summed_forms(plan, bound.attributes, 2)
-    replaced, found = plan.privacy.neighbours == "replace", Fraction(0)
+    replaced, distance = plan.privacy.neighbours == "replace", Fraction(0)
     for beside, summed in forms.items():
         rest, measure, _, ends = beside
         signed = measure is not None and not ends and plan.domain.measure(measure).low_units < 0
         norm = _worth(plan, beside) ** 2 * math.prod((_norm(factor, replaced=replaced) for factor in rest), start=Fraction(1))
         for cells, share in summed.items():
             pairs = 1 if not replaced else 4 if signed else 2 if cells or rest or ends else 1  # S4
-            found += (apart if cells == {*bound.attributes} else together) * max(share, 0) * pairs * norm  # S3
-    return found / unit
+            distance += (apart if cells == {*bound.attributes} else together) * max(share, 0) * pairs * norm  # S3
+    return distance / unit
 
 
 def _norm(factor: Factor, *, replaced: bool) -> Fraction:
@@ -386,7 +388,7 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
     forms, unit = _summed_forms(plan, plan.domain.names, power)
     apart = {rest: _apart(rest, power) for rest, *_ in forms}
     kinds = _kinds(plan, forms, apart)
-    found = np.zeros(1, dtype=object)  # Python's integers throughout, so that nothing wraps around
+    distance = np.zeros(1, dtype=object)  # Python's integers throughout, so that nothing wraps around
     for beside, summed in forms.items():
         rest, measure, _, ends = beside
         norm, most = apart[rest]
@@ -402,17 +404,19 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
             worth, low = _worth(plan, beside) ** power, min(plan.domain.measure(measure).low_units, 0)
             beyond = norm * whole * (2 * worth if ends else (_worth(plan, beside) - low) ** power)
             far = np.maximum(far * worth, np.array([beyond], dtype=object))
-        found = found + far
-    return Fraction(int(found.max()), unit)
+        distance = distance + far
+    return Fraction(int(distance.max()), unit)
 
 
 def _kinds(
     plan: Measurements, forms: Mapping[_Beside, Mapping[frozenset[str], int]], apart: Mapping[frozenset[Factor], tuple[int, int]]
 ) -> dict[str, object] | None:
     """A kind of each attribute; sets of attributes are told apart by how many of each they have. None where they need not be (R4)."""
-    sizes = {name: plan.domain.kind(name).size for name in sorted({name for own in forms.values() for cells in own for name in cells})}
+    sizes = {
+        name: plan.domain.kind(name).size for name in sorted({name for summed in forms.values() for cells in summed for name in cells})
+    }
     if all(2 * norm >= most for norm, most in apart.values()) and all(
-        u >= 0 for own in forms.values() for cells, u in own.items() if cells
+        u >= 0 for summed in forms.values() for cells, u in summed.items() if cells
     ):
         return None  # rows that agree in nothing are farthest
     for kinds in (tuple(sizes), tuple(sizes.values()), tuple(size.bit_length() for size in sizes.values())):
@@ -424,7 +428,7 @@ def _kinds(
 def _agreeing(summed: Mapping[frozenset[str], int], kinds: Mapping[str, object]) -> npt.NDArray[np.object_]:
     """What forms, or larger ones, add up to for rows that agree in so many attributes of each kind: all of them last (R4)."""
     counts = Counter(kinds.values())
-    places = {kind: place for place, kind in enumerate(counts)}
+    places = {kind: axis for axis, kind in enumerate(counts)}
     alike: dict[tuple[int, ...], list[int]] = {}
     for cells, share in summed.items():
         number = [0] * len(counts)
@@ -432,8 +436,8 @@ def _agreeing(summed: Mapping[frozenset[str], int], kinds: Mapping[str, object])
             number[places[kinds[name]]] += 1
         alike.setdefault(tuple(number), []).append(share)
     table = np.zeros([count + 1 for count in counts.values()], dtype=object)
-    for chosen, own in alike.items():
-        table[chosen] = max(own) if len(own) == math.prod(map(math.comb, counts.values(), chosen)) else max(0, *own)
+    for chosen, shares in alike.items():
+        table[chosen] = max(shares) if len(shares) == math.prod(map(math.comb, counts.values(), chosen)) else max(0, *shares)
     for axis, count in enumerate(counts.values()):
         pascal = np.array([[math.comb(most, number) for number in range(count + 1)] for most in range(count + 1)], dtype=object)
         table = np.moveaxis(np.tensordot(pascal, table, (1, axis)), 0, axis)
@@ -466,7 +470,7 @@ def _common(factor: Factor, power: int) -> tuple[int, int, int]:
         elif len(several) * size**2 <= _MOST_COMPARED:
             both = np.abs(several).sum(axis=0)
             common = np.array(
-                [(own + both - np.abs(several - column[:, None]).sum(axis=0)) // 2 for own, column in zip(both, several.T, strict=True)]
+                [(norm + both - np.abs(several - column[:, None]).sum(axis=0)) // 2 for norm, column in zip(both, several.T, strict=True)]
             )
             np.fill_diagonal(common, norms)
         if common is not None:

@@ -42,7 +42,7 @@ def windows(wanted: Iterable[tuple[int, ...]], sizes: Sequence[int]) -> Iterator
     window: list[tuple[int, ...]] = []
     cells = 0
     for attributes in wanted:
-        more = math.prod(sizes[place] for place in attributes)
+        more = math.prod(sizes[index] for index in attributes)
         if window and cells + more > WINDOW_CELLS:
             yield window
             window, cells = [], 0
@@ -84,7 +84,7 @@ def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -
     left = np.asfortranarray(incidence[names])
     width_of = left.sum(axis=1)
     waiting = np.ones(len(names), dtype=np.bool_)
-    found = []
+    grouped = []
     first = 0
     while waiting.any():
         first += int(waiting[first:].argmax())
@@ -92,12 +92,12 @@ def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -
         # a table that is large beside the rows is worth summing out only for sets that are large too
         summed = covered if cells[names[first]] <= max(limit, rows) else covered & (left == left[first]).all(axis=1)
         summed[first] = True
-        found.append(Group(attributes=tuple(used[index] for index in group), members=tuple(sorted(names[summed].tolist()))))
+        grouped.append(Group(attributes=tuple(used[index] for index in group), members=tuple(sorted(names[summed].tolist()))))
         waiting &= ~summed
         if 2 * np.count_nonzero(waiting) < len(names):
             names, left, width_of, first = names[waiting], np.asfortranarray(left[waiting]), width_of[waiting], 0
             waiting = np.ones(len(names), dtype=np.bool_)
-    return found
+    return grouped
 
 
 def _grow(
