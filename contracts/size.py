@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 51_290, "files": 262, "functions": 3_510, "code": 30_120}
+CEILINGS = {"lines": 51_240, "files": 252, "functions": 3_500, "code": 30_100}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
