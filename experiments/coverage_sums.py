@@ -15,8 +15,7 @@ from experiments.sums_groups import owners
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._domain import Bins, Domain, Measure
 from leastnoise._estimate import Outcome
-from leastnoise._mechanisms import Search, mechanism_for
-from leastnoise._mechanisms._truncated_sums import plan_truncated_sums, sums
+from leastnoise._mechanisms._sums import setting, sums
 from leastnoise._table import Table
 from leastnoise._workload import queries
 
@@ -24,6 +23,8 @@ KINDS = ("prefix sums", "cells")
 CELLS, MOST = 64, 64_000
 PAY = Domain(pay=Bins(0, MOST, CELLS, closed="right"), measures={"pay": Measure("pay", 0, MOST)})
 ASKED = queries(PAY, pay="prefix", sum="pay") + queries(PAY, pay="identity", sum="pay")
+EVERYBODY = Domain(all=["everybody"], pay=PAY.kind("pay"), measures=PAY.measures)
+CUT_BY = queries(EVERYBODY, all="identity", pay="prefix", sum="pay") + queries(EVERYBODY, all="identity", pay="identity", sum="pay")
 GROUPS = 20
 GROUPED = Domain(group=[f"g{one}" for one in range(GROUPS)], pay=Bins(0, MOST, CELLS, closed="right"), measures=PAY.measures)
 BUDGETS: tuple[Budget, ...] = (
@@ -73,7 +74,7 @@ def of_all_values(case: Case, seed: int) -> Iterator[Row]:
         case: its data are amounts.
         seed: of the noise.
     """
-    made = mechanism_for("bucketed_sums", ASKED).plan(ASKED, Privacy(case.budget), Search("bucketed_sums"))
+    made = setting(ASKED, Privacy(case.budget)).plan
     for place, (name, values) in enumerate(case.data.items()):
         codes = (-(-values // (MOST // CELLS)) - 1).astype(np.int16)
         cells = np.bincount(codes, values, CELLS).astype(np.float64)
@@ -100,7 +101,7 @@ def of_cut_values(case: Case, seed: int) -> Iterator[Row]:
         case: its data are amounts.
         seed: of the noise.
     """
-    made = plan_truncated_sums(ASKED, Privacy(case.budget))
+    made = setting(CUT_BY, Privacy(case.budget)).plan
     for name, values in case.data.items():
         codes = (-(-values // (MOST // CELLS)) - 1).astype(np.int16)
 
@@ -109,8 +110,9 @@ def of_cut_values(case: Case, seed: int) -> Iterator[Row]:
             return [cells.cumsum(), cells]
 
         exact = partial(truth, values=values, codes=codes)
-        with patch("leastnoise._mechanisms._truncated_sums.sums", fitted_once(sums)):
-            yield from releases(case, name, made.strategy, made, Table(PAY, {"pay": codes}, {"pay": values}), exact, KINDS, [seed, 77])
+        with patch("leastnoise._mechanisms._sums.sums", fitted_once(sums)):
+            table = Table(CUT_BY.domain, {"all": np.zeros(len(codes), dtype=np.int8), "pay": codes}, {"pay": values})
+            yield from releases(case, name, made.strategy, made, table, exact, KINDS, [seed, 77])
 
 
 def of_groups(case: Case, seed: int) -> Iterator[Row]:
@@ -120,8 +122,7 @@ def of_groups(case: Case, seed: int) -> Iterator[Row]:
         case: its data are amounts.
         seed: of the groups and of the noise.
     """
-    asked = queries(GROUPED, group="identity", sum="pay")
-    made = mechanism_for("grouped_sums", asked).plan(asked, Privacy(case.budget), Search("grouped_sums"))
+    made = setting(queries(GROUPED, group="identity", sum="pay"), Privacy(case.budget)).plan
     for place, (name, values) in enumerate(case.data.items()):
         group = owners(len(values), GROUPS, np.random.default_rng([seed, 79, place]))
 

@@ -21,10 +21,8 @@ from experiments.sums_shapes import EPSILONS, START, Shape, shapes
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._domain import Bins, Domain, Edges, Measure
 from leastnoise._kernel import SeededEntropy
-from leastnoise._mechanisms._grouped_sums import chosen, measurable
-from leastnoise._mechanisms._sums import Setting
-from leastnoise._mechanisms._truncated_sums import chooser, plan_truncated_sums, setting_of
-from leastnoise._planner import candidate_cells
+from leastnoise._mechanisms._sums import Setting, chooser, group_chooser, measurable
+from leastnoise._mechanisms._sums import setting as made_for
 from leastnoise._workload import queries
 
 CELLS = 100
@@ -82,7 +80,7 @@ def setting_for(most: int, groups: int, epsilon: Fraction, *, growing: bool) -> 
     ends = sorted({int(most * _LEAST ** (cell / (CELLS - 1)) / _LEAST) for cell in range(CELLS)})
     pay = Edges([0, *ends], closed="right") if growing else Bins(0, most, CELLS, closed="right")
     domain = Domain(group=[f"g{one}" for one in range(groups)], pay=pay, measures={"amount": Measure("pay", 0, most)})
-    return setting_of(plan_truncated_sums(queries(domain, group="identity", sum="amount"), Privacy(PureDP(epsilon))))
+    return made_for(queries(domain, group="identity", sum="amount"), Privacy(PureDP(epsilon)))
 
 
 def error_of(threshold: int, shape: Shape, owner: Wholes, groups: int, epsilon: Fraction) -> float:
@@ -93,18 +91,19 @@ def error_of(threshold: int, shape: Shape, owner: Wholes, groups: int, epsilon: 
 
 def noisy_counts(setting: Setting, shape: Shape, epsilon: Fraction, random: np.random.Generator) -> Callable[[], Reals]:
     """Counts of the tail, drawn anew each time."""
-    places, cells = candidate_cells(setting.edges), np.searchsorted(setting.edges, shape.values)
+    places, cells = setting.candidates, np.searchsorted(setting.edges, shape.values)
     counts = np.bincount(np.searchsorted(places, cells), minlength=len(places))[1:]
     return lambda: counts + random.laplace(0, 1 / float(epsilon * TAIL_SHARE), len(counts))
 
 
 def buckets(setting: Setting, shape: Shape, owner: Wholes, epsilon: Fraction, trials: int, random: np.random.Generator) -> Iterator[float]:
-    """Errors of releases of `grouped_sums`."""
-    groups, thresholds, counted = setting.plan.workload.products[0].rows, measurable(setting), 2**0.5 / float(epsilon * TAIL_SHARE)
+    """Errors of releases by group."""
+    groups, thresholds = setting.plan.workload.products[0].rows, measurable(setting)
+    choose = group_chooser(setting, thresholds)
     cells, drawn = np.searchsorted(setting.edges, shape.values), noisy_counts(setting, shape, epsilon, random)
     truth = np.bincount(owner, shape.values, groups)
     for _ in range(trials):
-        threshold = chosen(setting, thresholds, drawn(), counted).threshold
+        threshold = choose(drawn()).threshold
         under = thresholds[threshold]
         sums = np.zeros((groups, len(under.noise)))
         bucket = np.searchsorted(under.buckets.starts, cells, side="right") - 1

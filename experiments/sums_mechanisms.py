@@ -23,7 +23,7 @@ from leastnoise._kernel import Entropy
 from leastnoise._kernel._noise import discrete_laplace
 from leastnoise._linop import dense
 from leastnoise._planner import SumBuckets
-from leastnoise._planner.aware._truncated_sums import SURE, TailLaw, candidate_cells, choose_threshold, quick_noise
+from leastnoise._planner.aware._sums import SURE, TailLaw, candidate_cells, choose_threshold, quick_noise
 from leastnoise._workload import queries
 
 Reals = npt.NDArray[np.float64]
@@ -229,7 +229,7 @@ def single_queries(
 
 @cache
 def bucketed(sums: PrefixSums) -> tuple[SumBuckets, WholeRows]:
-    """The public buckets of bucketed_sums, and what is measured: the sums of their groups of bins are recovered from it."""
+    """The public buckets that sums along a number have, and what is measured: the sums of their groups of bins are recovered from it."""
     high = int(sums.edges[-1])
     kind = Bins(0, high, len(sums.edges), closed="right")
     upto = np.arange(len(sums.edges)) <= sums.last[:, None]
@@ -244,7 +244,7 @@ def bucketed(sums: PrefixSums) -> tuple[SumBuckets, WholeRows]:
 
 
 def bucketed_answers(cut: Wholes, sums: PrefixSums, epsilon: Fraction, trials: int, entropy: Entropy) -> Reals:
-    """What bucketed_sums does, with all of the budget, shape (trials, m).
+    """What truncated_sums does along a number, with all of the budget, shape (trials, m).
 
     Args:
         cut: sums by bin of the values, cut at the public maximum.

@@ -107,7 +107,7 @@ def test_a_data_set_that_covered_too_little_is_drawn_again_and_not_chosen(monkey
 
 
 def test_sums_that_covered_too_little_are_replaced_by_a_second_draw() -> None:
-    low, high = ({"strategy": "bucketed_sums", "data": name, "coverage": share, "releases": 4} for name, share in (("a", 0.5), ("b", 1.0)))
+    low, high = ({"strategy": "truncated_sums", "data": name, "coverage": share, "releases": 4} for name, share in (("a", 0.5), ("b", 1.0)))
     second = [{**low, "coverage": 0.3}, {**high, "coverage": 0.4}]
     assert coverage.replaced([low, high], lambda: second) == [high, second[0]]
     assert coverage.replaced([high], lambda: second) == [high]

@@ -34,19 +34,19 @@ ROWS = (
         for name, steps in (("dawa", {"least cost", "measurements"}), ("dawa_tree", {"rectangles", "measurements"}))
     ),
     Row(
-        mechanism="BucketedSums",
-        strategy="bucketed_sums",
+        mechanism="TruncatedSums",
+        strategy="truncated_sums",
         workload=SUMS,
         table=table_over(PAID, {"wages": "pay"}),  # type: ignore[dict-item]
         refused=(ON_LINE, "answers sums of one measure"),
         audited={"measurements"},
     ),
     Row(
-        mechanism="GroupedSums",
-        strategy="grouped_sums",
+        mechanism="TruncatedSums",
+        strategy="truncated_sums",
         workload=queries(PAID, sex="identity", sum="wages"),
         table=table_over(PAID, {"wages": "pay"}),  # type: ignore[dict-item]
-        refused=(SUMS_BY_GROUP, "answers the sums of the cells of one table of other attributes than pay"),
+        refused=(ON_LINE, "answers sums of one measure"),
         audited={"measurements"},
     ),
     Row(

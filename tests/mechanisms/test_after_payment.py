@@ -18,7 +18,7 @@ from leastnoise._table import Table
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
 
-SUMS = ("truncated_sums", "bucketed_sums", "grouped_sums")
+SUMS = ("truncated_sums", "truncated_sums along the number", "truncated_sums by group")
 ON_TWO = ("dawa", "dawa_tree")
 
 
@@ -44,16 +44,17 @@ def random_plan(random: np.random.Generator, strategy: str) -> Plan:
     parts = []
     for _ in range(int(random.integers(1, 4))):
         along: dict[str, Any] = {"number": asked_along(random, "number", size)}
-        if strategy == "grouped_sums":
+        if strategy == SUMS[2]:
             along = {"group": "identity"}
-        elif (on_two or strategy == "truncated_sums") and random.random() < 0.7:
+        elif (on_two or strategy == SUMS[0]) and random.random() < 0.7:
             along["group"] = asked_along(random, "group", groups)
         weight = random.choice(["1", "1/1000", "1000"])
         parts.append(ln.queries(domain, sum="amount" if strategy in SUMS else None, weight=weight, **along))
     amount = str(random.choice(["1/100", "1/2", "1", "10"]))
     budgets: list[Budget] = [ln.PureDP(amount), ln.ZCDP(amount), ln.ApproxDP(amount, "1/100000")]
     budget = budgets[0 if on_two else int(random.integers(3))]
-    return ln.plan(sum(parts[1:], parts[0]), Privacy(budget, neighbours=str(random.choice(["add_remove", "replace"]))), strategy=strategy)
+    privacy = Privacy(budget, neighbours=str(random.choice(["add_remove", "replace"])))
+    return ln.plan(sum(parts[1:], parts[0]), privacy, strategy=strategy.split()[0])  # noqa: PLC0207
 
 
 def random_table(random: np.random.Generator, domain: ln.Domain, *, sums: bool) -> Table:

@@ -324,11 +324,9 @@ def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 def asked() -> Iterator[tuple[str, Workload]]:
     """What mechanisms that look at the data are asked by name."""
     for name in BY_NAME:
-        if name == "grouped_sums":
-            yield name, queries(PAID, sum="wages")
-        elif name.endswith("_sums"):  # along the number alone no threshold is needed
-            along = queries(PAID, pay="prefix", sum="wages")
-            yield name, along + queries(PAID, sum="wages") if name == "truncated_sums" else along
+        if name == "truncated_sums":
+            along, total = queries(PAID, pay="prefix", sum="wages"), queries(PAID, sum="wages")
+            yield from ((name, asked) for asked in (along, total, along + total))
         elif name == "model":
             yield name, marginals(CUBE, ways=2)
         else:

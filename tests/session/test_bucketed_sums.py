@@ -16,12 +16,11 @@ from leastnoise._estimate import Expanded, LeftOut
 from leastnoise._estimate._expansion import answers_of
 from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._linop import dense
-from leastnoise._mechanisms import _bucketed_sums as sums
+from leastnoise._mechanisms import _sums as sums
 from leastnoise._mechanisms import mechanism_for, terms_of
 from leastnoise._mechanisms._protocol import Search
-from leastnoise._mechanisms._sums import setting
 from leastnoise._plan import Plan
-from leastnoise._planner.aware._sum_buckets import weighted_by_ends
+from leastnoise._planner.aware._sums import weighted_by_ends
 from leastnoise._table import Table
 from simulated import simulations
 
@@ -47,13 +46,13 @@ def sums_of(amounts: np.ndarray, first: int = 0, stop: int = 20) -> np.ndarray:
 
 
 def found_for(budget: object, asked: ln.Workload = ASKED) -> sums.Setting:
-    return setting(asked, Privacy(budget), (("number", Fraction(1)),), "bucketed_sums")  # type: ignore[arg-type]
+    return sums.setting(asked, Privacy(budget))  # type: ignore[arg-type]
 
 
 def released(amounts: np.ndarray, budget: object, seed: int) -> tuple[LeftOut, dict[str, object]]:
     found = found_for(budget)
     series = UnpaidSeries(terms_of(found.plan), table_of(amounts), SeededEntropy(seed))
-    outcome = sums.carry_out(found, *sums.measured(found), series)
+    outcome = sums.sums_along(found, *sums.measured(found), series)
     assert str(series.left()) == "nothing"
     estimator = outcome.estimator()
     assert isinstance(estimator, LeftOut)
@@ -147,7 +146,7 @@ def test_the_release_by_name(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     amounts = np.minimum(amounts_of(20_000), 700)
     people = pandas.DataFrame({"pay": amounts})
-    plan = ln.plan(ASKED, ln.PureDP("1/10"), strategy="bucketed_sums")
+    plan = ln.plan(ASKED, ln.PureDP("1/10"), strategy="truncated_sums")
     release = ln.release(plan, people, ledger=tmp_path / "people.ledger", out=tmp_path / "out", dataset="people")
     assert ln.Ledger.open(tmp_path / "people.ledger").left().epsilon == 0
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
@@ -161,30 +160,12 @@ def test_the_release_by_name(tmp_path: Path) -> None:
 
 
 def test_a_plan_from_a_file_is_checked_before_it_is_paid() -> None:
-    mechanism = mechanism_for("bucketed_sums", ASKED)
-    plan = mechanism.plan(ASKED, Privacy(ln.PureDP(1)), Search("bucketed_sums"))
+    mechanism = mechanism_for("truncated_sums", ASKED)
+    plan = mechanism.plan(ASKED, Privacy(ln.PureDP(1)), Search("truncated_sums"))
     assert plan.details["steps"] == ({"step": "number", "budget": {"epsilon": "1"}},)
     mechanism.ready(Plan.from_json(plan.to_json()))
     with pytest.raises(InputError, match=r"The details of the plan are not those of this version\. Make the plan again; nothing was spent"):
         mechanism.ready(replace(plan, details={**plan.details, "attribute": "sex"}))
-
-
-def test_refusals_are_read() -> None:
-    def asked(workload: ln.Workload) -> None:
-        ln.plan(workload, ln.PureDP(1), strategy="bucketed_sums")
-
-    by_sex = ln.Domain(sex=["F", "M"], pay=ln.Integers(0, 15), measures={"wages": ln.Measure("pay", 0, 15)})
-    long = ln.Domain(pay=ln.Integers(0, 1999), measures={"wages": ln.Measure("pay", 0, 1999)})
-    for workload, by in (
-        (ln.queries(by_sex, pay="prefix", sex="identity", sum="wages"), "sex x pay"),
-        (ASKED + ln.queries(DOMAIN, sum="wages"), "no attribute"),
-    ):
-        with pytest.raises(InputError, match=f"bucketed_sums answers sums along pay alone; this workload asks for sums by {by} too"):
-            asked(workload)
-    with pytest.raises(InputError, match="answers sums along at most 1024 cells; pay has 2000"):
-        asked(ln.queries(long, pay="prefix", sum="wages"))
-    with pytest.raises(InputError, match="bucketed_sums answers sums of one measure; this workload asks for counts"):
-        asked(ln.queries(DOMAIN, pay="prefix"))
 
 
 @pytest.mark.parametrize("budget", BUDGETS)

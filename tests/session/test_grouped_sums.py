@@ -14,9 +14,8 @@ from leastnoise._check import InputError
 from leastnoise._estimate import ByGroup, measured_by_group
 from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._linop import dense
-from leastnoise._mechanisms import Search, mechanism_for, mechanism_of, terms_of
-from leastnoise._mechanisms import _grouped_sums as sums
-from leastnoise._mechanisms._truncated_sums import Cut, plan_truncated_sums
+from leastnoise._mechanisms import _sums as sums
+from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._planner import candidate_cells
 from leastnoise._session import outcome_from_json
 from leastnoise._table import Table
@@ -50,8 +49,7 @@ def table_of(place: np.ndarray, amounts: np.ndarray) -> Table:
 
 
 def found_for(budget: object, asked: ln.Workload = ASKED) -> sums.Setting:
-    plan = sums.GroupedSums().plan(asked, Privacy(budget), Search("grouped_sums"))  # type: ignore[arg-type]
-    return sums.same_plan(sums._setting(plan.workload, plan.privacy), plan)
+    return sums.setting(asked, Privacy(budget))  # type: ignore[arg-type]
 
 
 def released(table: Table, budget: object, seed: int) -> tuple[ByGroup, dict[str, object]]:
@@ -131,14 +129,21 @@ def test_a_maximum_far_above_all_values_does_no_harm() -> None:
     )
     asked = ln.queries(domain, place="identity", sum="wages")
     table = Table(domain, {"place": place, "pay": np.searchsorted(ends, amounts)}, {"wages": amounts})
-    privacy, apart = Privacy(ln.PureDP("1/10")), {}
-    for plan in (plan_truncated_sums(asked, privacy), sums.GroupedSums().plan(asked, privacy, Search("grouped_sums"))):
-        ready = mechanism_of(plan).ready(plan)
-        outcomes = (ready(UnpaidSeries(terms_of(plan), table, SeededEntropy(seed))) for seed in range(60))
-        answers = np.array([one.estimator().estimate(asked.products[0]).values for one in outcomes])
-        apart[plan.strategy] = float(np.sqrt(np.mean((answers - np.bincount(place, amounts, GROUPS)) ** 2)))
-    assert apart["grouped_sums"] < 0.8 * apart["truncated_sums"]
-    assert apart["grouped_sums"] < 20_000  # 800 over nine tenths of the budget is 12,600
+    setting = sums.setting(asked, Privacy(ln.PureDP("1/10")))
+    ready, truth = mechanism_of(setting.plan).ready(setting.plan), np.bincount(place, amounts, GROUPS)
+    buckets, cut = [], []
+    for seed in range(60):
+        outcome = ready(UnpaidSeries(terms_of(setting.plan), table, SeededEntropy(seed)))
+        buckets.append(outcome.estimator().estimate(asked.products[0]).values - truth)
+        threshold = outcome.finding.facts()["threshold"]
+        cut.append(
+            np.bincount(place, np.minimum(amounts, threshold), GROUPS)
+            - truth
+            + np.random.default_rng(seed).laplace(0, threshold / 0.09, GROUPS)
+        )
+    apart = [float(np.sqrt(np.mean(np.square(errors)))) for errors in (buckets, cut)]
+    assert apart[0] < 0.8 * apart[1], "without buckets under the threshold"
+    assert apart[0] < 20_000  # 800 over nine tenths of the budget is 12,600
 
 
 def test_small_groups_keep_less_and_one_that_is_different_keeps_its_own() -> None:
@@ -169,7 +174,7 @@ def test_the_total_and_tables_of_several_attributes_are_of_this_kind() -> None:
         (ln.queries(DOMAIN, place="identity", sex="identity", sum="wages"), (GROUPS, 2)),
     ):
         plan = ln.plan(asked, ln.PureDP(2), strategy="truncated_sums")
-        assert plan.strategy == "grouped_sums"
+        assert [step["step"] for step in plan.details["steps"]] == ["tail", "groups"]
         outcome = run(plan, table_of(place, amounts), 3)
         answer = outcome.estimator().estimate(asked.products[0])
         exact = np.zeros((GROUPS, 2))
@@ -214,15 +219,6 @@ def test_the_release_by_name(tmp_path: Path) -> None:
     assert (again.tables[0].high == table.high).all()
 
 
-def test_releases_and_plans_of_earlier_versions_have_one_threshold_and_no_buckets() -> None:
-    plan = plan_truncated_sums(ASKED, Privacy(ln.PureDP(1)))
-    outcome = run(plan, table_of(*people(2000)), 5)
-    assert isinstance(outcome.finding, Cut)
-    again = outcome_from_json(plan.to_json(), json.dumps(written(outcome)))
-    one, other = (found.estimator().estimate(ASKED.products[0]) for found in (outcome, again))
-    assert (one.values == other.values).all()
-
-
 DAMAGED = {
     "kept": [[0] * (GROUPS - 1), [99] * GROUPS, [-1] * GROUPS, [2**70] * GROUPS, ["1"] * GROUPS, [1.5] * GROUPS, 3, None],
     "missing": [[1.0] * (GROUPS - 1), [-1.0] * GROUPS, ["1"] * GROUPS, [None] * GROUPS, [10**400] * GROUPS, [[1.0] * GROUPS], 3, None],
@@ -249,18 +245,12 @@ def test_a_budget_without_noise_is_refused_before_payment() -> None:
         mechanism_of(plan).ready(plan)
 
 
-def test_what_it_is_not_made_for_is_planned_otherwise_or_refused() -> None:
+def test_other_workloads_are_measured_otherwise() -> None:
     by_pay = ln.queries(DOMAIN, place="identity", pay="prefix", sum="wages")
     two = ASKED + ln.queries(DOMAIN, sex="identity", sum="wages")
-    counts = ln.queries(DOMAIN, place="identity")
     for asked in (by_pay, two):
-        assert (
-            mechanism_for("truncated_sums", asked).plan(asked, Privacy(ln.PureDP(1)), Search("truncated_sums")).strategy == "truncated_sums"
-        )
-        with pytest.raises(InputError, match="grouped_sums answers the sums of the cells of one table of other attributes than pay"):
-            ln.plan(asked, ln.PureDP(1), strategy="grouped_sums")
-    with pytest.raises(InputError, match="grouped_sums answers sums of one measure; this workload asks for counts"):
-        ln.plan(counts, ln.PureDP(1), strategy="grouped_sums")
+        steps = sums.setting(asked, Privacy(ln.PureDP(1))).plan.details["steps"]
+        assert [step["step"] for step in steps] == ["tail", "sums"]
     estimator, _ = released(table_of(*people(100)), ln.PureDP(1), 0)
     with pytest.raises(InputError, match="Sums were measured by place alone"):
         estimator.estimate(two.products[1])

@@ -285,9 +285,9 @@ MECHANISMS: dict[str, tuple[Any, Any, str]] = {
     "dawa_levels, delta": (AGES, ApproxDP(1, "1/1000000"), "dawa_levels"),
     **{f"plane, {way}": (PLANE, PureDP(1), "dawa") for way in ("fixed", "blocks")},
     "plane, drawn": (PLANE, PureDP(1), "dawa_tree"),
-    "bucketed_sums": (SUMS, PureDP(1), "bucketed_sums"),
+    "truncated_sums along the number": (SUMS, PureDP(1), "truncated_sums"),
     "truncated_sums": (SUMS_BY_GROUP, PureDP(1), "truncated_sums"),
-    "grouped_sums": (SUMS_OF_GROUPS, PureDP(1), "truncated_sums"),
+    "truncated_sums by group": (SUMS_OF_GROUPS, PureDP(1), "truncated_sums"),
     "truncated_sums, rho": (SUMS_BY_GROUP, ZCDP("1/3"), "truncated_sums"),
 }
 

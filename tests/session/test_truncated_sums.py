@@ -10,13 +10,14 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import Privacy
-from leastnoise._check import InputError
+from leastnoise._check import InputError, one_of
 from leastnoise._estimate import Estimate
 from leastnoise._estimate._truncated import Truncated
 from leastnoise._kernel import SeededEntropy, Series, UnpaidSeries, simulate
-from leastnoise._mechanisms import _truncated_sums as sums
-from leastnoise._mechanisms import terms_of
+from leastnoise._mechanisms import BY_NAME, terms_of
+from leastnoise._mechanisms import _sums as sums
 from leastnoise._plan import Plan
+from leastnoise._planner import PLANNERS
 from leastnoise._table import Table
 from simulated import simulations
 
@@ -33,7 +34,7 @@ BY_SEX = ln.queries(DOMAIN, sex="identity", pay="prefix", sum="wages")
 
 
 def carried_out(workload: ln.Workload, budget: object, seed: int) -> tuple[Truncated, dict[str, object], Series]:
-    plan = sums.plan_truncated_sums(workload, Privacy(budget))  # type: ignore[arg-type]
+    plan = sums.setting(workload, Privacy(budget)).plan  # type: ignore[arg-type]
     series = UnpaidSeries(terms_of(plan), TABLE, SeededEntropy(seed))
     outcome = sums.TruncatedSums().ready(plan)(series)
     found = outcome.estimator()
@@ -54,7 +55,7 @@ def test_error_bars_cover_the_noise_given_the_threshold(budget: object) -> None:
     first, facts, series = carried_out(BY_SEX, budget, 0)
     assert str(series.left()) == "nothing"
     threshold = int(facts["threshold"])  # type: ignore[call-overload]
-    setting = sums.setting_of(sums.plan_truncated_sums(BY_SEX, Privacy(budget)))  # type: ignore[arg-type]
+    setting = sums.setting(BY_SEX, Privacy(budget))  # type: ignore[arg-type]
     plan = sums.sums(setting, threshold)
     estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
     assert estimate.estimate(product).noise_std == pytest.approx(first.estimate(product).noise_std)
@@ -69,7 +70,7 @@ def test_error_bars_cover_the_noise_given_the_threshold(budget: object) -> None:
 
 
 def test_more_budget_cuts_higher_and_the_loss_is_estimated() -> None:
-    asked = ln.queries(DOMAIN, sum="wages")
+    asked = ln.queries(DOMAIN, sum="wages") + ln.queries(DOMAIN, sex="identity", sum="wages")
     found = {}
     for epsilon in ("1/50", "1", "40"):
         runs = [carried_out(asked, ln.PureDP(epsilon), seed) for seed in range(5)]
@@ -91,7 +92,7 @@ def test_groups_share_the_loss() -> None:
 
 
 def test_groups_without_the_number_have_one_limit_a_row() -> None:
-    asked = ln.queries(DOMAIN, sex="identity", sum="wages")
+    asked = ln.queries(DOMAIN, sex="identity", sum="wages") + ln.queries(DOMAIN, sum="wages")
     made, facts, _ = carried_out(asked, ln.PureDP(5), 1)
     threshold = int(facts["threshold"])  # type: ignore[call-overload]
     assert made.estimate(asked.products[0]).values == pytest.approx(
@@ -132,7 +133,7 @@ def test_sums_by_group_read_the_number_that_nobody_asks_for() -> None:
 
 
 def test_a_plan_from_a_file_is_checked_before_it_is_paid() -> None:
-    plan = sums.plan_truncated_sums(BY_SEX, Privacy(ln.PureDP(1)))
+    plan = sums.setting(BY_SEX, Privacy(ln.PureDP(1))).plan
     assert sums.setting_of(Plan.from_json(plan.to_json())).attribute == "pay"
     with pytest.raises(InputError, match=r"The details of the plan are not those of this version\. Make the plan again; nothing was spent"):
         sums.setting_of(replace(plan, details={**plan.details, "attribute": "sex"}))
@@ -142,10 +143,10 @@ def test_a_plan_from_a_file_is_checked_before_it_is_paid() -> None:
 
 def test_units_and_edges_of_the_number_give_the_limits() -> None:
     cents = ln.Domain(pay=ln.Bins(0, 10, 4), measures={"wages": ln.Measure("pay", 0, 8, unit="0.01")})
-    setting = sums.setting_of(sums.plan_truncated_sums(ln.queries(cents, pay="prefix", sum="wages"), Privacy(ln.PureDP(1))))
+    setting = sums.setting(ln.queries(cents, pay="prefix", sum="wages"), Privacy(ln.PureDP(1)))
     assert setting.edges.tolist() == [250, 500, 750, 800]
     clipped = ln.Domain(pay=ln.Integers(0, 3, outside="clip"), measures={"wages": ln.Measure("pay", 0, 9)})
-    setting = sums.setting_of(sums.plan_truncated_sums(ln.queries(clipped, sum="wages"), Privacy(ln.PureDP(1))))
+    setting = sums.setting(ln.queries(clipped, sum="wages"), Privacy(ln.PureDP(1)))
     assert setting.edges.tolist() == [1, 1, 2, 9]
 
 
@@ -153,20 +154,27 @@ def test_refusals_are_read() -> None:
     pure = Privacy(ln.PureDP(1))
     counts = ln.queries(DOMAIN, pay="prefix")
     with pytest.raises(InputError, match="truncated_sums answers sums of one measure; this workload asks for counts"):
-        sums.plan_truncated_sums(counts, pure)
+        sums.setting(counts, pure)
     with pytest.raises(InputError, match="this workload asks for sums of wages and counts"):
-        sums.plan_truncated_sums(BY_SEX + counts, pure)
+        sums.setting(BY_SEX + counts, pure)
     without = ln.Domain(sex=["F", "M"], measures={"wages": ln.Measure("pay", 0, 4000)})
     with pytest.raises(InputError, match="the domain must have the attribute pay as Integers or Bins"):
-        sums.plan_truncated_sums(ln.queries(without, sex="identity", sum="wages"), pure)
+        sums.setting(ln.queries(without, sex="identity", sum="wages"), pure)
     negative = ln.Domain(pay=ln.Integers(-3, 3), measures={"wages": ln.Measure("pay", -3, 3)})
     with pytest.raises(InputError, match="wages must not be negative; its lower bound is -3 units"):
-        sums.plan_truncated_sums(ln.queries(negative, pay="prefix", sum="wages"), pure)
+        sums.setting(ln.queries(negative, pay="prefix", sum="wages"), pure)
     wide = ln.Domain(pay=ln.Bins(0, 2 * 10**7, 1000), measures={"wages": ln.Measure("pay", 0, 2 * 10**7, unit="0.01")})
     with pytest.raises(InputError, match="The public bounds are too large for exact arithmetic: up to 2000000000 units"):
-        sums.plan_truncated_sums(ln.queries(wide, pay="prefix", sum="wages"), pure)
-    with pytest.raises(InputError, match="strategy must be 'truncated_sums'"):
-        sums.plan_truncated_sums(BY_SEX, pure, "dawa")
+        sums.setting(ln.queries(wide, pay="prefix", sum="wages"), pure)
+    long = ln.Domain(sex=["F", "M"], pay=ln.Integers(0, 1999), measures={"wages": ln.Measure("pay", 0, 1999)})
+    with pytest.raises(InputError, match="Sums along pay are answered for at most 1024 cells that queries tell apart; it has 2000 cells"):
+        sums.setting(ln.queries(long, sex="identity", pay="prefix", sum="wages"), pure)
+
+
+@pytest.mark.parametrize("name", ["bucketed_sums", "grouped_sums"])
+def test_names_of_earlier_versions_name_the_one_there_is(name: str) -> None:
+    with pytest.raises(InputError, match="Did you mean 'truncated_sums'"):
+        one_of("[plan] strategy", name, ("auto", *PLANNERS, *BY_NAME))
 
 
 def some_ranges(seed: int, top: int) -> object:
@@ -190,8 +198,8 @@ def some_ranges(seed: int, top: int) -> object:
 def test_every_threshold_that_may_be_chosen_has_a_plan(budget: object, top: int, ask: Callable[[ln.Domain], ln.Workload]) -> None:
     """What is paid must not fail afterwards."""
     domain = ln.Domain(pay=ln.Integers(0, top), group=["a", "b", "c"], measures={"wages": ln.Measure("pay", 0, top)})
-    setting = sums.setting_of(sums.plan_truncated_sums(ask(domain), Privacy(budget)))  # type: ignore[arg-type]
-    places = sums.candidate_cells(setting.edges)
+    setting = sums.setting(ask(domain), Privacy(budget))  # type: ignore[arg-type]
+    places = setting.candidates
     for high in (-1e9, 0.0, 1e9):
         choice = sums.chooser(setting)(np.full(len(places) - 1, high))
         assert np.isfinite(choice.noise).all()
@@ -205,11 +213,12 @@ def test_every_threshold_that_may_be_chosen_has_a_plan(budget: object, top: int,
 def test_sums_by_group_of_a_number_with_many_cells_are_released(budget: object) -> None:
     """No cell is told from another: the noise is that of the threshold, whatever the number of cells."""
     domain = ln.Domain(pay=ln.Integers(0, 59_999), group=["a", "b", "c"], measures={"wages": ln.Measure("pay", 0, 59_999)})
-    plan = sums.plan_truncated_sums(ln.queries(domain, group="identity", sum="wages"), Privacy(budget))  # type: ignore[arg-type]
+    asked = ln.queries(domain, group="identity", sum="wages") + ln.queries(domain, sum="wages")
+    plan = sums.setting(asked, Privacy(budget)).plan  # type: ignore[arg-type]
     amounts = np.random.default_rng(1).integers(0, 3000, 4000)
     table = Table(domain, {"pay": amounts.astype(np.int32), "group": amounts % 3}, {"wages": amounts})
     outcome = sums.TruncatedSums().ready(plan)(UnpaidSeries(terms_of(plan), table, SeededEntropy(2)))
-    (product,) = plan.workload
+    product = plan.workload.products[0]
     found = outcome.estimator().estimate(product)
     truth = np.bincount(amounts % 3, amounts, 3)
     assert (np.abs(found.values - truth) < 6 * np.hypot(found.noise_std, found.approximation_std)).all()
@@ -219,8 +228,8 @@ def test_sums_by_group_of_a_number_with_many_cells_are_released(budget: object) 
 def test_a_table_of_too_many_cells_is_planned_where_what_is_asked_of_it_is_little() -> None:
     domain = ln.Domain(pay=ln.Integers(0, 59_999), group=ln.Coded(100_000), measures={"wages": ln.Measure("pay", 0, 59_999)})
     asked = ln.queries(domain, group="identity", sum="wages")
-    setting = sums.setting_of(sums.plan_truncated_sums(asked, Privacy(ln.PureDP(1))))
-    places = sums.candidate_cells(setting.edges)
+    setting = sums.setting(asked, Privacy(ln.PureDP(1)))
+    places = setting.candidates
     assert sums.chooser(setting)(np.zeros(len(places) - 1)).threshold == setting.edges[places[0]]
     assert sums.sums(setting, 500).blocks
 
@@ -229,4 +238,4 @@ def test_what_no_release_could_plan_is_refused_when_it_is_planned() -> None:
     domain = ln.Domain(pay=ln.Integers(0, 4999), measures={"wages": ln.Measure("pay", 0, 4999)})
     asked = ln.queries(domain, pay=ln.ranges([(1, 40), (20, 90)]), sum="wages")
     with pytest.raises(InputError, match="at most 4096 cells"):
-        sums.plan_truncated_sums(asked, Privacy(ln.PureDP(1)))
+        sums.setting(asked, Privacy(ln.PureDP(1)))

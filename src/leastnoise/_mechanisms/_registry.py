@@ -1,21 +1,17 @@
 """The registry of mechanisms: one line each. The first that takes a strategy and a workload has them."""
 
-from leastnoise._mechanisms._bucketed_sums import BucketedSums
 from leastnoise._mechanisms._dawa import Dawa
 from leastnoise._mechanisms._dawa_plane import DawaPlane
-from leastnoise._mechanisms._grouped_sums import GroupedSums
 from leastnoise._mechanisms._linear import Linear
 from leastnoise._mechanisms._model import Model
 from leastnoise._mechanisms._protocol import Mechanism
-from leastnoise._mechanisms._truncated_sums import TruncatedSums
+from leastnoise._mechanisms._sums import TruncatedSums
 from leastnoise._plan import Plan
 from leastnoise._workload import Workload
 
 MECHANISMS: tuple[Mechanism, ...] = (
     DawaPlane(),
     Dawa(),
-    BucketedSums(),
-    GroupedSums(),
     TruncatedSums(),
     Model(),
     Linear(),

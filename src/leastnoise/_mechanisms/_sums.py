@@ -1,32 +1,149 @@
-"""What is public about releases of sums along the number that is summed: its cells, and the most that a record of each can add."""
+"""Sums that are not drowned by a public maximum far above most values: one mechanism, by what is asked.
 
-from collections.abc import Sequence
+Along the number alone, of at most 1024 cells, all of it is measured with the whole budget, in one step: every cell's noise is as large as
+its own values, and cells in which nothing stands out of the noise are left out of the answers, which the paid answers tell themselves.
+Else a tenth of the budget counts the records between candidate thresholds, and the threshold of least predicted error follows from the
+noisy counts. By one table of groups the rest measures buckets of the number under it, and each group keeps those that are worth their
+noise; other workloads have every value cut at the limit of its cell, with a strategy made for these limits (docs/decisions/sums.md).
+"""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
+from sys import float_info
+from typing import Any
 
 import numpy as np
 
 from leastnoise._accounting import Budget, Noise, Privacy, parameters
+from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
-from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind
-from leastnoise._estimate import joined
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, Kind
+from leastnoise._estimate import ByGroup, Estimator, Expanded, Finding, LeftOut, Outcome, Said, Truncated, join, joined, measured_by_group
 from leastnoise._fitting import fit
-from leastnoise._linop import Ranges
-from leastnoise._measurements import MOST_ROWS, Block, Factor, Measurements
+from leastnoise._kernel import Series
+from leastnoise._linop import Identity, Ranges
+from leastnoise._measurements import MOST_ROWS, Block, Factor, Limits, Measurements, Observation
 from leastnoise._mechanisms._choose import noises
-from leastnoise._mechanisms._protocol import Explanation
+from leastnoise._mechanisms._findings import Looked, read_finding
+from leastnoise._mechanisms._protocol import Explanation, Run
+from leastnoise._mechanisms._search import Search
 from leastnoise._plan import Plan
-from leastnoise._planner import candidate_cells
-from leastnoise._workload import Workload
+from leastnoise._planner import (
+    MOST_SUM_CELLS,
+    SURE,
+    GroupBuckets,
+    SumBuckets,
+    TailLaw,
+    ThresholdChoice,
+    asked_along,
+    candidate_cells,
+    choose_group_threshold,
+    choose_threshold,
+    limited_strategy,
+    noise_along,
+)
+from leastnoise._workload import Workload, identity
 
+STRATEGY = "truncated_sums"
 TAIL_SHARE = Fraction(1, 10)
 """The part of the budget that chooses a threshold."""
+_MOST_GROUPS = 2**14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucketed(Looked):
+    """Sums of the values between two bounds; those of other values were left out."""
+
+    regime = "bucketed"
+    further = False  # sums without some of the values are not those that are asked for
+    reading = "aware_reading_bucketed"
+
+    measure: str
+    attribute: str
+    first: int
+    stop: int
+    low: int
+    high: int
+    losses: tuple[tuple[int, int, float], ...] = ()
+    estimated_loss: float
+
+    def not_covered(self, domain: Domain) -> list[Said]:
+        """What is left out."""
+        unit = domain.measure(self.measure).unit
+        lost = float(f"{float(self.estimated_loss * unit):.3g}")
+        facts = {"name": self.measure, "low": Fraction(self.low * unit), "high": Fraction(self.high * unit), "lost": lost}
+        return [("bucketed", facts)]
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """Least squares on what is kept, and what may be missing."""
+        losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
+        return LeftOut.of(observation, int(self.first), int(self.stop), losses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouped(Looked):
+    """Values above a threshold were cut to it, and each group keeps some of the buckets under it."""
+
+    regime = "grouped"
+    further = False  # sums without some of the values are not those that are asked for
+    reading = "aware_reading_grouped"
+
+    measure: str
+    attribute: str
+    threshold: int
+    kept: tuple[int, ...]
+    missing: tuple[float, ...]
+    estimated_loss: float
+
+    def not_covered(self, domain: Domain) -> list[Said]:
+        """What the cut and what was left out do to sums."""
+        unit = domain.measure(self.measure).unit
+        lost = float(f"{float(self.estimated_loss * unit):.3g}")
+        return [("grouped", {"name": self.measure, "cut": Fraction(self.threshold * unit), "lost": lost})]
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """The sums of what each group keeps."""
+        block = observation.measurements.blocks[-1]
+        limited = None if block.limits is None else (block.limits.attribute, int(block.limits.values.max()))
+        if (block.measure, limited) != (self.measure, (self.attribute, self.threshold)) or not 0 <= self.estimated_loss <= float_info.max:
+            raise ValueError(self.threshold)
+        return ByGroup.of(observation, self.attribute, self.kept, self.missing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut(Looked):
+    """Values above a threshold were cut to it."""
+
+    regime = "truncated"
+    further = False  # sums of cut values are not those that are asked for
+    reading = "aware_reading_truncated"
+
+    measure: str
+    attribute: str
+    threshold: int
+    losses: tuple[tuple[int, int, float], ...] = ()
+    estimated_loss: float
+
+    def not_covered(self, domain: Domain) -> list[Said]:
+        """What the cut does to sums."""
+        unit = domain.measure(self.measure).unit
+        lost = float(f"{float(self.estimated_loss * unit):.3g}")
+        return [("truncated", {"name": self.measure, "cut": Fraction(self.threshold * unit), "lost": lost})]
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """Least squares, and what the cut is estimated to have taken."""
+        losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
+        return Truncated.of(observation, self.attribute, losses)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is public about a release of truncated sums."""
+    """What is public about a release of sums: its plan, the number that is summed, and the most that a row of each of its cells adds."""
 
     plan: Plan
     measure: str
@@ -35,35 +152,41 @@ class Setting:
 
     @property
     def noise(self) -> Noise:
-        """The noise of both steps."""
+        """The noise of all steps."""
         return noises(self.plan.privacy)[0]
 
+    @property
+    def candidates(self) -> IntArray:
+        """The cells whose upper ends may become the threshold."""
+        return candidate_cells(self.edges)
 
-def setting(workload: Workload, privacy: Privacy, steps: Sequence[tuple[str, Fraction]], strategy: str) -> Setting:
+
+def setting(workload: Workload, privacy: Privacy) -> Setting:
     """What is public about a release of sums, with its plan."""
     if len(workload.measures) != 1 or workload.measures[0] is None or not workload.products[0].of_values:
         raise InputError(
-            f"{strategy} answers sums of one measure; this workload asks for {_asked(workload)}. "
+            f"{STRATEGY} answers sums of one measure; this workload asks for {_asked(workload)}. "
             "Ask for counts and other sums in a release of their own."
         )
     measure = workload.measures[0]
-    attribute, edges = _cells_of(workload, measure, strategy)
+    attribute, edges = _cells_of(workload, measure)
     if not MOST_ROWS * int(edges[-1]) < 2**62:
         raise InputError(
             f"The public bounds are too large for exact arithmetic: up to {int(edges[-1])} units of {measure}; allowed is less than "
             f"{2**62 // MOST_ROWS}. Choose a larger unit or a smaller upper bound."
         )
+    steps = _way(workload, attribute).steps
     parts = [{"step": name, "budget": _budget_json(privacy.budget, share)} for name, share in steps]
     details = {"measure": measure, "attribute": attribute, "mechanism": noises(privacy)[0].value, "steps": parts}
-    plan = Plan(workload=workload, privacy=privacy, strategy=strategy, details=details)
-    return Setting(plan, measure, attribute, edges)
+    return Setting(Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details), measure, attribute, edges)
 
 
-def number_of_sums(workload: Workload) -> str | None:
-    """The column of the one measure whose sums are asked for; None for counts, or several measures."""
-    measures = workload.measures
-    found = len(measures) == 1 and workload.products[0].of_values
-    return workload.domain.measure(str(measures[0])).column if found else None
+def setting_of(plan: Plan) -> Setting:
+    """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
+    made = setting(plan.workload, plan.privacy)
+    if made.plan.digest() != plan.digest():
+        raise InputError("The details of the plan are not those of this version. Make the plan again; nothing was spent.")
+    return replace(made, plan=plan)
 
 
 def _asked(workload: Workload) -> str:
@@ -78,22 +201,22 @@ def _budget_json(budget: Budget, share: Fraction) -> dict[str, str]:
     return {name: str(number * share) for name, number in parameters(budget).items()}
 
 
-def _cells_of(workload: Workload, name: str, strategy: str) -> tuple[str, IntArray]:
+def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
     """The attribute that holds the measure's number, and the most that a record of each of its cells adds, in units."""
     domain, measure = workload.domain, workload.domain.measure(name)
     if measure.low_units < 0:
         raise InputError(
-            f"{strategy} cuts values from above, so {name} must not be negative; its lower bound is {measure.low_units} units. "
+            f"{STRATEGY} cuts values from above, so {name} must not be negative; its lower bound is {measure.low_units} units. "
             "Choose a lower bound of 0."
         )
     kind = domain.kind(measure.column) if measure.column in domain.names else None
     if not isinstance(kind, (Bins, Edges, Decimals, Integers)):
         raise InputError(
-            f"{strategy} chooses its threshold along the number that is summed, so the domain must have the attribute {measure.column} as "
+            f"{STRATEGY} chooses its threshold along the number that is summed, so the domain must have the attribute {measure.column} as "
             f"Integers or Bins. Add it, for example {measure.column} = Bins(0, {float(measure.high):g}, 500)."
         )
     if kind.reading != measure.reading or (isinstance(kind, Integers) and kind.rounding is not None):
-        raise InputError(f"{strategy} needs the attribute {measure.column} and the measure {name} to read the column in the same way.")
+        raise InputError(f"{STRATEGY} needs the attribute {measure.column} and the measure {name} to read the column in the same way.")
     whole_numbers = [Fraction(one) for one in kind.regular_labels] if isinstance(kind, Integers) else []
     ends = kind.edges[1:] if isinstance(kind, (Bins, Edges)) else kind.values if isinstance(kind, Decimals) else whole_numbers
     least = max(1, measure.low_units)  # smaller values are raised to the lower bound
@@ -113,47 +236,257 @@ def _nulls_alone(kind: Kind) -> bool:
     return kind.null == "other" and kind.outside != "other"
 
 
-def tail_counts(setting: Setting, places: IntArray) -> Measurements | None:
-    """Counts of the records between one candidate threshold and the next; None where there is one candidate only."""
-    if len(places) < 2:
+def tail_counts(setting: Setting) -> Measurements | None:
+    """Counts of the rows between one candidate threshold and the next; None where there is one candidate only."""
+    cells, plan = setting.candidates, setting.plan
+    if len(cells) < 2:
         return None
-    plan, last = setting.plan, places[1:].copy()
-    kind = plan.domain.kind(setting.attribute)
+    last, kind = cells[1:].copy(), plan.domain.kind(setting.attribute)
     if _nulls_alone(kind):
         last[-1] = kind.regular - 1  # nulls are no large values
-    factor = Factor((setting.attribute,), Ranges(len(setting.edges), places[:-1] + 1, last))
+    factor = Factor((setting.attribute,), Ranges(len(setting.edges), cells[:-1] + 1, last))
     return fit(plan.domain, plan.privacy.share(TAIL_SHARE), setting.noise, [(Block((factor,), Fraction(1)), 1.0)])
 
 
 def after_the_tail(setting: Setting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
     """Measurements of the second step, with what the tail leaves of the budget."""
     made = fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, blocks)
-    tail = tail_counts(setting, candidate_cells(setting.edges))
+    tail = tail_counts(setting)
     joined([made] if tail is None else [tail, made], setting.plan.privacy)  # refused now, and not when both have been paid for
     return made
 
 
-def same_plan(found: Setting, plan: Plan) -> Setting:
-    """The setting of a plan."""
-    if found.plan.digest() != plan.digest():
-        raise InputError("The details of the plan are not those of this version. Make the plan again; nothing was spent.")
-    return replace(found, plan=plan)
+Chooser = Callable[[FloatArray], ThresholdChoice]
 
 
-class OfSums:
-    """What mechanisms for sums of one measure have in common: they are asked for by name, and look at the number that is summed."""
+def under_a_threshold(
+    setting: Setting, series: Series, choose: Chooser, measurements: Callable[[int], Measurements]
+) -> tuple[ThresholdChoice, list[Observation]]:
+    """Count the tail, choose the threshold, and measure the sums under it."""
+    tail = tail_counts(setting)
+    counted = [] if tail is None else [series.measure(tail)]
+    choice = choose(np.zeros(0) if tail is None else counted[0].values[0] / tail.grid)
+    return choice, [*counted, series.measure(measurements(choice.threshold))]
 
-    names: tuple[str, ...]
+
+def _deviation(made: Measurements | None) -> float:
+    """The standard error of what the first block measures."""
+    return 0.0 if made is None else float(block_variance(made, made.blocks[0]) ** 0.5)
+
+
+# Along the number alone.
+
+
+def goes_along(workload: Workload, attribute: str) -> bool:
+    """Whether sums are asked for along the number alone, which has few enough cells."""
+    return {product.attributes for product in workload} == {(attribute,)} and workload.domain.kind(attribute).size <= MOST_SUM_CELLS
+
+
+def measured(setting: Setting) -> tuple[SumBuckets, Measurements]:
+    """The buckets of the number, and what is measured, with all of the budget."""
+    buckets = SumBuckets.of(setting.plan.workload, setting.attribute, setting.edges)
+    limits = Limits(buckets.limits, setting.attribute)
+    block = Block((buckets.factor(setting.noise.norm),), Fraction(1), setting.measure, limits)
+    return buckets, fit(setting.plan.domain, setting.plan.privacy, setting.noise, [(block, 1.0)])
+
+
+def sums_along(setting: Setting, buckets: SumBuckets, measurements: Measurements, series: Series) -> Outcome:
+    """Measure, and see from the answers which buckets of the number to keep."""
+    observation = series.measure(measurements)
+    groups = Expanded.of(observation, None)
+    kept = buckets.choices(groups.covariance).kept(groups.counts)
+    finding = Bucketed(
+        measure=setting.measure,
+        attribute=setting.attribute,
+        first=kept.first,
+        stop=kept.stop,
+        low=int(setting.edges[kept.first - 1]) if kept.first else 0,
+        high=int(setting.edges[kept.stop - 1]),
+        losses=kept.losses,
+        estimated_loss=sum(loss for _, _, loss in kept.losses),
+    )
+    return Outcome(setting.plan, observation, finding)
+
+
+# By one table of groups.
+
+
+def goes_by_group(workload: Workload, attribute: str) -> bool:
+    """Whether sums are asked for by one table of few enough groups, or in total, and not along the number."""
+    (names, *others) = {product.attributes for product in workload}
+    cells = all(queries == identity() for product in workload for queries in product.query_sets)
+    return not others and cells and attribute not in names and workload.products[0].rows <= _MOST_GROUPS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Under:
+    """What is measured under a threshold."""
+
+    buckets: GroupBuckets
+    measurements: Measurements
+    noise: FloatArray
+
+
+def under(setting: Setting, threshold: int) -> Under:
+    """The sums of buckets under a threshold, with the second part of the budget."""
+    domain, (product, *_) = setting.plan.domain, setting.plan.workload
+    buckets = GroupBuckets.of(setting.attribute, setting.edges, threshold)
+    along = {name: Factor((name,), Identity(domain.kind(name).size)) for name in product.attributes}
+    along[setting.attribute] = buckets.factor(setting.noise.norm)
+    factors = tuple(along[name] for name in domain.names if name in along)
+    made = after_the_tail(setting, [(Block(factors, Fraction(1), setting.measure, Limits(buckets.limits, setting.attribute)), 1.0)])
+    return Under(buckets, made, _deviation(made) / along[setting.attribute].weights)
+
+
+def measurable(setting: Setting) -> dict[int, Under]:
+    """What is measured under every threshold that may be chosen."""
+    return {threshold: under(setting, threshold) for threshold in setting.edges[setting.candidates].tolist()}
+
+
+def group_chooser(setting: Setting, thresholds: Mapping[int, Under]) -> Chooser:
+    """The threshold of least predicted error from noisy counts; what counts of the tail need is refused now."""
+    groups, sure = setting.plan.workload.products[0].rows, SURE * _deviation(tail_counts(setting))
+
+    def noise(threshold: int) -> float:
+        return float(np.sqrt((thresholds[threshold].noise ** 2).sum()))
+
+    return lambda counts: choose_group_threshold(setting.edges, counts, groups, noise, sure=sure)
+
+
+def sums_by_group(setting: Setting, thresholds: Mapping[int, Under], choose: Chooser, series: Series) -> Outcome:
+    """Choose the threshold, measure the buckets under it, and see from them what each group keeps."""
+    choice, observed = under_a_threshold(setting, series, choose, lambda threshold: thresholds[threshold].measurements)
+    values, noise = measured_by_group(observed[-1], setting.attribute)
+    kept = thresholds[choice.threshold].buckets.kept(values.reshape(-1, len(noise)), noise)
+    missing = kept.missing + kept.shares * choice.excess.sum()
+    finding = Grouped(
+        measure=setting.measure,
+        attribute=setting.attribute,
+        threshold=choice.threshold,
+        kept=tuple(kept.buckets.tolist()),
+        missing=tuple(float(f"{one:.3g}") for one in missing),
+        estimated_loss=float(choice.excess.sum()),
+    )
+    return Outcome(setting.plan, join(observed, setting.plan.privacy), finding)
+
+
+# By all other tables and queries.
+
+
+def chooser(setting: Setting) -> Chooser:
+    """The threshold of least predicted error from noisy counts; all that is public of it is computed before anything is paid."""
+    cells, edges, workload = setting.candidates, setting.edges, setting.plan.workload
+    try:
+        after_the_tail(setting, [(_every_cell(setting, edges), 1.0)])
+    except InputError:  # too many cells, of which there may be a strategy all the same
+        sums(setting, int(edges[-1]))
+    gram, lost = asked_along(workload, setting.attribute)
+    rows = Block((Factor((setting.attribute,), Identity(len(edges))),), Fraction(1))
+    unit, sure = _deviation(after_the_tail(setting, [(rows, 1.0)])), SURE * _deviation(tail_counts(setting))
+    quick = noise_along(workload, setting.attribute, setting.noise.norm)
+    known = {int(most): quick(np.minimum(edges, most)) for most in edges[cells]}
+
+    def choose(counts: FloatArray) -> ThresholdChoice:
+        return choose_threshold(gram, edges, cells, counts, lambda limits: known[int(limits.max())], unit, lost=lost, law=TailLaw(sure))
+
+    return choose
+
+
+def sums(setting: Setting, threshold: int) -> Measurements:
+    """The sums under the limits of a threshold, by the first of three ways whose noise can be drawn exactly.
+
+    The best for the weights of what is asked; the best for equal weights, as those far apart ask for noise out of all proportion; and every
+    cell by itself.
+    """
+    workload, limits = setting.plan.workload, np.minimum(setting.edges, threshold)
+    even = Workload(workload.domain, tuple(replace(product, weight=Fraction(1)) for product in workload))
+    for asked in (workload, even):
+        with suppress(InputError):
+            strategy = limited_strategy(asked, setting.attribute, limits, setting.noise.norm)
+            return after_the_tail(setting, strategy.blocks)
+    return after_the_tail(setting, [(_every_cell(setting, limits), 1.0)])
+
+
+def _every_cell(setting: Setting, limits: IntArray) -> Block:
+    """The sum of every cell of what is asked about."""
+    domain, asked = setting.plan.domain, {setting.attribute, *(name for product in setting.plan.workload for name in product.attributes)}
+    factors = tuple(Factor((name,), Identity(domain.kind(name).size)) for name in domain.names if name in asked)
+    return Block(factors, Fraction(1), setting.measure, Limits(limits, setting.attribute))
+
+
+def sums_of_cut_values(setting: Setting, choose: Chooser, series: Series) -> Outcome:
+    """Choose the threshold, and measure the sums under it."""
+    choice, observed = under_a_threshold(setting, series, choose, lambda threshold: sums(setting, threshold))
+    intervals = [(start + 1, stop + 1) for start, stop in itertools.pairwise(setting.candidates.tolist())]
+    losses = [(start, stop, float(choice.excess[start:stop].sum())) for start, stop in intervals]
+    finding = Cut(
+        measure=setting.measure,
+        attribute=setting.attribute,
+        threshold=choice.threshold,
+        losses=tuple(entry for entry in losses if entry[2] > 0),
+        estimated_loss=float(choice.excess.sum()),
+    )
+    return Outcome(setting.plan, join(observed, setting.plan.privacy), finding)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How sums are measured: the shares of the budget by step, and what makes ready to run."""
+
+    steps: tuple[tuple[str, Fraction], ...]
+    ready: Callable[[Setting], Run]
+
+
+def _ready_by_group(setting: Setting) -> Run:
+    thresholds = measurable(setting)
+    return partial(sums_by_group, setting, thresholds, group_chooser(setting, thresholds))
+
+
+_ALONG = Way((("number", Fraction(1)),), lambda setting: partial(sums_along, setting, *measured(setting)))
+_BY_GROUP = Way((("tail", TAIL_SHARE), ("groups", 1 - TAIL_SHARE)), _ready_by_group)
+_CUT = Way((("tail", TAIL_SHARE), ("sums", 1 - TAIL_SHARE)), lambda setting: partial(sums_of_cut_values, setting, chooser(setting)))
+
+
+def _way(workload: Workload, attribute: str) -> Way:
+    """The way for a workload; what none can answer is refused."""
+    if goes_along(workload, attribute):
+        return _ALONG
+    if goes_by_group(workload, attribute):
+        return _BY_GROUP
+    noise_along(workload, attribute, 1)  # what it refuses is refused when it is planned
+    return _CUT
+
+
+class TruncatedSums:
+    """The mechanism for sums of one measure."""
+
+    names = (STRATEGY,)
 
     def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
         """By name."""
-        return strategy in self.names
+        return strategy == STRATEGY
 
     def decides_along(self, workload: Workload) -> tuple[str, ...]:
         """The numbers that are summed."""
         columns = {workload.domain.measure(name).column for name in workload.measures if name is not None}
         return tuple(name for name in workload.domain.names if name in columns)
 
+    def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
+        """One step along the number alone, else two."""
+        made = setting(workload, privacy).plan
+        if search.tell is not None:
+            search.tell(STRATEGY)
+        return made
+
     def explain(self, plan: Plan) -> Explanation:
         """Its steps."""
         return Explanation(mechanism=plan.details["mechanism"], steps=tuple(plan.details["steps"]))
+
+    def ready(self, plan: Plan) -> Run:
+        """It must be what this version would plan, and what is measured under thresholds that may be chosen is made or tried now."""
+        made = setting_of(plan)
+        return _way(plan.workload, made.attribute).ready(made)
+
+    def finding(self, facts: Mapping[str, Any]) -> Finding:
+        """What was cut or left out."""
+        return read_finding((Bucketed, Grouped, Cut), facts)

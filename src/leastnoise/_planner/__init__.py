@@ -34,13 +34,18 @@ from leastnoise._planner.aware._plane_blocks import (
     records_a_part,
     single_cells,
 )
-from leastnoise._planner.aware._sum_buckets import GroupBuckets, Kept, KeptByGroup, SumBuckets, choose_group_threshold
-from leastnoise._planner.aware._truncated_sums import (
+from leastnoise._planner.aware._sums import (
+    MOST_SUM_CELLS,
     SURE,
+    GroupBuckets,
+    Kept,
+    KeptByGroup,
+    SumBuckets,
     TailLaw,
     ThresholdChoice,
     asked_along,
     candidate_cells,
+    choose_group_threshold,
     choose_threshold,
     limited_strategy,
     noise_along,
@@ -52,6 +57,7 @@ __all__ = [
     "FIRST_SHARE",
     "GROUP_SHARE",
     "MOST_BUCKETS",
+    "MOST_SUM_CELLS",
     "OWN",
     "PLANNERS",
     "SURE",

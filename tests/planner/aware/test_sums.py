@@ -12,22 +12,21 @@ from leastnoise._accuracy import total_squared_error
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure
 from leastnoise._families._dense import strategy_rmse
-from leastnoise._families._gram import AllRangesGram, DenseGram, PrefixGram
+from leastnoise._families._gram import DenseGram, PrefixGram
 from leastnoise._fitting import fit
 from leastnoise._linop import dense
-from leastnoise._planner.aware import _truncated_sums as plans
-from leastnoise._planner.aware._truncated_sums import (
+from leastnoise._planner.aware._sums import (
     TailLaw,
     asked_along,
     candidate_cells,
     choose_threshold,
     falling,
     falling_counts,
-    fit_limited_tree,
     limited_strategy,
     noise_along,
     quick_noise,
     weighted_gram,
+    whole_rows,
 )
 from leastnoise._workload import queries
 
@@ -44,34 +43,6 @@ def noise_of(gram: PrefixGram) -> Callable[[np.ndarray], float]:
         return known[limits.tobytes()]
 
     return noise
-
-
-def matrix_of(widths: tuple[int, ...], scales: tuple[np.ndarray, ...], size: int) -> np.ndarray:
-    rows = [
-        scale[:, None] * np.equal.outer(np.arange(len(scale)), np.arange(size) // width)
-        for width, scale in zip(widths, scales, strict=True)
-    ]
-    return np.vstack(rows)
-
-
-@pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize("gram", [PrefixGram(80), AllRangesGram(80)])
-def test_a_record_costs_at_most_one_and_the_error_is_exact(power: int, gram: PrefixGram | AllRangesGram) -> None:
-    found = fit_limited_tree(gram, LIMITS, power)
-    matrix = matrix_of(found.widths, found.scales, 80)
-    costs = ((matrix * LIMITS) ** power).sum(axis=0)
-    assert costs.max() == pytest.approx(1)
-    assert costs.min() == pytest.approx(1), "the cells take all that is left"
-    error = np.trace(gram.dense() @ np.linalg.inv(matrix.T @ matrix)) / gram.queries
-    assert found.rmse == pytest.approx(math.sqrt(error), rel=1e-9)
-
-
-def test_knowing_the_limits_beats_the_largest_limit_for_all() -> None:
-    own = fit_limited_tree(PrefixGram(80), LIMITS, 1).rmse
-    equal = fit_limited_tree(PrefixGram(80), np.full(80, 900), 1).rmse
-    assert own < 0.9 * equal
-    best = sum_strategy("optimum", np.tril(np.ones((80, 80))), PrefixGram(80), LIMITS, effort=0.3).rmse(1.0)
-    assert best <= own <= 1.25 * best
 
 
 def test_quick_noise_follows_the_optimum() -> None:
@@ -191,31 +162,23 @@ def test_weights_of_a_gram_matrix_without_a_short_form() -> None:
 
 
 def test_refusals_are_read() -> None:
-    with pytest.raises(InputError, match="the limits of a tree must be 8 numbers of at least 1"):
-        fit_limited_tree(PrefixGram(8), np.zeros(8, dtype=np.int64), 1)
+    with pytest.raises(InputError, match="The public bounds are too large for whole coefficients: up to 1099511627776 units"):
+        whole_rows(np.eye(1), np.array([2**40]), 1)
     with pytest.raises(InputError, match="There must be one count for each interval between 3 candidates; got 3"):
         choose_threshold(PrefixGram(8), np.arange(1, 9), np.arange(3), np.zeros(3), lambda _: 1.0, 1.0)
 
 
 @pytest.mark.parametrize("power", [1, 2])
-def test_the_optimum_in_whole_coefficients_beats_the_hierarchy_through_the_plan(power: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_optimum_is_as_good_in_whole_coefficients(power: int) -> None:
     domain = Domain(pay=Bins(0, 8000, 80), measures={"wages": Measure("pay", 0, 8000)})
     asked = queries(domain, pay="prefix", sum="wages")
     limits = np.minimum(np.arange(1, 81) * 100, 3000)
     privacy = Privacy(PureDP("1/3") if power == 1 else ZCDP("1/20"))
     mechanism = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
 
-    def error() -> tuple[str, float]:
-        strategy = limited_strategy(asked, "pay", limits, power)
-        plan = fit(domain, privacy, mechanism, strategy.blocks)
-        assert plan.blocks[0].limits is not None
-        return type(plan.blocks[0].factors[0].operator).__name__, total_squared_error(asked, plan)
-
-    best, least = error()
-    monkeypatch.setattr(plans, "_MOST_OPTIMUM", {1: 0, 2: 0})
-    other, more = error()
-    assert (best, other) == ("Dense", "Tree")
-    assert least < 0.85 * more
+    plan = fit(domain, privacy, mechanism, limited_strategy(asked, "pay", limits, power).blocks)
+    assert plan.blocks[0].limits is not None
+    least = total_squared_error(asked, plan)
     ideal = (
         80 * 8000.0**-2 * sum_strategy("optimum", np.tril(np.ones((80, 80))), PrefixGram(80), limits, norm=power, effort=0.3).rmse(1.0) ** 2
     )

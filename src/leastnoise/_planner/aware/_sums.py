@@ -1,0 +1,643 @@
+"""Sums under limits: what is asked along a number, what to measure, where to cut, and which buckets of the number to keep. Sees no data.
+
+Limits. A row of cell j adds at most T_j, so a strategy on W T, T the diagonal matrix of the limits, divided by T costs as much as it does
+on counts: in the terms of Wu et al. TiMM with strategy A is TaMM with A T, and the optimum on W T is never worse than both.
+
+A threshold. For a threshold theta the squared error of all queries is predicted as e^T M e + (noise of the strategy for theta), with e_j
+the excess over theta of the records in cell j and M = W^T W. The excess follows from noisy counts of the records between candidates.
+Those counts are disjoint, so one record changes one of them by 1: they are measured with a small part of the budget, and everything here is
+post-processing of them. Choosing by the prediction itself in the exponential mechanism would need its sensitivity, which is the public
+maximum less the least candidate, and its noise is larger than what there is to choose (docs/decisions/sums.md).
+
+Buckets of cells along the number. Every one has the whole budget, and noise as large as its own upper end. Where the values end is seen
+from the paid answers and costs nothing: what lies above is left out, and least squares on the rest is what it would be had nothing else
+been measured. Groups keep as many of their lowest buckets as are worth their noise.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from leastnoise._accuracy import GivenNothing
+from leastnoise._check import InputError
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._families import (
+    MOST_DENSE,
+    DenseGram,
+    Fitted,
+    GeneratedGram,
+    Gram,
+    NotApplicable,
+    ScaledSum,
+    all_alike,
+    fit_gaussian_optimum,
+    fit_greedy_h,
+    fit_p_identity,
+    fitted,
+    gram_of,
+    level_tree,
+    merge_equal_cells,
+    singular_value_bound,
+)
+from leastnoise._linop import Coarse, Dense, Identity, Total
+from leastnoise._measurements import MOST_ROWS, Factor, Limits
+from leastnoise._planner._strategy import Strategy
+from leastnoise._planner._tables import Candidates, asked_tables, factor_along, weighted_strategy
+from leastnoise._workload import Workload, identity
+
+RATIO = 1.2
+
+
+_MOST_SPECTRUM = 512
+
+
+SURE = 6  # standard errors of a count: one empty interval in 10,000 has as much under Laplace noise
+
+
+LEAST = 1000  # the least candidate is at most this many times below the public maximum
+
+
+def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
+    """The Gram matrix T M T of the queries on z, in the short form of M where it has one."""
+    weights = np.asarray(limits, dtype=np.float64)
+    pairs = gram.generators()
+    if pairs is not None and len(pairs) == 1:
+        ((rising, falling),) = pairs
+        return GeneratedGram(rising * weights, falling * weights, gram.queries)
+    return DenseGram(gram.dense() * weights * weights[:, None], gram.queries)
+
+
+def candidate_cells(edges: IntArray, ratio: float = RATIO) -> IntArray:
+    """The cells whose upper edges are worth trying as thresholds: steps of about a fifth, up to the public maximum."""
+    high = float(edges[-1])
+    least = max(float(edges[0]), high / LEAST)
+    steps = math.floor(math.log(high / least) / math.log(ratio)) if high > least else 0
+    wanted = high / ratio ** np.arange(steps, -1, -1)
+    after = np.minimum(np.searchsorted(edges, wanted), len(edges) - 1)
+    before = np.maximum(after - 1, 0)
+    nearest = np.where(wanted - edges[before] < edges[after] - wanted, before, after)
+    return np.unique(np.searchsorted(edges, edges[nearest], side="right") - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TailLaw:
+    """What noisy counts of a tail are held to."""
+
+    sure: float = math.inf
+    index: float = 1.0  # where means end: every doubling of a threshold then cuts away as much of the sum as the one before
+
+
+def falling_counts(counts: FloatArray, edges: FloatArray | IntArray, law: TailLaw = TailLaw()) -> FloatArray:
+    """Noisy counts of consecutive intervals made at least 0 and of a density that falls as tails do.
+
+    Edge cases: below the mode of the data the density does rise, and the counts there are spread out; a threshold there cuts most records
+        anyway.
+    """
+    ends = np.asarray(edges, dtype=np.float64)
+    noisy = np.asarray(counts, dtype=np.float64)
+    above = np.cumsum(noisy[::-1])[::-1]
+    start = int(np.argmax(above <= above[0] / 2)) if len(noisy) and (above <= above[0] / 2).any() else max(0, len(noisy) - 1)
+    densities = falling(noisy, np.diff(ends))
+    densities[start:] = falling(noisy[start:], -np.diff(ends**-law.index)[start:])
+    return np.where(noisy > law.sure, np.maximum(densities, noisy), densities)
+
+
+def falling(amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 1.0) -> FloatArray:
+    """The nearest amounts of at least 0 whose quotients by the spans do not rise."""
+    from scipy.optimize import isotonic_regression
+
+    if not len(amounts):
+        return np.zeros(0)
+    unit = spans / spans.mean()
+    return np.asarray(np.maximum(isotonic_regression(amounts / unit, weights=(unit / noise) ** 2, increasing=False).x, 0.0) * unit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ThresholdChoice:
+    """A threshold, and what was predicted for every candidate.
+
+    Attributes:
+        threshold: in units.
+        candidates: upper edges of the candidate cells, in units.
+        bias: what the cut takes from all queries, root of the mean square, for each candidate.
+        noise: standard error, root of the mean square, for each candidate.
+        excess: for the threshold chosen: what the cut is thought to take from the records of each cell, in units, shape (n,). Counts are
+            held to the tail of index 1 for that, whatever they were held to for the choice.
+    """
+
+    threshold: int
+    candidates: IntArray
+    bias: FloatArray
+    noise: FloatArray
+    excess: FloatArray
+
+
+def quick_noise(gram: Gram, limits: IntArray, norm: int) -> float:
+    """About the unit RMSE of the best strategy for W T, in milliseconds: right to a few percent in its dependence on the threshold.
+
+    Source: what p-Identity and the Gaussian optimum reach for prefix sums, beside GreedyH and the singular value bound.
+    """
+    if norm == 2:
+        factor = -(-gram.size // _MOST_SPECTRUM)
+        return 1.02 * singular_value_bound(
+            weighted_gram(gram.coarsen(factor), limits[::factor]) if factor > 1 else weighted_gram(gram, limits)
+        )
+    weighted = weighted_gram(gram, limits)
+    return min(0.75 * fit_greedy_h(weighted).rmse, math.sqrt(weighted.trace() / weighted.queries))
+
+
+def choose_threshold(
+    gram: Gram,
+    edges: IntArray,
+    cells: IntArray,
+    tail: FloatArray,
+    unit_noise: Callable[[IntArray], float],
+    noise: float,
+    *,
+    lost: Gram | None = None,
+    law: TailLaw = TailLaw(),
+) -> ThresholdChoice:
+    """The candidate with the least predicted squared error.
+
+    Guarantees: a function of noisy and public numbers; it costs nothing.
+    """
+    missed = gram if lost is None else lost
+    places = np.asarray(cells)
+    if len(tail) != len(places) - 1:
+        raise InputError(f"There must be one count for each interval between {len(places)} candidates; got {len(tail)}.")
+    centres = (edges + np.concatenate([[0], edges[:-1]])) / 2
+    candidates = edges[places]
+    counts = _by_cell(falling_counts(tail, candidates, law), places, len(edges))
+    bias, spread = [], []
+    for threshold in candidates:
+        excess = counts * np.maximum(centres - threshold, 0.0)
+        squared = float(missed.rows(excess[None, :])[0] @ excess)
+        bias.append(math.sqrt(max(squared, 0.0) / gram.queries))
+        spread.append(noise * unit_noise(np.minimum(edges, threshold)))
+    best = int(np.argmin(np.square(bias) + np.square(spread)))
+    told = _by_cell(falling_counts(tail, candidates, TailLaw(law.sure)), places, len(edges))
+    return ThresholdChoice(
+        threshold=int(candidates[best]),
+        candidates=candidates,
+        bias=np.array(bias),
+        noise=np.array(spread),
+        excess=told * np.maximum(centres - candidates[best], 0.0),
+    )
+
+
+def _by_cell(counts: FloatArray, places: IntArray, cells: int) -> FloatArray:
+    """Counts of intervals between candidates, spread evenly over their cells."""
+    found = np.zeros(cells)
+    for start, stop, count in zip(places[:-1], places[1:], counts, strict=True):
+        found[start + 1 : stop + 1] = count / (stop - start)
+    return found
+
+
+_WORTH = 0.999
+
+
+_MOST_JOINT = 2**24
+
+
+MOST_SUM_CELLS = 1024  # that queries tell apart: the optimum takes seconds
+
+
+_ROOM = 2**62 // MOST_ROWS
+
+
+_LEAST_BITS = 6
+
+
+_EFFORT = 0.03  # within a percent of what ten times as much finds
+
+
+_GAP = 0.05  # within a permille of the optimum of prefix sums, in a quarter of the time
+
+
+_NOTHING = 1e-9  # of a row's coefficients
+
+
+_BESIDE = 1e-4  # of the budget
+
+
+HEAVIEST = {1: 2**20, 2: 2**16}
+
+
+"""Weights of rows by norm: sums of squared weights times squared coefficients must stay below 2^63."""
+
+
+def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
+    """The Gram matrices of all queries along one attribute: for noise, and for losses."""
+    kind = workload.domain.kind(attribute)
+    noise: list[tuple[float, Gram]] = []
+    loss: list[tuple[float, Gram]] = []
+    for product in workload:
+        names = product.attributes
+        operator = product.operators[names.index(attribute)] if attribute in names else Total(kind.size)
+        groups, gram = product.rows // operator.rows, gram_of(operator)
+        if operator.size > MOST_DENSE and gram.listed and not gram.mirrored:  # ranges that are not all of one width
+            raise NotApplicable(f"given ranges along what is summed need a matrix of all cells; at most {MOST_DENSE} cells are allowed")
+        noise.append((product.importance * groups, gram))
+        loss.append((product.importance / groups, gram))
+    return ScaledSum(tuple(noise)), ScaledSum(tuple(loss))
+
+
+def noise_along(workload: Workload, attribute: str, norm: int) -> Callable[[IntArray], float]:
+    """About the unit RMSE of the best strategy along a number, as a function of the limits of its cells.
+
+    Cells that no query tells apart are planned as one, and so they are here: 10 sums over 1000 cells have the noise of 10 cells.
+    """
+    small, group = told_apart(workload, attribute)
+    return lambda limits: quick_noise(small, _largest(limits, group, small.size), norm)
+
+
+def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm: int) -> Strategy:
+    """What to measure for sums under limits along a number: the optimum along it, and level trees along other attributes."""
+
+    def fit(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+        if name != attribute:
+            return level_tree(name, gram, norm, bits)
+        most = limits if len(limits) == gram.size else _largest(limits, told_apart(workload, attribute)[1], gram.size)
+        return Fitted(Factor((name,), *whole_rows(best_rows(gram, most, norm), most, norm)))
+
+    along = {}
+    for name in workload.domain.names:
+        kinds = {q for p in workload for one, q in zip(p.attributes, p.query_sets, strict=True) if one == name}
+        if kinds - {identity()} or (kinds and name == attribute):
+            along[name] = fitted(fit, name, asked_along(workload, name)[0], norm, 20).factor
+    # The joint table only where it is worth its room: beside tables that tell all that is asked, one of hardly any weight gains nothing,
+    # and its noise would be too large to be drawn exactly.
+    limited = Limits(limits, attribute)
+    apart, together = asked_tables(workload), asked_tables(workload)
+    for sets in together.values():
+        joint = tuple(one for one in workload.domain.names if any(one in names for names in sets))
+        if joint not in sets and math.prod(factor_along(workload.domain, one, along).operator.rows for one in joint) <= _MOST_JOINT:
+            sets.append(joint)
+    alone = weighted_strategy("truncated_sums", workload, along, Candidates(apart), norm, limits=limited)
+    if apart == together:
+        return alone
+    joined = weighted_strategy("truncated_sums", workload, along, Candidates(together), norm, limits=limited)
+    return joined if joined.error < _WORTH * alone.error else alone
+
+
+def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
+    """The best strategy of sensitivity 1 on W T that determines every sum, in real coefficients on the sums themselves, shape (rows, n).
+
+    Queries of lower rank, which are best under Gaussian noise where few are asked for, have a ten-thousandth of the budget on every cell
+    besides: rounded to whole coefficients they would not tell what is asked any more.
+    """
+    if gram.size == 1:
+        return 1 / limits[None, :]
+    weighted = weighted_gram(gram, limits)
+    rows = fit_p_identity(weighted, effort=_EFFORT).matrix() if norm == 1 else fit_gaussian_optimum(weighted, gap=_GAP).factor
+    rows = rows[np.abs(rows).max(axis=1) > _NOTHING]
+    if norm == 2 and np.linalg.matrix_rank(rows) < gram.size:
+        rows = np.vstack([rows * math.sqrt(1 - _BESIDE), math.sqrt(_BESIDE) * np.eye(gram.size)])
+    return np.asarray(rows / limits)
+
+
+def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, IntArray]:
+    """Rows in whole coefficients, and their weights.
+
+    Every row has bits of its own, as many as 2^32 rows of the largest limit leave, and its scale as a weight.
+    """
+    bits = min(12 if norm == 1 else 8, (_ROOM // int(limits.max())).bit_length() - 2)
+    if bits < _LEAST_BITS:
+        raise InputError(f"The public bounds are too large for whole coefficients: up to {int(limits.max())} units. Choose a larger unit.")
+    weights = np.abs(real).max(axis=1) / 2**bits
+    whole = np.rint(real / weights[:, None]).astype(np.int64)
+    return Dense(whole), np.maximum(1, np.rint(weights / weights.max() * HEAVIEST[norm])).astype(np.int64)
+
+
+def told_apart(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
+    """What is asked of the groups of cells that no query tells apart, which are planned as one, and the group of every cell."""
+    gram, _ = asked_along(workload, attribute)
+    if gram.size <= MOST_DENSE or all_alike(gram):
+        merged = merge_equal_cells(gram)
+        if merged[0].size <= MOST_SUM_CELLS:
+            return merged
+    raise InputError(
+        f"Sums along {attribute} are answered for at most {MOST_SUM_CELLS} cells that queries tell apart; it has {gram.size} cells. "
+        "Use wider bins or fewer queries."
+    )
+
+
+def _largest(limits: IntArray, group: IntArray, size: int) -> IntArray:
+    """The largest limit of each group."""
+    merged = np.zeros(size, dtype=np.int64)
+    np.maximum.at(merged, group, limits)
+    return merged
+
+
+_RATIO = 1.6
+
+
+_STANDS_OUT = 2.0  # standard errors
+
+
+_SURE = 4.0  # standard errors: one empty bucket in 600 has as much under Laplace noise
+
+
+@lru_cache(maxsize=64)
+def _rows_of(gram: bytes, limits: bytes, norm: int) -> FloatArray:
+    """The best queries: releases of one plan search for them once."""
+    most = np.frombuffer(limits, dtype=np.int64)
+    return best_rows(DenseGram(np.frombuffer(gram).reshape(len(most), -1), len(most)), most, norm)
+
+
+def weighted_by_ends(gram: FloatArray, weights: FloatArray) -> FloatArray:
+    """The Gram matrix of intervals, each with the weight of its last cell.
+
+    Those that cover the cells j <= k and end with cell e >= k are M_je - M_j(e+1).
+
+    Edge cases: other queries than intervals keep their own weights.
+    """
+    ending = np.triu(gram - np.pad(gram, ((0, 0), (0, 1)))[:, 1:])
+    if ending.min() < 0:
+        return gram
+    upper = np.cumsum((ending * weights)[:, ::-1], axis=1)[:, ::-1]
+    return np.asarray(np.triu(upper) + np.triu(upper, 1).T)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Kept:
+    """Which cells are kept, and what is thought to be in the others.
+
+    Attributes:
+        first: first cell that is kept.
+        stop: the cell behind the last one.
+        losses: first cell, the one behind the last, and the sum between them that may be missing, in units, of each bucket left out.
+    """
+
+    first: int
+    stop: int
+    losses: tuple[tuple[int, int, float], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stop:
+    """Least squares on the buckets up to one of them."""
+
+    totals: FloatArray
+    noise: FloatArray
+    variance: float
+    lost: FloatArray
+
+    @staticmethod
+    def of(buckets: "SumBuckets", covariance: FloatArray, last: int) -> "_Stop":
+        """Up to a bucket, from the covariance of all groups."""
+        size = len(buckets.starts)
+        given = GivenNothing.of(covariance, np.arange(size) < buckets.ends[last])
+        within = np.zeros((size, len(buckets.ends)))
+        within[np.arange(size), np.searchsorted(buckets.ends, np.arange(size), side="right")] = 1.0
+        missing = given.carried @ (within / within.sum(axis=0))
+        added = within[:, : last + 1].T
+        gram = buckets.gram.array
+        return _Stop(
+            added @ (np.eye(size) - np.where(given.kept, 0.0, given.carried)),
+            np.sqrt(np.maximum(((added @ given.covariance) * added).sum(axis=1), 0.0)),
+            float((given.covariance * gram).sum()),
+            missing.T @ gram @ missing,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SumBuckets:
+    """The cells of a number in groups that some query tells apart, and these in buckets, each up to 1.6 times as high as the one before.
+
+    Attributes:
+        attribute: the number.
+        limits: the most that a record of each cell adds, in units, shape (n,); never below a thousandth of the largest.
+        starts: first cell of every group, shape (m,).
+        ends: the group behind the last one of every bucket, shape (k,).
+        spans: logarithm of the upper end of every bucket over its lower one, shape (k,).
+        gram: of the queries on the groups.
+    """
+
+    attribute: str
+    limits: IntArray
+    starts: IntArray
+    ends: IntArray
+    spans: FloatArray
+    gram: DenseGram
+
+    @staticmethod
+    def of(workload: Workload, attribute: str, edges: IntArray) -> "SumBuckets":
+        """For sums along one number."""
+        matrix = asked_along(workload, attribute)[0]
+        asked = matrix.dense()
+        told = np.flatnonzero((asked[1:] != asked[:-1]).any(axis=1)) + 1
+        last = candidate_cells(edges, _RATIO)
+        starts = np.union1d(np.append(0, told), last[:-1] + 1)
+        upper = edges[last].astype(np.float64)
+        lower = np.append(upper[0] / _RATIO, upper[:-1])
+        return SumBuckets(
+            attribute=attribute,
+            limits=np.maximum(edges, -(-int(edges[-1]) // LEAST)),
+            starts=starts,
+            ends=np.searchsorted(starts, last, side="right"),
+            spans=np.log(upper / lower),
+            gram=DenseGram(asked[np.ix_(starts, starts)], matrix.queries),
+        )
+
+    @property
+    def stops(self) -> IntArray:
+        """The cell behind the last one of every group."""
+        return np.append(self.starts[1:], len(self.limits))
+
+    @property
+    def firsts(self) -> IntArray:
+        """The first group of every bucket."""
+        return np.append(0, self.ends[:-1])
+
+    def factor(self, norm: int) -> Factor:
+        """The best queries, with one sensitivity."""
+        limits = self.limits[self.stops - 1]
+        asked = weighted_by_ends(self.gram.array, (limits[-1] / limits) ** 2.0)
+        dense, weights = whole_rows(_rows_of(asked.tobytes(), limits.tobytes(), norm), limits, norm)
+        return Factor((self.attribute,), Coarse(dense, self.starts, len(self.limits)), weights)
+
+    def choices(self, covariance: FloatArray) -> "Choices":
+        """Where to stop, for noise that is known."""
+        return Choices(self, tuple(_Stop.of(self, covariance, last) for last in range(len(self.ends))))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choices:
+    """Where sums by buckets may stop."""
+
+    buckets: SumBuckets
+    stops: tuple[_Stop, ...]
+
+    def kept(self, sums: FloatArray) -> Kept:
+        """The run of buckets with the least predicted squared error of all queries.
+
+        Buckets are dropped from above, one after the other, and what is left is estimated anew without them: an estimate of what may be
+        missing is then not blurred by cells that hold nothing.
+
+        Guarantees: a function of noisy and public numbers; it costs nothing.
+        """
+        last = len(self.stops) - 1
+        while True:
+            stop = self.stops[last]
+            totals = stop.totals @ sums
+            mode = int(np.argmax(totals / stop.noise))
+            missing = self._missing(totals, mode, last)
+            predicted = [self.stops[place].variance + self._lost(missing, place) for place in range(mode, last + 1)]
+            best = mode + int(np.argmin(predicted))
+            if best == last:
+                return self._run(sums, totals, mode, last)
+            last -= 1
+
+    def _missing(self, totals: FloatArray, mode: int, last: int) -> FloatArray:
+        """What may be in the buckets from the one that stands out most."""
+        noise = self.stops[last].noise
+        beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - noise**2, 0.0))
+        most = np.full(len(totals), np.inf)
+        most[mode:] = falling(totals[mode:], self.buckets.spans[mode : last + 1], noise[mode:])
+        found = np.zeros(len(self.stops))
+        found[mode : last + 1] = np.where(totals > _SURE * noise, beyond, np.minimum(most, beyond))[mode:]
+        return found
+
+    def _lost(self, missing: FloatArray, last: int) -> float:
+        left = np.where(np.arange(len(missing)) > last, missing, 0.0)
+        return float(left @ self.stops[last].lost @ left)
+
+    def _run(self, sums: FloatArray, totals: FloatArray, mode: int, last: int) -> Kept:
+        buckets, noise = self.buckets, self.stops[last].noise
+        clear = totals[: mode + 1] > _STANDS_OUT * noise[: mode + 1]
+        begin = int(np.argmax(clear)) if clear[mode] else mode
+        everything = self.stops[-1]
+        missing = self._missing(everything.totals @ sums, last, len(self.stops) - 1)
+        missing[: last + 1] = 0.0
+        missing[:begin] = np.maximum(totals[:begin], noise[:begin])
+        cells = np.append(buckets.starts, len(buckets.limits))
+        out = [place for place in range(len(missing)) if missing[place] > 0]
+        losses = tuple((int(cells[buckets.firsts[one]]), int(cells[buckets.ends[one]]), float(missing[one])) for one in out)
+        return Kept(first=int(cells[buckets.firsts[begin]]), stop=int(cells[buckets.ends[last]]), losses=losses)
+
+
+_LARGEST_RATIO = 3.0
+
+
+_FALSE = 1e-4  # of all releases, in which some sum of nothing is taken for clear under Laplace noise
+
+
+_TAIL_INDEX = 0.5  # leaving out mends a threshold that is too high, and nothing one that is too low
+
+
+_UNEVEN = 1 / 3  # losses are added up as if k groups were k^(1/3) times as uneven as groups of one size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KeptByGroup:
+    """What groups keep, and what is thought to be in the rest.
+
+    Attributes:
+        buckets: how many each group keeps, from below, shape (k,).
+        missing: what may be missing in each group's sum of values cut at the threshold, in units, shape (k,).
+        shares: of each group in what all groups hold together; positive, and its square an estimate of the square, shape (k,).
+    """
+
+    buckets: IntArray
+    missing: FloatArray
+    shares: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupBuckets:
+    """Buckets of a number up to a threshold, each about three times as high as the one before; the last one has all larger values, cut.
+
+    Attributes:
+        attribute: the number.
+        limits: the most that a row of each cell adds, in units, shape (n,).
+        starts: first cell of every bucket, shape (m,).
+        ends: the most that a row of every bucket adds, in units, shape (m,).
+    """
+
+    attribute: str
+    limits: IntArray
+    starts: IntArray
+    ends: IntArray
+
+    @staticmethod
+    def of(attribute: str, edges: IntArray, threshold: int) -> "GroupBuckets":
+        """Under a threshold."""
+        places = candidate_cells(edges)
+        places = places[edges[places] <= threshold]
+        last = places[candidate_cells(edges[places], _LARGEST_RATIO)]
+        return GroupBuckets(
+            attribute=attribute,
+            limits=np.minimum(edges, threshold),
+            starts=np.append(0, last[:-1] + 1),
+            ends=edges[last],
+        )
+
+    def factor(self, norm: int) -> Factor:
+        """The sum of every bucket, with noise as large as its end."""
+        weights = np.maximum(1, np.rint(HEAVIEST[norm] * (self.ends[0] / self.ends))).astype(np.int64)
+        return Factor((self.attribute,), Coarse(Identity(len(self.ends)), self.starts, len(self.limits)), weights)
+
+    def kept(self, sums: FloatArray, noise: FloatArray) -> KeptByGroup:
+        """How many buckets to keep in each group: those with the least predicted squared error.
+
+        Groups are taken to have the same profile, the sums of all groups, and shares of it that follow from their own sums, pulled to the
+        middle as far as these differ by noise alone. A sum that is clear by itself is taken as it is.
+
+        Guarantees: a function of noisy and public numbers; it costs nothing.
+        """
+        groups = len(sums)
+        profile = self._profile(sums.sum(axis=0), noise * np.sqrt(groups))
+        weights = profile / noise**2
+        told = float(weights @ profile)
+        shares = np.full(groups, 1 / groups)
+        if told > 0:
+            single = sums @ weights / told
+            apart = max(float(np.mean((single - 1 / groups) ** 2)) - 1 / told, 0.0)
+            trust = apart / (apart + 1 / told)
+            shares = np.sqrt((1 / groups + trust * (single - 1 / groups)) ** 2 + trust / told)
+        own = np.where(sums > _clear(sums.size) * noise, np.sqrt(np.maximum(sums**2 - noise**2, 0.0)), 0.0)
+        beyond = np.zeros((groups, len(noise) + 1))
+        beyond[:, :-1] = np.maximum(shares[:, None] * profile, own)[:, ::-1].cumsum(axis=1)[:, ::-1]
+        buckets = np.argmin(beyond**2 + np.append(0.0, np.cumsum(noise**2)), axis=1)
+        return KeptByGroup(buckets=buckets, missing=beyond[np.arange(groups), buckets], shares=shares)
+
+    def _profile(self, totals: FloatArray, noise: FloatArray) -> FloatArray:
+        """What all groups hold in each bucket: beyond what noise leaves, and falling as tails do but for what is no noise."""
+        mode = int(np.argmax(totals / noise))
+        beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - noise**2, 0.0))
+        most = np.full(len(totals), np.inf)
+        most[mode:] = falling(
+            totals[mode:], np.log(self.ends / np.append(self.ends[0] / _LARGEST_RATIO, self.ends[:-1]))[mode:], noise[mode:]
+        )
+        return np.where(totals > _clear(len(totals)) * noise, beyond, np.minimum(most, beyond))
+
+
+def _clear(count: int) -> float:
+    """Standard errors that no sum of nothing, of so many, is likely to have."""
+    return math.log(count / (2 * _FALSE)) / math.sqrt(2)
+
+
+def choose_group_threshold(
+    edges: IntArray, counts: FloatArray, groups: int, noise: Callable[[int], float], *, sure: float
+) -> ThresholdChoice:
+    """The threshold with the least predicted squared error of the sums of groups that keep all buckets.
+
+    Groups of one size share what is cut evenly, and groups of very different sizes have more of its square: it is added up as if they had
+    k^(1/3) times as much, which is in between, as sizes are not known yet.
+    """
+    gram = gram_of(Total(len(edges)))
+    lost = ScaledSum(((groups ** (_UNEVEN - 2), gram),))
+    return choose_threshold(
+        gram,
+        edges,
+        candidate_cells(edges),
+        counts,
+        lambda limits: noise(int(limits.max())),
+        1.0,
+        lost=lost,
+        law=TailLaw(sure, _TAIL_INDEX),
+    )
