@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 51_240, "files": 252, "functions": 3_500, "code": 30_100}
+CEILINGS = {"lines": 50_930, "files": 248, "functions": 3_490, "code": 29_960}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
