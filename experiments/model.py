@@ -161,7 +161,9 @@ def by_model(outcome: Outcome, who: People) -> tuple[float, list[tuple[int, int]
 def by_model_alone(plan: Plan, who: People, seed: int) -> float:
     """What the model of pairs on bins has, moved nowhere and chosen for by nothing."""
     series = UnpaidSeries(terms_of(plan), who.table, SeededEntropy(seed))
-    estimator = on_bins(setting_of(plan), series, 0).estimator()
+    setting = setting_of(plan)
+    series.measure(setting.total())  # the same noise as in the release
+    estimator = on_bins(setting, series, 0).estimator()
     measured = estimator.measured  # type: ignore[attr-defined]
     mixture = measured.mixture()
     return misplaced(who, {product.attributes: measured.counts(mixture, product.attributes) for product in plan.workload})

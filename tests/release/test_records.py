@@ -1,5 +1,6 @@
 """Records from a release: whole numbers that add up, spellings that are read back into the same cells, and what is refused."""
 
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -152,3 +153,17 @@ def test_the_command_writes_and_tells_how_far_tables_are(tmp_path: Path) -> None
         refused = CliRunner().invoke(program, [*asked, str(tmp_path / name)])
         assert refused.exit_code != 0
         assert message in str(refused.exception) + refused.output
+
+
+def test_a_file_of_records_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    plan = ln.plan(ln.marginals(DOMAIN, ways=1, of=["sex"]), ln.PureDP(5))
+    ln.release(plan, people(), ledger=ln.Ledger.create(tmp_path / "l", "people", ln.Privacy(ln.PureDP(5))), out=tmp_path / "out")
+    before, (soft, hard) = set(tmp_path.iterdir()), resource.getrlimit(resource.RLIMIT_FSIZE)
+    for name in ("people.csv", "people.parquet", "nowhere/people.csv"):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # as a full disk would
+        try:
+            refused = CliRunner().invoke(program, ["synthesize", str(tmp_path / "out"), "--out", str(tmp_path / name)])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert "cannot be written" in str(refused.exception) + refused.output
+        assert set(tmp_path.iterdir()) == before

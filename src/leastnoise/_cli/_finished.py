@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leastnoise._check import InputError, did_you_mean
-from leastnoise._cli._output import budget_text, check_new, number, show_facts, show_json, show_table, shown, whole, write_new
+from leastnoise._cli._output import budget_text, check_new, new_file, number, show_facts, show_json, show_table, shown, whole, write_new
 from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
@@ -385,7 +385,8 @@ def synthesize(release: Path, out: Path, rows: int | None, seed: int) -> None:
     found = _opened(release)
     with Progress("making records", about=_SECONDS_OF_A_MODEL):
         made = make_records(found.outcome, rows, seed)
-        write_records(made, out)
+        with new_file(out, _ADVICE) as part:
+            write_records(made, part)
     click.echo(f"{len(made.codes):,} records of {len(made.names)} attributes are in {shown(out)}.")
     counts = [table for table in found.tables if table.product.measure is None]
     show_table(

@@ -2,8 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from math import ceil, floor, log10
 from pathlib import Path
@@ -157,12 +157,13 @@ def check_new(path: Path, advice: str) -> None:
     raise InputError(f"{shown(path)} exists already and is not overwritten. {advice}")
 
 
-def write_new(path: Path, text: str, advice: str) -> None:
-    """Write a text file that does not exist yet, whole or not at all."""
+@contextmanager
+def new_file(path: Path, advice: str) -> Iterator[Path]:
+    """Where to write a file that does not exist yet; it gets its name when all is written, and else nothing is left."""
     check_new(path, advice)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{os.getpid()}.part.{path.name}")
     try:
-        part.write_text(text, encoding="utf-8")
+        yield part
         part.rename(path)
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
@@ -172,6 +173,12 @@ def write_new(path: Path, text: str, advice: str) -> None:
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def write_new(path: Path, text: str, advice: str) -> None:
+    """Write a text file that does not exist yet, whole or not at all."""
+    with new_file(path, advice) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def unique(names: list[str]) -> list[str]:
