@@ -37,7 +37,7 @@ from leastnoise._workload import Workload
 STRATEGY = "model"
 TOTAL_SHARE = Fraction(1, 50)
 _DENSE = 0.02  # the share of rows that the plan which does not look puts into wrong cells, below which it is carried out
-_MOST_CELLS, _MOST_PAIRS = 2**22, 2**12
+_MOST_CELLS, _MOST_PAIRS = 2**22, 2**13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
