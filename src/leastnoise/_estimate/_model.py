@@ -71,7 +71,7 @@ class NoisyTables:
     @staticmethod
     def from_tables(names: Names, tables: Sequence[NoisyTable]) -> "NoisyTables":
         """From tables, among them every attribute alone."""
-        precision = np.array([1 / (table.std**2 * table.counts.size) if len(table.attributes) < 2 else 0.0 for table in tables])
+        precision = np.array([1 / (table.std**2 * table.counts.size) for table in tables])
         total = float(precision @ [table.counts.sum() for table in tables] / precision.sum())
         alone = {table.attributes[0]: table for table in tables if len(table.attributes) == 1}
         shares = tuple(smoothed_shares(alone[place].counts, alone[place].std, total) for place in range(len(names)))

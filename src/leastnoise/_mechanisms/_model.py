@@ -36,7 +36,8 @@ from leastnoise._workload import Workload
 
 STRATEGY = "model"
 TOTAL_SHARE = Fraction(1, 50)
-_DENSE = 0.02  # the share of rows that the plan which does not look puts into wrong cells, below which it is carried out
+_DENSE = 0.02  # the share of rows that the plan which does not look puts into wrong cells, below which it is carried out;
+_FEW_CELLS = 16  # of tables of so many cells twice as much, because small tables are seldom empty
 _MOST_CELLS, _MOST_PAIRS = 2**22, 2**13
 
 
@@ -116,8 +117,8 @@ class Setting:
         if not all(product.is_marginal for product in self.plan.workload):
             return False
         rmse = Reference.read(self.plan.details["reference"]).rmse
-        errors = [one * product.rows for one, product in zip(rmse, self.plan.workload, strict=True)]
-        return 0.4 * float(np.mean(errors)) < _DENSE * max(rows, 1.0)
+        cells = np.array([product.rows for product in self.plan.workload])
+        return 0.4 * float(np.mean(cells * rmse)) < _DENSE * (1 + _FEW_CELLS / float(cells.mean())) * max(rows, 1.0)
 
     def alone(self) -> Measurements:
         """Every attribute alone."""
