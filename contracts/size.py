@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_930, "files": 248, "functions": 3_490, "code": 29_960}
+CEILINGS = {"lines": 50_940, "files": 248, "functions": 3_490, "code": 29_970}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
