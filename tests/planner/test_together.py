@@ -5,14 +5,14 @@ import pytest
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, covers
 from leastnoise._accuracy import total_squared_error
-from leastnoise._domain import Coded, Domain, Integers, Measure
+from leastnoise._domain import Categories, Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit
 from leastnoise._measurements import cost
 from leastnoise._mechanisms import Search, choose, noises
 from leastnoise._mechanisms._choose import _within
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, NotApplicable, Task, together
-from leastnoise._workload import Workload, marginals, mean_queries, queries
+from leastnoise._workload import Workload, level, marginals, mean_queries, queries
 
 KINDS = {"cells": Coded(5), "age": Integers(0, 15)}
 
@@ -139,3 +139,20 @@ def test_totals_and_groups_of_one_cell_are_planned_under_every_budget(name: str,
     kinds = {"cells": Coded(4), "age": Integers(0, 2), "one": Coded(1)}
     few = Domain(kinds, measures={"pay": Measure("pay", 0, 100), "tips": Measure("tips", 0, 10)})
     planned(ODD[name](few), budget)
+
+
+def test_parts_of_what_is_counted_have_tables_of_their_own_beside_means() -> None:
+    """Towns, and by county means, medians and another table: no single table of counts serves them, and no split of the budget is better."""
+    towns = Categories([str(town) for town in range(60)], levels={"county": {str(town): str(town % 4) for town in range(60)}})
+    kinds = {"town": towns, "persons": Integers(1, 4), "income": Integers(0, 39)}
+    few = Domain(kinds, measures={"pay": Measure("pay", 0, 1000)})
+    county = {"town": level("county")}
+    asked = mean_queries(few, "pay", by=[county]) + queries(few, income="prefix", **county, weight=2) + queries(few, town="identity")
+    workload, budget = asked + queries(few, persons="identity", **county), PureDP(2)
+    plan = planned(workload, budget, "union")
+    total = plan.expected_error().total_squared_error
+    assert total < 0.6 * planned(workload, budget, "p_identity").expected_error().total_squared_error
+    assert at_ends(plan) == {"pay"}
+    for strength in (0.5, 0.8, 0.95, 1.05, 1.25, 2):
+        blocks = [(block, float(1 / block.scale) * (strength if block.ends else 1)) for block in plan.measured().blocks]
+        assert total <= total_squared_error(workload, fit(few, plan.privacy, plan.measured().noise, blocks)) * (1 + 1e-6)

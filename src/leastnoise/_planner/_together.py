@@ -19,6 +19,7 @@ from leastnoise._accuracy import middle, structures
 from leastnoise._families import NotApplicable
 from leastnoise._fitting import fit
 from leastnoise._measurements import Block, cost, views
+from leastnoise._planner._kronecker import GAUSSIAN_OPTIMUM, P_IDENTITY
 from leastnoise._planner._strategy import Planner, Strategy, Task, rich
 from leastnoise._planner._tables import MARGINALS, RESIDUAL
 from leastnoise._workload import Product, Workload
@@ -43,23 +44,31 @@ def together(planner: Planner, task: Task) -> Strategy:
     if not measures:
         raise NotApplicable("no table is asked for both as counts and as sums of one measure")
     planner.check_time(task)
-    parts: list[Weighted] = []
+    parts: list[tuple[Weighted, Workload]] = []
     details: dict[str, Any] = {}
     counts: _Counts = {measure: task.workload.domain.count_of(measure) for measure in measures}
     asked = [(measure, _at_ends(task.workload, measure, counts)) for measure in measures]
     wanted = [(measure, products) for measure, products in [*asked, (None, _beside(task, counts))] if products]
     for measure, products in wanted:
         part = Workload(task.workload.domain, tuple(products))
+        own = replace(task, workload=part, seconds=max(task.seconds, planner.least_seconds(part, task.norm)))
         try:
-            made = planner.strategy(replace(task, workload=part, seconds=max(task.seconds, planner.least_seconds(part, task.norm))))
+            made = planner.strategy(own)
         except NotApplicable:
-            if rich(part) or not rich(task.workload):
+            if not rich(task.workload):
                 raise
-            made = (MARGINALS if task.norm == 1 else RESIDUAL).propose(replace(task, workload=part))  # nothing to fit along attributes
+            if not rich(part):
+                made = (MARGINALS if task.norm == 1 else RESIDUAL).propose(own)  # nothing to fit along attributes
+            elif len(part.products) == 1 < len(task.workload.products):
+                made = (P_IDENTITY if task.norm == 1 else GAUSSIAN_OPTIMUM).strategy(own)  # one table, of which no part can be made
+            else:
+                raise
         details |= made.details
         blocks = [(block if measure is None else replace(block, measure=measure, ends=True), weight) for block, weight in made.blocks]
         alone = fit(task.workload.domain, task.privacy, task.noise, blocks)
-        parts.append([(block, 1 / float(block.scale)) for block in alone.blocks])
+        told = part.measures if measure is None else (measure, counts[measure])
+        answered = Workload(task.workload.domain, tuple(product for product in task.workload if product.measure in told))
+        parts.append(([(block, 1 / float(block.scale)) for block in alone.blocks], answered))
     # A bound for counts alone is none for counts and sums.
     kept = {name: value for name, value in details.items() if name != _UNIT_BOUND}
     return Strategy(planner.name, tuple(_balanced(task, parts)), kept)
@@ -107,24 +116,28 @@ def _beside(task: Task, counts: _Counts) -> list[Product]:
     return [_counts(product, own, counted) for product, own, counted in worth.values() if own > 0] + others
 
 
-def _balanced(task: Task, parts: Sequence[Weighted]) -> Weighted:
+def _balanced(task: Task, parts: Sequence[tuple[Weighted, Workload]]) -> Weighted:
     """All parts, each with the strength beside the others that leaves the least error."""
 
     def joined(strengths: Sequence[float]) -> list[tuple[Block, float]]:
-        return [(block, weight * 2**own) for part, own in zip(parts, strengths, strict=True) for block, weight in part]
+        return [(block, weight * 2**own) for (part, _), own in zip(parts, strengths, strict=True) for block, weight in part]
 
-    def error(strengths: Sequence[float]) -> float:
-        measured = fit(task.workload.domain, task.privacy, task.noise, joined(strengths))
-        known = structures(task.workload, measured)
+    def error(blocks: Weighted, workload: Workload) -> float:
+        known = structures(workload, fit(task.workload.domain, task.privacy, task.noise, blocks))
         if any(own.solver_cells for own in known.values()):
             return math.inf
-        return math.fsum(product.importance * known[product.measure].total(product) for product in task.workload)
+        return math.fsum(product.importance * known[product.measure].total(product) for product in workload)
 
     def changed(place: int, own: float) -> float:
-        return error([*strengths[:place], own, *strengths[place + 1 :]])
+        return error(joined([*strengths[:place], own, *strengths[place + 1 :]]), task.workload)
 
     strengths = [0.0] * len(parts)
-    blocks = [block for part in parts for block, _ in part]
+    if sum(len(answered.measures) for _, answered in parts) == len(task.workload.measures):
+        # No two parts tell of one thing, so that each has its own error over its share of the budget, squared or not.
+        alone = [error(part, answered) for part, answered in parts]
+        if all(0 < own < math.inf for own in alone):
+            return joined([math.log2(own) / (3 if task.norm == 1 else 4) for own in alone])
+    blocks = [block for part, _ in parts for block, _ in part]
     factors = {factor for block in blocks for factor in block.factors}
     along = [name for factor in factors for name in factor.attributes]
     cells = math.prod(task.workload.domain.kind(name).size for name in set(along))
