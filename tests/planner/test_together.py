@@ -142,7 +142,7 @@ def test_totals_and_groups_of_one_cell_are_planned_under_every_budget(name: str,
 
 
 def test_parts_of_what_is_counted_have_tables_of_their_own_beside_means() -> None:
-    """Towns, and by county means, medians and another table: no single table of counts serves them, and no split of the budget is better."""
+    """Towns, and by county means, medians and another table: no one table of counts serves them, and no split of the budget is better."""
     towns = Categories([str(town) for town in range(60)], levels={"county": {str(town): str(town % 4) for town in range(60)}})
     kinds = {"town": towns, "persons": Integers(1, 4), "income": Integers(0, 39)}
     few = Domain(kinds, measures={"pay": Measure("pay", 0, 1000)})
@@ -155,4 +155,4 @@ def test_parts_of_what_is_counted_have_tables_of_their_own_beside_means() -> Non
     assert at_ends(plan) == {"pay"}
     for strength in (0.5, 0.8, 0.95, 1.05, 1.25, 2):
         blocks = [(block, float(1 / block.scale) * (strength if block.ends else 1)) for block in plan.measured().blocks]
-        assert total <= total_squared_error(workload, fit(few, plan.privacy, plan.measured().noise, blocks)) * (1 + 1e-6)
+        assert total <= total_squared_error(workload, fit(plan.domain, plan.privacy, plan.measured().noise, blocks)) * (1 + 1e-6)
