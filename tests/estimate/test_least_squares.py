@@ -6,6 +6,7 @@ import pytest
 from accuracy.plans import CASES, DOMAIN, NAMES, Case
 from leastnoise._accuracy import UnsupportedQuery, joint_rows
 from leastnoise._estimate import Estimate
+from leastnoise._estimate._answer import Answer
 from leastnoise._linop import Total
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product, marginals
@@ -75,3 +76,9 @@ def test_what_was_not_measured_is_refused() -> None:
     estimate = Estimate(observe(dense, {None: np.zeros(len(dense.strategy(None)[0]), dtype=int)}))
     with pytest.raises(UnsupportedQuery, match="measures nothing of pay"):
         estimate.values(marginals(DOMAIN, ways=1, sum="pay").products[0])
+
+
+def test_whole_numbers_are_whole_whatever_floating_point_added() -> None:
+    values = np.array([2500.000000001376, 5.99999995, -1e-9, 1552.9999999999998, 1 / 3, 2.00001])
+    assert Answer(values, np.ones(6)).values.tolist() == [2500, 6, 0, 1553, 1 / 3, 2.00001]
+    assert Answer(np.array([1e12 + 2.0**-8]), np.ones(1)).values.tolist() == [1e12]

@@ -21,7 +21,8 @@ class Sides:
     most_std: FloatArray
 
 
-_ROUNDING = 2.0**-44  # of the largest value: what floating point may have added to a whole number, in some hundred steps
+# What floating point may have added to a whole number: of a row, through an inverse that is hard on it; of the largest value.
+_OF_A_ROW, _OF_THE_LARGEST = 2.0**-20, 2.0**-44
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +40,7 @@ class Answer:
 
     def __post_init__(self) -> None:
         whole = np.rint(self.values)
-        near = np.abs(self.values - whole) <= max(2.0**-30, _ROUNDING * np.abs(self.values).max(initial=0.0))
+        near = np.abs(self.values - whole) <= max(_OF_A_ROW, _OF_THE_LARGEST * np.abs(self.values).max(initial=0.0))
         object.__setattr__(self, "values", np.where(near, whole + 0.0, self.values))
 
     @property
