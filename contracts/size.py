@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_940, "files": 248, "functions": 3_490, "code": 29_970}
+CEILINGS = {"lines": 50_960, "files": 248, "functions": 3_490, "code": 29_980}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
