@@ -19,10 +19,10 @@ import numpy as np
 from experiments.matrix_mechanism_figures import draw_bound, draw_non_negative, draw_subsets
 from experiments.synthetic import synthetic_counts
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import lower_bound, total_squared_error
+from leastnoise._accuracy import block_rows, lower_bound, structure, total_squared_error
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Estimate, nnls, weak_total
+from leastnoise._estimate import Estimate, nnls
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Haar, Identity, Operator, Tree
@@ -179,13 +179,13 @@ def non_negative_inference(data: Path | None, size: int, draws: int, seed: int, 
         for epsilon in ("1/100", "1/10", "1"):
             for name in ("hierarchy", "wavelet", "level_tree", "p_identity"):
                 plan, _ = made(name, asked, "pure", Privacy(PureDP(epsilon)))
-                weak = weak_total(plan)
+                weak = _weak_total(plan, size)
                 errors: dict[str, list[tuple[float, float]]] = {}
                 for draw in range(draws):
                     observation = simulate(plan, table, SeededEntropy(1000 * seed + draw))
                     unbiased = Estimate(observation).marginal(("x",))
                     kept = nnls(observation).cells
-                    free = nnls(observation, keep=None).cells if weak <= 2 else _free(observation)
+                    free = _free(observation)
                     versions = {
                         "unbiased": unbiased,
                         "non-negative": free,
@@ -206,13 +206,18 @@ def non_negative_inference(data: Path | None, size: int, draws: int, seed: int, 
 
 
 def _free(observation: Any) -> np.ndarray:
-    """Non-negative least squares with nothing fixed, which the library refuses for these strategies: here it is what is to be shown."""
-    from leastnoise._estimate import _nnls
+    """Non-negative least squares with nothing fixed, which the library does not offer: here it is what is to be shown."""
+    from scipy.optimize import nnls as free
 
     plan = observation.measurements
-    joint = _nnls._joint(plan, None)  # noqa: SLF001 - the refusal is in the public function
-    gathered = joint.gather([values[:, None] / plan.grid for values in observation.values])
-    return np.asarray(_nnls._solved(joint, gathered, None, (), _nnls.GAP)[0][:, 0])  # noqa: SLF001
+    (block,) = plan.blocks
+    return np.asarray(free(block_rows(plan.domain, plan.domain.names, block), observation.values[0] / plan.grid * block.scaling())[0])
+
+
+def _weak_total(plan: Any, size: int) -> float:
+    """How weakly a plan measures the total: its variance over the mean variance of a cell."""
+    known = structure(plan, None)
+    return known.total(queries(line(size)).products[0]) / known.total(queries(line(size), x="identity").products[0]) * size
 
 
 def _squares(values: np.ndarray, cells: np.ndarray, truth: np.ndarray) -> tuple[float, float]:

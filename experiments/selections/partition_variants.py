@@ -13,13 +13,13 @@ from baselines._noisy_costs import on_powers, read_line
 
 from leastnoise._check import Exact, exact_positive, whole
 from leastnoise._check.arrays import BoolArray, IntArray
-from leastnoise._kernel import Entropy, Partition, RectanglePartition
+from leastnoise._kernel import Entropy, Partition
 from leastnoise._kernel._entropy import fresh_words
 from leastnoise._kernel._interval_costs import grid_sensitivity
 from leastnoise._kernel._noise import discrete_laplace
 from leastnoise._kernel._partition import noise_scale, read_penalty
 from leastnoise._kernel._partition_sampling import Scaled, lowered, settle, weights_of
-from leastnoise._kernel._plane import block_costs, quadtree_mechanism
+from leastnoise._kernel._plane import block_costs
 from leastnoise._linop import interval_tree
 
 _UNIT = Fraction(1, 2**53)  # relative error of one operation in float64
@@ -33,41 +33,6 @@ def aligned_costs(x: IntArray, centre: str = "mean") -> list[IntArray]:
     [[0.0, 0.0, 0.0], [1.0, 0.0], [6.0]]
     """
     return block_costs(x, interval_tree(len(x)), centre)[::-1]
-
-
-def sampled_aligned(
-    x: IntArray,
-    epsilon: Exact,
-    entropy: Entropy,
-    *,
-    penalty: Exact,
-    prior: Exact = Fraction(1386294361, 10**9),
-    centre: str = "mean",
-    distance: int = 1,
-) -> Partition:
-    """The kernel's draw of a partition into aligned intervals, with either centre.
-
-    >>> from leastnoise._kernel import SeededEntropy
-    >>> sampled_aligned(np.array([9000, 9000, 0, 0]), 1, SeededEntropy(1), penalty=2).starts.tolist()
-    [0, 2]
-    """
-    found = quadtree_mechanism(x, epsilon, entropy, penalty=penalty, prior=prior, centre=centre, distance=distance)
-    return Partition(size=len(x), starts=found.lefts, spent=found.spent)
-
-
-def labels_of(found: RectanglePartition) -> IntArray:
-    """The bucket that each cell is in, int64 of the shape of the cells.
-
-    >>> one = np.array([1])
-    >>> labels_of(RectanglePartition(shape=(1, 2), tops=0 * one, lefts=0 * one, heights=one, widths=2 * one, spent=Fraction(1))).tolist()
-    [[0, 0]]
-    """
-    height, width = found.shape
-    steps = np.zeros((height + 1, width + 1), dtype=np.int64)
-    bucket = np.arange(len(found.tops))
-    for row, column, sign in ((0, 0, 1), (0, 1, -1), (1, 0, -1), (1, 1, 1)):
-        np.add.at(steps, (found.tops + row * found.heights, found.lefts + column * found.widths), sign * bucket)
-    return np.asarray(steps.cumsum(axis=0).cumsum(axis=1)[:height, :width])
 
 
 def noisy_aligned(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Partition:

@@ -1,4 +1,4 @@
-"""Least squares on blocks that nest, its standard errors, bounds, and shares of rectangles."""
+"""Least squares on blocks that nest, its standard errors, and bounds."""
 
 import math
 
@@ -65,7 +65,7 @@ def test_errors_cover_the_noise_given_the_blocks():
 
 @pytest.mark.parametrize("shape", [(8, 8), (5, 7), (1, 9)])
 def test_bounded_cells_stay_within_their_blocks(shape):
-    tree = block_tree(*shape, "halves")
+    tree = block_tree(*shape)
     counts = np.random.default_rng(3).normal(0, 5, len(tree.order)) + 1
     cells = bounded_cells(counts, tree.starts[-1], tree.starts)
     assert cells.min() >= 0
@@ -77,7 +77,7 @@ def test_bounded_cells_stay_within_their_blocks(shape):
 @pytest.mark.parametrize("shape", [(8, 8), (5, 7), (1, 9)])
 def test_kept_shares_are_those_of_james_and_stein(shape):
     """Block by block from dense weights: deviations of halves in units of their noise, all of a level and first block together."""
-    tree, generator = block_tree(*shape, "halves"), np.random.default_rng(6)
+    tree, generator = block_tree(*shape), np.random.default_rng(6)
     base, size = tree.starts[1], len(tree.order)
     # The second first block is not divided further than once.
     starts = np.concatenate([tree.starts[-1][tree.starts[-1] < base[1]], tree.starts[2][tree.starts[2] >= base[1]]])
@@ -109,7 +109,7 @@ def test_kept_shares_are_those_of_james_and_stein(shape):
 @pytest.mark.parametrize(("heavy", "kept"), [(0.0, False), (3.0, False), (40.0, True)])
 def test_above_first_blocks_all_is_kept_unless_noise_alone_gives_as_much(heavy, kept):
     """Sixteen first blocks of one cell each, noise of 1: deviations at the level of eight, one of which is heavy."""
-    tree, counts = block_tree(4, 4, "halves"), np.full(16, 9.0)
+    tree, counts = block_tree(4, 4), np.full(16, 9.0)
     counts[::2] += np.random.default_rng(2).normal(size=8)
     counts[0] = 9 + heavy
     level = kept_shares(counts, np.ones(16), 16.0, tree.starts[-1], tree.starts[-1], tree.starts)[-1]
@@ -122,7 +122,7 @@ def test_keeping_less_of_the_deviations_makes_the_errors_of_cells_less(apart, mo
 
     James and Stein's theorem has it below 1 for every level of 3 blocks and more.
     """
-    tree, generator = block_tree(8, 8, "halves"), np.random.default_rng(8)
+    tree, generator = block_tree(8, 8), np.random.default_rng(8)
     truth = 100 + apart * generator.normal(size=64)
     squares = np.zeros(2)
     for _ in range(200):
@@ -161,7 +161,7 @@ def test_joined_blocks_have_the_variance_of_their_sum():
 
 def test_deviations_above_first_blocks_of_several_levels_are_one_group():
     """A first block of 64 cells beside 16 of 4: what is within the large one is shrunk by itself."""
-    tree = block_tree(8, 16, "halves")
+    tree = block_tree(8, 16)
     base = np.concatenate([[0], np.arange(64, 128, 4)])
     counts = np.concatenate([np.full(64, 9.0), np.repeat(np.where(np.arange(16) < 1, 900.0, 5.0), 4)])
     _, *found = kept_shares(counts, np.ones(128), 128.0, np.arange(128), base, tree.starts)

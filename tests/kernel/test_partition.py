@@ -15,7 +15,6 @@ from experiments.selections.partition_variants import (
     leaves,
     noisy_aligned,
     powers_charge,
-    sampled_aligned,
     sampled_powers,
 )
 from hypothesis import given, settings
@@ -37,13 +36,13 @@ from leastnoise._kernel._partition_sampling import (
     settle,
     times,
 )
-from leastnoise._kernel._plane import draw_blocks, least_block_cost, plane_charge, read_plane
+from leastnoise._kernel._plane import draw_blocks, least_block_cost, plane_charge, read_plane, sampled_partition
 from leastnoise._linop import interval_tree
 from mechanisms.remembered import remember_weights
 
 # The families, of which a release uses aligned intervals with the exponential mechanism.
 NOISY = {"powers": noisy_costs, "aligned": noisy_aligned}
-SAMPLED = {"aligned": sampled_aligned, "powers": sampled_powers}
+SAMPLED = {"aligned": sampled_partition, "powers": sampled_powers}
 
 
 class Scripted:
@@ -169,11 +168,11 @@ def test_no_count_makes_a_partition_fail():
 # --- the exponential mechanism ---------------------------------------------------------------------------------------------------
 
 
-def probabilities(x, epsilon, penalty, prior, family, centre="mean"):
+def probabilities(x, epsilon, penalty, prior, family):
     """By the definition, in real numbers."""
     n = len(x)
-    levels = aligned_costs(x, centre) if family == "aligned" else on_powers(x)
-    delta = 1.0 if centre == "median" else 2 - 2 / (n if family == "aligned" else 2 ** (len(levels) - 1))
+    levels = aligned_costs(x) if family == "aligned" else on_powers(x)
+    delta = 2 - 2 / (n if family == "aligned" else 2 ** (len(levels) - 1))
     weights = {}
     for B in FAMILIES[family](n):
         cost = sum(cost_of(levels, b, family) / GRID + penalty for b in B)
@@ -182,17 +181,17 @@ def probabilities(x, epsilon, penalty, prior, family, centre="mean"):
     return {starts: weight / total for starts, weight in weights.items()}
 
 
-@pytest.mark.parametrize(("family", "centre"), [("aligned", "mean"), ("aligned", "median"), ("powers", "mean")])
-def test_partitions_are_drawn_with_the_probabilities_of_the_definition(family, centre, monkeypatch):
+@pytest.mark.parametrize("family", ["aligned", "powers"])
+def test_partitions_are_drawn_with_the_probabilities_of_the_definition(family, monkeypatch):
     """False alarms: 1e-6 a case."""
     remember_weights(monkeypatch, plane, partition_variants)
     x = np.array([2, 0, 5, 1, 1])
-    expected = probabilities(x, 1.5, 0.3, 0.7, family, centre)
+    expected = probabilities(x, 1.5, 0.3, 0.7, family)
     entropy = SeededEntropy(11)
     draws = 4000
     seen = dict.fromkeys(expected, 0)
     for _ in range(draws):
-        found = SAMPLED[family](x, "1.5", entropy, penalty="0.3", prior="0.7", **({"centre": centre} if centre == "median" else {}))
+        found = SAMPLED[family](x, "1.5", entropy, penalty="0.3", prior="0.7")
         seen[tuple(found.starts.tolist())] += 1
     statistic = sum((seen[B] - draws * p) ** 2 / (draws * p) for B, p in expected.items())
     assert statistic < chi2.isf(1e-6, len(expected) - 1)
@@ -362,9 +361,8 @@ X = np.array([1, 2, 3, 4])
         (lambda: least_block_cost(X, 1, SeededEntropy(1), penalty=-1), "penalty must be from 0 to"),
         (lambda: least_block_cost(X, 1, SeededEntropy(1), penalty=1, distance=0), "distance must be a whole number of at least 1"),
         (lambda: noise_scale(4096, Fraction(1, 2**60), 4), "epsilon must be larger for 4 cells"),
-        (lambda: sampled_aligned(X, "1e-13", SeededEntropy(1), penalty=1), "too small for the exponential mechanism"),
-        (lambda: sampled_aligned(X, 1, SeededEntropy(1), penalty=1, prior=-1), "prior must be from 0 to 1024"),
-        (lambda: sampled_aligned(X, 1, SeededEntropy(1), penalty=1, centre="mode"), "centre must be one of 'mean', 'median'"),
+        (lambda: sampled_partition(X, "1e-13", SeededEntropy(1), penalty=1), "too small for the exponential mechanism"),
+        (lambda: sampled_partition(X, 1, SeededEntropy(1), penalty=1, prior=-1), "prior must be from 0 to 1024"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):
@@ -382,7 +380,7 @@ def test_scales_are_rounded_up_and_only_a_little(sensitivity, epsilon):
 def test_neighbours_that_differ_by_more_records_get_more_noise():
     """Group privacy: at distance 2 the draws are those of half the epsilon."""
     x = np.random.default_rng(1).integers(0, 40, 64)
-    for way in (noisy_costs, sampled_aligned):
+    for way in (noisy_costs, sampled_partition):
         pairs = [(way(x, 1, SeededEntropy(s), penalty=2, distance=2), way(x, "0.5", SeededEntropy(s), penalty=2)) for s in range(5)]
         assert all((one.spent, other.spent) == (1, Fraction(1, 2)) for one, other in pairs)
         if way is noisy_costs:

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from baselines._noisy_costs import noisy_costs
 from experiments.selections import partition_variants
-from experiments.selections.partition_variants import noisy_aligned, sampled_aligned, sampled_powers
+from experiments.selections.partition_variants import noisy_aligned, sampled_powers
 from scipy.stats import beta
 
 from baselines import _noisy_costs
 from leastnoise._kernel import _plane
 from leastnoise._kernel._entropy import SeededEntropy
+from leastnoise._kernel._plane import sampled_partition
 from leastnoise._kernel._plane import least_block_cost
 from mechanisms.remembered import draw_ahead, remember_weights
 
@@ -58,8 +59,7 @@ def neighbours(n):
 WAYS = {
     "(a) Algorithm 1, Remark": lambda x, e: noisy_costs(x, 2, e, penalty="0.5"),
     "(b) penalised argmin": lambda x, e: noisy_aligned(x, 2, e, penalty=3),
-    "(c) aligned": lambda x, e: sampled_aligned(x, 2, e, penalty="0.5"),
-    "(c) aligned, median": lambda x, e: sampled_aligned(x, 2, e, penalty="0.5", centre="median"),
+    "(c) aligned": lambda x, e: sampled_partition(x, 2, e, penalty="0.5"),
     "(c) powers": lambda x, e: sampled_powers(x, 2, e, penalty="0.5"),
 }
 

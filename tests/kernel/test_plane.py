@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import mpmath
 import numpy as np
 import pytest
-from experiments.selections.partition_variants import labels_of
 from scipy.stats import chi2
 
 from leastnoise._check import InputError
@@ -17,9 +16,8 @@ from leastnoise._kernel._entropy import SeededEntropy
 from leastnoise._kernel._interval_costs import GRID, grid_sensitivity
 from leastnoise._kernel._partition import noise_scale
 from leastnoise._kernel._partition_sampling import Scaled, exponents, powers_of_half, rate
-from leastnoise._kernel._plane import PRIORS, block_costs, draw_blocks, least_block_cost, plane_charge, quadtree_mechanism
-from leastnoise._linop import block_tree
-from leastnoise._linop._plane_order import SPLITS
+from leastnoise._kernel._plane import PRIOR, block_costs, draw_blocks, least_block_cost, plane_charge, sampled_partition
+from leastnoise._linop import block_tree, interval_tree
 
 SHAPES = [(1, 1), (1, 2), (2, 2), (3, 2), (4, 2), (3, 3), (1, 5), (2, 5)]
 
@@ -52,10 +50,9 @@ def deviation(values, centre):
 # --- trees -------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("split", SPLITS)
-def test_blocks_are_rectangles_that_divide_into_their_children(split):
+def test_blocks_are_rectangles_that_divide_into_their_children():
     for height, width in itertools.product(range(1, 10), (1, 2, 3, 7, 20)):
-        tree = block_tree(height, width, split)
+        tree = block_tree(height, width)
         assert sorted(tree.order.tolist()) == list(range(height * width))
         assert len(tree.starts[0]) == 1
         assert len(tree.starts[-1]) == height * width
@@ -69,7 +66,7 @@ def test_blocks_are_rectangles_that_divide_into_their_children(split):
             if level < len(tree.children):
                 assert set(tree.children[level].tolist()) <= set(range(len(tree.starts[level + 1])))
                 assert (tree.broods(level) >= 1).all()
-                assert tree.broods(level).max() in ((2,) if split == "halves" else (2, 4))
+                assert tree.broods(level).max() == 2
                 assert (tree.starts[level + 1][tree.children[level]] == tree.starts[level]).all()
 
 
@@ -77,10 +74,9 @@ def test_blocks_are_rectangles_that_divide_into_their_children(split):
 
 
 @pytest.mark.parametrize("centre", ["mean", "median"])
-@pytest.mark.parametrize("split", SPLITS)
-def test_costs_are_deviations(split, centre):
+def test_costs_are_deviations(centre):
     x = np.random.default_rng(1).integers(0, 50, (6, 11))
-    tree = block_tree(6, 11, split)
+    tree = block_tree(6, 11)
     for level, cost in enumerate(block_costs(x.reshape(-1)[tree.order], tree, centre)):
         for block, found in enumerate(cost.tolist()):
             want = GRID * deviation(x.reshape(-1)[sorted(cells_of(tree, level, block))], centre)
@@ -88,10 +84,9 @@ def test_costs_are_deviations(split, centre):
 
 
 @pytest.mark.parametrize("centre", ["mean", "median"])
-@pytest.mark.parametrize("split", SPLITS)
-def test_one_record_changes_one_block_a_level_by_at_most_the_sensitivity(split, centre):
+def test_one_record_changes_one_block_a_level_by_at_most_the_sensitivity(centre):
     generator = np.random.default_rng(2)
-    tree = block_tree(3, 5, split)
+    tree = block_tree(3, 5)
     most = GRID if centre == "median" else grid_sensitivity(15)
     seen = 0
     for _ in range(200):
@@ -106,14 +101,13 @@ def test_one_record_changes_one_block_a_level_by_at_most_the_sensitivity(split, 
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("split", SPLITS)
-def test_the_least_cost_is_that_of_all_partitions(split, shape):
+def test_the_least_cost_is_that_of_all_partitions(shape):
     generator = np.random.default_rng(3)
-    tree = block_tree(*shape, split)
+    tree = block_tree(*shape)
     for _ in range(5):
         x = generator.integers(0, 9, shape)
         costs = [sum(deviation(x.reshape(-1)[list(cells_of(tree, *block))], "median") + 2 for block in B) for B in all_partitions(tree)]
-        assert float(least_block_cost(x, 10**6, SeededEntropy(1), penalty=2, split=split)) == pytest.approx(min(costs), abs=0.01)
+        assert float(least_block_cost(x, 10**6, SeededEntropy(1), penalty=2)) == pytest.approx(min(costs), abs=0.01)
 
 
 def test_the_noise_of_the_least_cost_has_its_scale():
@@ -127,26 +121,25 @@ def test_the_noise_of_the_least_cost_has_its_scale():
 # --- the exponential mechanism -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("centre", ["mean", "median"])
-@pytest.mark.parametrize(("shape", "split"), [((2, 2), "quarters"), ((4, 2), "halves"), ((3, 3), "quarters"), ((1, 5), "halves")])
-def test_partitions_are_drawn_with_the_probabilities_of_the_definition(shape, split, centre):
+@pytest.mark.parametrize("size", [4, 5, 8])
+def test_partitions_are_drawn_with_the_probabilities_of_the_definition(size):
     """False alarms: 1e-6 a case."""
-    x = np.random.default_rng(6).integers(0, 5, shape)
-    tree = block_tree(*shape, split)
+    x = np.random.default_rng(6).integers(0, 5, size)
+    tree = interval_tree(size)
     epsilon, penalty, prior = 1.5, 0.3, 0.4
-    delta = 1.0 if centre == "median" else 2 - 2 / x.size
     weights = {}
     for B in all_partitions(tree):
-        cost = sum(deviation(x.reshape(-1)[list(cells_of(tree, *block))], centre) + penalty for block in B)
-        weights[frozenset(cells_of(tree, *block) for block in B)] = math.exp(-prior * len(B) - epsilon * cost / (2 * delta))
+        cost = sum(deviation(x[list(cells_of(tree, *block))], "mean") + penalty for block in B)
+        weights[tuple(sorted(min(cells_of(tree, *block)) for block in B))] = math.exp(
+            -prior * len(B) - epsilon * cost / (2 * (2 - 2 / size))
+        )
     assert len(weights) == len(all_partitions(tree))  # none is counted twice
     total = sum(weights.values())
     entropy = SeededEntropy(11)
     draws = 2000
     seen = dict.fromkeys(weights, 0)
     for _ in range(draws):
-        labels = labels_of(quadtree_mechanism(x, "1.5", entropy, penalty="0.3", prior="0.4", split=split, centre=centre))
-        seen[frozenset(frozenset(np.flatnonzero(labels.reshape(-1) == k).tolist()) for k in range(labels.max() + 1))] += 1
+        seen[tuple(sampled_partition(x, "1.5", entropy, penalty="0.3", prior="0.4").starts.tolist())] += 1
     # partitions that are hardly ever drawn are counted together
     rare = [B for B, weight in weights.items() if draws * weight / total < 5]
     groups = [[B] for B in weights if B not in rare] + ([rare] if rare else [])
@@ -156,16 +149,14 @@ def test_partitions_are_drawn_with_the_probabilities_of_the_definition(shape, sp
     assert statistic < chi2.isf(1e-6, max(1, len(groups) - 1))
 
 
-@pytest.mark.parametrize("centre", ["mean", "median"])
-@pytest.mark.parametrize(("shape", "split"), [((2, 2), "quarters"), ((4, 2), "quarters"), ((2, 3), "halves"), ((4, 2), "halves")])
-def test_the_loss_computed_exactly_is_at_most_epsilon(shape, split, centre):
+@pytest.mark.parametrize("n", [4, 6, 8])
+def test_the_loss_computed_exactly_is_at_most_epsilon(n):
     """With the whole exponents that the program uses, and exact sums over all partitions."""
     epsilon = Fraction(3, 4)
-    tree = block_tree(*shape, split)
+    tree = interval_tree(n)
     every = all_partitions(tree)
-    n = shape[0] * shape[1]
     bits, step = rate(epsilon - plane_charge(len(tree.starts)))
-    delta = GRID if centre == "median" else grid_sensitivity(n)
+    delta = grid_sensitivity(n)
     generator = np.random.default_rng(n)
     worst = mpmath.mpf(0)
     for trial in range(25):
@@ -174,7 +165,7 @@ def test_the_loss_computed_exactly_is_at_most_epsilon(shape, split, centre):
         more[generator.integers(n)] += 1
         tables = []
         for counts in (cells, more):
-            t = [exponents(cost, step, delta) + 1000 for cost in block_costs(counts, tree, centre)]
+            t = [exponents(cost, step, delta) + 1000 for cost in block_costs(counts, tree, "mean")]
             weights = [mpmath.mpf(2) ** (-mpmath.mpf(sum(int(t[level][block]) for level, block in B)) / 2**bits) for B in every]
             total = sum(weights)
             tables.append([weight / total for weight in weights])
@@ -182,11 +173,11 @@ def test_the_loss_computed_exactly_is_at_most_epsilon(shape, split, centre):
     assert float(epsilon) / 8 < worst <= float(epsilon)
 
 
-@pytest.mark.parametrize(("shape", "split"), [((2, 4), "quarters"), ((4, 3), "halves"), ((3, 3), "quarters")])
-def test_the_program_s_own_sums_give_the_probabilities_to_the_error_that_is_charged(monkeypatch, shape, split):
+@pytest.mark.parametrize("size", [8, 9, 12])
+def test_the_program_s_own_sums_give_the_probabilities_to_the_error_that_is_charged(monkeypatch, size):
     """The probability of every partition from the coins that the program would toss, against real numbers."""
-    tree = block_tree(*shape, split)
-    cells = np.random.default_rng(8).integers(0, 30, shape[0] * shape[1])
+    tree = interval_tree(size)
+    cells = np.random.default_rng(8).integers(0, 30, size)
     bits, step = rate(Fraction(1, 2))
     t = [exponents(cost, step, grid_sensitivity(len(cells))) + 30000 for cost in block_costs(cells, tree, "mean")]
     asked = []
@@ -222,7 +213,7 @@ def test_the_program_s_own_sums_give_the_probabilities_to_the_error_that_is_char
 
 
 def test_the_draw_is_the_same_by_exact_comparisons(monkeypatch):
-    tree = block_tree(5, 7, "quarters")
+    tree = block_tree(5, 7)
     weights = [powers_of_half(np.full(len(starts), 3 * level), 2) for level, starts in enumerate(tree.starts)]
     quick, exact = SeededEntropy(3), SeededEntropy(3)
     one = [[level.tolist() for level in draw_blocks(weights, tree, quick)] for _ in range(20)]
@@ -230,53 +221,40 @@ def test_the_draw_is_the_same_by_exact_comparisons(monkeypatch):
     assert one == [[level.tolist() for level in draw_blocks(weights, tree, exact)] for _ in range(20)]
 
 
-@pytest.mark.parametrize("split", SPLITS)
-def test_the_priors_are_the_largest_weights_that_stay_bounded(split):
-    children = 4 if split == "quarters" else 2
-    edge = children ** (-1 / (children - 1))
-    assert math.exp(-float(PRIORS[split])) == pytest.approx(edge - edge**children, rel=1e-6)
-    bounded = math.exp(-float(PRIORS[split])) * (1 - 1e-6)
-    z = 0.0
+def test_the_prior_is_the_largest_weight_that_stays_bounded():
+    assert math.exp(-float(PRIOR)) == pytest.approx(1 / 4, rel=1e-6)  # z = q + z^2 has a root up to q = 1/4
+    bounded, z = math.exp(-float(PRIOR)) * (1 - 1e-6), 0.0
     for _ in range(10_000):
-        z = bounded + z**children
-    assert z < edge
+        z = bounded + z**2
+    assert z < 1 / 2
 
 
-@pytest.mark.parametrize("split", SPLITS)
-def test_clear_structure_is_found(split):
-    x = np.zeros((32, 48), dtype=np.int64)
-    x[:16, :24] = 4000
-    x[20, 30] = 90_000
-    found = quadtree_mechanism(x, 1, SeededEntropy(5), split=split)
-    labels = labels_of(found)
-    assert len(np.unique(labels[:16, :24])) <= 3
-    assert (labels == labels[20, 30]).sum() == 1
-    assert len(np.unique(x[labels == labels[0, 0]])) == 1
-    assert len(found.tops) <= 40
-    assert (np.bincount(labels.reshape(-1)) == found.areas()).all()
+def test_clear_structure_is_found():
+    x = np.zeros(1536, dtype=np.int64)
+    x[:512] = 4000
+    x[990] = 90_000
+    found = sampled_partition(x, 1, SeededEntropy(5))
+    buckets = np.repeat(np.arange(len(found.starts)), found.lengths())
+    assert len(np.unique(buckets[:512])) <= 3
+    assert (buckets == buckets[990]).sum() == 1
+    assert len(np.unique(x[buckets == buckets[0]])) == 1
+    assert len(found.starts) <= 40
     assert found.spent == 1
 
 
-@pytest.mark.parametrize("shape", [*SHAPES, (1, 100), (17, 9)])
-@pytest.mark.parametrize("split", SPLITS)
-def test_any_rectangle_of_cells(split, shape):
-    x = np.arange(shape[0] * shape[1]).reshape(shape) * 100
-    found = quadtree_mechanism(x, "0.1", SeededEntropy(1), split=split)
-    covered = np.zeros(shape, dtype=np.int64)
-    for top, left, height, width in zip(found.tops, found.lefts, found.heights, found.widths, strict=True):
-        covered[top : top + height, left : left + width] += 1
-    assert (covered == 1).all()
-    assert found.shape == shape
-    assert found.spent == Fraction(1, 10)
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 100, 153])
+def test_any_line_of_cells(size):
+    found = sampled_partition(np.arange(size) * 100, "0.1", SeededEntropy(1))
+    assert (found.starts[0], found.size, found.spent) == (0, size, Fraction(1, 10))
+    assert (found.lengths() >= 1).all()
 
 
 def test_no_count_makes_a_partition_fail():
     checked = np.where(np.arange(100) % 2, 2**63 - 1, 0).reshape(10, 10)
     for x in (np.full((10, 10), 2**63 - 1), np.full((10, 10), -(2**63)), checked):
-        for split in SPLITS:
-            assert quadtree_mechanism(x, 1, SeededEntropy(1), split=split, centre="median").shape == (10, 10)
-            assert quadtree_mechanism(x, 1000, SeededEntropy(1), split=split).shape == (10, 10)
-            assert least_block_cost(x, 1, SeededEntropy(1), penalty=1, split=split) > -100
+        assert sampled_partition(x.reshape(-1), 1, SeededEntropy(1)).size == 100
+        assert sampled_partition(x.reshape(-1), 1000, SeededEntropy(1)).size == 100
+        assert least_block_cost(x, 1, SeededEntropy(1), penalty=1) > -100
 
 
 def test_a_close_call_is_settled_by_further_digits():
@@ -285,7 +263,7 @@ def test_a_close_call_is_settled_by_further_digits():
     for more, whole in ((0, True), (2**64 - 1, False)):
         words = iter([2**64 // 3, more])
         entropy = SimpleNamespace(private=False, words=lambda count, words=words: np.array([next(words)] * count, dtype=np.uint64))
-        buckets = draw_blocks(weights, block_tree(1, 2, "halves"), entropy)
+        buckets = draw_blocks(weights, block_tree(1, 2), entropy)
         assert [kept.tolist() for kept in buckets] == [[whole], [not whole] * 2]
 
 
@@ -293,10 +271,10 @@ def test_neighbours_that_differ_by_more_records_get_a_smaller_epsilon():
     """Group privacy: at distance 2 the draws are those of half the epsilon."""
     x = np.random.default_rng(1).integers(0, 40, (8, 8))
     for seed in range(5):
-        one = quadtree_mechanism(x, 1, SeededEntropy(seed), distance=2)
-        other = quadtree_mechanism(x, "0.5", SeededEntropy(seed))
+        one = sampled_partition(x.reshape(-1), 1, SeededEntropy(seed), distance=2)
+        other = sampled_partition(x.reshape(-1), "0.5", SeededEntropy(seed))
         assert (one.spent, other.spent) == (1, Fraction(1, 2))
-        assert np.array_equal(labels_of(one), labels_of(other))
+        assert np.array_equal(one.starts, other.starts)
         costs = [least_block_cost(x, e, SeededEntropy(seed), penalty=1, distance=d) for e, d in ((1, 2), ("0.5", 1))]
         assert costs[0] == costs[1]
     assert noise_scale(GRID, Fraction(1, 2), 4)[0] == 2 * GRID * 256
@@ -305,23 +283,26 @@ def test_neighbours_that_differ_by_more_records_get_a_smaller_epsilon():
 # --- refusals ----------------------------------------------------------------------------------------------------------------------
 
 X = np.array([[1, 2], [3, 4]])
+LINE = X.reshape(-1)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: quadtree_mechanism(X.astype(float), 1, SeededEntropy(1)), "got 'float64 array of shape \\(2, 2\\)'"),
-        (lambda: quadtree_mechanism(X[None], 1, SeededEntropy(1)), "must be an int64 array of shape \\(n,\\) or \\(height, width\\)"),
+        (lambda: sampled_partition(LINE.astype(float), 1, SeededEntropy(1)), "got 'float64 array of shape \\(4,\\)'"),
+        (lambda: sampled_partition(X, 1, SeededEntropy(1)), "must be of shape \\(n,\\)"),
+        (
+            lambda: least_block_cost(X[None], 1, SeededEntropy(1), penalty=1),
+            "must be an int64 array of shape \\(n,\\) or",
+        ),
         (lambda: least_block_cost([[1]], 1, SeededEntropy(1), penalty=1), "got 'list'"),
-        (lambda: quadtree_mechanism(X[:0], 1, SeededEntropy(1)), "1 to 2\\^24 cells"),
-        (lambda: quadtree_mechanism(X, 0, SeededEntropy(1)), "epsilon must be a number above 0; got 0"),
-        (lambda: quadtree_mechanism(X, "1e-13", SeededEntropy(1)), "too small for the exponential mechanism"),
-        (lambda: quadtree_mechanism(X, 1, SeededEntropy(1), prior=-1), "prior must be from 0 to 1024"),
-        (lambda: quadtree_mechanism(X, 1, SeededEntropy(1), penalty=-1), "penalty must be from 0 to"),
-        (lambda: quadtree_mechanism(X, 1, SeededEntropy(1), split="thirds"), "split must be one of 'quarters', 'halves'"),
-        (lambda: quadtree_mechanism(X, 1, SeededEntropy(1), centre="mode"), "centre must be one of 'mean', 'median'"),
+        (lambda: sampled_partition(LINE[:0], 1, SeededEntropy(1)), "1 to 2\\^24 cells"),
+        (lambda: sampled_partition(LINE, 0, SeededEntropy(1)), "epsilon must be a number above 0; got 0"),
+        (lambda: sampled_partition(LINE, "1e-13", SeededEntropy(1)), "too small for the exponential mechanism"),
+        (lambda: sampled_partition(LINE, 1, SeededEntropy(1), prior=-1), "prior must be from 0 to 1024"),
+        (lambda: sampled_partition(LINE, 1, SeededEntropy(1), penalty=-1), "penalty must be from 0 to"),
         (lambda: least_block_cost(X, 1, SeededEntropy(1), penalty=1, distance=0), "distance must be a whole number of at least 1"),
-        (lambda: block_tree(2, -1, "halves"), "width must be a whole number from 1"),
+        (lambda: block_tree(2, -1), "width must be a whole number from 1"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):

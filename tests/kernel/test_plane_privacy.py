@@ -1,4 +1,4 @@
-"""Privacy of the partitions of a rectangle by Monte Carlo, and that the test sees a sensitivity that is too small.
+"""Privacy of partitions of a line, and of the least cost on a rectangle, by Monte Carlo; a sensitivity that is too small is seen.
 
 ``surely_lost`` is a lower bound of the loss that holds with probability 1 - 1e-6, as in test_partition_privacy.
 """
@@ -7,12 +7,11 @@ import math
 
 import numpy as np
 import pytest
-from experiments.selections.partition_variants import labels_of
 
 from kernel.test_partition_privacy import surely_lost
 from leastnoise._kernel import _plane as plane
 from leastnoise._kernel._entropy import SeededEntropy
-from leastnoise._kernel._plane import least_block_cost, quadtree_mechanism
+from leastnoise._kernel._plane import least_block_cost, sampled_partition
 from mechanisms.remembered import draw_ahead, remember_weights
 
 
@@ -27,34 +26,24 @@ def neighbours(shape):
 
 
 def drawn(x, entropy, **options):
-    found = quadtree_mechanism(x, 2, entropy, **options)
-    return tuple(labels_of(found).reshape(-1).tolist())
-
-
-WAYS = {
-    "quarters": {"split": "quarters", "penalty": "0.5"},
-    "quarters, median": {"split": "quarters", "centre": "median"},
-    "halves": {"split": "halves"},
-    "halves, median": {"split": "halves", "centre": "median", "penalty": "0.5"},
-}
+    return tuple(sampled_partition(x.reshape(-1), 2, entropy, **options).starts.tolist())
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (4, 2)])
-@pytest.mark.parametrize("way", WAYS)
-def test_no_partition_loses_more_than_epsilon(way, shape, monkeypatch):
+@pytest.mark.parametrize("penalty", [0, "0.5"])
+def test_no_partition_loses_more_than_epsilon(penalty, shape, monkeypatch):
     remember_weights(monkeypatch, plane)
     for pair, (x, y) in enumerate(neighbours(shape)):
         entropy = SeededEntropy(100 * shape[0] + pair)
-        one, other = ([drawn(cells, entropy, **WAYS[way]) for _ in range(400)] for cells in (x, y))
+        one, other = ([drawn(cells, entropy, penalty=penalty) for _ in range(400)] for cells in (x, y))
         assert surely_lost(one, other) <= 2
 
 
-@pytest.mark.parametrize("split", ["quarters", "halves"])
-def test_the_least_cost_loses_no_more_than_epsilon(split, monkeypatch):
+def test_the_least_cost_loses_no_more_than_epsilon(monkeypatch):
     draw_ahead(monkeypatch, plane)
     entropy = SeededEntropy(5)
     x, y = neighbours((4, 2))[0]
-    one, other = ([math.floor(least_block_cost(c, 2, entropy, penalty=1, split=split) * 2) for _ in range(1000)] for c in (x, y))
+    one, other = ([math.floor(least_block_cost(c, 2, entropy, penalty=1) * 2) for _ in range(1000)] for c in (x, y))
     assert surely_lost(one, other) <= 2
 
 
@@ -64,5 +53,5 @@ def test_a_sensitivity_that_is_too_small_is_caught(monkeypatch):
     remember_weights(monkeypatch, plane)
     x, y = neighbours((2, 2))[0]
     entropy = SeededEntropy(9)
-    one, other = ([drawn(cells, entropy, split="halves", prior=0) for _ in range(1600)] for cells in (x, y))
+    one, other = ([drawn(cells, entropy, prior=0) for _ in range(1600)] for cells in (x, y))
     assert surely_lost(one, other) > 2.4

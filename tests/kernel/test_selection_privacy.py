@@ -15,21 +15,17 @@ import pytest
 
 from kernel.series import many_steps
 from kernel.test_partition import FAMILIES
-from kernel.test_plane import all_partitions
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._domain import Domain, Integers
 from leastnoise._kernel import (
-    LeastBlockCost,
     LeastCost,
     SampledPartition,
-    SampledRectangles,
     SeededEntropy,
     UnpaidSeries,
     _partition_sampling,
     _plane,
 )
 from leastnoise._kernel._interval_costs import GRID
-from leastnoise._linop import block_tree
 from leastnoise._table import Table
 
 LINE = Domain(age=Integers(0, 3))
@@ -87,21 +83,12 @@ def law_of_intervals(weights: list[_partition_sampling.Scaled], family: str) -> 
     return normalised([sum(levels[k][start if family == "powers" else start >> k] for start, k in B) for B in FAMILIES[family](4)])
 
 
-def law_of_blocks(weights: list[_partition_sampling.Scaled], split: str) -> np.ndarray:
-    levels = logarithms(weights)
-    return normalised([sum(levels[level][block] for level, block in B) for B in all_partitions(block_tree(2, 2, split))])
-
-
 ON_LINE = {"aligned, mean": SampledPartition(attributes=("age",), epsilon=EPSILON, prior=Fraction(2))}
-ON_PLANE = {
-    f"{split}, {centre}": SampledRectangles(attributes=("age", "sex"), epsilon=EPSILON, prior=Fraction(2), split=split, centre=centre)
-    for split, centre in itertools.product(("halves", "quarters"), ("mean", "median"))
-}
 
 
 def loss_of_choice(selection: Any, neighbours: str, rows: int) -> Any:
     """The largest loss of a choice over all neighbours, from its own weights or scales."""
-    return (loss_of_law if isinstance(selection, (SampledPartition, SampledRectangles)) else loss_of_cost)(selection, neighbours, rows)
+    return (loss_of_law if isinstance(selection, SampledPartition) else loss_of_cost)(selection, neighbours, rows)
 
 
 def loss_of_law(selection: Any, neighbours: str, rows: int) -> float:
@@ -114,36 +101,28 @@ def loss_of_law(selection: Any, neighbours: str, rows: int) -> float:
             seen.clear()
             choose(selection, counts, neighbours, rows)
             (weights,) = seen
-            if isinstance(selection, SampledPartition):
-                return law_of_intervals(weights[::-1], "aligned")
-            return law_of_blocks(weights, selection.split)
+            return law_of_intervals(weights[::-1], "aligned")
 
         return float(worst(law, neighbours, rows, lambda one, other: float(np.abs(one - other).max())))
 
 
 @every_privacy
-@pytest.mark.parametrize("way", [*ON_LINE, *ON_PLANE])
+@pytest.mark.parametrize("way", [*ON_LINE])
 def test_no_pair_of_neighbours_tells_a_sampled_partition_by_more_than_epsilon(way: str, neighbours: str, rows: int) -> None:
     """Nor is the claim far from what is lost: at four times the weights' epsilon it would fail."""
-    assert EPSILON * 0.3 < loss_of_law({**ON_LINE, **ON_PLANE}[way], neighbours, rows) <= EPSILON
+    assert EPSILON * 0.3 < loss_of_law(ON_LINE[way], neighbours, rows) <= EPSILON
 
 
 # --- the least cost --------------------------------------------------------------------------------------------------------------
 
 COSTS = {
     "intervals": LeastCost(attributes=("age",), epsilon=EPSILON, penalty=Fraction(20)),
-    "halves": LeastBlockCost(attributes=("age", "sex"), epsilon=EPSILON, penalty=Fraction(20), split="halves"),
-    "quarters": LeastBlockCost(attributes=("age", "sex"), epsilon=EPSILON, penalty=Fraction(20), split="quarters"),
+    "rectangle": LeastCost(attributes=("age", "sex"), epsilon=EPSILON, penalty=Fraction(20)),
 }
 
 
 # Every kind of choice, with what is asked of it.
-LAWS = {
-    "SampledPartition": tuple(ON_LINE.values()),
-    "SampledRectangles": tuple(ON_PLANE.values()),
-    "LeastCost": (COSTS["intervals"],),
-    "LeastBlockCost": (COSTS["halves"], COSTS["quarters"]),
-}
+LAWS = {"SampledPartition": tuple(ON_LINE.values()), "LeastCost": tuple(COSTS.values())}
 
 
 def loss_of_cost(selection: Any, neighbours: str, rows: int) -> Fraction:

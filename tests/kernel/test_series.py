@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from experiments.selections.partition_variants import labels_of
 
 from kernel.series import many_steps
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Charge, Noise, Privacy, PureDP, whole_budget
@@ -21,11 +20,9 @@ from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._fitting import fit
 from leastnoise._kernel import (
-    LeastBlockCost,
     LeastCost,
     Ledger,
     SampledPartition,
-    SampledRectangles,
     SeededEntropy,
     Series,
     SystemEntropy,
@@ -254,47 +251,46 @@ def test_a_forked_process_cannot_spend_the_budget_again() -> None:
 
 PLANE = Domain(age=Integers(0, 4), sex=["F", "M"])
 PLANE_TABLE = Table(PLANE, {"age": [0] * 500 + [3, 3], "sex": [1] * 500 + [0, 1]})
-ON_PLANE = (
-    LeastBlockCost(attributes=("age", "sex"), epsilon=Fraction(1, 2), penalty=Fraction(2)),
-    SampledRectangles(attributes=("age", "sex"), epsilon=Fraction(1, 2)),
-)
+ON_PLANE = LeastCost(attributes=("age", "sex"), epsilon=Fraction(1, 2), penalty=Fraction(2))
 
 
-@pytest.mark.parametrize("selection", ON_PLANE, ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize(("privacy", "distance"), [({}, 1), ({"neighbours": "replace", "unit_column": "id", "max_rows": 3}, 6)])
 def test_a_choice_on_a_plane_is_told_the_table_and_the_distance(
-    selection: LeastBlockCost, privacy: dict[str, object], distance: int, monkeypatch: pytest.MonkeyPatch
+    privacy: dict[str, object], distance: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[list[list[int]], int]] = []
-    monkeypatch.setattr(type(selection), "draw", lambda self, cells, distance, entropy: seen.append((cells.tolist(), distance)))
+    monkeypatch.setattr(LeastCost, "draw", lambda self, cells, distance, entropy: seen.append((cells.tolist(), distance)))
     plan = many_steps(PLANE, Privacy(PureDP(1), **privacy))  # type: ignore[arg-type]
     unit = {key: value for key, value in privacy.items() if key != "neighbours"}
     table = Table(PLANE, {"age": [0, 0, 3], "sex": [1, 1, 0]}, **unit)  # type: ignore[arg-type]
-    UnpaidSeries(plan, table, SeededEntropy(1)).choose(selection)
+    UnpaidSeries(plan, table, SeededEntropy(1)).choose(ON_PLANE)
     assert seen == [([[0, 2], [0, 0], [0, 0], [1, 0], [0, 0]], distance)]
 
 
-@pytest.mark.parametrize("selection", ON_PLANE, ids=lambda one: type(one).__name__)
-def test_a_choice_on_a_plane_pays_before_it_draws(selection: LeastBlockCost, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_choice_on_a_plane_pays_before_it_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = many_steps(PLANE, Privacy(PureDP(1)))
     series = UnpaidSeries(plan, PLANE_TABLE, SeededEntropy(1))
-    series.choose(selection)
+    series.choose(ON_PLANE)
     assert series.left().epsilon == Fraction(1, 2)
     monkeypatch.setattr(SeededEntropy, "words", lambda *_: pytest.fail("drawn"))
     with pytest.raises(BudgetError, match="Nothing was drawn"):
-        series.choose(replace(selection, epsilon=Fraction(3, 4)))
+        series.choose(replace(ON_PLANE, epsilon=Fraction(3, 4)))
     assert series.left().epsilon == Fraction(1, 2)
 
 
-def test_choices_on_a_plane_find_what_stands_out_and_refuse_other_attributes() -> None:
+def test_choices_find_what_stands_out_and_refuse_other_attributes() -> None:
     plan = many_steps(PLANE, Privacy(PureDP(1)))
     series = UnpaidSeries(plan, PLANE_TABLE, SeededEntropy(1))
-    assert abs(series.choose(ON_PLANE[0]) - 10) < 60
-    found = series.choose(ON_PLANE[1])
-    assert labels_of(found)[0, 0] != labels_of(found)[0, 1]  # 500 rows in one cell stand out at epsilon 1/2
-    for names in (("age",), ("age", "sex", "age")):
-        with pytest.raises(InputError, match="attributes of a choice on a plane must be two names"):
-            replace(ON_PLANE[0], attributes=names)
+    assert abs(series.choose(ON_PLANE) - 10) < 60
+    drawn = SampledPartition(attributes=("age",), epsilon=Fraction(1, 2))
+    assert series.choose(drawn).starts.tolist()[:2] == [0, 1]  # 500 rows in one cell stand out at epsilon 1/2
+    for choice, names, allowed in (
+        (ON_PLANE, ("age", "sex", "age"), "one name or two"),
+        (drawn, ("age", "sex"), "one name"),
+        (drawn, (), "one name"),
+    ):
+        with pytest.raises(InputError, match=f"attributes of a private choice must be {allowed}"):
+            replace(choice, attributes=names)
 
 
 def test_series_on_made_up_rows_draw_from_the_given_source_and_each_have_the_whole_budget() -> None:

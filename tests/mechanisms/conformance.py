@@ -21,17 +21,14 @@ ROWS = (
             ("dawa_levels", {"measurements"}),
         )
     ),
-    *(
-        Row(
-            mechanism="DawaPlane",
-            strategy=name,
-            workload=ON_PLANE,
-            table=table_over(PLANE),
-            budgets=(PureDP("1/2"),),
-            refused=(queries(Domain(a=Integers(0, 4999), b=Integers(0, 1)), a="prefix", b="prefix"), "at most 4096 cells of each"),
-            audited=steps,
-        )
-        for name, steps in (("dawa", {"least cost", "measurements"}), ("dawa_tree", {"rectangles", "measurements"}))
+    Row(
+        mechanism="DawaPlane",
+        strategy="dawa",
+        workload=ON_PLANE,
+        table=table_over(PLANE),
+        budgets=(PureDP("1/2"),),
+        refused=(queries(Domain(a=Integers(0, 4999), b=Integers(0, 1)), a="prefix", b="prefix"), "at most 4096 cells of each"),
+        audited={"least cost", "measurements"},
     ),
     Row(
         mechanism="TruncatedSums",

@@ -19,7 +19,7 @@ from leastnoise._table import Table
 pytestmark = pytest.mark.usefixtures("kept_plans")
 
 SUMS = ("truncated_sums", "truncated_sums along the number", "truncated_sums by group")
-ON_TWO = ("dawa", "dawa_tree")
+ON_TWO = ("dawa",)
 
 
 def asked_along(random: np.random.Generator, name: str, size: int) -> object:

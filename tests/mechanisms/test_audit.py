@@ -24,7 +24,7 @@ from leastnoise._workload import mean_queries
 from mechanisms.conformance import ROWS, Row
 from mechanisms.remembered import draw_ahead, remember_weights
 
-TRIALS = {"measurements": 8000, "least cost": 1200, "partition": 450, "rectangles": 450}
+TRIALS = {"measurements": 8000, "least cost": 1200, "partition": 450}
 SURE = 1e-4
 
 
@@ -58,7 +58,7 @@ def sharpness_of(plan: Plan, step: Selection | Measurements, seed: int = 1) -> t
     return name, part.lower_bound / part.claim
 
 
-KINDS = {"LeastCost": "least cost", "LeastBlockCost": "least cost", "SampledPartition": "partition", "SampledRectangles": "rectangles"}
+KINDS = {"LeastCost": "least cost", "SampledPartition": "partition"}
 
 
 @pytest.fixture(autouse=True)

@@ -111,12 +111,10 @@ REASONS: dict[tuple[str, ...], str] = {
     ("sums", "limits by cell"): _LIMITS,
     ("sums", "counts and limited sums"): _LIMITS,
     ("choice", "SampledPartition"): _NORMALISER,
-    ("choice", "SampledRectangles"): _NORMALISER,
     (
         "choice",
         "LeastCost",
     ): "the noise is for a change of the least cost by one record a row of the unit; rows replaced in four cells change it less",
-    ("choice", "LeastBlockCost"): "as LeastCost",
     ("bound", "max_per_cell, cells"): _MEET,
     ("bound", "max_per_cell, tree"): _MEET,
     (

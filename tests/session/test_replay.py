@@ -284,7 +284,6 @@ MECHANISMS: dict[str, tuple[Any, Any, str]] = {
     "dawa, rho": (AGES, ZCDP("1/3"), "dawa"),
     "dawa_levels, delta": (AGES, ApproxDP(1, "1/1000000"), "dawa_levels"),
     **{f"plane, {way}": (PLANE, PureDP(1), "dawa") for way in ("fixed", "blocks")},
-    "plane, drawn": (PLANE, PureDP(1), "dawa_tree"),
     "truncated_sums along the number": (SUMS, PureDP(1), "truncated_sums"),
     "truncated_sums": (SUMS_BY_GROUP, PureDP(1), "truncated_sums"),
     "truncated_sums by group": (SUMS_OF_GROUPS, PureDP(1), "truncated_sums"),

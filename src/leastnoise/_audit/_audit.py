@@ -49,11 +49,8 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._fitting import allowed_epsilon
 from leastnoise._kernel import (
     KeySearch,
-    LeastBlockCost,
     LeastCost,
-    RectanglePartition,
     SampledPartition,
-    SampledRectangles,
     Selection,
     Series,
     Terms,
@@ -123,23 +120,15 @@ class _Path:
 class _Sampled:
     """The exponential mechanism: P(B) proportional to exp(-prior k - epsilon cost(B) / (2 D)) for k buckets."""
 
-    def __init__(self, selection: SampledPartition | SampledRectangles, sizes: Sequence[int], cell: int, privacy: Privacy) -> None:
-        self.name, centre, split = "partition", "mean", "halves"
-        if isinstance(selection, SampledRectangles):
-            self.name, centre, split = "rectangles", selection.centre, selection.split
-            tree = block_tree(sizes[0], sizes[1], split)
-        else:
-            tree = interval_tree(sizes[0])
-        self._cell = divmod(cell, tree.shape[1])
-        self._path = _Path(tree, int(np.flatnonzero(tree.order == cell)[0]))
-        size = len(tree.order)
-        self._sensitivity = 1.0 if centre == "median" or size == 1 else 2 - 2 / size
-        lengths = self._path.lengths
-        self._deviation = (lengths > 1).astype(np.float64) if centre == "median" else 2 - 2 / lengths
+    name = "partition"
+
+    def __init__(self, selection: SampledPartition, sizes: Sequence[int], cell: int, privacy: Privacy) -> None:
+        (size,) = sizes
+        self._path = _Path(interval_tree(size), cell)
+        self._sensitivity = 1.0 if size == 1 else 2 - 2 / size
+        self._deviation = 2 - 2 / self._path.lengths
         self._rate = float(selection.epsilon) / privacy.distance / 2 / self._sensitivity
-        children = {"halves": 2, "quarters": 4}[split]
-        critical = -math.log(children - 1) + children / (children - 1) * math.log(children)
-        self._prior = critical if selection.prior is None else float(selection.prior)
+        self._prior = float(selection.prior)
         self._penalty = float(selection.penalty)
         self._rows = equal_rows(privacy)
         self._known: dict[tuple[float, int], FloatArray] = {}
@@ -171,13 +160,7 @@ class _Sampled:
 
     def _level(self, outcome: Any) -> int:
         """Which block of the path is a bucket."""
-        if isinstance(outcome, RectanglePartition):
-            row, column = self._cell
-            inside = (outcome.tops <= row) & (row < outcome.tops + outcome.heights)
-            inside &= (outcome.lefts <= column) & (column < outcome.lefts + outcome.widths)
-            length = int(outcome.areas()[inside][0])
-        else:
-            length = int(outcome.lengths()[np.searchsorted(outcome.starts, self._path.place, side="right") - 1])
+        length = int(outcome.lengths()[np.searchsorted(outcome.starts, self._path.place, side="right") - 1])
         return int(np.flatnonzero(self._path.lengths == length)[0])
 
     def _chances(self, factor: float, units: int) -> FloatArray:
@@ -201,8 +184,8 @@ class _Cost:
 
     name = "least cost"
 
-    def __init__(self, selection: LeastCost | LeastBlockCost, sizes: Sequence[int], cell: int, privacy: Privacy) -> None:
-        tree = block_tree(sizes[0], sizes[1], selection.split) if isinstance(selection, LeastBlockCost) else interval_tree(sizes[0])
+    def __init__(self, selection: LeastCost, sizes: Sequence[int], cell: int, privacy: Privacy) -> None:
+        tree = block_tree(*sizes) if len(sizes) == 2 else interval_tree(*sizes)
         self._path = _Path(tree, int(np.flatnonzero(tree.order == cell)[0]))
         self._penalty, self._rows = float(selection.penalty), equal_rows(privacy)
         self._scale = privacy.distance / float(selection.epsilon)
@@ -234,9 +217,7 @@ class _Cost:
 
 LAWS: Mapping[type, Callable[[Any, Sequence[int], int, Privacy], Law]] = {
     SampledPartition: _Sampled,
-    SampledRectangles: _Sampled,
     LeastCost: _Cost,
-    LeastBlockCost: _Cost,
 }
 """Of each kind of choice: of the choice, the sizes of its attributes, a cell in row-major order and the neighbours."""
 
@@ -301,7 +282,7 @@ def kinds_of_steps(taken: list[Way]) -> Iterator[Selection | Measurements]:
 def _law(plan: Plan, selection: Selection, row: Row) -> Law:
     sizes = [plan.domain.kind(name).size for name in selection.attributes]
     cell = int(np.ravel_multi_index([row[name] for name in selection.attributes], sizes))
-    return LAWS[type(selection)](selection, sizes if len(sizes) == 2 else [math.prod(sizes)], cell, plan.privacy)
+    return LAWS[type(selection)](selection, sizes, cell, plan.privacy)
 
 
 def _chosen(plan: Plan, selection: Selection, there: Held, units: int, count: int, effort: Effort) -> list[Any]:

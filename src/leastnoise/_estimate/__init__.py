@@ -9,10 +9,10 @@ from leastnoise._estimate._left_out import LeftOut
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, locally_non_negative
 from leastnoise._estimate._means import Means, means
 from leastnoise._estimate._model import MOST_RECORDS, Modelled, Moved, NoisyTables, fitted_model, records
-from leastnoise._estimate._nnls import REPETITIONS, NonNegativeCells, nnls, weak_total
+from leastnoise._estimate._nnls import REPETITIONS, NonNegativeCells, nnls
 from leastnoise._estimate._non_negative import isotonic, monotone, non_negative, onto_simplex, projection_method, whole_numbers
 from leastnoise._estimate._outcome import Finding, Fixed, Outcome, Said, join, joined
-from leastnoise._estimate._plane_expansion import Grid, Rectangles
+from leastnoise._estimate._plane_expansion import Grid
 from leastnoise._estimate._posterior import Posterior, shrunk_levels
 from leastnoise._estimate._quantiles import quantiles
 from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
@@ -48,7 +48,6 @@ __all__ = [
     "Outcome",
     "Posterior",
     "Quantile",
-    "Rectangles",
     "Said",
     "Shrunk",
     "Smoothed",
@@ -78,6 +77,5 @@ __all__ = [
     "shrink",
     "shrunk_levels",
     "simulated_noise",
-    "weak_total",
     "whole_numbers",
 ]

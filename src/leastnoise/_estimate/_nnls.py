@@ -1,43 +1,34 @@
 """Non-negative least squares over the joint table: the cells that explain all measurements best, none of them below 0.
 
-    minimise  f(x) = 1/2 x^T M x - b^T x   subject to  x >= 0, and, unless ``keep`` is None, sums of x fixed to their unbiased estimates
+    minimise  f(x) = 1/2 x^T M x - b^T x   subject to  x >= 0, the sum of x fixed to its unbiased estimate
 
-with M and b of ``accuracy.Joint``. Cells get nearer to the truth; sums of cells need not: where the measurements hold totals weakly, the
-noise that is cut off below 0 comes back as mass. So without a fixed total this is refused for strategies whose total has a larger
-variance than twice that of a cell.
+with M and b of ``accuracy.Joint``. Cells get nearer to the truth; sums of cells need not. The total is fixed because, where measurements hold
+it weakly, the noise that is cut off below 0 would come back as mass.
 
 Method: projected gradients in the metric of the diagonal of M, with Nesterov's momentum, restarted where it points uphill. Stop rule: a
-duality gap. With g the gradient at x, f(x) - f* is at most
-
-    x^T max(g, 0) + 1/2 n^T M^-1 n,  n = max(-g, 0)              without fixed sums (Lagrange multipliers max(g, 0)),
-    sum over groups of  x^T g - (fixed sum) * min g              with them (linear bound on the product of simplices),
-
-and every answer q x is within sqrt(2 (f(x) - f*)) of its unbiased standard error of the exact minimiser's.
+duality gap. With g the gradient at x, f(x) - f* is at most x^T g - (sum) * min g, the linear bound on the simplex, and every answer q x is
+within sqrt(2 (f(x) - f*)) of its unbiased standard error of the exact minimiser's.
 
 Source: Li et al., VLDB Journal 2015 (non-negative inference); Nesterov 1983; O'Donoghue and Candes 2015 for the restart.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 
 from leastnoise._accuracy import Joint, Known, structure, sums_told
 from leastnoise._check import InputError, refuse, whole
-from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._answer import Answer
 from leastnoise._linop import along, apply
 from leastnoise._measurements import Measurements, Observation
-from leastnoise._workload import Product, marginals
+from leastnoise._workload import Product
 
-Names = tuple[str, ...]
 GAP = 1e-4
 MOST_CELLS = 2**20
 REPETITIONS = 50
 """Simulated releases behind the errors of an answer."""
-WEAK_TOTAL = 2.0
 _MOST_STEPS = 20000
 _CHECK_EVERY = 25
 _SEED = 20240301
@@ -52,8 +43,6 @@ class NonNegativeCells:
 
     plan: Measurements
     joint: Joint
-    keep: str | None
-    levels: tuple[Names, ...]
     cells: FloatArray
     gap: float
     steps: int
@@ -108,31 +97,12 @@ class NonNegativeCells:
                 columns = min(step, repetitions - start)
                 drawn = [one.values(_noise(self.plan, one.place, columns, generator)) for one in sums_told(self.plan, self.measure)]
                 noise = self.joint.gather(drawn)
-                batches.append(_solved(self.joint, exact + noise, self.keep, self.levels, GAP, insist=False)[0])
+                batches.append(_solved(self.joint, exact + noise, GAP, insist=False)[0])
             self._simulated[repetitions, seed] = batches
         return self._simulated[repetitions, seed]
 
 
-def weak_total(plan: Measurements, measure: str | None = None) -> float:
-    """How weakly a plan measures the total: its variance over the mean variance of a joint cell."""
-    known, joint = structure(plan, measure), _joint(plan, measure)
-    cells, whole_table = (marginals(plan.domain, ways=len(names), of=names, sum=measure).products[0] for names in (joint.names, ()))
-    try:
-        per_cell = known.total(cells) / cells.rows
-    except InputError:
-        return math.inf
-    return known.total(whole_table) / per_cell
-
-
-def nnls(
-    observation: Observation,
-    *,
-    keep: str | None = "total",
-    levels: Iterable[Sequence[str]] = (),
-    measure: str | None = None,
-    gap: float = GAP,
-    insist: bool = True,
-) -> NonNegativeCells:
+def nnls(observation: Observation, *, measure: str | None = None, gap: float = GAP, insist: bool = True) -> NonNegativeCells:
     """Non-negative least squares cells from an observation, beside the unbiased estimate and never in its place.
 
     Guarantees: post-processing only.
@@ -140,30 +110,12 @@ def nnls(
     Source: Li et al., VLDB Journal 2015.
     """
     plan = observation.measurements
-    if keep not in ("total", None):
-        raise refuse("keep", keep, "'total' or None")
     joint = _joint(plan, measure)
     if measure is not None and plan.domain.measures[measure].low_units < 0:
         raise InputError(f"Non-negative sums of {measure} cannot be asked for, because its lower bound is negative.")
-    chosen = _levels(plan, joint, keep, levels)
-    if keep is None and not weak_total(plan, measure) <= WEAK_TOTAL:
-        raise InputError(
-            "Non-negative least squares without a fixed total would spoil sums of cells under this strategy: "
-            f"the variance of its total is {weak_total(plan, measure):.3g} times that of a cell, at most {WEAK_TOTAL:g} "
-            "is allowed. Keep the total (keep='total'), or measure with a hierarchy of equal weights."
-        )
     values = [one.values(observation.values[one.place]).astype(float)[:, None] / plan.grid for one in sums_told(plan, measure)]
-    cells, reached, steps = _solved(joint, joint.gather(values), keep, chosen, gap, insist=insist)
-    return NonNegativeCells(
-        plan=plan,
-        joint=joint,
-        keep=keep,
-        levels=chosen,
-        cells=cells.reshape(joint.shape),
-        gap=reached,
-        steps=steps,
-        measure=measure,
-    )
+    cells, reached, steps = _solved(joint, joint.gather(values), gap, insist=insist)
+    return NonNegativeCells(plan=plan, joint=joint, cells=cells.reshape(joint.shape), gap=reached, steps=steps, measure=measure)
 
 
 def _joint(plan: Measurements, measure: str | None) -> Joint:
@@ -176,18 +128,6 @@ def _joint(plan: Measurements, measure: str | None) -> Joint:
     return joint
 
 
-def _levels(plan: Measurements, joint: Joint, keep: str | None, levels: Iterable[Sequence[str]]) -> tuple[Names, ...]:
-    chosen = tuple(tuple(name for name in plan.domain.names if name in names) for names in map(tuple, levels))
-    if chosen and keep is None:
-        raise InputError("Levels can be kept only with the total: say keep='total'.")
-    before: Names = ()
-    for names in chosen:
-        if not set(before) <= set(names) <= set(joint.names) or not names:
-            raise refuse("levels", list(names), f"growing sets of attributes among {', '.join(joint.names)}")
-        before = names
-    return chosen
-
-
 def _noise(plan: Measurements, place: int, columns: int, generator: np.random.Generator) -> FloatArray:
     """Simulated noise of a block's rows, shape (rows, columns): the plan's distribution, from a generator that protects nobody."""
     block = plan.blocks[place]
@@ -198,29 +138,26 @@ def _noise(plan: Measurements, place: int, columns: int, generator: np.random.Ge
     return np.rint(generator.normal(0.0, scales)) / plan.grid
 
 
-def _solved(
-    joint: Joint, b: FloatArray, keep: str | None, levels: tuple[Names, ...], gap: float, *, insist: bool = True
-) -> tuple[FloatArray, float, int]:
+def _solved(joint: Joint, b: FloatArray, gap: float, *, insist: bool = True) -> tuple[FloatArray, float, int]:
     """Minimise for columns b of shape (cells, columns); cells, the largest gap and the number of steps."""
-    if keep is None:
-        project, excess = _orthant(joint)
-    else:
-        project, excess = _simplices(joint, b, levels)
-    scale = np.sqrt(np.maximum(joint.diagonal(), 1e-12 * float(joint.diagonal().max())))[:, None]
-    bound = _largest_eigenvalue(joint, scale)
-    x = project(np.maximum(joint.solve(b, "the non-negative estimate", 1e-6), 0.0), scale)
+    unbiased = joint.solve(b, "the unbiased estimate")
+    sums = np.maximum(unbiased.sum(axis=0), 0.0)
+    weights = np.maximum(joint.diagonal(), 1e-12 * float(joint.diagonal().max()))[:, None]
+    bound = _largest_eigenvalue(joint, np.sqrt(weights))
+    x = _onto_simplex(np.maximum(unbiased, 0.0), weights, sums)
     ahead, momentum = x, np.ones(b.shape[1])
     worst = math.inf
     for count in range(1, _MOST_STEPS + 1):
         slope = joint.gram(ahead) - b
-        fresh = project(ahead - slope / (bound * scale**2), scale)
-        uphill = ((ahead - fresh) * scale**2 * (fresh - x)).sum(axis=0) > 0
+        fresh = _onto_simplex(ahead - slope / (bound * weights), weights, sums)
+        uphill = ((ahead - fresh) * weights * (fresh - x)).sum(axis=0) > 0
         grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         ahead = fresh + np.where(uphill, 0.0, (momentum - 1) / grown) * (fresh - x)
         momentum = np.where(uphill, 1.0, grown)
         x = fresh
         if count % _CHECK_EVERY == 0:
-            worst = excess(x, joint.gram(x) - b, gap)
+            slope = joint.gram(x) - b
+            worst = float(((x * slope).sum(axis=0) - sums * slope.min(axis=0)).max())
             if worst <= gap:
                 return x, worst, count
     if not insist:
@@ -229,10 +166,6 @@ def _solved(
         f"Non-negative least squares did not converge: after {_MOST_STEPS} steps the duality gap is {worst:.1e}, asked for is {gap:.0e}. "
         "Ask for a larger gap, or use the unbiased estimate."
     )
-
-
-Project = Callable[[FloatArray, FloatArray], FloatArray]
-Excess = Callable[[FloatArray, FloatArray, float], float]
 
 
 def _largest_eigenvalue(joint: Joint, scale: FloatArray) -> float:
@@ -246,72 +179,14 @@ def _largest_eigenvalue(joint: Joint, scale: FloatArray) -> float:
     return 1.05 * value
 
 
-def _orthant(joint: Joint) -> tuple[Project, Excess]:
-    def project(x: FloatArray, _: FloatArray) -> FloatArray:
-        return np.maximum(x, 0.0)
-
-    def excess(x: FloatArray, slope: FloatArray, gap: float) -> float:
-        complementary = (x * np.maximum(slope, 0.0)).sum(axis=0)
-        below = np.maximum(-slope, 0.0)
-        if not complementary.max() <= gap:
-            return float(complementary.max())
-        # The multipliers are max(g, 0); what they leave is paid in the norm of M^-1.
-        return float((complementary + 0.5 * (below * joint.solve(below, "the duality gap", 1e-6)).sum(axis=0)).max())
-
-    return project, excess
-
-
-def _simplices(joint: Joint, b: FloatArray, levels: tuple[Names, ...]) -> tuple[Project, Excess]:
-    """Projection on x >= 0 with fixed sums over groups of cells, and the linear bound on what is left to gain."""
-    unbiased = joint.solve(b, "the unbiased estimate").reshape(*joint.shape, -1)
-    columns = b.shape[1]
-    sums = np.maximum(unbiased.reshape(-1, columns).sum(axis=0), 0.0)[None, :]
-    groups = np.zeros(joint.cells, dtype=np.int64)
-    ones = np.ones((1, 1))
-    for names in levels:
-        axes = tuple(axis for axis, name in enumerate(joint.names) if name not in names)
-        marginal = unbiased.sum(axis=axes)
-        shape = marginal.shape[:-1]
-        own = np.ravel_multi_index(
-            [
-                np.arange(joint.cells) // math.prod(joint.shape[axis + 1 :]) % joint.shape[axis]
-                for axis in range(len(joint.shape))
-                if axis not in axes
-            ],
-            shape,
-        )
-        inside = np.zeros(math.prod(shape), dtype=np.int64)
-        inside[own] = groups
-        sums = _onto_simplices(marginal.reshape(-1, columns), np.ones((math.prod(shape), 1)), inside, sums)
-        groups = own
-
-    def project(x: FloatArray, scale: FloatArray) -> FloatArray:
-        return _onto_simplices(x, scale**2 * ones, groups, sums)
-
-    def excess(x: FloatArray, slope: FloatArray, _: float) -> float:
-        order = np.argsort(groups, kind="stable")
-        starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
-        least = np.minimum.reduceat(slope[order], starts, axis=0)
-        return float(((x * slope).sum(axis=0) - (sums[groups[order][starts]] * least).sum(axis=0)).max())
-
-    return project, excess
-
-
-def _onto_simplices(x: FloatArray, weights: FloatArray, groups: IntArray, sums: FloatArray) -> FloatArray:
-    """The nearest y >= 0 whose sums over groups are given, distances weighted: y = max(0, x - shift / weight), by sorting."""
-    y = np.empty_like(x)
-    order = np.argsort(groups, kind="stable")
-    ends = np.append(np.flatnonzero(np.diff(groups[order], prepend=-1)), len(order))
-    for start, end in pairwise(ends.tolist()):
-        cells = order[start:end]
-        wanted, part = sums[groups[cells[0]]], x[cells]
-        keys = part * weights[cells]
-        falling = np.argsort(-keys, axis=0)
-        inverse = np.cumsum((1 / weights[cells])[falling, 0], axis=0)
-        shifts = (np.cumsum(np.take_along_axis(part, falling, axis=0), axis=0) - wanted) / inverse
-        # The cells that stay above 0 end where the key last exceeds its shift; the first always does if the sum is above 0.
-        above = np.take_along_axis(keys, falling, axis=0) > shifts
-        last = len(cells) - 1 - np.argmax(above[::-1], axis=0)
-        shift = np.take_along_axis(shifts, last[None, :], axis=0)
-        y[cells] = np.where(wanted > 0, np.maximum(part - shift / weights[cells], 0.0), 0.0)
-    return y
+def _onto_simplex(x: FloatArray, weights: FloatArray, sums: FloatArray) -> FloatArray:
+    """The nearest y >= 0 of given sums, column by column, distances weighted: y = max(0, x - shift / weight), by sorting."""
+    keys = x * weights
+    falling = np.argsort(-keys, axis=0)
+    inverse = np.cumsum((1 / weights)[falling, 0], axis=0)
+    shifts = (np.cumsum(np.take_along_axis(x, falling, axis=0), axis=0) - sums) / inverse
+    # The cells that stay above 0 end where the key last exceeds its shift; the first always does if the sum is above 0.
+    above = np.take_along_axis(keys, falling, axis=0) > shifts
+    last = len(x) - 1 - np.argmax(above[::-1], axis=0)
+    shift = np.take_along_axis(shifts, last[None, :], axis=0)
+    return np.where(sums > 0, np.maximum(x - shift / weights, 0.0), 0.0)

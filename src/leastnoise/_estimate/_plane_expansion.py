@@ -1,10 +1,7 @@
-"""Answers from blocks of a table of two attributes, with the two parts of their error.
-
-Answers from what a data-aware mechanism measured on a table of two attributes, with the two parts of their error.
+"""Answers from what a data-aware mechanism measured on a table of two attributes, with the two parts of their error.
 
 The table's cells fall into blocks that are taken for even. *Noise*: exact given the blocks, of least squares before any bounds.
-*Approximation*: estimated. Where only buckets were measured, it is what their choice may have left inside them; in an adaptive grid a part
-is taken to be as uneven inside as it and its neighbours differ beyond their noise.
+*Approximation*: estimated: a part is taken to be as uneven inside as it and its neighbours differ beyond their noise.
 
 Estimates from noisy counts of blocks that nest: least squares, their errors on rectangles, and the bounds from the top down.
 
@@ -20,12 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import block_variance
 from leastnoise._check import refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
-from leastnoise._estimate._expansion import Hidden
-from leastnoise._linop import Coarse, Operator, Ordered, Ranges, Total, along, apply, apply_transpose, block_tree, dense
+from leastnoise._linop import Coarse, Ordered, Ranges, Total, along, apply, block_tree
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product
 
@@ -78,11 +73,6 @@ def block_errors(starts: Sequence[IntArray], scales: Sequence[FloatArray], weigh
         result -= (joined**2 * share / np.add.reduceat(noise, first)).sum(axis=1)
         product = joined * (1 - share)
     return np.sqrt(np.maximum(result, 0.0))
-
-
-def told_by(operator: Operator, precision: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The inverse covariance of the cells, shape (n, n), and the weighted sum of answers, shape (n,), from noisy queries."""
-    return apply_transpose(operator, precision[:, None] * dense(operator)), apply_transpose(operator, precision * values)
 
 
 def kept_shares(
@@ -197,7 +187,7 @@ class Blocks:
     @cached_property
     def cells(self) -> FloatArray:
         """The table by uniform expansion, no block of the tree of halves below 0 or above the one it lies in; shape (height, width)."""
-        cells, tree = self._even.reshape(-1), block_tree(*self.shape, "halves")
+        cells, tree = self._even.reshape(-1), block_tree(*self.shape)
         bounded = np.empty_like(cells)
         bounded[tree.order] = bounded_cells(cells[tree.order], np.arange(len(cells)), tree.starts, self.kept)
         return bounded.reshape(self.shape)
@@ -289,7 +279,7 @@ class Grid:
         variances = laplace_variances(noise[0])
         if shrunk:
             total = float(block_errors(layers, noise, np.ones((1, len(parts))))[0]) ** 2
-            blocks = replace(blocks, kept=kept_shares(counts, variances, total, parts, base, block_tree(*shape, "halves").starts))
+            blocks = replace(blocks, kept=kept_shares(counts, variances, total, parts, base, block_tree(*shape).starts))
         return Grid(blocks, layers, noise, _differences(values[1][:count], variances, parts, base, counts))
 
     def estimate(self, product: Product) -> Answer:
@@ -333,44 +323,6 @@ def _differences(values: FloatArray, variance: FloatArray, parts: IntArray, base
     own = np.append(square, square[-1]) + np.append(square[0], square)
     found = np.maximum(found, own / 2)
     return np.minimum(found, np.maximum(counts, 0.0) ** 2 + variance)
-
-
-@dataclass(frozen=True, eq=False)
-class Rectangles:
-    """Counts of buckets by least squares on the measured queries, spread evenly over their cells."""
-
-    blocks: Blocks
-    covariance: FloatArray
-    hidden: Hidden | None
-
-    @staticmethod
-    def of(observation: Observation, hidden: Hidden | None) -> "Rectangles":
-        """From the observation of one step on buckets."""
-        if len(observation.values) != 1:
-            raise ValueError("more than one step")
-        factor = _factor(observation, 0)
-        coarse = factor.operator.operator
-        if not isinstance(coarse, Coarse):
-            raise TypeError(type(coarse))
-        inner = coarse.operator
-        precision = factor.weights.astype(np.float64) ** 2 / block_variance(observation.measurements, observation.measurements.blocks[0])
-        information, told = told_by(inner, precision, observation.values[0] / observation.measurements.grid)
-        covariance = np.asarray(np.linalg.inv((information + information.T) / 2), dtype=np.float64)
-        counts = covariance @ told
-        shape = _shape(observation, factor.attributes)
-        names = (factor.attributes[0], factor.attributes[1])
-        return Rectangles(Blocks.of(names, shape, factor.operator.order, coarse.starts, np.asarray(counts)), covariance, hidden)
-
-    def estimate(self, product: Product) -> Answer:
-        """Uniform expansion, bounded.
-
-        The noise is that of least squares given the buckets, before any bounds; the rest of the error is as if what is hidden in each
-        bucket lay in one of its cells, anywhere, and what the bounds changed.
-        """
-        blocks = self.blocks
-        noise = blocks.by_queries(product, lambda rows: np.sqrt(np.maximum(((rows @ self.covariance) * rows).sum(axis=1), 0.0)))
-        areas, own = blocks.heights * blocks.widths, np.diag(self.covariance)
-        return blocks.estimate(product, noise, None if self.hidden is None else self.hidden.squares(areas, blocks.counts, own))
 
 
 def _factor(observation: Observation, place: int) -> Any:

@@ -7,8 +7,7 @@ from leastnoise._kernel._ledger_file import Entry, Limit
 from leastnoise._kernel._ledger_run import NeedsData, Pending, Receipt
 from leastnoise._kernel._measure import simulate
 from leastnoise._kernel._partition import Partition
-from leastnoise._kernel._plane import RectanglePartition
-from leastnoise._kernel._selections import LeastBlockCost, LeastCost, SampledPartition, SampledRectangles, Selection
+from leastnoise._kernel._selections import LeastCost, SampledPartition, Selection
 from leastnoise._kernel._series import Series, UnpaidSeries
 from leastnoise._kernel._terms import Terms
 
@@ -17,7 +16,6 @@ __all__ = [
     "Entry",
     "FoundKeys",
     "KeySearch",
-    "LeastBlockCost",
     "LeastCost",
     "Ledger",
     "Limit",
@@ -25,9 +23,7 @@ __all__ = [
     "Partition",
     "Pending",
     "Receipt",
-    "RectanglePartition",
     "SampledPartition",
-    "SampledRectangles",
     "SeededEntropy",
     "Selection",
     "Series",

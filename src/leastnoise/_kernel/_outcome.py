@@ -12,11 +12,10 @@ import numpy as np
 from leastnoise._check import LedgerError
 from leastnoise._kernel._keys import FoundKeys
 from leastnoise._kernel._partition import Partition
-from leastnoise._kernel._plane import RectanglePartition
 from leastnoise._linop import unpack, whole_bytes, whole_bytes_text
 from leastnoise._measurements import Observation
 
-_KINDS: Mapping[str, type] = {kind.__name__: kind for kind in (Partition, RectanglePartition, FoundKeys)}
+_KINDS: Mapping[str, type] = {kind.__name__: kind for kind in (Partition, FoundKeys)}
 
 
 def request_of(selection: object) -> str:

@@ -6,73 +6,35 @@ the product of the weights of its blocks. The labels (Y1 ...) refer to PROOFS-pl
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from leastnoise._check import Exact, exact_positive, one_of, refuse, whole
+from leastnoise._check import Exact, exact_positive, refuse, whole
 from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel._entropy import Entropy, fresh_words
 from leastnoise._kernel._interval_costs import GRID, cut_counts, grid_sensitivity, largest_count, on_grid
 from leastnoise._kernel._noise import discrete_laplace
-from leastnoise._kernel._partition import noise_scale, read_penalty
+from leastnoise._kernel._partition import Partition, noise_scale, read_penalty
 from leastnoise._kernel._partition_sampling import Scaled, plus, settle, times, weights_of
 from leastnoise._linop import BlockTree, block_tree, interval_tree
 
 _UNIT = Fraction(1, 2**53)  # relative error of one operation in float64
 _DOUBT = 2.0**-40  # a comparison in float64 that is closer is settled in whole numbers
-_MOST_CHILDREN = 4
-# Natural logarithms a block: the largest weight q for which the sum over all trees, Z = q + Z^m, stays bounded (m children a block).
-PRIORS = {"halves": Fraction(1386294361, 10**9), "quarters": Fraction(749780194, 10**9)}
+PRIOR = Fraction(1386294361, 10**9)  # ln 4 a block: above it the sum over all trees, Z = q + Z^2, stays bounded
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RectanglePartition:
-    """Rectangles that cover height x width cells, chosen privately; public.
-
-    Attributes:
-        shape: height and width.
-        tops: first row of each bucket, int64, shape (k,); buckets are in the order of the tree, neighbours near each other.
-        lefts: first column of each.
-        heights: number of rows of each.
-        widths: number of columns of each.
-        spent: the pure epsilon that choosing it has cost, for the distance it was asked for.
-    """
-
-    shape: tuple[int, int]
-    tops: IntArray
-    lefts: IntArray
-    heights: IntArray
-    widths: IntArray
-    spent: Fraction
-
-    def areas(self) -> IntArray:
-        """Number of cells of each bucket, int64 of shape (k,)."""
-        return self.heights * self.widths
-
-
-def quadtree_mechanism(
-    x: IntArray,
-    epsilon: Exact,
-    entropy: Entropy,
-    *,
-    penalty: Exact = 0,
-    prior: Exact | None = None,
-    split: str = "quarters",
-    centre: str = "mean",
-    distance: int = 1,
-) -> RectanglePartition:
-    """Draw a partition B into k blocks of a tree with probability proportional to ``exp(-prior k - epsilon cost(B) / (2 D))``.
+def sampled_partition(
+    x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact = 0, prior: Exact = PRIOR, distance: int = 1
+) -> Partition:
+    """Draw a partition B into k aligned intervals with probability proportional to ``exp(-prior k - epsilon cost(B) / (2 D))``.
 
     Args:
-        x: counts, int64 of shape (height, width), or (n,) for aligned intervals; private.
+        x: counts, int64 of shape (n,); private.
         epsilon: what the partition may cost, for data sets that differ by ``distance`` records.
         entropy: the source of bits.
-        penalty: what each bucket costs besides its deviation, in records; public.
-        prior: a further penalty, in natural logarithms; None takes that of ``PRIORS``, which keeps the number of partitions in check.
-        split: ``"quarters"`` or ``"halves"``, as for ``block_tree``.
-        centre: of the deviations: ``"mean"``, D = 2 - 2/n, or ``"median"``, D = 1.
+        penalty: what each bucket costs besides its deviation from the mean, in records; public. D = 2 - 2/n.
+        prior: a further penalty, in natural logarithms; the usual one keeps the number of partitions in check.
         distance: how many records neighbours differ by: k for add/remove of a unit of k rows, 2 k for replace.
 
     Returns:
@@ -87,25 +49,23 @@ def quadtree_mechanism(
     Source:
         McSherry and Talwar, FOCS 2007; the recursion over the tree is proved in PROOFS-plane.md.
 
-    >>> quadtree_mechanism(np.array([[9000, 0], [9000, 0]]), 1, SeededEntropy(1), split="halves", penalty=2).widths.tolist()
-    [1, 1]
+    >>> sampled_partition(np.array([9000, 9000, 0, 0]), 1, SeededEntropy(1), penalty=2).starts.tolist()
+    [0, 2]
     """
     spent = exact_positive("epsilon", epsilon)
-    tree, cells = read_plane(x, split)
-    one_of("centre", centre, ("mean", "median"))
+    if np.ndim(x) != 1:
+        raise refuse("the counts of a partition", f"an array of shape {np.shape(x)}", "of shape (n,)")
+    tree, cells = read_plane(x)
     n = len(cells)
     each = spent / whole("distance", distance, 1) - plane_charge(len(tree.starts))  # Q3: group privacy
-    sensitivity = GRID if centre == "median" or n == 1 else grid_sensitivity(n)
-    own = PRIORS[split] if prior is None else prior
-    weights = weights_of(block_costs(cells, tree, centre), sensitivity, each, own, read_penalty(penalty, n))
+    sensitivity = GRID if n == 1 else grid_sensitivity(n)
+    weights = weights_of(block_costs(cells, tree, "mean"), sensitivity, each, prior, read_penalty(penalty, n))
     buckets = draw_blocks(weights, tree, entropy)
     starts = np.sort(np.concatenate([level[kept] for level, kept in zip(tree.starts, buckets, strict=True)]))
-    return rectangles(tree, starts, spent)
+    return Partition(size=n, starts=starts, spent=spent)
 
 
-def least_block_cost(
-    x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, split: str = "quarters", distance: int = 1
-) -> Fraction:
+def least_block_cost(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Fraction:
     """The least cost of any partition into blocks of a tree, with noise: how many buckets' worth of structure the counts have.
 
     Args:
@@ -113,7 +73,6 @@ def least_block_cost(
         epsilon: what the answer may cost.
         entropy: the source of the noise.
         penalty: what each bucket costs besides its deviation from the median, in records; public.
-        split: ``"quarters"`` or ``"halves"``, as for ``block_tree``.
         distance: how many records neighbours differ by.
 
     Returns:
@@ -126,12 +85,12 @@ def least_block_cost(
     Guarantees:
         epsilon-DP (theorem L of PROOFS-plane.md): the deviation from a median changes by at most 1 with one record.
 
-    >>> float(least_block_cost(np.array([[9000, 0], [9000, 0]]), 10, SeededEntropy(1), split="halves", penalty=200)) // 10
+    >>> float(least_block_cost(np.array([[9000, 0], [9000, 0]]), 10, SeededEntropy(1), penalty=200)) // 10
     40.0
     """
     spent = exact_positive("epsilon", epsilon)
     each = spent / whole("distance", distance, 1)
-    tree, cells = read_plane(x, split)
+    tree, cells = read_plane(x)
     fixed = read_penalty(penalty, len(cells))
     costs = [cost + fixed for cost in block_costs(cells, tree, "median")]
     best = costs[-1]
@@ -162,7 +121,7 @@ def block_costs(cells: IntArray, tree: BlockTree, centre: str) -> list[IntArray]
     Returns:
         One int64 array a level; the last, of single cells, is 0.
 
-    >>> [(cost / GRID).tolist() for cost in block_costs(np.array([2, 3, 8]), block_tree(1, 3, "halves"), "median")]
+    >>> [(cost / GRID).tolist() for cost in block_costs(np.array([2, 3, 8]), block_tree(1, 3), "median")]
     [[6.0], [1.0, 0.0], [0.0, 0.0, 0.0]]
     """
     out = []
@@ -213,15 +172,11 @@ def draw_blocks(weights: Sequence[Scaled], tree: BlockTree, entropy: Entropy) ->
 
 
 def _products(below: Scaled, tree: BlockTree, level: int) -> Scaled:
-    """Product of the sums of the children of each block: at most three multiplications (Y3)."""
-    first, number = tree.children[level], tree.broods(level)
+    """Product of the sums of the one or two children of each block (Y3)."""
+    first, two = tree.children[level], tree.broods(level) > 1
     out = below.at(first)
-    for place in range(1, _MOST_CHILDREN):
-        more = number > place
-        if more.any():
-            product = times(out, below.at(np.where(more, first + place, first)))
-            out = Scaled(np.where(more, product.mantissa, out.mantissa), np.where(more, product.exponent, out.exponent))
-    return out
+    product = times(out, below.at(np.where(two, first + 1, first)))
+    return Scaled(np.where(two, product.mantissa, out.mantissa), np.where(two, product.exponent, out.exponent))
 
 
 def _coins(weight: Scaled, parts: Scaled, below: Scaled, tree: BlockTree, level: int, nodes: IntArray, entropy: Entropy) -> BoolArray:
@@ -240,32 +195,16 @@ def _coins(weight: Scaled, parts: Scaled, below: Scaled, tree: BlockTree, level:
     return result
 
 
-def read_plane(x: IntArray, split: str = "quarters") -> tuple[BlockTree, IntArray]:
+def read_plane(x: IntArray) -> tuple[BlockTree, IntArray]:
     """Check the shape, which is public, and cut the counts, which are private, to the range of exact arithmetic (C1).
 
-    Cells on a line are those of aligned intervals, whatever the split. No count makes it fail.
+    Cells on a line are those of aligned intervals, a rectangle's of halved blocks. No count makes it fail.
 
-    >>> read_plane(np.array([[3, -1]]), "halves")[1].tolist()
+    >>> read_plane(np.array([[3, -1]]))[1].tolist()
     [3, 0]
     """
     if not (isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim in (1, 2) and 1 <= x.size <= 2**24):
         got = f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
         raise refuse("The table of counts", got, "an int64 array of shape (n,) or (height, width) with 1 to 2^24 cells")
-    tree = interval_tree(len(x)) if x.ndim == 1 else block_tree(x.shape[0], x.shape[1], split)
+    tree = interval_tree(len(x)) if x.ndim == 1 else block_tree(*x.shape)
     return tree, cut_counts(x.reshape(-1)[tree.order])
-
-
-def rectangles(tree: BlockTree, starts: IntArray, spent: Fraction) -> RectanglePartition:
-    """Blocks that cover all cells as rectangles: a block begins at its first cell and ends at its last.
-
-    Args:
-        tree: the blocks.
-        starts: where each begins in the order of the tree, increasing.
-        spent: what choosing them has cost.
-
-    >>> rectangles(block_tree(2, 3, "halves"), np.array([0, 4]), Fraction(1)).widths.tolist()
-    [2, 1]
-    """
-    top, left = np.divmod(tree.order[starts], tree.shape[1])
-    bottom, right = np.divmod(tree.order[np.append(starts[1:], len(tree.order)) - 1], tree.shape[1])
-    return RectanglePartition(shape=tree.shape, tops=top, lefts=left, heights=bottom - top + 1, widths=right - left + 1, spent=spent)

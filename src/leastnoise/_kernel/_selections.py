@@ -6,116 +6,64 @@ series carries out these classes and no others.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from leastnoise._check import exact_positive, refuse
 from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._partition import Partition
-from leastnoise._kernel._plane import PRIORS, RectanglePartition, least_block_cost, quadtree_mechanism
+from leastnoise._kernel._plane import PRIOR, least_block_cost, sampled_partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choice:
+    most: ClassVar[int]
     attributes: tuple[str, ...]
     epsilon: Fraction
     penalty: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OnPlane(_Choice):
-    def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
-        if len(self.attributes) != 2:
-            raise refuse("the attributes of a choice on a plane", list(self.attributes), "two names")
+        if not 1 <= len(self.attributes) <= self.most:
+            raise refuse("the attributes of a private choice", list(self.attributes), "one name" + " or two" * (self.most > 1))
         object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastCost(_Choice):
-    """Ask for the least cost of any aligned partition of a table's cells, with noise; see ``least_block_cost``.
+    """Ask for the least cost of any partition of a table's cells into blocks of a tree, with noise; see ``least_block_cost``.
 
     Args:
-        attributes: of the table, whose cells are taken in row-major order.
+        attributes: one, whose cells lie on a line, or two; the cells of the first are the rows of the table.
         epsilon: what the answer may cost.
         penalty: what each bucket costs besides its deviation from the median, in records.
     """
 
+    most = 2
+
     def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Fraction:
-        """The noisy least cost, in records."""
+        """The noisy least cost, in records, from counts of shape (n,) or (height, width)."""
         return least_block_cost(cells, self.epsilon, entropy, penalty=self.penalty, distance=distance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledPartition(_Choice):
-    """Draw a partition of a table's cells into aligned intervals by the exponential mechanism; see ``quadtree_mechanism``.
+    """Draw a partition of an attribute's cells into aligned intervals by the exponential mechanism; see ``sampled_partition``.
 
     Args:
-        attributes: of the table, whose cells are taken in row-major order.
+        attributes: one.
         epsilon: what the partition may cost.
         penalty: what each bucket costs besides its deviation, in records.
         prior: a further penalty, in natural logarithms.
     """
 
-    prior: Fraction = PRIORS["halves"]
+    most = 1
+    prior: Fraction = PRIOR
 
     def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Partition:
         """The partition."""
-        found = quadtree_mechanism(cells, self.epsilon, entropy, penalty=self.penalty, prior=self.prior, distance=distance)
-        return Partition(size=len(cells), starts=found.lefts, spent=found.spent)
+        return sampled_partition(cells, self.epsilon, entropy, penalty=self.penalty, prior=self.prior, distance=distance)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeastBlockCost(_OnPlane):
-    """Ask for the least cost of any partition of a table of two attributes into blocks of a tree, with noise; see ``least_block_cost``.
-
-    Args:
-        attributes: two; the cells of the first are the rows of the table.
-        epsilon: what the answer may cost.
-        penalty: what each bucket costs besides its deviation from the median, in records.
-        split: ``"quarters"`` or ``"halves"``.
-    """
-
-    split: str = "halves"
-
-    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Fraction:
-        """The noisy least cost, in records, from counts of shape (height, width)."""
-        return least_block_cost(cells, self.epsilon, entropy, penalty=self.penalty, split=self.split, distance=distance)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampledRectangles(_OnPlane):
-    """Draw a partition of a table of two attributes into rectangles by the exponential mechanism; see ``quadtree_mechanism``.
-
-    Args:
-        attributes: two; the cells of the first are the rows of the table.
-        epsilon: what the partition may cost.
-        penalty: what each bucket costs besides its deviation, in records.
-        prior: a further penalty, in natural logarithms; None for the critical one of the split.
-        split: ``"quarters"`` or ``"halves"``.
-        centre: ``"mean"`` or ``"median"``.
-    """
-
-    prior: Fraction | None = None
-    split: str = "quarters"
-    centre: str = "mean"
-
-    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> RectanglePartition:
-        """The partition, from counts of shape (height, width)."""
-        return quadtree_mechanism(
-            cells,
-            self.epsilon,
-            entropy,
-            penalty=self.penalty,
-            prior=self.prior,
-            split=self.split,
-            centre=self.centre,
-            distance=distance,
-        )
-
-
-PlaneSelection = LeastBlockCost | SampledRectangles
-Selection = LeastCost | SampledPartition | LeastBlockCost | SampledRectangles
+Selection = LeastCost | SampledPartition
 """Every choice that a series knows."""

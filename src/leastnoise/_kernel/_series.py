@@ -30,7 +30,7 @@ from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_run import NeedsData, Receipt, Step
 from leastnoise._kernel._measure import check_table, draw, verify
 from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, request_of, values_from_text
-from leastnoise._kernel._selections import PlaneSelection, Selection
+from leastnoise._kernel._selections import Selection
 from leastnoise._kernel._terms import Terms
 from leastnoise._linop import SignedArray, narrow, unpack
 from leastnoise._measurements import Measurements, Observation
@@ -169,9 +169,8 @@ class Series:
 
         def drawn(table: Table) -> Any:
             ((_, cells),) = count(table, [selection.attributes])
-            if isinstance(selection, PlaneSelection):
-                cells = cells.reshape([self.terms.domain.kind(name).size for name in selection.attributes])
-            return selection.draw(cells, self.terms.privacy.distance, inside.entropy)  # (K6)
+            shape = [self.terms.domain.kind(name).size for name in selection.attributes]
+            return selection.draw(cells.reshape(shape), self.terms.privacy.distance, inside.entropy)  # (K6)
 
         cost = charge(self.terms.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
         return _step(self, cost, request_of(selection), drawn, outcome_from_text)

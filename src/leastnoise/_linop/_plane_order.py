@@ -9,17 +9,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from leastnoise._check import one_of, whole
+from leastnoise._check import whole
 from leastnoise._check.arrays import IntArray
 from leastnoise._linop._operators import sealed
 
 _MOST_CELLS = 2**24
-SPLITS = ("quarters", "halves")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockTree:
-    """Blocks of a rectangle, each divided into at most four (or two) of the next level; the same for all counts.
+    """Blocks of a rectangle, each divided into at most two of the next level; the same for all counts.
 
     Attributes:
         shape: height and width.
@@ -36,41 +35,38 @@ class BlockTree:
     def lengths(self, level: int) -> IntArray:
         """Number of cells of each block of a level.
 
-        >>> block_tree(2, 3, "quarters").lengths(1).tolist()
-        [2, 1, 2, 1]
+        >>> block_tree(2, 3).lengths(1).tolist()
+        [4, 2]
         """
         return np.append(self.starts[level][1:], len(self.order)) - self.starts[level]
 
     def broods(self, level: int) -> IntArray:
         """Number of children of each block of a level but the last; a block with one child is that child.
 
-        >>> block_tree(2, 3, "quarters").broods(1).tolist()
-        [2, 1, 2, 1]
+        >>> block_tree(2, 3).broods(1).tolist()
+        [2, 2]
         """
         return np.append(self.children[level][1:], len(self.starts[level + 1])) - self.children[level]
 
 
 @lru_cache(maxsize=2)
-def block_tree(height: int, width: int, split: str) -> BlockTree:
-    """The tree of blocks that halves sides again and again, the longer part of an odd side first.
+def block_tree(height: int, width: int) -> BlockTree:
+    """The tree of blocks that halves the longer side again and again, the longer part of an odd side first.
 
     Args:
         height: rows of cells.
         width: columns of cells.
-        split: ``"quarters"``: a level halves both sides of a block unless the longest block is at least twice as long as the other way;
-            ``"halves"``: a level halves the longer side only.
 
     Returns:
         The tree.
 
     Raises:
-        InputError: a side below 1, more than 2^24 cells, or another word for the split.
+        InputError: a side below 1, or more than 2^24 cells.
 
-    >>> block_tree(2, 3, "halves").order.tolist()
+    >>> block_tree(2, 3).order.tolist()
     [0, 3, 1, 4, 2, 5]
     """
     _read_sides(height, width)
-    one_of("split", split, SPLITS)
     edges = [np.array([0, height]), np.array([0, width])]
     labels: list[IntArray] = []
     while True:
@@ -81,8 +77,6 @@ def block_tree(height: int, width: int, split: str) -> BlockTree:
             break
         longer = int(longest[1] >= longest[0])
         edges[longer] = _halved(edges[longer])
-        if split == "quarters" and longest[longer] < 2 * longest[1 - longer]:
-            edges[1 - longer] = _halved(edges[1 - longer])
     order = np.lexsort(labels[::-1])
     starts = [np.flatnonzero(np.diff(label[order], prepend=-1)) for label in labels]
     children = [np.searchsorted(fine, coarse) for coarse, fine in itertools.pairwise(starts)]

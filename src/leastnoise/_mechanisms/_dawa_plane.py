@@ -1,13 +1,12 @@
 """DAWA on two attributes: answers to products of queries that make use of structure in their table, and pay for every look at it.
 
-The default (docs/decisions/dawa.md): a private test, then a plan that does not look or an adaptive grid. `dawa_tree` draws a
-partition.
-Whatever is measured is a plan of the series, so that the kernel computes its cost from its integers.
+A private test, then a plan that does not look or an adaptive grid (docs/decisions/dawa.md). Whatever is measured is a plan of the series, so
+that the kernel computes its cost from its integers.
 """
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -17,14 +16,13 @@ import numpy as np
 
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._check import InputError
-from leastnoise._estimate import Estimator, Finding, Grid, Outcome, Rectangles, choice_hides, join
+from leastnoise._estimate import Estimator, Finding, Grid, Outcome, join
 from leastnoise._fitting import fit, rescaled
-from leastnoise._kernel import LeastBlockCost, RectanglePartition, SampledRectangles, Series
+from leastnoise._kernel import LeastCost, Series
 from leastnoise._linop import Coarse, Identity, Operator, Ordered, Ranges, Total, block_tree
 from leastnoise._measurements import Block, Factor, Measurements, Observation
-from leastnoise._mechanisms._dawa import PARTITION_SHARE
 from leastnoise._mechanisms._dawa import STRATEGIES as ON_ONE
-from leastnoise._mechanisms._findings import Drawn, Looked, Unused, read_finding
+from leastnoise._mechanisms._findings import Looked, Unused, read_finding
 from leastnoise._mechanisms._protocol import Explanation, Reference, Run
 from leastnoise._mechanisms._reference import explained, fallback, reference_plan, within
 from leastnoise._mechanisms._search import Progress, Search
@@ -35,20 +33,15 @@ from leastnoise._planner import (
     TEST_SHARE,
     divided,
     first_level,
-    on_rectangles,
     plane_regime,
     records_a_part,
     single_cells,
 )
 from leastnoise._workload import Workload
 
-STRATEGY, DRAWN = "dawa", "dawa_tree"
-STRATEGIES = (STRATEGY, DRAWN)
+STRATEGY = "dawa"
 # Sizes that are refused beforehand, as nothing may fail or take hours when all is paid.
 MOST_SIDE, MOST_CELLS, MOST_QUERIES, _MOST_ENTRIES, _MOST_PAIRS = 2**12, 2**20, 2**20, 2**24, 2**33
-MOST_RECTANGLES = 2**11
-_CHOICES: Mapping[str, Fraction] = {STRATEGY: TEST_SHARE, DRAWN: PARTITION_SHARE}  # of the first private choice
-_PRIOR = 1.5 * 0.75  # of a quadtree's draw: three buckets more for two halvings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,17 +58,6 @@ class AdaptiveGrid(Looked):
     def estimator(self, observation: Observation) -> Estimator:
         """Least squares on all rounds, spread evenly, and shrunk where queries are of few cells."""
         return Grid.of(observation, shrunk=self.shrunk)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quadtree(Drawn):
-    """A private partition into rectangles."""
-
-    regime = "quadtree"
-
-    def estimator(self, observation: Observation) -> Estimator:
-        """Uniform expansion."""
-        return Rectangles.of(observation, self.hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,32 +108,26 @@ def on_two(workload: Workload) -> bool:
     return len({name for product in workload for name in product.attributes}) == 2
 
 
-def plan_plane(
-    workload: Workload,
-    privacy: Privacy,
-    strategy: str = STRATEGY,
-    progress: Progress = None,
-    reference: Plan | None = None,
-) -> Plan:
+def plan_plane(workload: Workload, privacy: Privacy, progress: Progress = None, reference: Plan | None = None) -> Plan:
     """The public plan of a data-aware release on two attributes: shares of the budget, and the plan that does not look."""
-    names, epsilon = _checked(workload, privacy, strategy)
+    names, epsilon = _checked(workload, privacy, STRATEGY)
     if reference is None:
         reference = reference_plan(workload, privacy, progress)
     details = {
         "attributes": list(names),
         "mechanism": "discrete_laplace",
-        "steps": plane_steps(epsilon, strategy),
+        "steps": plane_steps(epsilon),
         "reference": Reference.of(reference).facts(),
     }
-    rest = privacy.within(PureDP(epsilon * (1 - _CHOICES[strategy])))
-    return Plan(workload=workload, privacy=privacy, strategy=strategy, details=details, fallback=within(reference, rest))
+    rest = privacy.within(PureDP(epsilon * (1 - TEST_SHARE)))
+    return Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details, fallback=within(reference, rest))
 
 
 def _checked(workload: Workload, privacy: Privacy, strategy: str) -> tuple[tuple[str, str], Fraction]:
     """The two attributes and epsilon, if everything can be carried out."""
     if workload.measures != (None,):
         raise InputError(f"{strategy} answers counts; this workload asks for sums. Choose strategy = 'auto'.")
-    if strategy not in STRATEGIES:
+    if strategy != STRATEGY:
         raise InputError(f"{strategy} answers queries on one attribute; this workload asks about two. Choose strategy = '{STRATEGY}'.")
     if not isinstance(privacy.budget, PureDP):
         raise InputError(
@@ -178,18 +154,15 @@ def _checked(workload: Workload, privacy: Privacy, strategy: str) -> tuple[tuple
     return (first, second), privacy.budget.epsilon
 
 
-def plane_steps(epsilon: Fraction, strategy: str) -> list[dict[str, Any]]:
+def plane_steps(epsilon: Fraction) -> list[dict[str, Any]]:
     """What is done, with exact shares, for people and programs."""
-    choice = epsilon * _CHOICES[strategy]
-    rest = epsilon - choice
+    rest = epsilon * (1 - TEST_SHARE)
 
     def of(share: Fraction) -> dict[str, Any]:
         return PureDP(rest * share).to_json()
 
-    if strategy == DRAWN:
-        return [{"step": "partition", "epsilon": str(choice)}, {"step": "buckets", "budget": of(Fraction(1))}]
     return [
-        {"step": "test", "epsilon": str(choice)},
+        {"step": "test", "epsilon": str(epsilon - rest)},
         {
             "step": "one of",
             "independent": [{"step": "independent", "budget": of(Fraction(1))}],
@@ -202,9 +175,9 @@ def plane_setting(plan: Plan) -> PlaneSetting:
     """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
     names, epsilon = _checked(plan.workload, plan.privacy, plan.strategy)
     found = PlaneSetting(plan, names, epsilon)
-    rescaled(fallback(plan), found.privacy(epsilon * (1 - _CHOICES[plan.strategy])))
+    rescaled(fallback(plan), found.privacy(epsilon * (1 - TEST_SHARE)))
     try:
-        steps = plane_steps(epsilon, plan.strategy)
+        steps = plane_steps(epsilon)
         same = json.dumps(plan.details["steps"]) == json.dumps(steps) and tuple(plan.details["attributes"]) == names
         Reference.read(plan.details["reference"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -214,40 +187,23 @@ def plane_setting(plan: Plan) -> PlaneSetting:
     return found
 
 
-def carry_out_plane(setting: PlaneSetting, series: Series) -> Outcome:
-    """Measure, with private choices on the way."""
-    observed, found = _BY_NAME[setting.plan.strategy](setting, series)
-    return Outcome(setting.plan, join(observed, setting.plan.privacy), found)
-
-
 Measured = tuple[list[Observation], Looked]
 
 
-def _default(setting: PlaneSetting, series: Series) -> Measured:
-    """The structure decides between two ways to measure.
+def carry_out_plane(setting: PlaneSetting, series: Series) -> Outcome:
+    """Measure: the structure of the data decides between two ways.
 
     How many first blocks there are, and whether their deviations are shrunk, is a function of the test's answer, which is paid for, and of
     the plan; what the second round measures is one of the first round's noisy counts besides.
     """
     epsilon = setting.epsilon * TEST_SHARE
-    value = series.choose(LeastBlockCost(attributes=setting.attributes, epsilon=epsilon, penalty=setting.unit))
+    value = series.choose(LeastCost(attributes=setting.attributes, epsilon=epsilon, penalty=setting.unit))
     cells = math.prod(setting.shape)
     way, blocks = plane_regime(value, 1 / setting.unit, cells, narrow=setting.narrow)
     cost, rest = float(value / setting.unit), setting.epsilon - epsilon
     observed, found = _fixed(setting, series, rest) if way == "fixed" else _adaptive_grid(blocks, cost, setting, series, rest)
-    return observed, replace(found, test={"value": float(value), "unit": float(setting.unit), "per_cell": cost / cells})
-
-
-def _on_rectangles(setting: PlaneSetting, series: Series) -> Measured:
-    """Rectangles that are chosen privately, and their queries; without them where they are too many."""
-    spent = setting.epsilon * PARTITION_SHARE
-    found = series.choose(SampledRectangles(attributes=setting.attributes, epsilon=spent))
-    epsilon = setting.epsilon - spent
-    if len(found.tops) > MOST_RECTANGLES:
-        return _fixed(setting, series, epsilon)
-    observed = series.measure(rectangles(setting, found, epsilon))
-    hidden = choice_hides(float(spent), setting.plan.privacy.distance, math.prod(setting.shape), _PRIOR)
-    return [observed], Quadtree(buckets=len(found.tops), hidden=hidden)
+    test = {"value": float(value), "unit": float(setting.unit), "per_cell": cost / cells}
+    return Outcome(setting.plan, join(observed, setting.plan.privacy), replace(found, test=test))
 
 
 def _fixed(setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:
@@ -257,7 +213,7 @@ def _fixed(setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured
 
 def _adaptive_grid(blocks: int, cost: float, setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:
     """Blocks, then the parts and groups of parts that their noisy counts deserve: runs of the order of the tree of halves."""
-    tree = block_tree(*setting.shape, "halves")
+    tree = block_tree(*setting.shape)
     base, size = first_level(tree, blocks), len(tree.order)
     starts = tree.starts[base]
     coarse = Ordered(Coarse(Identity(len(starts)), starts, size), tree.order)
@@ -277,20 +233,10 @@ def _adaptive_grid(blocks: int, cost: float, setting: PlaneSetting, series: Seri
     return [first, second], AdaptiveGrid(blocks=len(starts), buckets=len(parts), shrunk=setting.narrow)
 
 
-def rectangles(setting: PlaneSetting, found: RectanglePartition, epsilon: Fraction) -> Measurements:
-    """The best queries on rectangles."""
-    order = block_tree(*setting.shape, "quarters").order
-    factor = on_rectangles(setting.attributes, setting.asked, found.tops, found.lefts, found.heights, found.widths, order)
-    return setting.fitted(factor, epsilon)
-
-
-_BY_NAME: Mapping[str, Callable[[PlaneSetting, Series], Measured]] = {STRATEGY: _default, DRAWN: _on_rectangles}
-
-
 class DawaPlane:
     """The mechanisms on two attributes."""
 
-    names = STRATEGIES
+    names = (STRATEGY,)
 
     def takes(self, strategy: str, workload: Workload) -> bool:
         """By name, for workloads on two attributes."""
@@ -302,7 +248,8 @@ class DawaPlane:
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """See `plan_plane`."""
-        return plan_plane(workload, privacy, search.strategy, search.tell)
+        _checked(workload, privacy, search.strategy)
+        return plan_plane(workload, privacy, search.tell)
 
     def ready(self, plan: Plan) -> Run:
         """See `plane_setting` and `carry_out_plane`."""
@@ -313,5 +260,5 @@ class DawaPlane:
         return explained(plan)
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """One of three ways to measure."""
-        return read_finding((Unused, AdaptiveGrid, Quadtree), facts)
+        """One of two ways to measure."""
+        return read_finding((Unused, AdaptiveGrid), facts)

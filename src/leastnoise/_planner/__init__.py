@@ -19,7 +19,6 @@ from leastnoise._planner.aware._buckets import (
     difference_costs,
     first_levels,
     on_buckets,
-    on_rectangles,
     total_cost,
 )
 from leastnoise._planner.aware._model_tables import ALONE_SHARE, binned_tables, precisions
@@ -87,7 +86,6 @@ __all__ = [
     "limited_strategy",
     "noise_along",
     "on_buckets",
-    "on_rectangles",
     "own_planner",
     "plane_regime",
     "precisions",

@@ -29,7 +29,7 @@ from leastnoise._families import (
     to_dyadic,
 )
 from leastnoise._families import tree_factor as _tree
-from leastnoise._linop import AllRanges, Coarse, Dense, DiagonalAndRows, Identity, Operator, Ordered, Prefix, Ranges, Total, dense
+from leastnoise._linop import AllRanges, Coarse, Dense, DiagonalAndRows, Identity, Operator, Prefix, Ranges, Total, dense
 from leastnoise._measurements import Factor
 
 MOST_BUCKETS = 4096
@@ -172,41 +172,6 @@ def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, norm: in
     gram = bucket_gram(asked, starts, size)
     inner = _fitted(name, gram, norm)
     return Factor((name,), Coarse(inner.operator, starts, size), inner.row_weights)
-
-
-def rectangle_gram(
-    asked: Sequence[tuple[float, tuple[Operator, Operator]]], tops: IntArray, lefts: IntArray, heights: IntArray, widths: IntArray
-) -> DenseGram:
-    """Gram matrix of products of queries on a table whose rectangles are expanded evenly; exact."""
-    gram = np.zeros((len(tops), len(tops)))
-    for weight, (rows, columns) in asked:
-        gram += weight * _between_runs(rows, tops, heights) * _between_runs(columns, lefts, widths)
-    return DenseGram((gram + gram.T) / 2, sum(rows.rows * columns.rows for _, (rows, columns) in asked))
-
-
-def _between_runs(operator: Operator, starts: IntArray, lengths: IntArray) -> FloatArray:
-    """Mean entry of the Gram matrix between any two runs of cells."""
-    sums = np.pad(apply_gram(operator, np.eye(operator.size)).cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
-    ends = starts + lengths
-    block = sums[np.ix_(ends, ends)] - sums[np.ix_(starts, ends)] - sums[np.ix_(ends, starts)] + sums[np.ix_(starts, starts)]
-    return np.asarray(block / np.outer(lengths, lengths))
-
-
-def on_rectangles(
-    names: tuple[str, str],
-    asked: Sequence[tuple[float, tuple[Operator, Operator]]],
-    tops: IntArray,
-    lefts: IntArray,
-    heights: IntArray,
-    widths: IntArray,
-    order: IntArray,
-) -> Factor:
-    """The best strategy on rectangles under Laplace noise, by expected error: p-Identity where they are few, else trees in their order."""
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    width = sum(int(widths[one]) for one in np.flatnonzero(tops == 0))
-    inner = _fitted(" x ".join(names), rectangle_gram(asked, tops, lefts, heights, widths), 1)
-    return Factor(names, Ordered(Coarse(inner.operator, place[tops * width + lefts], len(order)), order), inner.row_weights)
 
 
 def _fitted(name: str, gram: Gram, norm: int) -> Factor:
