@@ -48,11 +48,20 @@ def _one_meaning(names: list[tuple[str, Any]]) -> dict[str, Any]:
     return {name: values[0] for name, values in meanings.items() if len(values) == 1}
 
 
+def _handed_on(module: Any) -> dict[str, Any]:
+    """What a package hands on: what its ``__init__`` imports, or keeps for when it is asked for."""
+    if not hasattr(module, "__path__"):
+        return {}
+    names = [*getattr(module, "__all__", vars(module)), *getattr(module, "_HOME_OF", ())]
+    found = {name: getattr(module, name) for name in names if not name.startswith("_")}
+    return {name: value for name, value in found.items() if not isinstance(value, ModuleType)}
+
+
 @cache
 def _names() -> dict[str, Any]:
     modules = list(_modules())
     public = [(name, getattr(ln, name)) for name in ln.__all__]
-    of_packages = [(name, getattr(module, name)) for module in modules for name in getattr(module, "__all__", ())]
+    of_packages = [(name, value) for module in modules for name, value in _handed_on(module).items()]
     defined = [
         (name, value)
         for module in modules
@@ -67,5 +76,5 @@ def doctest_namespace(request: pytest.FixtureRequest) -> dict[str, Any]:
     """What an example sees beside its own module: the public names, those with one meaning, and of the others what its package exports."""
     own = request.node.dtest.globs
     package = import_module(own["__name__"].rpartition(".")[0] or "leastnoise")
-    names = {name: getattr(package, name) for name in getattr(package, "__all__", ())} | _names()
+    names = _handed_on(package) | _names()
     return {name: value for name, value in names.items() if name not in own}

@@ -13,24 +13,3 @@ from leastnoise._adapters._location import (
 )
 from leastnoise._adapters._read import Wanted, check_source, columns, read, read_keys
 from leastnoise._adapters._units import CUT, MOST_CUT, ROWS, USAGE
-
-__all__ = [
-    "CSV",
-    "CUT",
-    "MOST_CUT",
-    "ROWS",
-    "USAGE",
-    "DatabaseTable",
-    "Joined",
-    "Wanted",
-    "check_source",
-    "columns",
-    "dataset_name",
-    "join_facts",
-    "ledger_beside",
-    "located",
-    "location",
-    "protected_tables",
-    "read",
-    "read_keys",
-]

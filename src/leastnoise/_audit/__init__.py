@@ -2,5 +2,3 @@
 
 from leastnoise._audit._audit import Audit, audited
 from leastnoise._audit._measured import Part
-
-__all__ = ["Audit", "Part", "audited"]

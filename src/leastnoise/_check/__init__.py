@@ -14,24 +14,3 @@ from leastnoise._check._arguments import (
     whole,
 )
 from leastnoise._check._errors import BudgetError, GuardError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
-
-__all__ = [
-    "MOST_DIGITS",
-    "BudgetError",
-    "Exact",
-    "GuardError",
-    "InputError",
-    "InternalError",
-    "LeastNoiseError",
-    "LedgerError",
-    "PaidError",
-    "did_you_mean",
-    "exact",
-    "exact_positive",
-    "html_facts",
-    "one_of",
-    "plain",
-    "quoted",
-    "refuse",
-    "whole",
-]

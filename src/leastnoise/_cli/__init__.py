@@ -1,5 +1,3 @@
 """The commands."""
 
 from leastnoise._cli._main import main
-
-__all__ = ["main"]

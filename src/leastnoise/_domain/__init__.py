@@ -11,33 +11,3 @@ from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, 
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount
 from leastnoise._domain._per_cell import PerCell
 from leastnoise._domain._reading import BLANKS, Reading, attribute_name, known_keys, number_pattern
-
-__all__ = [
-    "BLANKS",
-    "FOLDED",
-    "RESERVED",
-    "Bins",
-    "Categories",
-    "Coded",
-    "Dates",
-    "Decimals",
-    "Domain",
-    "Edges",
-    "Integers",
-    "Kind",
-    "Label",
-    "Level",
-    "Measure",
-    "PerCell",
-    "Reading",
-    "UnitCount",
-    "Unknown",
-    "ValueCount",
-    "attribute_name",
-    "kind_from_json",
-    "kind_to_json",
-    "known_keys",
-    "number_pattern",
-    "number_text",
-    "period_of",
-]

@@ -2,8 +2,8 @@
 
     minimise  f(x) = 1/2 x^T M x - b^T x   subject to  x >= 0, the sum of x fixed to its unbiased estimate
 
-with M and b of ``accuracy.Joint``. Cells get nearer to the truth; sums of cells need not. The total is fixed because, where measurements hold
-it weakly, the noise that is cut off below 0 would come back as mass.
+with M and b of ``accuracy.Joint``. Cells get nearer to the truth; sums of cells need not. The total is fixed because, where measurements
+hold it weakly, the noise that is cut off below 0 would come back as mass.
 
 Method: projected gradients in the metric of the diagonal of M, with Nesterov's momentum, restarted where it points uphill. Stop rule: a
 duality gap. With g the gradient at x, f(x) - f* is at most x^T g - (sum) * min g, the linear bound on the simplex, and every answer q x is

@@ -8,6 +8,4 @@ from leastnoise._exports._mbi import MBI
 from leastnoise._exports._notebook import NOTEBOOK
 from leastnoise._exports._review import REVIEW
 
-__all__ = ["EXPORTS", "FILL_IN", "Export", "Published"]
-
 EXPORTS: Mapping[str, Export] = {export.name: export for export in (REVIEW, DEPLOYMENT, MBI, NOTEBOOK)}

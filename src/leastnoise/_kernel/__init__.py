@@ -10,25 +10,3 @@ from leastnoise._kernel._partition import Partition
 from leastnoise._kernel._selections import LeastCost, SampledPartition, Selection
 from leastnoise._kernel._series import Series, UnpaidSeries
 from leastnoise._kernel._terms import Terms
-
-__all__ = [
-    "Entropy",
-    "Entry",
-    "FoundKeys",
-    "KeySearch",
-    "LeastCost",
-    "Ledger",
-    "Limit",
-    "NeedsData",
-    "Partition",
-    "Pending",
-    "Receipt",
-    "SampledPartition",
-    "SeededEntropy",
-    "Selection",
-    "Series",
-    "SystemEntropy",
-    "Terms",
-    "UnpaidSeries",
-    "simulate",
-]

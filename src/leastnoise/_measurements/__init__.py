@@ -2,19 +2,3 @@
 
 from leastnoise._measurements._measurements import MOST_ROWS, MOST_TABLE_CELLS, Block, Factor, Limits, Measurements, Observation, row_scales
 from leastnoise._measurements._sensitivity import column_norm, cost, rows_in_view, sum_up, views
-
-__all__ = [
-    "MOST_ROWS",
-    "MOST_TABLE_CELLS",
-    "Block",
-    "Factor",
-    "Limits",
-    "Measurements",
-    "Observation",
-    "column_norm",
-    "cost",
-    "row_scales",
-    "rows_in_view",
-    "sum_up",
-    "views",
-]

@@ -44,32 +44,6 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [
-    "BY_NAME",
-    "MECHANISMS",
-    "SECONDS",
-    "Candidate",
-    "Comparison",
-    "Explanation",
-    "Mechanism",
-    "Progress",
-    "Reference",
-    "Run",
-    "Search",
-    "candidates",
-    "choose",
-    "crowded",
-    "mechanism_for",
-    "mechanism_of",
-    "noises",
-    "planning_seconds",
-    "reweighted",
-    "searched_again",
-    "sharpened",
-    "terms_of",
-    "too_large",
-]
-
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:

@@ -3,20 +3,3 @@
 from leastnoise._plan._categories import CategoryPlan, is_category_plan, plan_categories
 from leastnoise._plan._json import measurements_from_value, read, read_json, values_from_json
 from leastnoise._plan._plan import Plan, Promise, TableError, guard_share, versions, with_guard, without_guard
-
-__all__ = [
-    "CategoryPlan",
-    "Plan",
-    "Promise",
-    "TableError",
-    "guard_share",
-    "is_category_plan",
-    "measurements_from_value",
-    "plan_categories",
-    "read",
-    "read_json",
-    "values_from_json",
-    "versions",
-    "with_guard",
-    "without_guard",
-]

@@ -7,28 +7,3 @@ the worst or of relative errors and what each target costs, `_kept.py` keeps pla
 from leastnoise._planning._objectives import OBJECTIVES, Price, Reached, price, prices, reached, reached_by_means
 from leastnoise._planning._planned import compare, expected_seconds, looks, per_cell, plan, planned, protected, with_max_rows
 from leastnoise._planning._targets import SMALL, Least, answering, goals_of, of_size, smallest, stated
-
-__all__ = [
-    "OBJECTIVES",
-    "SMALL",
-    "Least",
-    "Price",
-    "Reached",
-    "answering",
-    "compare",
-    "expected_seconds",
-    "goals_of",
-    "looks",
-    "of_size",
-    "per_cell",
-    "plan",
-    "planned",
-    "price",
-    "prices",
-    "protected",
-    "reached",
-    "reached_by_means",
-    "smallest",
-    "stated",
-    "with_max_rows",
-]

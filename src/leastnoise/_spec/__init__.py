@@ -9,21 +9,3 @@ from leastnoise._spec._searches import Searched, search_plans
 from leastnoise._spec._source import IDENTIFIER, PERSON
 from leastnoise._spec._spec import BLANK, LEAST, Spec, parse_spec, read_spec, read_spec_text, read_toml, spec_from_table
 from leastnoise._spec._warnings import plan_warnings, spec_warnings
-
-__all__ = [
-    "BLANK",
-    "IDENTIFIER",
-    "LEAST",
-    "PERSON",
-    "Searched",
-    "Spec",
-    "asked_about",
-    "parse_spec",
-    "plan_warnings",
-    "read_spec",
-    "read_spec_text",
-    "read_toml",
-    "search_plans",
-    "spec_from_table",
-    "spec_warnings",
-]

@@ -2,20 +2,3 @@
 
 from leastnoise._table._share import Group, groups, windows
 from leastnoise._table._table import Codes, Columns, Counted, Keyed, Table, Values, Wanted, code_dtype, columns_of, counted_of, keyed_of
-
-__all__ = [
-    "Codes",
-    "Columns",
-    "Counted",
-    "Group",
-    "Keyed",
-    "Table",
-    "Values",
-    "Wanted",
-    "code_dtype",
-    "columns_of",
-    "counted_of",
-    "groups",
-    "keyed_of",
-    "windows",
-]
