@@ -44,7 +44,7 @@ class BlockTree:
         """Number of children of each block of a level but the last; a block with one child is that child.
 
         >>> block_tree(2, 3).broods(1).tolist()
-        [2, 2]
+        [2, 1]
         """
         return np.append(self.children[level][1:], len(self.starts[level + 1])) - self.children[level]
 
