@@ -18,8 +18,7 @@ from scipy.stats import beta
 from baselines import _noisy_costs
 from leastnoise._kernel import _plane
 from leastnoise._kernel._entropy import SeededEntropy
-from leastnoise._kernel._plane import sampled_partition
-from leastnoise._kernel._plane import least_block_cost
+from leastnoise._kernel._plane import least_block_cost, sampled_partition
 from mechanisms.remembered import draw_ahead, remember_weights
 
 ALARM = 1e-6

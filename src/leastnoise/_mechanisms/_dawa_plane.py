@@ -1,7 +1,7 @@
 """DAWA on two attributes: answers to products of queries that make use of structure in their table, and pay for every look at it.
 
-A private test, then a plan that does not look or an adaptive grid (docs/decisions/dawa.md). Whatever is measured is a plan of the series, so
-that the kernel computes its cost from its integers.
+A private test, then a plan that does not look or an adaptive grid (docs/decisions/dawa.md). Whatever is measured is a plan of the series,
+so that the kernel computes its cost from its integers.
 """
 
 import json

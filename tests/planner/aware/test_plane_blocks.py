@@ -33,7 +33,7 @@ def test_a_budget_below_zero_is_refused():
 @pytest.mark.parametrize("shape", [(16, 16), (9, 23)])
 def test_light_blocks_are_joined_as_far_as_the_tree_goes(shape: tuple[int, int], narrow: bool) -> None:
     """Against the definition, cell by cell: the largest light block of the tree that holds a cell, else the first round's block of it."""
-    tree, random = block_tree(*shape, "halves"), np.random.default_rng(8)
+    tree, random = block_tree(*shape), np.random.default_rng(8)
     base, size = first_level(tree, 16), shape[0] * shape[1]
     ends = [np.append(starts[1:], size) for starts in tree.starts]
     joined = 0
