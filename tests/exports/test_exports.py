@@ -43,7 +43,7 @@ def test_a_review_asks_every_question_and_marks_what_people_must_answer(stored):
     assert all(answers)
     marked = sum(f"**{FILL_IN}**: " in answer for answer in answers)
     assert f"{marked} of {len(questions)}\nquestions have such a mark." in text
-    assert not re.search(r"[{}]", text)
+    assert "%(" not in text
 
 
 def guarded(folder, tmp_path):

@@ -39,11 +39,11 @@ def deployment(published: Published) -> str:
         "note": manifest["post_processing"]["note"],
         "utility": f"Standard errors are {tables}." if isinstance(tables, str) else f"Typical standard errors: {errors}.",
     }
-    return _TEMPLATE.read_text(encoding="utf-8").format(
-        warning="" if published.release.private else f"# {manifest['warning']}\n",
-        parameters="\n".join(f"      {name}: {json.dumps(_up(number))}" for name, number in parameters(budget).items()),
+    return _TEMPLATE.read_text(encoding="utf-8") % {
+        "warning": "" if published.release.private else f"# {manifest['warning']}\n",
+        "parameters": "\n".join(f"      {name}: {json.dumps(_up(number))}" for name, number in parameters(budget).items()),
         **{name: json.dumps(text, ensure_ascii=False) for name, text in facts.items()},
-    )
+    }
 
 
 DEPLOYMENT = Export("registry", ".yaml", "an entry for the registry of deployments of differential privacy", deployment)

@@ -62,6 +62,15 @@ def review(published: Published) -> str:
     seeded = "NOT PRIVATE: the noise came from a seed. This release must not be published."
     looked = "Yes, by noisy steps that were paid for within the budget; what they chose is in the manifest (plan.outcome)."
     facts = {
+        "written": manifest["written"],
+        "promise": privacy["promise"],
+        "neighbours": privacy["unit"]["in_words"],
+        "strategy": plan["strategy"],
+        "plan_digest": plan["digest"],
+        "number_of_answers": manifest["answers"]["number_of_answers"],
+        "number_of_tables": manifest["answers"]["number_of_tables"],
+        "note": manifest["post_processing"]["note"],
+        "rows_outside": manifest["domain"]["rows_outside"],
         "digest": published.release.plan_digest,
         "warned": "" if published.release.private else f"\n\n**{manifest['warning']}**",
         "definition": f"{_sentence(privacy['definition'])}, {parameters}",
@@ -80,7 +89,7 @@ def review(published: Published) -> str:
         # where options are written as one value, the contact is among them
         "contact": (manifest.get("options") or manifest.get("report") or {}).get("contact", "") or "No contact is named in the release.",
     }
-    return TEMPLATE.read_text(encoding="utf-8").format(**{**manifest, **facts})
+    return TEMPLATE.read_text(encoding="utf-8") % facts
 
 
 REVIEW = Export("review", ".md", "a file for reviewers, after NIST SP 800-226", review)
