@@ -9,7 +9,7 @@ from leastnoise._accounting import ZCDP, ApproxDP, PureDP, parameters
 from leastnoise._exports._export import FILL_IN, Export, Published
 
 _FLAVORS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP"}
-_TEMPLATE = Path(__file__).with_name("templates") / "registry.yaml"
+_TEMPLATE = Path(__file__).with_name("templates") / "registry.yml"
 
 
 def _up(value: Fraction) -> float:
