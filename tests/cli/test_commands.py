@@ -171,12 +171,12 @@ def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(fold
     assert re.search(r"^identity +discrete Laplace +.*cells", out, flags=re.MULTILINE)
     assert out.index(usable[0]["strategy"]) < out.index("cannot be used") < out.index("\nidentity")
     # What there is no time for is listed with the time that it needs.
-    edit(folder, "[plan]", "[plan]\nseconds = 2")
+    edit(folder, "[plan]", "[plan]\nseconds = 3")
     unusable = [one for one in json.loads(run("compare", "people.toml", "--json").out)["candidates"] if not one["usable"]]
     needed = {one["strategy"]: one["more_seconds"] for one in unusable if one["more_seconds"]}
     assert needed
     assert re.search(rf"^{min(needed)} +discrete Laplace +left out +\d", run("compare", "people.toml").out, flags=re.MULTILINE)
-    edit(folder, "seconds = 2", "seconds = 0")
+    edit(folder, "seconds = 3", "seconds = 0")
     refused = run("compare", "people.toml")
     assert refused.code == 2
     assert "seconds must be a number above 0, such as 20; got 0" in refused.err
