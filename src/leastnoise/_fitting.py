@@ -30,22 +30,6 @@ from leastnoise._check import Exact, InputError, InternalError, exact, exact_pos
 from leastnoise._domain import Domain
 from leastnoise._measurements import Block, Measurements, cost
 
-__all__ = [
-    "NOISES",
-    "allowed_epsilon",
-    "allowed_mu_squared",
-    "fit",
-    "found_often",
-    "gaussian_mu_squared",
-    "key_rule",
-    "largest",
-    "pure_share",
-    "rescaled",
-    "root_up",
-    "round_up",
-    "zcdp_epsilon",
-]
-
 # A scale keeps this many leading bits; with row weights (20 bits) and the grid its terms stay below 2^56 for any table of counts or sums.
 _SCALE_BITS = 24
 _FINE_BITS, _EPSILON_BITS = 44, 34

@@ -15,20 +15,6 @@ from leastnoise._charts import in_digits
 from leastnoise._check import InputError, one_of
 from leastnoise._check.arrays import Array
 
-__all__ = [
-    "LIBRARIES",
-    "Columns",
-    "Framed",
-    "Names",
-    "grouped_columns",
-    "key_columns",
-    "label_array",
-    "library_of",
-    "several",
-    "to_frame",
-    "visible",
-]
-
 Columns = dict[str, Array]
 Label = str | int
 _MOST_SHOWN, _WIDEST = 20, 60  # rows of a table in text, and characters of a cell

@@ -11,8 +11,6 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-__all__ = ["Progress", "planning_shown", "rows_shown", "time_words"]
-
 _PATIENCE = 1.0  # seconds until the line appears
 _ON_TERMINAL, _ELSEWHERE, _IN_NOTEBOOK = 0.2, 10.0, 0.5  # seconds between two lines
 _Names = Callable[[str], None] | None

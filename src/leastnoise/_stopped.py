@@ -7,8 +7,6 @@ from pathlib import Path
 
 from leastnoise._check import InternalError, LeastNoiseError
 
-__all__ = ["cause", "note_run", "runs"]
-
 _SPENT = re.compile(r"(; nothing was spent|[ ]?Nothing was spent\.)")
 _FULL = re.compile("No space left|Disk quota|File too large|Input/output error")
 _RUNS: list[tuple[Path, str]] = []

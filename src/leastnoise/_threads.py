@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from threadpoolctl import ThreadpoolController
 
-__all__ = ["SAID_BY", "Beside", "one_thread"]
 
 SAID_BY = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Environment variables by which a user says how many threads there are; any of them is obeyed."""

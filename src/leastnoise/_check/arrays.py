@@ -9,5 +9,3 @@ Array: TypeAlias = npt.NDArray[Any]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-
-__all__ = ["Array", "BoolArray", "FloatArray", "IntArray"]

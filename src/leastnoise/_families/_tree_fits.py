@@ -275,22 +275,15 @@ def uniform_tree(gram: Gram, norm: int, branching: int | None = None) -> LevelTr
     return weighted_tree(gram, best, np.ones(len(best)), norm)
 
 
-def fit_level_tree(gram: Gram, norm: int, *, branching: int | None = None) -> LevelTree:
+def fit_level_tree(gram: Gram, norm: int) -> LevelTree:
     """Find a hierarchy with one weight a level: widths and weights of least error."""
     whole("norm", norm, 1, 2)
-    return (_kept_levels if gram.size <= MOST_KEPT else _fit_levels)(gram, norm, branching)
+    return (_kept_levels if gram.size <= MOST_KEPT else _fit_levels)(gram, norm)
 
 
-def _fit_levels(gram: Gram, norm: int, branching: int | None) -> LevelTree:
-    if branching is not None:
-        chain = full_chain(gram.size, whole("branching", branching, 2))
-        inner = range(1, len(chain))
-        depths = range(min(5, len(chain))) if norm == 1 and len(chain) <= 21 else (len(chain) - 1,)
-        picks = [(0, *pick) for depth in depths for pick in itertools.combinations(inner, depth)]
-        chains = sorted((tuple(chain[level] for level in pick) for pick in picks), key=len)
-    else:
-        plain = {uniform_tree(gram, norm).widths} if gram.size <= 2**16 else set()
-        chains = sorted({*_chains(gram.size, norm), *plain}, key=len)
+def _fit_levels(gram: Gram, norm: int) -> LevelTree:
+    plain = {uniform_tree(gram, norm).widths} if gram.size <= 2**16 else set()
+    chains = sorted({*_chains(gram.size, norm), *plain}, key=len)
     widths = sorted({width for chain in chains for width in chain})
     traces = dict(zip(widths, block_traces(gram, widths), strict=True))
     best, weights = _weigh(*_parts_of(chains, traces), norm, 300 if gram.size <= 2**16 else 60)
@@ -387,36 +380,35 @@ def _look_at_clock(_: FloatArray) -> None:
         raise StopIteration
 
 
-def fit_node_tree(gram: Gram, starts: Sequence[ScaledTree], *, steps: int | None = None, descents: int = 1) -> ScaledTree:
+def fit_node_tree(gram: Gram, starts: Sequence[ScaledTree], *, steps: int | None = None) -> ScaledTree:
     """Improve hierarchies by optimising the scale of every node."""
     from scipy.optimize import minimize
 
     if not starts or {(tree.size, tree.norm) for tree in starts} != {(gram.size, starts[0].norm)}:
         raise InputError("A tree needs at least one start; all of the workload's size and of one norm.")
-    norm = starts[0].norm
-    ranked = sorted(starts, key=lambda tree: tree.rmse)
-    found = [ranked[0]]
-    for tree in [tree for tree in ranked if len(tree.widths) > 1][:descents]:
-        shapes = np.cumsum([0, *(len(scale) for scale in tree.scales[1:])])
+    tree, norm = min(starts, key=lambda tree: tree.rmse), starts[0].norm
+    shaped = [start for start in starts if len(start.widths) > 1]
+    if not shaped:
+        return tree
+    first = min(shaped, key=lambda tree: tree.rmse)
+    ends = np.cumsum([0, *(len(scale) for scale in first.scales[1:])])
 
-        def objective(point: FloatArray, tree: ScaledTree = tree, shapes: FloatArray = shapes) -> tuple[float, FloatArray]:
-            shares = [point[first:last] for first, last in itertools.pairwise(shapes)]
-            error, slopes = node_objective(gram, tree.widths, shares, norm)
-            return math.log(error), np.concatenate(slopes) / error
+    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+        error, slopes = node_objective(gram, first.widths, [point[low:high] for low, high in itertools.pairwise(ends)], norm)
+        return math.log(error), np.concatenate(slopes) / error
 
-        start = np.concatenate(shares_of(tree))
-        bounds = [(0.0, _LARGEST_SHARE)] * len(start)
-        most = max(8, min(300, 600 * 2**18 // (gram.size * len(tree.widths)))) if steps is None else steps
-        options = {"maxiter": most, "maxfun": 2 * most, "ftol": 1e-10, "maxcor": 8}
-        end = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=_look_at_clock).x
-        shares = [end[first:last] for first, last in itertools.pairwise(shapes)]
-        found.append(scaled_tree(gram, tree.widths, path_scales(tree.widths, shares, norm, gram.size), norm))
-    return min(found, key=lambda tree: tree.rmse)
+    start = np.concatenate(shares_of(first))
+    most = max(8, min(300, 600 * 2**18 // (gram.size * len(first.widths)))) if steps is None else steps
+    options = {"maxiter": most, "maxfun": 2 * most, "ftol": 1e-10, "maxcor": 8}
+    bounds = [(0.0, _LARGEST_SHARE)] * len(start)
+    end = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=_look_at_clock).x
+    shares = [end[low:high] for low, high in itertools.pairwise(ends)]
+    return min(tree, scaled_tree(gram, first.widths, path_scales(first.widths, shares, norm, gram.size), norm), key=lambda tree: tree.rmse)
 
 
-def _best_shares(error: FloatArray, mass: FloatArray, cross: FloatArray, grid: int) -> FloatArray:
-    """Of ``{0, 1/grid, ...}`` the lambda with the least ``(1 + u)^2 (E - c u^2 / (1 + k u^2))``, ``u = lambda / (1 - lambda)``."""
-    shares = np.arange(grid) / grid
+def _best_shares(error: FloatArray, mass: FloatArray, cross: FloatArray) -> FloatArray:
+    """Of ``{0, 1/100, ...}`` the lambda with the least ``(1 + u)^2 (E - c u^2 / (1 + k u^2))``, ``u = lambda / (1 - lambda)``."""
+    shares = np.arange(100) / 100
     u = shares / (1 - shares)
     best = np.empty(len(error))
     for start in range(0, len(error), _NODES_AT_ONCE):
@@ -426,25 +418,23 @@ def _best_shares(error: FloatArray, mass: FloatArray, cross: FloatArray, grid: i
     return best
 
 
-def fit_greedy_h(gram: Gram, *, branching: int = 2, grid: int = 100) -> ScaledTree:
+def fit_greedy_h(gram: Gram) -> ScaledTree:
     """The hierarchy that the greedy of DAWA's second stage chooses, on the exact workload.
 
     Edge cases:
-        When n is no power of the branching, the nodes at the right end are shorter.
+        When n is no power of two, the nodes at the right end are shorter.
     """
-    whole("grid", grid, 2)
-    widths = full_chain(gram.size, whole("branching", branching, 2))
+    widths = full_chain(gram.size, 2)
     vector = np.ones(gram.size)
     error = gram.diagonal()
     inside = gram.diagonal()
     shares: list[FloatArray] = []
     for level, width in enumerate(widths[1:], start=1):
-        joined = widths[level] // widths[level - 1]
         product = gram.block_products(vector, width)
         k, m = run_sums(vector, width), run_sums(vector * product, width)
-        error, children = run_sums(error, joined), run_sums(inside, joined)
-        damping = branching ** (-(len(widths) - 1 - level) / 2)
-        share = _best_shares(error, k, damping * (m - children) + children, grid)
+        error, children = run_sums(error, 2), run_sums(inside, 2)
+        damping = 2 ** (-(len(widths) - 1 - level) / 2)
+        share = _best_shares(error, k, damping * (m - children) + children)
         share[error <= _NOTHING * error.max()] = 0.0  # nobody asks there: only rounding errors would be minimised
         rest = (1 - share) ** 2
         divisor = rest + k * share**2

@@ -26,7 +26,7 @@ instead of equal ones it is C+. The threshold runs over its finitely many values
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -199,26 +199,20 @@ class Cover:
     largest: float
 
 
-def greedy_cover(
-    shape: Sequence[int], targets: Sequence[AttributeSet], *, norm: int = 1, candidates: Iterable[AttributeSet] | None = None
-) -> Cover:
+def greedy_cover(shape: Sequence[int], targets: Sequence[AttributeSet], *, norm: int = 1) -> Cover:
     """Choose the marginals to measure so that the largest cell variance of the asked ones is small.
 
     For each number of cells that may be added up, marginals are taken greedily, the one that answers most of what is left first, until all
     is answered; the threshold with the least variance wins. Within (ln m + 1)^2 of the best choice for m asked marginals.
     """
-    shape, asked, options = _problem(shape, targets, candidates)
-    power = 2 if whole("norm", norm, 1, 2) == 1 else 1
+    shape = check_shape(shape)
+    asked = [check_set("target", attributes, len(shape)) for attributes in targets]
+    if not asked:
+        raise refuse("targets", [], "at least one asked marginal")
+    options, power = _candidates(asked), 2 if whole("norm", norm, 1, 2) == 1 else 1
     added = _cells_added(shape, options, asked)
-    nearest = added.min(axis=1)
-    if not bool(np.isfinite(nearest).all()):
-        lost = asked[int(np.argmax(~np.isfinite(nearest)))]
-        raise refuse("candidates", f"none that contains {lost}", "marginals that between them contain every asked one")
     best: tuple[float, list[int]] | None = None
-    least = float(nearest.max())  # below this threshold something has no source
-    for threshold in np.unique(added[np.isfinite(added)]).tolist():
-        if threshold < least:
-            continue
+    for threshold in np.unique(added[np.isfinite(added)]).tolist():  # the least answers all: every asked marginal is a candidate
         if best is not None and not threshold < best[0]:
             break
         chosen = _greedy(added <= threshold)
@@ -243,20 +237,6 @@ def cover_errors(shape: Sequence[int], targets: Mapping[AttributeSet, float], co
     return result
 
 
-def _problem(
-    shape: Sequence[int], targets: Sequence[AttributeSet], candidates: Iterable[AttributeSet] | None
-) -> tuple[tuple[int, ...], list[AttributeSet], list[AttributeSet]]:
-    """The shape, the asked marginals and what may be measured, checked."""
-    sizes = check_shape(shape)
-    asked = [check_set("target", attributes, len(sizes)) for attributes in targets]
-    if not asked:
-        raise refuse("targets", [], "at least one asked marginal")
-    if candidates is None:
-        return sizes, asked, _candidates(asked)
-    own = {check_set("candidate", attributes, len(sizes)) for attributes in candidates}
-    return sizes, asked, sorted(own, key=lambda s: (len(s), s))
-
-
 def _candidates(asked: list[AttributeSet]) -> list[AttributeSet]:
     used = sorted({i for attributes in asked for i in attributes})
     if len(asked) << len(used) <= _MOST_PAIRS:
@@ -273,7 +253,7 @@ def _cells_added(shape: Sequence[int], options: list[AttributeSet], asked: list[
     One row an asked marginal, one column a candidate.
     """
     if not len(options) * len(asked) <= _MOST_PAIRS:
-        advice = "Give fewer candidates, or choose the strategy of searched covering designs."
+        advice = "Choose the strategy covering."
         raise refuse("candidates", f"{len(options)} for {len(asked)} asked marginals", f"at most {_MOST_PAIRS} pairs of the two", advice)
     outside = np.ones((len(options), len(shape)), dtype=np.float32)
     for row, attributes in zip(outside, options, strict=True):
@@ -286,12 +266,12 @@ def _cells_added(shape: Sequence[int], options: list[AttributeSet], asked: list[
     return ratio
 
 
-def _greedy(covers: BoolArray, most: int | None = None) -> list[int]:
-    """Take the candidate that covers most of what is left, the first of equals, until nothing more can be covered or ``most`` are taken."""
+def _greedy(covers: BoolArray) -> list[int]:
+    """Take the candidate that covers most of what is left, the first of equals, until nothing more can be covered."""
     left = np.ones(len(covers), dtype=bool)
     counts = np.count_nonzero(covers, axis=0)
     chosen: list[int] = []
-    while counts.any() and len(chosen) != most:
+    while counts.any():
         at = int(counts.argmax())
         new = covers[:, at] & left
         chosen.append(at)
