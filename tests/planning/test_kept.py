@@ -204,7 +204,7 @@ integers = [0, 15]
 [[workload]]
 queries = { age = "prefix" }
 [plan]
-seconds = 0.1
+seconds = 5
 """
 
 

@@ -270,7 +270,7 @@ P_IDENTITY_BLOCKS = Planner(
     norms=(1,),
     instead="p-Identity is made for pure differential privacy; choose toeplitz_root for Gaussian noise",
     limits="attributes of 2^22 cells",
-    seconds=each_attribute(lambda line: 0.02 + 0.5 * line.cells / 2**16),
+    seconds=each_attribute(lambda line: 0.02 + 0.5 * min(4.0, line.cells / 2**16)),
     laplace=joint_design_seconds,
     late=True,
 )
