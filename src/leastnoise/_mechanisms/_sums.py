@@ -217,7 +217,7 @@ def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
         )
     if kind.reading != measure.reading or (isinstance(kind, Integers) and kind.rounding is not None):
         raise InputError(f"{STRATEGY} needs the attribute {measure.column} and the measure {name} to read the column in the same way.")
-    whole_numbers = [Fraction(one) for one in kind.regular_labels] if isinstance(kind, Integers) else []
+    whole_numbers = [Fraction(label) for label in kind.regular_labels] if isinstance(kind, Integers) else []
     ends = kind.edges[1:] if isinstance(kind, (Bins, Edges)) else kind.values if isinstance(kind, Decimals) else whole_numbers
     least = max(1, measure.low_units)  # smaller values are raised to the lower bound
     whole = [
@@ -364,7 +364,7 @@ def sums_by_group(setting: Setting, thresholds: Mapping[int, Under], choose: Cho
         attribute=setting.attribute,
         threshold=choice.threshold,
         kept=tuple(kept.buckets.tolist()),
-        missing=tuple(float(f"{one:.3g}") for one in missing),
+        missing=tuple(float(f"{loss:.3g}") for loss in missing),
         estimated_loss=float(choice.excess.sum()),
     )
     return Outcome(setting.plan, join(observed, setting.plan.privacy), finding)

@@ -48,16 +48,27 @@ from leastnoise._planner._strategy import Strategy
 from leastnoise._planner._tables import Candidates, asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import Workload, identity
 
-RATIO = 1.2
-
-
-_MOST_SPECTRUM = 512
-
-
-SURE = 6  # standard errors of a count: one empty interval in 10,000 has as much under Laplace noise
-
-
+RATIO = 1.2  # of one candidate to the next
 LEAST = 1000  # the least candidate is at most this many times below the public maximum
+SURE = 6  # standard errors of a count: one empty interval in 10,000 has as much under Laplace noise
+_MOST_SPECTRUM = 512
+MOST_SUM_CELLS = 1024  # that queries tell apart: the optimum takes seconds
+_MOST_JOINT = 2**24
+_WORTH = 0.999
+_ROOM = 2**62 // MOST_ROWS
+_LEAST_BITS = 6
+_EFFORT = 0.03  # within a percent of what ten times as much finds
+_GAP = 0.05  # within a permille of the optimum of prefix sums, in a quarter of the time
+_NOTHING = 1e-9  # of a row's coefficients
+_BESIDE = 1e-4  # of the budget
+HEAVIEST = {1: 2**20, 2: 2**16}  # weight of a row, by norm: sums of squared weights times squared coefficients stay below 2^63
+_RATIO = 1.6  # of the ends of buckets along the number
+_STANDS_OUT = 2.0  # standard errors
+_SURE = 4.0  # standard errors: one empty bucket in 600 has as much under Laplace noise
+_LARGEST_RATIO = 3.0
+_FALSE = 1e-4  # of all releases, in which some sum of nothing is taken for clear under Laplace noise
+_TAIL_INDEX = 0.5  # leaving out mends a threshold that is too high, and nothing one that is too low
+_UNEVEN = 1 / 3  # losses are added up as if k groups were k^(1/3) times as uneven as groups of one size
 
 
 def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
@@ -190,43 +201,10 @@ def choose_threshold(
 
 def _by_cell(counts: FloatArray, places: IntArray, cells: int) -> FloatArray:
     """Counts of intervals between candidates, spread evenly over their cells."""
-    found = np.zeros(cells)
+    by_cell = np.zeros(cells)
     for start, stop, count in zip(places[:-1], places[1:], counts, strict=True):
-        found[start + 1 : stop + 1] = count / (stop - start)
-    return found
-
-
-_WORTH = 0.999
-
-
-_MOST_JOINT = 2**24
-
-
-MOST_SUM_CELLS = 1024  # that queries tell apart: the optimum takes seconds
-
-
-_ROOM = 2**62 // MOST_ROWS
-
-
-_LEAST_BITS = 6
-
-
-_EFFORT = 0.03  # within a percent of what ten times as much finds
-
-
-_GAP = 0.05  # within a permille of the optimum of prefix sums, in a quarter of the time
-
-
-_NOTHING = 1e-9  # of a row's coefficients
-
-
-_BESIDE = 1e-4  # of the budget
-
-
-HEAVIEST = {1: 2**20, 2: 2**16}
-
-
-"""Weights of rows by norm: sums of squared weights times squared coefficients must stay below 2^63."""
+        by_cell[start + 1 : stop + 1] = count / (stop - start)
+    return by_cell
 
 
 def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
@@ -265,7 +243,7 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
 
     along = {}
     for name in workload.domain.names:
-        kinds = {q for p in workload for one, q in zip(p.attributes, p.query_sets, strict=True) if one == name}
+        kinds = {queries for p in workload for asked, queries in zip(p.attributes, p.query_sets, strict=True) if asked == name}
         if kinds - {identity()} or (kinds and name == attribute):
             along[name] = fitted(fit, name, asked_along(workload, name)[0], norm, 20).factor
     # The joint table only where it is worth its room: beside tables that tell all that is asked, one of hardly any weight gains nothing,
@@ -330,15 +308,6 @@ def _largest(limits: IntArray, group: IntArray, size: int) -> IntArray:
     merged = np.zeros(size, dtype=np.int64)
     np.maximum.at(merged, group, limits)
     return merged
-
-
-_RATIO = 1.6
-
-
-_STANDS_OUT = 2.0  # standard errors
-
-
-_SURE = 4.0  # standard errors: one empty bucket in 600 has as much under Laplace noise
 
 
 @lru_cache(maxsize=64)
@@ -498,9 +467,9 @@ class Choices:
         beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - noise**2, 0.0))
         most = np.full(len(totals), np.inf)
         most[mode:] = falling(totals[mode:], self.buckets.spans[mode : last + 1], noise[mode:])
-        found = np.zeros(len(self.stops))
-        found[mode : last + 1] = np.where(totals > _SURE * noise, beyond, np.minimum(most, beyond))[mode:]
-        return found
+        held = np.zeros(len(self.stops))
+        held[mode : last + 1] = np.where(totals > _SURE * noise, beyond, np.minimum(most, beyond))[mode:]
+        return held
 
     def _lost(self, missing: FloatArray, last: int) -> float:
         left = np.where(np.arange(len(missing)) > last, missing, 0.0)
@@ -515,21 +484,9 @@ class Choices:
         missing[: last + 1] = 0.0
         missing[:begin] = np.maximum(totals[:begin], noise[:begin])
         cells = np.append(buckets.starts, len(buckets.limits))
-        out = [place for place in range(len(missing)) if missing[place] > 0]
-        losses = tuple((int(cells[buckets.firsts[one]]), int(cells[buckets.ends[one]]), float(missing[one])) for one in out)
+        out = np.flatnonzero(missing > 0)
+        losses = tuple((int(cells[buckets.firsts[b]]), int(cells[buckets.ends[b]]), float(missing[b])) for b in out)
         return Kept(first=int(cells[buckets.firsts[begin]]), stop=int(cells[buckets.ends[last]]), losses=losses)
-
-
-_LARGEST_RATIO = 3.0
-
-
-_FALSE = 1e-4  # of all releases, in which some sum of nothing is taken for clear under Laplace noise
-
-
-_TAIL_INDEX = 0.5  # leaving out mends a threshold that is too high, and nothing one that is too low
-
-
-_UNEVEN = 1 / 3  # losses are added up as if k groups were k^(1/3) times as uneven as groups of one size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -599,9 +556,9 @@ class GroupBuckets:
             apart = max(float(np.mean((single - 1 / groups) ** 2)) - 1 / told, 0.0)
             trust = apart / (apart + 1 / told)
             shares = np.sqrt((1 / groups + trust * (single - 1 / groups)) ** 2 + trust / told)
-        own = np.where(sums > _clear(sums.size) * noise, np.sqrt(np.maximum(sums**2 - noise**2, 0.0)), 0.0)
+        clear = np.where(sums > _clear(sums.size) * noise, np.sqrt(np.maximum(sums**2 - noise**2, 0.0)), 0.0)
         beyond = np.zeros((groups, len(noise) + 1))
-        beyond[:, :-1] = np.maximum(shares[:, None] * profile, own)[:, ::-1].cumsum(axis=1)[:, ::-1]
+        beyond[:, :-1] = np.maximum(shares[:, None] * profile, clear)[:, ::-1].cumsum(axis=1)[:, ::-1]
         buckets = np.argmin(beyond**2 + np.append(0.0, np.cumsum(noise**2)), axis=1)
         return KeptByGroup(buckets=buckets, missing=beyond[np.arange(groups), buckets], shares=shares)
 
