@@ -64,7 +64,7 @@ def bound_seconds(workload: Workload) -> float:
         closed = queries.form.structured
         if operator.size <= (_MOST_CLOSED if closed else _MOST_GRAM) and operator != Identity(operator.size):
             cubes += ((not closed) + (len(workload.products) > 1)) * (operator.size / 1024) ** 3
-    return 0.03 + 0.17 * cubes
+    return 0.17 * cubes
 
 
 @lru_cache(maxsize=256)

@@ -27,6 +27,7 @@ from leastnoise._workload import Workload
 _MOST_BUDGET = 2**20
 _NEXT_TO_NOTHING = 1 / 20  # of the time
 _LATEST = 1.3  # of the time: when all searches end, so that with the last error and a look for crowded tables planning ends by 1.5
+_GRACE = 1.0  # CPU seconds beside: what takes next to nothing is planned whole on every machine
 _RIGHT = 1.5  # the factor by which estimates of seconds may be wrong
 _FAR = (
     1 / 2
@@ -118,7 +119,7 @@ def candidates(
     if many:
         tasks.sort(key=lambda one: not one[0].contains(workload))
     contained: dict[tuple[str, Noise], str] = {}
-    end = now() + _LATEST * seconds
+    end = now() + max(_LATEST * seconds, seconds + _GRACE)
     least, proved = dict.fromkeys(noises(privacy), math.inf), dict.fromkeys(noises(privacy), 0.0)
     ordered = strategy != "auto" or many or len(least) == 1
     while tasks:

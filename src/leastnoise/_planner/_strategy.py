@@ -113,7 +113,7 @@ def shortly(workload: Workload) -> float:
     """Estimated CPU seconds of what takes a few operations a cell, and a query, along every attribute; twice measured together more."""
     cells = sum(workload.domain.kind(name).size for name in workload.attributes)
     beyond = sum(max(0, min(operator.rows, _MOST_LISTED) - operator.size) for _, _, operator in workload.along)
-    return 0.02 + 0.004 * len(workload.along) + 3e-7 * cells + 4e-7 * beyond + (0.05 if workload.counted_sums else 0.0)
+    return 0.01 + 0.004 * len(workload.along) + 3e-7 * cells + 4e-7 * beyond + (0.05 if workload.counted_sums else 0.0)
 
 
 def tables_of_cells(workload: Workload) -> tuple[str, ...]:
