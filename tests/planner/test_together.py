@@ -156,3 +156,16 @@ def test_parts_of_what_is_counted_have_tables_of_their_own_beside_means() -> Non
     for strength in (0.5, 0.8, 0.95, 1.05, 1.25, 2):
         blocks = [(block, float(1 / block.scale) * (strength if block.ends else 1)) for block in plan.measured().blocks]
         assert total <= total_squared_error(workload, fit(plan.domain, plan.privacy, plan.measured().noise, blocks)) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("budget", [PureDP(1), PureDP(100), ZCDP("1/2"), ZCDP(50)], ids=["pure", "large pure", "rho", "large rho"])
+def test_parts_share_a_budget_at_which_some_have_next_to_no_noise(budget: Budget) -> None:
+    """Means beside prefix sums, whose discrete noise is all 0 at large budgets: no other share is far better."""
+    few = Domain({"sex": Coded(2), "pay": Integers(0, 89)}, measures={"pay": Measure("pay", 0, 90_000)})
+    workload = mean_queries(few, "pay", by=["sex"]) + queries(few, sex="identity", pay="prefix")
+    plan = planned(workload, budget, "identity")
+    assert at_ends(plan) == {"pay"}
+    total, noise = plan.expected_error().total_squared_error, plan.measured().noise
+    for strength in (1 / 16, 1 / 4, 1 / 2, 2, 4, 16):
+        blocks = [(block, float(1 / block.scale) * (strength if block.ends else 1)) for block in plan.measured().blocks]
+        assert total <= 1.1 * total_squared_error(workload, fit(plan.domain, plan.privacy, noise, blocks))

@@ -29,6 +29,7 @@ _WIDEST = 5.0  # a part is tried from 2^-5 to 2^5 times as strong as by itself
 _TRIES = 9
 _MOST_TRIED = 2**20, 256  # queries and blocks up to which shares of the budget are tried
 _MOST_JOINT = 256
+_SMOOTH = 2  # over the scale of noise: discrete noise below 1/2 is nearly all 0, and its error no power of the share of the budget
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _UNIT_BOUND = "unit_bound"
 
@@ -132,7 +133,8 @@ def _balanced(task: Task, parts: Sequence[tuple[Weighted, Workload]]) -> Weighte
         return error(joined([*strengths[:place], own, *strengths[place + 1 :]]), task.workload)
 
     strengths = [0.0] * len(parts)
-    if sum(len(answered.measures) for _, answered in parts) == len(task.workload.measures):
+    smooth = max(weight for part, _ in parts for _, weight in part) <= _SMOOTH
+    if smooth and sum(len(answered.measures) for _, answered in parts) == len(task.workload.measures):
         # No two parts tell of one thing, so that each has its own error over its share of the budget, squared or not.
         alone = [error(part, answered) for part, answered in parts]
         if all(0 < own < math.inf for own in alone):
