@@ -19,6 +19,7 @@ NAMES = {
         "domain.measures",
         "plan.details",
         "plan.outcome",
+        "options.labels",
         "details",
         "outcome",
         "answers.columns",
@@ -66,6 +67,8 @@ def releases(folder: Path) -> Iterator[Path]:
     amounts = ln.queries(domain, pay="prefix", sum="sum")
     options = {"non_negative": True, "integer": True, "nnls": True, "local_non_negative": True, "covariances": ("q1",)}
     options["formats"] = ("csv", "parquet", "xlsx", "sdmx")
+    options |= {"title": "People", "source": "A register", "agency": "OFFICE", "labels": {"sex": {"F": "women", "M": "men"}}}
+    options["statements"] = ("SELECT sex, age, COUNT(*) FROM people GROUP BY sex, age",)
     bound = ln.PerCell(1, "sex")
     asked = [
         (ln.plan(wide, ln.Privacy(ln.ApproxDP(1, "1e-9"), unit_column="id", max_rows=2, max_per_cell=bound), strategy="identity"), None),

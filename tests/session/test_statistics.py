@@ -199,7 +199,7 @@ def test_statistics_agree_with_the_tables_beside_them(released: tuple[ln.Release
         ('means = { of = "pay" }\nsize = 0', "size must be"),
         (
             'means = { of = "pay" }\ncdf = { of = "age" }',
-            "must have exactly one of marginals, queries, means, quantiles, cdf; got means and cdf",
+            "must have exactly one of marginals, queries, means, quantiles, cdf, sql; got means and cdf",
         ),
     ],
 )
