@@ -146,6 +146,7 @@ def _marginal_norms(products: Sequence[Product], worth: Callable[[Names], float]
     return found
 
 
+@lru_cache(maxsize=256)
 def _width(operator: Operator) -> int:
     """How many cells each group has, where an operator asks for equal groups of neighbouring cells; else 0."""
     ends = interval_ends(operator) if operator.size % max(operator.rows, 1) == 0 else None
