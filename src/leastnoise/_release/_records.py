@@ -101,7 +101,7 @@ def _marked(label: str | int, reading: Reading) -> str | int:
 @_values.register(Bins)
 @_values.register(Edges)
 def _(kind: Bins | Edges, codes: IntArray, random: np.random.Generator) -> list[Any]:
-    edges = [float(one) for one in (kind.edges if isinstance(kind, Edges) else _even(kind))]
+    edges = [float(one) for one in kind.edges]
     digits = [max(0, 2 - floor(log10(high - low))) for low, high in pairwise(edges)]
     found: list[Any] = []
     for code, part in zip(codes.tolist(), random.uniform(0.005, 0.995, len(codes)).tolist(), strict=True):
@@ -110,10 +110,6 @@ def _(kind: Bins | Edges, codes: IntArray, random: np.random.Generator) -> list[
         short = round(value, digits[code])
         found.append(short if low < short < high else value)
     return found if kind.reading.decimal == "." else [str(one).replace(".", kind.reading.decimal) for one in found]
-
-
-def _even(kind: Bins) -> list[Any]:
-    return [kind.low + (kind.high - kind.low) * place / kind.count for place in range(kind.count + 1)]
 
 
 @_values.register
