@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from sys import float_info
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 
@@ -55,6 +55,11 @@ TAIL_SHARE = Fraction(1, 10)
 _MOST_GROUPS = 2**14
 
 
+def _three_digits(estimate: SupportsFloat) -> float:
+    """What is estimated is published to three digits."""
+    return float(f"{float(estimate):.3g}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucketed(Looked):
     """Sums of the values between two bounds; those of other values were left out."""
@@ -75,7 +80,7 @@ class Bucketed(Looked):
     def not_covered(self, domain: Domain) -> list[Said]:
         """What is left out."""
         unit = domain.measure(self.measure).unit
-        lost = float(f"{float(self.estimated_loss * unit):.3g}")
+        lost = _three_digits(self.estimated_loss * unit)
         facts = {"name": self.measure, "low": Fraction(self.low * unit), "high": Fraction(self.high * unit), "lost": lost}
         return [("bucketed", facts)]
 
@@ -103,7 +108,7 @@ class Grouped(Looked):
     def not_covered(self, domain: Domain) -> list[Said]:
         """What the cut and what was left out do to sums."""
         unit = domain.measure(self.measure).unit
-        lost = float(f"{float(self.estimated_loss * unit):.3g}")
+        lost = _three_digits(self.estimated_loss * unit)
         return [("grouped", {"name": self.measure, "cut": Fraction(self.threshold * unit), "lost": lost})]
 
     def estimator(self, observation: Observation) -> Estimator:
@@ -132,7 +137,7 @@ class Cut(Looked):
     def not_covered(self, domain: Domain) -> list[Said]:
         """What the cut does to sums."""
         unit = domain.measure(self.measure).unit
-        lost = float(f"{float(self.estimated_loss * unit):.3g}")
+        lost = _three_digits(self.estimated_loss * unit)
         return [("truncated", {"name": self.measure, "cut": Fraction(self.threshold * unit), "lost": lost})]
 
     def estimator(self, observation: Observation) -> Estimator:
@@ -364,7 +369,7 @@ def sums_by_group(setting: Setting, thresholds: Mapping[int, Under], choose: Cho
         attribute=setting.attribute,
         threshold=choice.threshold,
         kept=tuple(kept.buckets.tolist()),
-        missing=tuple(float(f"{loss:.3g}") for loss in missing),
+        missing=tuple(map(_three_digits, missing)),
         estimated_loss=float(choice.excess.sum()),
     )
     return Outcome(setting.plan, join(observed, setting.plan.privacy), finding)
