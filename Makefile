@@ -126,8 +126,8 @@ messy: env  ## three files as people have them, from a draft to a right release,
 
 .PHONY: machine
 machine:  ## what tests of servers and browsers need from Debian, where it is missing; as root. Without it these tests are skipped
-	@missing=; for program in chromium firefox-esr psql strace npm; do command -v $$program >/dev/null || missing="$$missing $$program"; done; \
-	missing=$$(echo "$$missing" | sed 's/psql/postgresql/'); test -z "$$missing" || { echo "== machine: apt-get install$$missing"; \
+	@missing=; for program in chromium firefox-esr psql strace npm Rscript; do command -v $$program >/dev/null || missing="$$missing $$program"; done; \
+	missing=$$(echo "$$missing" | sed 's/psql/postgresql/; s/Rscript/r-base-core r-cran-jsonlite r-cran-ggplot2/'); test -z "$$missing" || { echo "== machine: apt-get install$$missing"; \
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $$missing; } >/dev/null; }
 
 .PHONY: browsers
