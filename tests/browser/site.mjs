@@ -10,7 +10,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 const browser = await puppeteer.launch({
   browser: kind, executablePath, headless: true, args: kind === "chrome" ? ["--no-sandbox"] : [],
 });
-const found = { visited: 0, read: 0, said: [], requests: [], failed: [], overflow: {}, axe: {} };
+const found = { visited: 0, read: 0, said: [], requests: [], failed: [], overflow: {}, axe: {}, dark: {} };
 try {
   const page = await browser.newPage();
   let path = "";
@@ -33,9 +33,15 @@ try {
     if (!read) continue;
     await page.evaluate(axe);
     found.read += 1;
-    const result = await page.evaluate(() => window.axe.run(document));
-    for (const one of result.violations) {
-      (found.axe[one.id] ??= []).push(`${path}: ${one.nodes.length} x ${one.nodes[0].html.slice(0, 160)}`);
+    // axe reads a page in the light, and a typical one in the dark as well: of the two browsers Chromium alone can be told that it is night
+    for (const scheme of typical && kind === "chrome" ? ["light", "dark"] : ["light"]) {
+      if (kind === "chrome") await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+      if (folder && scheme === "dark") await page.screenshot({ path: `${folder}/${kind}-${path.replaceAll("/", "-")}-dark.png` });
+      if (scheme === "dark") found.dark[path] = await page.evaluate(() => getComputedStyle(document.querySelector(".wy-nav-content")).backgroundColor);
+      const result = await page.evaluate(() => window.axe.run(document));
+      for (const one of result.violations) {
+        (found.axe[one.id] ??= []).push(`${path} ${scheme}: ${one.nodes.length} x ${one.nodes[0].html.slice(0, 160)}`);
+      }
     }
   }
   path = "search";
