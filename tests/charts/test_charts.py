@@ -52,11 +52,24 @@ def test_every_chart_is_tried_and_is_the_one_meant():
 def test_every_chart_is_vega_lite_and_lives_in_a_notebook(specs):
     for name, spec in dict(specs).items():
         few = {**spec, "data": {"values": spec["data"]["values"][:2]}}
-        chart = live(few)  # checked against the schema, slowly, here and when it is shown
+        chart = live(few, name)  # checked against the schema, slowly, here and when it is shown
         assert isinstance(chart, alt.TopLevelMixin), name
         assert chart.to_dict()["config"]["font"] == spec["config"]["font"]
     for _, spec in specs:
         assert json.loads(json.dumps(spec, allow_nan=False)) == spec
+
+
+def test_a_notebook_gets_a_chart_live_and_as_a_picture_that_needs_no_network(monkeypatch):
+    chart = live(dots(DOTS), "pay <by> sex")
+    shown = chart.properties(width=200)._repr_mimebundle_()
+    assert list(shown) == ["application/vnd.vegalite.v6+json", "image/svg+xml", "text/plain"]
+    assert "pay <by> sex" in read(shown["image/svg+xml"])[0].text
+    assert "http" not in shown["image/svg+xml"].replace("http://www.w3.org/", "")
+    assert f"v{shown['application/vnd.vegalite.v6+json']['$schema'].rsplit('/v')[-1]}" == "v6.json"
+    with alt.renderers.enable("html"):
+        assert "text/html" in chart._repr_mimebundle_()  # another renderer that was asked for
+    monkeypatch.setenv("LEASTNOISE_CHARTS", "never")
+    assert "image/svg+xml" not in chart._repr_mimebundle_()
 
 
 def test_every_picture_is_one_finite_element_with_texts_for_those_who_cannot_see_it(drawn):

@@ -11,7 +11,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+from zlib import crc32
 
 from leastnoise._charts._picture import Spec
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 SECONDS = 60.0  # for the engine to start
 SECONDS_A_CHART = 5.0
+_MAJOR = 6  # of the specifications, as in their $schema
 _LOCALES: dict[str, Any] = {"en": "en-US", "de": "de-DE"}
 _TAG = re.compile(r"<(?=[/!?a-z])", re.IGNORECASE)
 # inside a picture that is described as one, roles of its parts only confuse those who listen to it
@@ -27,16 +29,28 @@ _ROLES = re.compile(r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*"|ar
 _CLIP = re.compile(r'(id="|url\(#)((?:clip|gradient)_?\d+)')
 
 
-def live(spec: Spec) -> "alt.TopLevelMixin":
+def live(spec: Spec, title: str) -> "alt.TopLevelMixin":
     """A specification as an Altair chart, which notebooks show and which can be changed and saved further.
 
-    Altair writes specifications into scripts of HTML as they are, where a label could end the script: a mark that nobody sees (a word
-    joiner) follows each of its signs that could begin a tag.
+    A notebook gets it live and as a picture, so that a page made from the notebook needs no network; another renderer of Altair that was
+    enabled is used. Altair writes specifications into scripts of HTML as they are, where a label could end the script: a mark that nobody
+    sees (a word joiner) follows each of its signs that could begin a tag.
     """
     import altair as alt
 
-    kind = alt.FacetChart if "facet" in spec else alt.LayerChart
-    return kind.from_dict(json.loads(_TAG.sub("<\u2060", json.dumps(spec))))
+    kind: Any = alt.FacetChart if "facet" in spec else alt.LayerChart
+
+    class WithPicture(kind):  # type: ignore[misc] # one of two classes of Altair's
+        def _repr_mimebundle_(self, *args: Any, **kwds: Any) -> Any:
+            if alt.renderers.active != "default":
+                return super()._repr_mimebundle_(*args, **kwds)
+            made = self.to_dict()
+            key = f"c{crc32(json.dumps(made).encode()):08x}"
+            (picture,) = svg_of([made], [(key, title, "")])
+            pictures = {} if picture is None else {"image/svg+xml": picture}
+            return {f"application/vnd.vegalite.v{_MAJOR}+json": made, **pictures, "text/plain": title}
+
+    return cast("alt.TopLevelMixin", WithPicture.from_dict(json.loads(_TAG.sub("<\u2060", json.dumps(spec)))))
 
 
 def spoken(spec: Spec, language: str) -> Spec:

@@ -57,7 +57,8 @@ class Means(Framed):
     def plot(self) -> Any:
         """The means as an Altair chart, which notebooks show: a dot and an interval a group."""
         rows = tuple((name, "", mean, low, high) for name, mean, low, high in self.rows())
-        return live(dots(Dots(title=f"mean of {self.measure}", groups=self.groups, rows=rows)))
+        title = f"mean of {self.measure}"
+        return live(dots(Dots(title=title, groups=self.groups, rows=rows)), title)
 
     @property
     def title(self) -> str:

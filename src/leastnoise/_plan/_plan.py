@@ -218,7 +218,8 @@ class Plan:
             InputError: the error depends on the data.
         """
         counted = [row for row, product in zip(self._errors(), self.workload, strict=True) if product.measure is None]
-        return live(errors(counted or self._errors(), "standard error, in rows" if counted else "standard error"))
+        title = "standard error, in rows" if counted else "standard error"
+        return live(errors(counted or self._errors(), title), title)
 
     @property
     def domain(self) -> Domain:

@@ -152,7 +152,7 @@ class StatisticTable:
         made = self.spec(texts())
         if made is None:
             raise InputError(f"The {self.name} is a single number, or too many: {self}. Nothing can be drawn.")
-        return live(made)
+        return live(made, self.name)
 
     def __repr__(self) -> str:
         if self.cells > 1:

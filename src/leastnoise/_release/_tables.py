@@ -162,7 +162,7 @@ class Table:
         spec = vega_lite(self.picture(texts()))
         if spec is None:
             raise InputError(f"The table {self.id} ({self.name}) is a single number, {self}; there is nothing to draw.")
-        return live(spec)
+        return live(spec, self.name)
 
     def __repr__(self) -> str:
         said = texts()
