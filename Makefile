@@ -87,9 +87,12 @@ GUARDED := $(wildcard tests/check tests/accounting tests/domain tests/measuremen
 optimised: env  ## the guards again under `python -O`, which removes assert statements
 	@$(BIN)/python -O -m pytest -q -n 0 -p no:cacheprovider -W ignore::pytest.PytestConfigWarning --ignore-glob '*/test_noise_[cdmo]*' --ignore-glob '*_privacy.py' --ignore-glob '*_processes.py' --ignore-glob '*/test_apart.py' $(GUARDED)
 
-wheel: env  ## build the wheel, install it alone in a fresh environment, use it from there
+wheel: env  ## build the source archive, the wheel from it, check both; install the wheel alone in a fresh environment, use it from there
 	@rm -rf build/wheel
-	@$(BIN)/python -m pip wheel -qq --no-deps -w build/wheel .
+	@$(BIN)/python -m hatchling build -t sdist -d build/wheel >/dev/null
+	@$(BIN)/python -m pip wheel -qq --no-deps -w build/wheel build/wheel/*.tar.gz
+	@$(BIN)/python -m twine --no-color check --strict build/wheel/*.tar.gz build/wheel/*.whl >build/twine.log || { cat build/twine.log; exit 1; }
+	@$(BIN)/python -m check_wheel_contents build/wheel/*.whl >/dev/null
 	@$(PYTHON) -m venv --without-pip build/wheel/env
 	@$(BIN)/python -m pip --python build/wheel/env/bin/python install -qq --no-compile build/wheel/*.whl
 	@cd build/wheel && env/bin/python -I -c 'import leastnoise, pathlib; p = pathlib.Path(leastnoise.__file__); print("  ", p); assert "site-packages" in p.parts and (p.parent / "py.typed").exists()'

@@ -485,6 +485,22 @@ def test_whole_specs_in_the_documentation_are_accepted() -> None:
     ]
 
 
+def test_the_version_is_one() -> None:
+    import leastnoise
+
+    cited = re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    collected = re.findall(r"^## ([\d.]+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert [*cited, collected[0]] == [leastnoise.__version__] * 2
+
+
+@pytest.mark.parametrize("file", ["Dockerfile", ".devcontainer/devcontainer.json"])
+def test_containers_run_commands_that_there_are(file: str) -> None:
+    text = (ROOT / file).read_text(encoding="utf-8")
+    run = set(re.findall(r'make"?,? "?([a-z]+)', re.sub(r"^RUN apt-get.*", "", text, flags=re.MULTILINE)))
+    assert "env" in run
+    assert run <= set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+
+
 def test_pages_named_in_the_sources_exist() -> None:
     missing = [
         f"{name_of(path)}: {name}"

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         total,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "_check": ("BudgetError", "GuardError", "InputError", "InternalError", "LeastNoiseError", "LedgerError", "PaidError"),
