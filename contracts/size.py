@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 49_490, "files": 248, "functions": 3_450, "code": 28_780}
+CEILINGS = {"lines": 49_510, "files": 248, "functions": 3_450, "code": 28_790}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
