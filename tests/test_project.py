@@ -380,7 +380,8 @@ def test_hurry_is_seen() -> None:
 def foreign(names: list[str]) -> list[str]:
     """List files that no kind of source, page, picture or table of the project explains."""
     kinds = re.compile(r".*\.(py|pyi|c|typed|md|toml|yml|cff|css|js|mjs|json|csv|txt|sql|svg|png|html|j2|sh|spec|ipynb|qmd|R|Rmd|xsd|xml)")
-    return [name for name in names if not kinds.fullmatch(name) and Path(name).name not in {"LICENSE", "Makefile", "run", ".gitignore"}]
+    plain = {"LICENSE", "Makefile", "Dockerfile", "run", ".gitignore", ".dockerignore"}
+    return [name for name in names if not kinds.fullmatch(name) and Path(name).name not in plain]
 
 
 def test_no_foreign_file_is_in_the_project() -> None:
