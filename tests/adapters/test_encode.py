@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adapters.encoders import cell_encoder
 from leastnoise._adapters._column import Column
-from leastnoise._adapters._encode import amount_encoder, cell_encoder
-from leastnoise._adapters._rules import inner_edges, multiples
+from leastnoise._adapters._encode import amount_encoder
 from leastnoise._adapters._values import is_null, text
-from leastnoise._domain import Bins, Categories, Coded, Integers, Measure, Reading, ValueCount
+from leastnoise._domain import Bins, Categories, Coded, Integers, Measure, Reading, ValueCount, inner_edges, multiples
 
 NUMBERS = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),

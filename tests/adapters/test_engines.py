@@ -18,13 +18,14 @@ import pytest
 from sqlglot import exp
 
 import leastnoise as ln
+from adapters.encoders import cell_encoder
 from adapters.engine_rows import ARROW, COLUMNS, ROWS, counts, literal
 from adapters.postgres import fill
 from leastnoise import DatabaseTable, Domain, InputError
 from leastnoise._adapters import Wanted, _postgres, _read, read, read_keys
 from leastnoise._adapters._arrow import to_column
 from leastnoise._adapters._column import Wish
-from leastnoise._adapters._encode import amount_encoder, cell_encoder
+from leastnoise._adapters._encode import amount_encoder
 from leastnoise._adapters._sql import Value, amount_of, cell_of, prepared
 from leastnoise._adapters._values import text as text_of
 from leastnoise._domain import (
@@ -41,6 +42,7 @@ from leastnoise._domain import (
     UnitCount,
     Unknown,
     ValueCount,
+    rule_of,
 )
 from leastnoise._kernel._count import count
 from leastnoise._session import parse_spec
@@ -128,9 +130,9 @@ def test_a_table_that_is_joined_is_read_and_gives_the_same_counts(engine):
 def test_every_cell_and_amount_is_that_of_reading(engine):
     opened = _read.open_source(engine)
     values = {name: opened.engine.values[name] for name in ("n", "x", "t", "b", "d", "s", "z")}
-    pairs = [(kind, name, prepared(kind, values[name])) for kind, name in itertools.product(KINDS, values)]
+    pairs = [(kind, name, prepared(rule_of(kind), values[name])) for kind, name in itertools.product(KINDS, values)]
     named = [one and Value(one.held, exp.column(f"p{place}")) for place, (_, _, one) in enumerate(pairs)]
-    cells = [one and cell_of(kind, one) for (kind, _, _), one in zip(pairs, named, strict=True)]
+    cells = [one and cell_of(rule_of(kind), one) for (kind, _, _), one in zip(pairs, named, strict=True)]
     assert [found is not None for found in cells] == [has_sql(kind, name) for kind, name, _ in pairs]
     wanted = [(kind, name, found, cell_encoder(kind)) for (kind, name, _), found in zip(pairs, cells, strict=True)]
     wanted += [(measure, measure.column, amount_of(measure, values[measure.column]), amount_encoder(measure)) for measure in MEASURES]
@@ -182,7 +184,7 @@ def has_sql(kind, name):
 @pytest.mark.parametrize("held", ["stamp", "instant"])
 def test_the_least_number_is_no_time(held):
     kind = Dates("2024-01-01", "2024-01-05", null="other", outside="clip")
-    cell = cell_of(kind, prepared(kind, Value(held, exp.column("a"))))
+    cell = cell_of(rule_of(kind), prepared(rule_of(kind), Value(held, exp.column("a"))))
     rows = f"(VALUES (CAST('{-(2**63)}' AS BIGINT)), ({1 - 2**63}), (NULL)) AS t(a)"
     assert duckdb.sql(f"SELECT {cell.sql('duckdb')} FROM {rows}").fetchall() == [(5,), (0,), (5,)]
 
@@ -378,7 +380,7 @@ def test_keys_that_have_no_sql_are_read(postgres, reading):
     kind = Unknown(99, reading=reading)
     found = keyed_of(read_keys(postgres, Domain(t=kind), "t"))
     assert dict(zip(found.keys, found.units.tolist(), strict=True)) == Counter(key for key in keys_of("t", kind) if key is not None)
-    wish = Wish(kinds={"t": kind}, sums={}, tables={}, unit_column=None, max_rows=1)
+    wish = Wish(rules={"t": rule_of(kind)}, sums={}, tables={}, unit_column=None, max_rows=1)
     assert _read.open_source(postgres).engine.keys(wish, bytes) is None
 
 
@@ -683,7 +685,7 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
     tables = {None: [("t",), ("b",), ("t", "b")]}
     expected, _ = counts(postgres, domain, tables)
     opened = _postgres.open_postgres(postgres)
-    wish = Wish(kinds={name: domain.kind(name) for name in domain.names}, sums={}, tables=tables, unit_column=None, max_rows=1)
+    wish = Wish(rules={name: domain.rule(name) for name in domain.names}, sums={}, tables=tables, unit_column=None, max_rows=1)
     # one query for each set of attributes, and rows that come in between
     with opened.engine.session() as run:
         run("SELECT count(*) FROM visits").read_all()

@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leastnoise as ln
+from adapters.encoders import cell_encoder
 from leastnoise._adapters import CSV, columns, read
 from leastnoise._adapters._column import Column
-from leastnoise._adapters._encode import amount_encoder, cell_encoder
+from leastnoise._adapters._encode import amount_encoder
 from leastnoise._check import InputError
 from leastnoise._table._table import columns_of
 

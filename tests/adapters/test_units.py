@@ -55,7 +55,7 @@ def test_removing_a_unit_changes_at_most_k_rows(most):
 
 
 def cut(ids, cells, most, bound):
-    units = Units(None if bound is None else PerCell(bound, "v"), {"v": Coded(3)})
+    units = Units(None if bound is None else PerCell(bound, "v"), {"v": 3})
     units.add(Column(ids), [np.array(cells, dtype=np.int64)])
     return units.cut(units.keep(most, entropy(range(len(ids)))), 3)
 
@@ -200,7 +200,7 @@ def kept_one_by_one(keys, units, cells, most, within):
 def test_no_two_cells_and_no_two_units_share_a_bound(sizes):
     """The choice is that of rows looked at one by one, whatever few values the cells, -1 among them, and the units are of."""
     generator = np.random.default_rng(sizes)
-    kinds = {f"a{place}": Coded(size) for place, size in enumerate(sizes)}
+    kinds = {f"a{place}": size for place, size in enumerate(sizes)}
     for trial in range(40):
         rows, most, within = int(generator.integers(1, 60)), int(generator.integers(1, 9)), int(generator.integers(1, 4))
         names = [name for name in kinds if generator.random() < 0.7] or [*kinds]
@@ -218,7 +218,7 @@ def test_no_two_cells_and_no_two_units_share_a_bound(sizes):
 def test_within_a_cell_the_choice_is_uniform_and_looks_at_nothing_else():
     """A unit with three rows in one cell and two in another keeps one of each: each of the 6 pairs; chi-square, bound for 1e-6 (35.9)."""
     generator = np.random.default_rng(12)
-    kinds = {"v": Coded(2)}
+    kinds = {"v": 2}
     tally = {}
     for _ in range(3000):
         units = Units(PerCell(1, "v"), kinds)

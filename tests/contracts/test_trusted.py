@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from contracts.sources import code_lines
-from contracts.trusted import CEILING, CHOOSES, FOLDER, TRUSTED, lines_of_code
+from contracts.trusted import BESIDE, CEILING, CHOOSES, FOLDER, TRUSTED, lines_of_code
 
 
 def test_the_lines_that_must_be_trusted_are_below_the_ceiling():
@@ -15,24 +15,41 @@ def test_the_lines_that_must_be_trusted_are_below_the_ceiling():
     assert total > CEILING - 150, f"{total} lines: lower CEILING in contracts/trusted.py"
 
 
-def imported_packages(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def imported(path: Path) -> set[tuple[str, str]]:
+    """What a file imports of the package: each name with the file or package that defines it, as far as that is followed."""
     found = set()
-    for node in ast.walk(tree):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "leastnoise" else [node.module or ""]
-        found |= {name.split(".")[1] for name in names if name.startswith("leastnoise.")}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {(alias.name, "") for alias in node.names if alias.name.split(".")[0] == "leastnoise"}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "leastnoise":
+            found |= {(str(node.module), alias.name) for alias in node.names}
     return found
 
 
+def defined_in(module: str, name: str) -> str:
+    """The file that gives a name, through the faces of packages."""
+    place = FOLDER.joinpath(*module.split(".")[1:])
+    if place.with_suffix(".py").exists():
+        return place.with_suffix(".py").relative_to(FOLDER).as_posix()
+    if (place / f"{name}.py").exists() or (place / name).is_dir():
+        return defined_in(f"{module}.{name}", "")
+    face = place / "__init__.py"
+    homes = [where for where, known in imported(face) if known == name] if place != FOLDER else []
+    return defined_in(homes[0], name) if homes else face.relative_to(FOLDER).as_posix()
+
+
 def test_what_trusted_code_imports_is_counted_too():
-    outside = {
-        (path.relative_to(FOLDER).as_posix(), package)
-        for path in (FOLDER / one for one in dict(lines_of_code()))
-        for package in imported_packages(path) - set(TRUSTED)
-    }
-    assert outside == set()
+    counted = set(dict(lines_of_code()))
+    faces = {f"{package}/__init__.py" for package in {*TRUSTED} - {*BESIDE}}  # of a whole package, whose names are looked up in it
+    outside = {(one, defined_in(*name)) for one in counted for name in imported(FOLDER / one)}
+    assert {pair for pair in outside if pair[1] not in counted | faces} == set()
+
+
+def test_the_home_of_a_name_is_found_through_a_face():
+    assert defined_in("leastnoise._domain", "Domain") == "_domain/_domain.py"
+    assert defined_in("leastnoise._domain", "Categories") == "_domain/_kinds.py"
+    assert defined_in("leastnoise._domain._cells", "Rule") == "_domain/_cells.py"
+    assert defined_in("leastnoise", "_adapters") == "_adapters/__init__.py"
 
 
 def test_one_file_chooses_the_ledger_that_pays():

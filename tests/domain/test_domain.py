@@ -6,12 +6,29 @@ import pickle
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._check import InputError
-from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading
+from leastnoise._check import InputError, InternalError
+from leastnoise._domain import (
+    Bins,
+    Categories,
+    Coded,
+    Cuts,
+    Dates,
+    Decimals,
+    Domain,
+    Edges,
+    Forms,
+    Integers,
+    Keys,
+    Measure,
+    Reading,
+    Rule,
+    Steps,
+)
 from leastnoise._spec._domain import domain_from_spec
 
 PEOPLE = Domain(
@@ -201,3 +218,59 @@ def test_guards(make, message):
 def test_import_needs_no_numpy():
     code = "import sys, leastnoise._domain; print('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"
+
+
+STEPS, FORMS = Steps(0, 3, 0), Forms({"": -1, "a": 3}, {})
+RULE = {"size": 4, "table": STEPS, "null": -1, "outside": -1, "strange": -1, "clip": False, "reading": Reading()}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"null": 4},
+        {"outside": -2},
+        {"strange": 4},
+        {"size": 3},
+        {"table": Steps(0, 3, -1)},
+        {"table": Steps(0, 9, 0, again=5)},
+        {"table": Cuts(np.array([0.5]), np.array([0, 4]))},
+        {"table": Cuts(np.array([0.5]), np.array([-2, 0]))},
+        {"table": Cuts(np.array([0.5]), np.array([0, 1, 2]))},
+        {"table": Forms({"": -1, "a": 4}, {})},
+        {"table": Forms({"": -1}, {"1": -2})},
+        {"reading": None},
+    ],
+    ids=str,
+)
+def test_a_rule_with_cells_that_the_attribute_does_not_have_is_refused(changed):
+    for table in (STEPS, FORMS, Keys(9), Cuts(np.array([0.5]), np.array([-1, 3]))):
+        Rule(**{**RULE, "table": table})
+    with pytest.raises(InternalError, match="cells of its own attribute"):
+        Rule(**{**RULE, **changed})
+
+
+@pytest.mark.parametrize(
+    "steps", [(1, 0, 0), (0, 3, 1), (0, 3, 0, 0), (0, 3, 0, 1, 0), (0, 2**53, 0), (0, 3, -(2**53)), (0, 3, 0, 1, None, "away")], ids=str
+)
+def test_steps_are_whole_numbers_that_doubles_hold(steps):
+    with pytest.raises(InternalError, match="that doubles hold"):
+        Steps(*steps)
+
+
+def test_a_domain_asks_for_the_number_of_cells_once_and_takes_no_rule_of_another(monkeypatch):
+    domain = Domain(zone=Coded(3))
+    same = Domain(zone=Coded(3))
+    monkeypatch.setattr(Coded, "regular", property(lambda _: 5))
+    assert (domain.kind("zone").size, domain.cells("zone"), domain.shape) == (5, 3, (3,))
+    assert domain == same
+    assert domain != Domain(zone=Coded(3))
+    with pytest.raises(InternalError, match="the rule of 'zone' must be about its own cells"):
+        domain.rule("zone")
+
+
+def test_only_kinds_that_have_registered_their_rule_are_kinds():
+    class Own(Coded):
+        pass
+
+    with pytest.raises(InputError, match="must be a list of categories, Categories"):
+        Domain(zone=Own(3))

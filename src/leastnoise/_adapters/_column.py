@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from leastnoise._adapters._values import stamp_text
 from leastnoise._check.arrays import Array, BoolArray, IntArray
-from leastnoise._domain import Kind, Measure, PerCell
+from leastnoise._domain import Measure, PerCell, Rule
 from leastnoise._table import Wanted
 
 # Rows in a chunk: large enough for the fixed costs to vanish, small enough for a chunk of wide text to stay within some tens of MiB.
@@ -112,7 +112,7 @@ class Wish:
     """What is to be counted, all of it public.
 
     Attributes:
-        kinds: the attributes that are read, in the order of the domain.
+        rules: of the attributes that are read, in the order of the domain.
         sums: the measures that are read.
         tables: for each measure that is summed, or None for rows, the attributes of its marginals.
         unit_column: the column whose values are the privacy units; None if every row is one.
@@ -121,7 +121,7 @@ class Wish:
         usage: whether also rows used, not used and cut are wanted.
     """
 
-    kinds: Mapping[str, Kind]
+    rules: Mapping[str, Rule]
     sums: Mapping[str, Measure]
     tables: Mapping[str | None, Sequence[tuple[str, ...]]]
     unit_column: str | None

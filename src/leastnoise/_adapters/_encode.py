@@ -1,4 +1,4 @@
-"""Whole columns to cells and amounts, by the tables of `leastnoise._adapters._rules`.
+"""Whole columns to cells and amounts, by the tables of their rules.
 
 Guarantees: what becomes of a row depends on that row and on the public domain alone: not on other rows, on how the rows are cut into
 chunks, or on the order of earlier rows. Nothing is remembered from one chunk to the next, and rows share one reading of their value only
@@ -11,43 +11,40 @@ from functools import partial
 import numpy as np
 
 from leastnoise._adapters._column import Column, by_value
-from leastnoise._adapters._rules import Cuts, Forms, Rule, Steps, null_numbers, rule_of
-from leastnoise._adapters._values import NO_DAY, Clock, instant, is_null, number_reader, stamps, text, without_zeros
+from leastnoise._adapters._values import NO_DAY, Clock, instant, is_null, null_numbers, number_reader, stamps, text, without_zeros
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
-from leastnoise._domain import Coded, Dates, Integers, Kind, Measure, Reading, ValueCount
+from leastnoise._domain import Clocked, Cuts, Forms, Measure, Reading, Rule, Steps, ValueCount
 
 Encoder = Callable[[Column], IntArray]
 _ROUNDING = {"down": np.floor, "up": np.ceil, "nearest": np.rint}
 
 
-def cell_encoder(kind: Kind, marks: tuple[int, int] | None = None) -> Encoder:
+def cell_encoder(rule: Rule) -> Encoder:
     """Make the function that encodes a column of an attribute.
 
     Args:
-        kind: the attribute.
-        marks: what stands for a null and for what is outside; None: what the attribute's policies say.
+        rule: of the attribute.
 
     Returns:
         A function from a column to cells, -1 where the row is to be dropped.
 
-    Raises:
-        InputError: the categories of the attribute are not known yet.
-
-    >>> cell_encoder(Integers(17, 20, outside="clip"))(Column([17, "18", None, 99.5])).tolist()
+    >>> cell_encoder(rule_of(Integers(17, 20, outside="clip")))(Column([17, "18", None, 99.5])).tolist()
     [0, 1, -1, 3]
-    >>> cell_encoder(Categories(["F", "M"], outside="other"))(Column(["M", "x", ""])).tolist()
+    >>> cell_encoder(rule_of(Categories(["F", "M"], outside="other")))(Column(["M", "x", ""])).tolist()
     [1, 2, -1]
-    >>> cell_encoder(Dates("2024-01-01", "2024-12-31", "quarter"))(Column(["2024-05-01", "2024-01-01T00:30", "x", None])).tolist()
+    >>> quarters = rule_of(Dates("2024-01-01", "2024-12-31", "quarter"))
+    >>> cell_encoder(quarters)(Column(["2024-05-01", "2024-01-01T00:30", "x", None])).tolist()
     [1, 0, -1, -1]
     """
-    rule = rule_of(kind, marks)
     if isinstance(rule.table, Forms):
         return by_value(partial(_categories, rule, rule.table))
-    if isinstance(kind, Dates):
-        return _timed(rule, kind)
-    narrow = partial(_shifted, rule, kind) if isinstance(kind, (Integers, Coded)) else None
-    return _numeric(lambda numbers, strange: _placed(rule, numbers, strange, np.isnan(numbers)), kind.reading, narrow)
+    if rule.clock is not None:
+        return _timed(rule, rule.clock)
+    steps = rule.table
+    plain = isinstance(steps, Steps) and (steps.origin, steps.step, steps.again) == (steps.low, 1, None)
+    narrow = partial(_shifted, rule, steps.low, steps.high) if isinstance(steps, Steps) and plain else None
+    return _numeric(lambda numbers, strange: _placed(rule, numbers, strange, np.isnan(numbers)), rule.reading, narrow)
 
 
 def amount_encoder(measure: Measure) -> Encoder:
@@ -120,10 +117,9 @@ def _stepped(rule: Rule, numbers: Array) -> IntArray:
     return np.where(inside, cells if table.again is None else cells % table.again, rule.outside)
 
 
-def _shifted(rule: Rule, kind: Integers | Coded, numbers: Array) -> Array:
+def _shifted(rule: Rule, low: int, high: int, numbers: Array) -> Array:
     """Cells of whole numbers that are stored as such: as `_stepped` has them, in a narrow type and without the way through doubles."""
-    low, high = rule.table.low, rule.table.high  # type: ignore[union-attr]  # steps
-    narrow = np.min_scalar_type(min(-kind.size, rule.null, rule.outside))
+    narrow = np.min_scalar_type(-rule.size)
     # modulo a power of 2 that no two cells are apart, so it does not matter what is cut off
     cells: Array = np.subtract(numbers, np.int64(low).astype(narrow), dtype=narrow, casting="unsafe")
     below, above = numbers < low, numbers > high
@@ -134,16 +130,16 @@ def _shifted(rule: Rule, kind: Integers | Coded, numbers: Array) -> Array:
     return cells
 
 
-def _timed(rule: Rule, kind: Dates) -> Encoder:
+def _timed(rule: Rule, said: Clocked) -> Encoder:
     """Encode by time: arrays of time stamps at once, other values one by one."""
-    clock, pattern = Clock(kind.zone), kind.pattern
+    clock, pattern = Clock(said.zone), said.pattern
 
     def place(seconds: IntArray, zoned: BoolArray, missing: BoolArray) -> IntArray:
         strange = seconds == NO_DAY
         return _placed(rule, np.where(zoned, clock.wall(seconds, zoned & ~strange), seconds), strange, missing)
 
     def of_values(values: Sequence[object]) -> IntArray:
-        read = [instant(value, pattern, kind.reading) for value in values]
+        read = [instant(value, pattern, rule.reading) for value in values]
         pairs = [(NO_DAY, False) if one is None else one for one in read]
         seconds, zoned = np.array([one for one, _ in pairs], dtype=np.int64), np.array([one for _, one in pairs], dtype=np.bool_)
         return place(seconds, zoned, np.array([one is None for one in read], dtype=np.bool_))

@@ -18,7 +18,7 @@ from leastnoise._adapters._sql import Expression, Held, Value, amount_of, cell_o
 from leastnoise._adapters._units import MOST_CUT
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import UnitCount, Unknown
+from leastnoise._domain import Keys, UnitCount
 from leastnoise._table import Wanted, groups
 
 # More cells than this are not sent for: then the rows are read, and counted here. 128 MiB of counts.
@@ -88,7 +88,7 @@ class Engine:
 
         Guarantees: as `leastnoise._adapters.read`. Which rows of a unit count depends on that unit's rows and the key alone (E7).
         """
-        order, sizes = list(wish.kinds), [kind.size for kind in wish.kinds.values()]
+        order, sizes = list(wish.rules), [rule.size for rule in wish.rules.values()]
         sets = sorted({names for wanted in wish.tables.values() for names in wanted})
         found = groups([tuple(sorted(order.index(name) for name in names)) for names in sets], sizes, _ROWS)
         covers = [tuple(order[place] for place in group.attributes) for group in found]
@@ -118,9 +118,9 @@ class Engine:
         Raises:
             InputError: the engine failed.
         """
-        (kind,) = wish.kinds.values()
-        rows = self._bounded_rows(wish, entropy_bytes)
-        if rows is None or not isinstance(kind, Unknown):
+        (rule,) = wish.rules.values()
+        rows, allowed = self._bounded_rows(wish, entropy_bytes), rule.table
+        if rows is None or not isinstance(allowed, Keys):
             return None
         found: dict[str, int] = {}
         query = exp.select("c0", "COUNT(*) AS n").from_(rows.subquery("kept")).group_by("c0")
@@ -130,7 +130,7 @@ class Engine:
                     if key in found:
                         raise InternalError("A key was counted twice; please report this.")
                     found[key] = int(units)
-        return {key: units for key, units in found.items() if kind.allows(key)}
+        return {key: units for key, units in found.items() if allowed.allows(key)}
 
     def joined(self, other: "Engine", on: tuple[str, str], mine: Sequence[str], theirs: Sequence[str]) -> "Engine | None":
         """An engine in which rows have the columns of their partner in a second table (E10).
@@ -167,7 +167,7 @@ class Engine:
     def _encoded(self, wish: Wish, entropy_bytes: Entropy) -> exp.Select | None:
         """The rows that count, encoded: of attribute i the cell ``ci``, of measure i the amount ``vi``; None where a column has no SQL."""
         rows = self._bounded_rows(wish, entropy_bytes)
-        if rows is not None and wish.kinds:
+        if rows is not None and wish.rules:
             rows = exp.select("*").from_(self._once(rows).subquery("encoded")).where(*_kept(wish))
         for place, measure in enumerate(wish.sums.values()):
             if rows is not None and isinstance(measure, UnitCount):  # E12
@@ -178,7 +178,7 @@ class Engine:
         rows = self._bounded_rows(wish, entropy_bytes)
         if rows is None:
             raise InternalError("An engine counted what it cannot count; please report this.")
-        used, unit = exp.and_(*_kept(wish)) if wish.kinds else exp.true(), [] if wish.unit_column is None else ["u0"]
+        used, unit = exp.and_(*_kept(wish)) if wish.rules else exp.true(), [] if wish.unit_column is None else ["u0"]
         numbers = {"n": exp.Count(this=exp.Star()), "k": sql("SUM(CASE WHEN :used THEN :one ELSE :no END)", used=used, one=1, no=0)}
         beyond = f"LEAST(MAX(every) - COUNT(*), {MOST_CUT} * COUNT(*))" if unit else ":no"
         by_unit = _selected({**numbers, "m": sql(beyond, no=0)}, self._once(rows).subquery("encoded")).group_by(*unit)
@@ -190,7 +190,7 @@ class Engine:
 
     def _bounded_rows(self, wish: Wish, entropy_bytes: Entropy) -> exp.Select | None:
         """The rows that count for their unit, encoded, with those that the domain drops; of unknown categories those with a key."""
-        sources = [kind.reading.column or name for name, kind in wish.kinds.items()]
+        sources = [rule.reading.column or name for name, rule in wish.rules.items()]
         sums = {f"v{place}": measure for place, measure in enumerate(wish.sums.values()) if not isinstance(measure, UnitCount)}
         wanted = [*sources, *(measure.column for measure in sums.values()), *([] if wish.unit_column is None else [wish.unit_column])]
         if not set(wanted) <= set(self.values):
@@ -198,12 +198,12 @@ class Engine:
         # each value is computed once, and called by a name of ours
         given = {name: f"r{place}" for place, name in enumerate(dict.fromkeys(wanted))}
         values = {name: Value(self.values[name].held, exp.column(short)) for name, short in given.items()}
-        ready = [prepared(kind, values[source], self.sound) for source, kind in zip(sources, wish.kinds.values(), strict=True)]
+        ready = [prepared(rule, values[source], self.sound) for source, rule in zip(sources, wish.rules.values(), strict=True)]
         columns: dict[str, Expression | None] = {}
-        for place, (kind, one) in enumerate(zip(wish.kinds.values(), ready, strict=True)):
-            called = one and Value(one.held, exp.column(f"p{place}"))
-            keyed = isinstance(kind, Unknown)
-            columns[f"c{place}"] = called and (key_of(kind, called, self.sound) if keyed else cell_of(kind, called))  # type: ignore[arg-type]
+        for place, (rule, one) in enumerate(zip(wish.rules.values(), ready, strict=True)):
+            called, keys = one and Value(one.held, exp.column(f"p{place}")), rule.table
+            made = cell_of(rule, called) if called and not isinstance(keys, Keys) else None
+            columns[f"c{place}"] = key_of(rule.reading, keys, called, self.sound) if called and isinstance(keys, Keys) else made
         columns |= {name: amount_of(measure, values[measure.column]) for name, measure in sums.items()}
         columns |= {} if wish.unit_column is None else {"u0": unit_of(values[wish.unit_column])}
         if any(column is None for column in columns.values()):
@@ -214,7 +214,7 @@ class Engine:
         rows = _selected(columns, self._once(raw).subquery("prepared"))
         if wish.unit_column is not None:
             rows = rows.where(sql("NOT :null", null=values[wish.unit_column].is_null))
-        if any(isinstance(kind, Unknown) for kind in wish.kinds.values()):
+        if any(isinstance(rule.table, Keys) for rule in wish.rules.values()):
             rows = exp.select("*").from_(self._once(rows).subquery("with_keys")).where("NOT c0 IS NULL")
         return rows if wish.unit_column is None else self._bounded(rows, list(columns), wish, entropy_bytes)
 
@@ -312,15 +312,15 @@ def reads(types: Mapping[str, Type], columns: Sequence[str]) -> list[tuple[int, 
 
 def _kept(wish: Wish) -> list[Expression]:
     """SQL conditions: the row is kept by every attribute."""
-    return [sql(f"c{place} >= :least", least=0) for place in range(len(wish.kinds))]
+    return [sql(f"c{place} >= :least", least=0) for place in range(len(wish.rules))]
 
 
 def _cell(wish: Wish, attributes: Sequence[str]) -> list[str]:
-    return [f"c{list(wish.kinds).index(name)}" for name in attributes]
+    return [f"c{list(wish.rules).index(name)}" for name in attributes]
 
 
 def _cells(names: Sequence[str], wish: Wish) -> int:
-    return math.prod(wish.kinds[name].size for name in names)
+    return math.prod(wish.rules[name].size for name in names)
 
 
 def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
@@ -366,7 +366,7 @@ def _tables(answer: Any, cover: tuple[str, ...], wish: Wish) -> Iterator[tuple[W
         numbers: IntArray = answer.column(column).filter(pa.array(own)).cast(pa.int64()).to_numpy()
         return numbers
 
-    shape = tuple(wish.kinds[name].size for name in cover)
+    shape = tuple(wish.rules[name].size for name in cover)
     where = np.ravel_multi_index([of_own(column) for column in columns], shape) if cover else np.zeros(int(own.sum()), dtype=np.int64)
     if len(np.unique(where)) != len(where):
         raise InternalError("A cell was counted twice; please report this.")

@@ -13,12 +13,11 @@ import numpy as np
 from leastnoise._adapters._column import Source, Wish, by_value
 from leastnoise._adapters._encode import amount_encoder, cell_encoder
 from leastnoise._adapters._location import CSV, DatabaseTable, Joined
-from leastnoise._adapters._rules import DROP
 from leastnoise._adapters._units import MOST_CUT, Units, usage_table
 from leastnoise._adapters._values import is_null, is_spelled_null, text
 from leastnoise._check import InputError, did_you_mean, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
-from leastnoise._domain import Domain, Kind, Measure, PerCell, UnitCount, Unknown
+from leastnoise._domain import DROP, Domain, Keys, Kind, Measure, PerCell, Rule, UnitCount
 from leastnoise._table import Table
 
 _NONE = -1
@@ -100,22 +99,24 @@ def read(
     sums = {name: domain.measure(name) for name in (domain.measures if wanted.measures is None else wanted.measures)}
     if unit_column is None and max_per_cell is not None:
         raise refuse("max_per_cell", max_per_cell, "None where each row is a unit", "Name the unit_column whose rows are to be bounded.")
-    units = None if unit_column is None else Units(max_per_cell, kinds)
+    sizes = {name: domain.cells(name) for name in kinds}
+    units = None if unit_column is None else Units(max_per_cell, sizes)
     counts = {name: one.attributes for name, one in sums.items() if isinstance(one, UnitCount)}
     if counts and not (units and {*chain.from_iterable(counts.values())} <= {*kinds}):
         raise refuse("a count of units", ", ".join(counts), "in a table whose rows have units, and of attributes that are read")
     opened, names = opened_for(source, kinds, sums, unit_column)
+    rules = {name: domain.rule(name) for name in kinds}
     if opened.engine is not None and wanted.tables is not None:
         bounds: dict[str, Any] = {"unit_column": unit_column, "max_rows": most, "max_per_cell": max_per_cell}
-        wish = Wish(kinds=kinds, sums=sums, tables=wanted.tables, usage=wanted.usage, **bounds)
+        wish = Wish(rules=rules, sums=sums, tables=wanted.tables, usage=wanted.usage, **bounds)
         found = opened.engine.counts(wish, urandom)
         if found is not None:
             tables, used = found
             beside = None if used is None else usage_table(*used, unit_column, most)
             return Table.counted(domain, list(kinds), list(sums), tables, usage=beside, **bounds)
-    cells = [cell_encoder(kind) for kind in kinds.values()]
+    cells = [cell_encoder(rule) for rule in rules.values()]
     amounts = [amount_encoder(measure) for measure in sums.values() if not isinstance(measure, UnitCount)]
-    collected = _Collected(kinds, [name for name in sums if name not in counts])
+    collected = _Collected(sizes, [name for name in sums if name not in counts])
     for rows, columns in opened.chunks(names):
         codes = [encode(column) for encode, column in zip(cells, columns, strict=False)]
         collected.add(rows, codes, [encode(column) for encode, column in zip(amounts, columns[len(cells) :], strict=False)])
@@ -219,8 +220,8 @@ def columns(path: str | os.PathLike[str] | CSV) -> list[tuple[str, str]]:
 class _Collected:
     """Encoded chunks: small codes of the rows that are kept so far, and which rows of the source they were."""
 
-    def __init__(self, kinds: Mapping[str, Kind], sums: Sequence[str]) -> None:
-        self._codes: dict[str, list[Array]] = {name: [np.zeros(0, dtype=np.min_scalar_type(kind.size - 1))] for name, kind in kinds.items()}
+    def __init__(self, sizes: Mapping[str, int], sums: Sequence[str]) -> None:
+        self._codes: dict[str, list[Array]] = {name: [np.zeros(0, dtype=np.min_scalar_type(size - 1))] for name, size in sizes.items()}
         self._values: dict[str, list[Array]] = {name: [np.zeros(0, dtype=np.int64)] for name in sums}
         self._inside = [np.zeros(0, dtype=np.bool_)]
         self.read = 0
@@ -350,20 +351,18 @@ def read_keys(
     >>> read_keys(frame, ln.Domain(agent=ln.Unknown(9, reading=ln.Reading(trim=True))), "agent")
     <Table of private rows over Domain(agent=Unknown(9, reading=Reading(trim=True)))>
     """
-    kind = domain.kind(attribute)
-    if not isinstance(kind, Unknown):
-        raise refuse(f"the attribute {attribute!r}", kind, "Unknown", "The categories of the others are known.")
-    opened, names = opened_for(source, {attribute: kind}, {}, unit_column)
+    rule = domain.keys(attribute)
+    opened, names = opened_for(source, {attribute: domain.kind(attribute)}, {}, unit_column)
     table = partial(Table.keyed, domain, attribute, unit_column=unit_column, max_rows=max_rows)
     bound = None if unit_column is None else PerCell(1, attribute)
     if opened.engine is not None:
-        wish = Wish(kinds={attribute: kind}, sums={}, tables={}, unit_column=unit_column, max_rows=max_rows, max_per_cell=bound)
+        wish = Wish(rules={attribute: rule}, sums={}, tables={}, unit_column=unit_column, max_rows=max_rows, max_per_cell=bound)
         there = opened.engine.keys(wish, urandom)
         if there is not None:
             return table(list(there), np.array(list(there.values()), dtype=np.int64))
-    units = None if bound is None else Units(bound, {attribute: kind})
+    units = None if bound is None else Units(bound, {attribute: rule.size})
     numbers: dict[str, int] = {}
-    encode, parts, read = by_value(_numbered(kind, numbers)), [np.zeros(0, dtype=np.int64)], 0
+    encode, parts, read = by_value(_numbered(rule, numbers)), [np.zeros(0, dtype=np.int64)], 0
     counts = np.zeros(0, dtype=np.int64)
     for rows, columns in opened.chunks(names):
         found = encode(columns[0])
@@ -382,13 +381,13 @@ def read_keys(
     return table([key for key, units_of in zip(numbers, counts.tolist(), strict=True) if units_of], counts[counts > 0].astype(np.int64))
 
 
-def _numbered(kind: Unknown, numbers: dict[str, int]) -> Callable[[Sequence[object]], IntArray]:
+def _numbered(rule: Rule, numbers: dict[str, int]) -> Callable[[Sequence[object]], IntArray]:
     """From values to the numbers of their keys; a new key gets the next number."""
 
     def number(value: object) -> int:
         form = None if is_null(value) else text(value)
-        form = None if form is None else kind.reading.form(form)
-        if form is None or is_spelled_null(form, kind.reading) or not kind.allows(form):
+        form = None if form is None else rule.reading.form(form)
+        if form is None or is_spelled_null(form, rule.reading) or not (isinstance(rule.table, Keys) and rule.table.allows(form)):
             return _NONE
         return numbers.setdefault(form, len(numbers))
 

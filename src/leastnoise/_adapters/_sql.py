@@ -1,4 +1,4 @@
-"""The tables of `leastnoise._adapters._rules` as SQL: expressions of one row's values, in which no value can make a query fail (E7).
+"""The tables of rules as SQL: expressions of one row's values, in which no value can make a query fail (E7).
 
 Closed by default: whatever has no expression here (a type of column, a long table, an unusual text) is None, and its rows are read instead.
 Expressions are trees of sqlglot, which writes and quotes them for each engine. The labels refer to PROOFS-adapters.md.
@@ -14,10 +14,9 @@ from typing import Any, Literal
 import sqlglot
 from sqlglot import exp
 
-from leastnoise._adapters._rules import DAY, Cuts, Forms, Rule, Steps, days_of, null_numbers, rule_of
-from leastnoise._adapters._values import changes_of_clock
+from leastnoise._adapters._values import DAY, changes_of_clock, null_numbers
 from leastnoise._check.arrays import FloatArray
-from leastnoise._domain import BLANKS, Dates, Kind, Measure, Reading, Unknown, ValueCount
+from leastnoise._domain import BLANKS, Clocked, Cuts, Forms, Keys, Measure, Reading, Rule, Steps, ValueCount
 
 # The base class of sqlglot's expressions has had several names.
 Expression = Any
@@ -101,49 +100,49 @@ class Value:
         return exp.or_(self.is_null, *(sql(":it = :one", it=self.double, one=one) for one in nulls.tolist()))
 
 
-def prepared(kind: Kind, value: Value, sound: Callable[[Expression], Expression] | None = None) -> Value | None:
+def prepared(rule: Rule, value: Value, sound: Callable[[Expression], Expression] | None = None) -> Value | None:
     """What the cell of an attribute is an expression of, many times over, so that it is given a name; None where it is read otherwise.
 
     Args:
-        kind: the attribute.
+        rule: of the attribute.
         value: its column.
         sound: whether a text of the engine has no NUL and is UTF-8; None if all are so.
 
-    >>> prepared(Coded(2), Value("integer", exp.column("a"))).it.sql()
+    >>> prepared(rule_of(Coded(2)), Value("integer", exp.column("a"))).it.sql()
     'a'
     """
-    if {field.name for field in fields(kind.reading)} != _READING:
+    table, reading = rule.table, rule.reading
+    if {field.name for field in fields(reading)} != _READING:
         return None
-    if isinstance(kind, Dates):
-        return _on_the_clock(kind, value) if value.held in {"day", "stamp", "instant"} else None
-    table = None if isinstance(kind, Unknown) else rule_of(kind).table
-    if value.held == "text" and (kind.reading.trim or kind.reading.ignore_case) and sound is not None:
+    if rule.clock is not None:
+        return _on_the_clock(rule.clock, value) if value.held in {"day", "stamp", "instant"} else None
+    if value.held == "text" and (reading.trim or reading.ignore_case) and sound is not None:
         # What is no text could become one by what is taken off or changed: before that it becomes one that has no form.
         longest = max(map(len, table.cells)) if isinstance(table, Forms) else 0
-        strange = exp.Null() if table is None else "?" * (1 + longest)
+        strange = exp.Null() if isinstance(table, Keys) else "?" * (1 + longest)
         value = Value("text", sql("CASE WHEN NOT :sound THEN :strange ELSE :it END", sound=sound(value.it), strange=strange, it=value.it))
-    if table is None:
-        return _spelled(kind.reading, value)
-    return _formed(kind.reading, table, value) if isinstance(table, Forms) and value.held == "text" else value
+    if isinstance(table, Keys):
+        return _spelled(reading, value)
+    return _formed(reading, table, value) if isinstance(table, Forms) and value.held == "text" else value
 
 
-def cell_of(kind: Kind, value: Value) -> Expression | None:
+def cell_of(rule: Rule, value: Value) -> Expression | None:
     """The cell of an attribute as a 64-bit integer, ``DROP`` where the row is to be dropped; None where it is read otherwise.
 
     Args:
-        kind: the attribute.
+        rule: of the attribute.
         value: as `prepared` gives it.
 
-    >>> cell_of(Coded(2), Value("text", exp.column("a"))) is None
+    >>> cell_of(rule_of(Coded(2)), Value("text", exp.column("a"))) is None
     True
     """
-    rule, number = rule_of(kind), value.number
+    number = value.number
     if isinstance(rule.table, Forms):
         return _category(rule, rule.table, value)
-    if number is None or isinstance(kind, Dates) != (number.held == "clock"):
+    if number is None or isinstance(rule.table, Keys) or (rule.clock is not None) != (number.held == "clock"):
         return None
     found = _stepped(rule, rule.table, number) if isinstance(rule.table, Steps) else _cut(rule.table, number)
-    missing = number.is_missing(rule.nulls)
+    missing = number.is_missing(null_numbers(rule.reading))
     return found and sql("CASE WHEN :missing THEN :null ELSE :found END", missing=missing, null=rule.null, found=found)
 
 
@@ -185,22 +184,23 @@ def _without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
     return sql(f"CASE WHEN {fits} THEN :found ELSE :outside END", it=it, kept=kept, found=found, outside=outside)
 
 
-def key_of(kind: Unknown, value: Value, sound: Callable[[Expression], Expression] | None) -> Expression | None:
+def key_of(reading: Reading, keys: Keys, value: Value, sound: Callable[[Expression], Expression] | None) -> Expression | None:
     """The key that a value is, null where it is none; None where it is read otherwise.
 
     Args:
-        kind: the attribute.
+        reading: of the attribute.
+        keys: those that there may be.
         value: as `prepared` gives it.
         sound: whether a text of the engine has no NUL and is UTF-8; None if all are so.
 
-    >>> key_of(Unknown(9, reading=Reading(ignore_case=True)), Value("text", exp.column("a")), None) is None
+    >>> key_of(Reading(ignore_case=True), Keys(200), Value("text", exp.column("a")), None) is None
     True
     """
-    nulls = sorted({"", *map(kind.reading.form, kind.reading.nulls)})
-    if kind.reading.ignore_case or not all(map(_PLAIN.fullmatch, nulls)):
+    nulls = sorted({"", *map(reading.form, reading.nulls)})
+    if reading.ignore_case or not all(map(_PLAIN.fullmatch, nulls)):
         return None
     fits = [sql(":it <> :one", it=value.it, one=one) for one in nulls]
-    fits.append(sql(f"LENGTH(:it) <= {kind.longest} AND TRANSLATE(:it, :controls, '') = :it", it=value.it, controls=_CONTROLS))
+    fits.append(sql(f"LENGTH(:it) <= {keys.longest} AND TRANSLATE(:it, :controls, '') = :it", it=value.it, controls=_CONTROLS))
     fits += [] if sound is None else [sound(value.it)]
     return sql("CASE WHEN :fits THEN :it ELSE NULL END", fits=exp.and_(*fits), it=value.it)
 
@@ -300,16 +300,16 @@ def _searched(it: Expression, at: Sequence[int | float], values: Sequence[int]) 
     return exp.Case().when(exp.LT(this=_part(it), expression=_part(at[middle])), less, copy=False).else_(more, copy=False)
 
 
-def _on_the_clock(kind: Dates, value: Value) -> Value | None:
+def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
     """Microseconds since 1970 on the attribute's clock; of times far from its days, others beyond them on the same side."""
-    (first, last), day = days_of(kind), DAY * _MICROSECONDS
+    first, last, day = clock.first, clock.last, DAY * _MICROSECONDS
     if value.held == "day":
         it = sql(":near * :day", near=clipped(exp.cast(value.it.copy(), "BIGINT"), first - 1, last + 1), day=day)
     else:
         # no clock is a day from UTC
         it = clipped(value.it, (first - 2) * day, (last + 3) * day)
     if value.held == "instant":
-        changes = changes_of_clock(kind.zone, (first - 2) * DAY, (last + 3) * DAY)
+        changes = changes_of_clock(clock.zone, (first - 2) * DAY, (last + 3) * DAY)
         if changes is None:
             return None
         seconds, ahead = ([one * _MICROSECONDS for one in some] for some in changes)

@@ -9,7 +9,7 @@ from leastnoise._adapters._column import Column, by_value
 from leastnoise._adapters._values import is_null, text
 from leastnoise._check import refuse
 from leastnoise._check.arrays import BoolArray, IntArray
-from leastnoise._domain import Domain, Kind, Measure, PerCell
+from leastnoise._domain import Domain, Measure, PerCell
 from leastnoise._table import Table
 
 # Random bytes asked for at a time.
@@ -26,15 +26,15 @@ class Units:
     [True, True, False, False]
     """
 
-    def __init__(self, bound: PerCell | None = None, kinds: Mapping[str, Kind] | None = None) -> None:
+    def __init__(self, bound: PerCell | None = None, sizes: Mapping[str, int] | None = None) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._numbered = by_value(lambda values: numbered(self._numbers, values))
         self._chunks: list[IntArray] = []
-        names = list(kinds or {})
+        names = list(sizes or {})
         if bound is not None and not set(bound.attributes) <= set(names):
             raise refuse("the attributes of max_per_cell", list(bound.attributes), "attributes that are read: " + ", ".join(names))
         self._bound = bound
-        self._within = [(names.index(name), kinds[name].size) for name in bound.attributes] if bound and kinds else []
+        self._within = [(names.index(name), sizes[name]) for name in bound.attributes] if bound and sizes else []
         self._cells: list[IntArray] = []
 
     def add(self, column: Column, codes: Sequence[IntArray] = ()) -> None:

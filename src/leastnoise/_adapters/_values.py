@@ -2,6 +2,7 @@
 
 import bisect
 import datetime as dt
+import math
 import re
 import zoneinfo
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from uuid import UUID
 
 import numpy as np
 
-from leastnoise._check.arrays import BoolArray, IntArray
+from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._domain import Reading, number_pattern
 
 _NUMBER = re.compile(r"[ \t]*[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan)[ \t]*", re.ASCII | re.IGNORECASE)
@@ -21,7 +22,7 @@ _WHOLE = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
 _LONGEST = 400
 # A number with more digits before or after the point is no category and need not be written out.
 _DIGITS = 40
-_DAY = 86_400
+DAY = 86_400
 _EPOCH = dt.date(1970, 1, 1)
 # Units of time stamps, in parts of a second.
 _PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -102,6 +103,15 @@ def is_spelled_null(form: str, reading: Reading) -> bool:
     (True, False)
     """
     return not form or form in map(reading.form, reading.nulls)
+
+
+def null_numbers(reading: Reading) -> FloatArray:
+    """The numbers that mean a null.
+
+    >>> null_numbers(Reading(nulls=["-9", "NA"])).tolist()
+    [-9.0]
+    """
+    return np.array([found for found in map(number, reading.nulls) if found is not None and not math.isnan(found)], dtype=np.float64)
 
 
 def number_reader(reading: Reading) -> Callable[[object], float | None]:
@@ -246,7 +256,7 @@ def changes_of_clock(zone: str, start: int, end: int) -> tuple[tuple[int, ...], 
     clock = Clock(zone)
     if zone == "UTC":
         return (), (0,)
-    if end - start > 101 * 366 * _DAY:
+    if end - start > 101 * 366 * DAY:
         return None
     seconds, ahead = [], [clock.ahead(start)]
     for hour in range(start, end, 3600):
@@ -271,7 +281,7 @@ def stamps(data: Any) -> IntArray | None:
     if count != 1 or unit not in {"D", *_PARTS}:
         return None
     # days beyond what seconds hold are outside anyhow
-    return np.clip(numbers, -(2**40), 2**40) * _DAY if unit == "D" else numbers // _PARTS[unit]
+    return np.clip(numbers, -(2**40), 2**40) * DAY if unit == "D" else numbers // _PARTS[unit]
 
 
 def instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[int, bool] | None:
@@ -304,7 +314,7 @@ def _instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple
         ahead = value.utcoffset()
         return (since - (ahead or dt.timedelta())) // dt.timedelta(seconds=1), ahead is not None
     if isinstance(value, dt.date):
-        return (value - _EPOCH).days * _DAY, False
+        return (value - _EPOCH).days * DAY, False
     if isinstance(value, np.datetime64):
         return int(value.astype("M8[s]").astype(np.int64)), False
     form = text(value)
@@ -318,7 +328,7 @@ def _instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple
     parts = {name: int(part) for name, part in said.items() if part and part.isdecimal()}
     day = dt.date(parts["Y"], parts.get("m", 1), parts.get("d", 1))
     clock = dt.time(parts.get("H", 0), parts.get("M", 0), parts.get("S", 0))
-    seconds = (day - _EPOCH).days * _DAY + (clock.hour * 60 + clock.minute) * 60 + clock.second
+    seconds = (day - _EPOCH).days * DAY + (clock.hour * 60 + clock.minute) * 60 + clock.second
     if not said.get("zone"):
         return seconds, False
     offset = (parts.get("zh", 0) * 60 + parts.get("zm", 0)) * 60

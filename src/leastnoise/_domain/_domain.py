@@ -5,12 +5,10 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, cast
 
-from leastnoise._check import InputError, html_facts, one_of, refuse
-from leastnoise._domain._json import KINDS, kind_from_json, kind_to_json, measure_from_json, measure_to_json
-from leastnoise._domain._kind import Kind
-from leastnoise._domain._kinds import Categories
+from leastnoise._check import InputError, InternalError, html_facts, one_of, refuse, whole
+from leastnoise._domain._cells import MOST_CELLS, Keys, Kind, Rule, kind_of, parts_of, plain_json, rule_of
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount
-from leastnoise._domain._reading import attribute_name, known_keys
+from leastnoise._domain._reading import attribute_name
 
 
 class Domain:
@@ -33,7 +31,7 @@ class Domain:
     200000
     """
 
-    __slots__ = ("_by_name", "_hash", "_kinds", "_measures", "_names", "_shape")
+    __slots__ = ("_by_name", "_hash", "_kinds", "_measures", "_names", "_shape", "_sizes")
 
     _kinds: tuple[tuple[str, Kind], ...]
     _measures: tuple[tuple[str, Measure], ...]
@@ -41,6 +39,7 @@ class Domain:
     _by_name: Mapping[str, Kind]
     _names: tuple[str, ...]
     _shape: tuple[int, ...]
+    _sizes: Mapping[str, int]
     _hash: int
 
     def __init__(
@@ -72,7 +71,10 @@ class Domain:
         object.__setattr__(self, "_measures", sums)
         object.__setattr__(self, "_by_name", MappingProxyType(checked))
         object.__setattr__(self, "_names", tuple(checked))
-        object.__setattr__(self, "_shape", tuple(kind.size for kind in checked.values()))
+        # asked once, and never again: what was checked here is what is encoded, counted and paid for
+        sizes = {name: whole(f"the number of cells of {name!r}", kind.size, 1, MOST_CELLS) for name, kind in own}
+        object.__setattr__(self, "_sizes", MappingProxyType(sizes))
+        object.__setattr__(self, "_shape", tuple(sizes.values()))
         object.__setattr__(self, "_hash", hash((own, sums)))
 
     @property
@@ -84,6 +86,20 @@ class Domain:
     def shape(self) -> tuple[int, ...]:
         """The number of cells of each attribute."""
         return self._shape
+
+    def cells(self, name: str) -> int:
+        """The number of cells of an attribute.
+
+        Args:
+            name: its name.
+
+        Raises:
+            InputError: there is no such attribute.
+
+        >>> ln.Domain(sex=["F", "M"]).cells("sex")
+        2
+        """
+        return self._sizes[self._named(name)]
 
     @property
     def size(self) -> int:
@@ -110,8 +126,53 @@ class Domain:
         >>> ln.Domain(sex=["F", "M"]).kind("sex").size
         2
         """
-        kind = self._by_name.get(name) if isinstance(name, str) else None
-        return kind or self._by_name[one_of("an attribute", name, self.names)]
+        return self._by_name[self._named(name)]
+
+    def _named(self, name: str) -> str:
+        return name if isinstance(name, str) and name in self._by_name else one_of("an attribute", name, self.names)
+
+    def rule(self, name: str) -> Rule:
+        """The table by which values of an attribute find their cells, which are those that the domain knows.
+
+        Args:
+            name: of the attribute.
+
+        Raises:
+            InputError: there is no such attribute, or its categories are not known yet.
+
+        >>> ln.Domain(zone=ln.Coded(3)).rule("zone").table.high
+        2
+        """
+        found = self._rule(name)
+        if isinstance(found.table, Keys):
+            raise InputError(
+                f"The categories of {self.kind(name)!r} are not known yet. Find them first, with `leastnoise categories` or "
+                "leastnoise.find_categories."
+            )
+        return found
+
+    def keys(self, name: str) -> Rule:
+        """The same of an attribute whose categories are not known yet: how they are read, and which may be found.
+
+        Args:
+            name: of the attribute.
+
+        Raises:
+            InputError: there is no such attribute, or its categories are known.
+
+        >>> ln.Domain(agent=ln.Unknown(9)).keys("agent").table
+        Keys(longest=200)
+        """
+        found = self._rule(name)
+        if not isinstance(found.table, Keys):
+            raise refuse(f"the attribute {name!r}", self.kind(name), "Unknown", "The categories of the others are known.")
+        return found
+
+    def _rule(self, name: str) -> Rule:
+        found = rule_of(self.kind(name))
+        if type(found) is not Rule or found.size != self.cells(name):
+            raise InternalError(f"the rule of {name!r} must be about its own cells; please report this.")
+        return found
 
     def largest_value(self, measure: str | None) -> int:
         """The most that one row adds to or takes from a sum of a measure, in its units; 1 for counts, which are of no measure.
@@ -162,8 +223,8 @@ class Domain:
         {'attributes': [{'name': 'zone', 'kind': 'coded', 'size': 3}], 'measures': []}
         """
         return {
-            "attributes": [{"name": name, **kind_to_json(kind)} for name, kind in self._kinds],
-            "measures": [{"name": name, **measure_to_json(measure)} for name, measure in self._measures],
+            "attributes": [{"name": name, **plain_json(kind)} for name, kind in self._kinds],
+            "measures": [{"name": name, **plain_json(measure)} for name, measure in self._measures],
         }
 
     @classmethod
@@ -183,18 +244,16 @@ class Domain:
         >>> ln.Domain.from_json(people.to_json()) == people
         True
         """
-        table = known_keys("a domain in JSON", value, ["attributes", "measures"])
-        kinds = [kind_from_json(item) for item in _items("attributes", table)]
-        measures = [measure_from_json(item) for item in _items("measures", table)]
-        names = [name for name, _ in measures]
-        if len(set(names)) != len(names):
-            raise InputError("a measure must be named once; got a name twice in 'measures'.")
-        return cls(kinds, measures=dict(measures))
+        kinds, measures = parts_of(value)
+        return cls(kinds, measures=measures)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):
             return NotImplemented
-        return self is other or (self._hash == other._hash and self._kinds == other._kinds and self._measures == other._measures)
+        return self is other or (self._hash == other._hash and self._facts() == other._facts())
+
+    def _facts(self) -> tuple[object, ...]:
+        return self._kinds, self._measures, self.shape
 
     def __hash__(self) -> int:
         return self._hash
@@ -246,10 +305,9 @@ def _pairs(attributes: object) -> list[tuple[str, Any]]:
 
 
 def _kind(name: str, kind: object) -> Kind:
-    if type(kind) in KINDS:
+    kind = kind_of(kind)
+    if type(kind) in rule_of.registry and type(kind) is not object:
         return cast(Kind, kind)
-    if isinstance(kind, (list, tuple)):
-        return Categories(tuple(kind))
     advice = "Name the measure in measures={...}." if isinstance(kind, Measure) else ""
     raise refuse(
         f"the attribute {name!r}",
@@ -257,10 +315,3 @@ def _kind(name: str, kind: object) -> Kind:
         "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown",
         advice,
     )
-
-
-def _items(key: str, table: Mapping[str, Any]) -> list[Any]:
-    items = table.get(key)
-    if not isinstance(items, (list, tuple)):
-        raise refuse(f"{key!r} of a domain in JSON", items, "a list")
-    return list(items)

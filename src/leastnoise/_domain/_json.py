@@ -7,11 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 from leastnoise._check import InputError, refuse
+from leastnoise._domain._cells import Kind, Level, parts_of, plain_json
 from leastnoise._domain._dates import Dates
-from leastnoise._domain._kind import Kind, Level, own_fields
+from leastnoise._domain._kind import known_keys, level_json, own_fields
 from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount
-from leastnoise._domain._reading import Reading, attribute_name, known_keys
+from leastnoise._domain._reading import Reading, attribute_name
 
 _KINDS: dict[str, type[Kind]] = {
     "categories": Categories,
@@ -23,7 +24,6 @@ _KINDS: dict[str, type[Kind]] = {
     "coded": Coded,
     "unknown": Unknown,
 }
-KINDS = tuple(_KINDS.values())
 
 
 def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
@@ -32,6 +32,7 @@ def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
     return {"size" if one.name == "codes" else one.name: (one.name, one.default if one.kw_only else MISSING) for one in named}
 
 
+@plain_json.register
 def kind_to_json(kind: Kind) -> dict[str, Any]:
     """Write a kind.
 
@@ -45,7 +46,9 @@ def kind_to_json(kind: Kind) -> dict[str, Any]:
 
 
 def _plain(value: object) -> Any:
-    if isinstance(value, (Reading, Level)):
+    if isinstance(value, Level):
+        return level_json(value)
+    if isinstance(value, Reading):
         return value.to_json()
     if isinstance(value, tuple):
         return [_plain(entry) for entry in value]
@@ -60,7 +63,7 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
     >>> kind_from_json({"name": "zone", "kind": "coded", "size": 3})
     ('zone', Coded(3))
     """
-    known = sorted({name for kind in KINDS for name in _fields(kind)})
+    known = sorted({name for kind in _KINDS.values() for name in _fields(kind)})
     table = known_keys("an attribute in JSON", value, ["name", "kind", *known])
     name, word = attribute_name("'name' of an attribute in JSON", table.pop("name", None)), table.pop("kind", None)
     if not isinstance(word, str) or word not in _KINDS:
@@ -73,6 +76,7 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
     return name, kind(**said)
 
 
+@plain_json.register
 def measure_to_json(measure: Measure) -> dict[str, Any]:
     """Write a measure.
 
@@ -104,3 +108,20 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
     name, reading = attribute_name("'name' of a measure in JSON", given.pop("name")), Reading(**said)
     measure = Measure(**{"low": 0, "high": 1} | given, reading=reading)
     return name, measure if "low" in given else ValueCount(measure)
+
+
+@parts_of.register(object)
+def _(value: object) -> tuple[list[tuple[str, Kind]], dict[str, Measure]]:
+    table = known_keys("a domain in JSON", value, ["attributes", "measures"])
+    kinds = [kind_from_json(item) for item in _items("attributes", table)]
+    measures = [measure_from_json(item) for item in _items("measures", table)]
+    if len(dict(measures)) != len(measures):
+        raise InputError("a measure must be named once; got a name twice in 'measures'.")
+    return kinds, dict(measures)
+
+
+def _items(key: str, table: Mapping[str, Any]) -> list[Any]:
+    items = table.get(key)
+    if not isinstance(items, (list, tuple)):
+        raise refuse(f"{key!r} of a domain in JSON", items, "a list")
+    return list(items)

@@ -1,25 +1,18 @@
-"""What every kind of attribute has: cells with labels, policies for nulls and for values outside, a reading, and levels.
+"""What kinds of attributes share: checks of what every kind has, levels, and how they are shown.
 
 Levels are public maps from the cells of an attribute to coarser ones, such as from stores to regions or from ages to five years.
 """
 
 import datetime as dt
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._check import Exact, InputError, exact, one_of, refuse, whole
-from leastnoise._domain._reading import Reading, attribute_name, known_keys
+from leastnoise._check import Exact, InputError, did_you_mean, exact, one_of, refuse, whole
+from leastnoise._domain._cells import MOST, MOST_CELLS, OTHER, READ_AS_IT_IS, Kind, Label, Level, number_text, short
+from leastnoise._domain._reading import Reading, attribute_name
 
-Label = str | int
-OTHER = "other"
-# Bounds stay where a double holds every whole number, so that reading a value as a double never moves it across a bound.
-MOST = 2**53 - 1
-# Codes fit uint32, and a table on one attribute alone already has 16 GiB of counts.
-MOST_CELLS = 2**31
-READ_AS_IT_IS = Reading()
 LISTED = ("drop", OTHER)
 ORDERED = ("drop", "clip", OTHER)
 # Words that already ask for something.
@@ -27,23 +20,21 @@ RESERVED = ("identity", "total", "prefix", "all_ranges", "ranges", "predicates",
 _MOST_NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A public map from the regular cells of an attribute to groups.
+def known_keys(what: str, got: object, allowed: Iterable[str]) -> dict[str, object]:
+    """Check that a table of a spec is a table and has only keys that exist.
 
-    Args:
-        name: of the level, such as ``region``.
-        labels: of the groups, in the order in which they first occur.
-        cells: the group of each regular cell, from 0.
+    >>> known_keys("domain.sex", {"size": 2}, ["size"])
+    {'size': 2}
     """
-
-    name: str
-    labels: tuple[Label, ...]
-    cells: tuple[int, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {"name": self.name, "labels": list(self.labels), "cells": list(self.cells)}
+    keys = list(allowed)
+    listed = ", ".join(repr(key) for key in keys)
+    if not isinstance(got, Mapping):
+        raise refuse(what, got, f"a table with keys among {listed}")
+    for key in got:
+        if key not in keys:
+            advice = did_you_mean(key, keys)
+            raise InputError(f"{what} has no key {key!r}; allowed are {listed}." + (f" {advice}" if advice else ""))
+    return dict(got)
 
 
 def grouped(name: str, groups: Iterable[Label]) -> Level:
@@ -108,6 +99,11 @@ def _from_json(labels: Sequence[Label], value: object) -> Level:
     return _level(name, labels, {str(label): groups[place] for label, place in zip(labels, places, strict=True)})
 
 
+def level_json(level: Level) -> dict[str, Any]:
+    """A level as plain JSON values."""
+    return {"name": level.name, "labels": list(level.labels), "cells": list(level.cells)}
+
+
 def find(levels: Iterable[Level], name: str) -> Level:
     """The level of this name.
 
@@ -123,50 +119,8 @@ def find(levels: Iterable[Level], name: str) -> Level:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Kind(ABC):
-    """An attribute: a public map from values to cells. Frozen, equal and hashable by value.
-
-    Attributes:
-        null: what a null does: ``"drop"`` the row or ``"other"``.
-        outside: what any other value does: ``"drop"`` the row, ``"clip"`` it to the nearest cell (where cells are in order) or ``"other"``.
-        reading: how values are read.
-        levels: public maps to coarser cells.
-    """
-
-    null: str | None = "drop"
-    outside: str = "drop"
-    reading: Reading = READ_AS_IT_IS
-    levels: Any = ()
-
-    @property
-    @abstractmethod
-    def regular(self) -> int:
-        """Number of cells, ``other`` not included."""
-
-    @property
-    @abstractmethod
-    def regular_labels(self) -> tuple[Label, ...]:
-        """The label of every cell but ``other``, in order."""
-
-    @property
-    def implied_levels(self) -> tuple[Level, ...]:
-        """Levels that the attribute has without their being declared."""
-        return ()
-
-    @property
-    def has_other(self) -> bool:
-        """Whether there is a last cell ``other``."""
-        return OTHER in (self.null, self.outside)
-
-    @property
-    def size(self) -> int:
-        """Number of cells, ``other`` included."""
-        return self.regular + self.has_other
-
-    @property
-    def labels(self) -> tuple[Label, ...]:
-        """The label of every cell, in order."""
-        return (*self.regular_labels, OTHER) if self.has_other else self.regular_labels
+class Described(Kind):
+    """What kinds share: levels, checks of policies, and how they are shown."""
 
     def level(self, name: str) -> Level:
         """Look up a level; ``other`` belongs to a group of that name.
@@ -211,7 +165,7 @@ class Kind(ABC):
         parts += [f"{one.name}={_shown(value)}" for one, value in own if one.kw_only and value != one.default]
         parts += [f"{key}={value!r}" for key, value in (("null", self.null), ("outside", self.outside)) if value != "drop"]
         parts += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
-        parts += [f"levels={[level.to_json() for level in self.levels]!r}"] if self.levels else []
+        parts += [f"levels={[level_json(level) for level in self.levels]!r}"] if self.levels else []
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
@@ -246,30 +200,3 @@ def bound(name: str, value: Exact) -> Fraction:
     if not abs(number) <= MOST:
         raise refuse(name, number_text(number), "between -(2^53 - 1) and 2^53 - 1")
     return number
-
-
-def number_text(number: Fraction) -> str:
-    """Write an exact number as a decimal if it has one, else as a fraction.
-
-    >>> number_text(Fraction(5, 2)), number_text(Fraction(1, 3))
-    ('2.5', '1/3')
-    """
-    rest, twos, fives = number.denominator, 0, 0
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    places = max(twos, fives)
-    if rest != 1 or places == 0:
-        return str(number)
-    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
-    return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
-
-
-def short(number: Fraction) -> str:
-    """An exact number as Python writes it.
-
-    >>> short(Fraction(2)), short(Fraction(1, 2))
-    ('2', "'0.5'")
-    """
-    return str(number) if number.denominator == 1 else repr(number_text(number))

@@ -27,22 +27,21 @@ on that row alone.
 """
 
 import itertools
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any
 
 from leastnoise._check import InputError, did_you_mean, one_of, refuse, whole
-from leastnoise._domain._kind import LISTED, MOST, MOST_CELLS, ORDERED, OTHER, READ_AS_IT_IS, Kind, Label, bound, number_text, rising
+from leastnoise._domain._cells import MOST, MOST_CELLS, OTHER, READ_AS_IT_IS, Keys, Label, kind_of, number_text
+from leastnoise._domain._kind import LISTED, ORDERED, Described, bound, rising
 from leastnoise._domain._reading import Reading
 
 _MOST_KEYS, _LONGEST, _USUAL = 10**6, 1000, 200
-_STRANGE = {"Cc", "Cs"}  # control characters, and halves of characters, which no file in UTF-8 holds
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Categories(Kind):
+class Categories(Described):
     """A column with a public list of values.
 
     Args:
@@ -107,6 +106,12 @@ class Categories(Kind):
         return self.values
 
 
+@kind_of.register(list)
+@kind_of.register(tuple)
+def _(given: list[object] | tuple[object, ...]) -> Categories:
+    return Categories(tuple(given))  # type: ignore[arg-type]  # checked there
+
+
 def _spellings(given: object, values: tuple[Label, ...], reading: Reading, taken: set[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Check further spellings; those of the categories themselves are taken."""
     pairs: list[Any] = list(given.items() if isinstance(given, Mapping) else given) if isinstance(given, (Mapping, tuple, list)) else [None]
@@ -144,7 +149,7 @@ def _category(value: object) -> Label:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Integers(Kind):
+class Integers(Described):
     """A column of whole numbers between two public bounds, both included.
 
     Args:
@@ -191,7 +196,7 @@ class Integers(Kind):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Coded(Kind):
+class Coded(Described):
     """A column that is already coded 0, 1, ..., size - 1.
 
     Args:
@@ -244,7 +249,7 @@ def _labels(edges: Sequence[Fraction], closed: str) -> tuple[Label, ...]:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Bins(Kind):
+class Bins(Described):
     """A numeric column cut into bins of equal width between two public bounds.
 
     Args:
@@ -301,7 +306,7 @@ class Bins(Kind):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Edges(Kind):
+class Edges(Described):
     """A numeric column cut at given public edges.
 
     Args:
@@ -359,7 +364,7 @@ class Edges(Kind):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Decimals(Kind):
+class Decimals(Described):
     """A column of numbers in equal steps, such as heights 120, 120.5, 121 ... in half centimetres.
 
     Args:
@@ -416,7 +421,7 @@ class Decimals(Kind):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Unknown(Kind):
+class Unknown(Described):
     """A column of categories that nobody can list beforehand; `leastnoise.find_categories` finds those that many people have.
 
     Args:
@@ -464,7 +469,7 @@ class Unknown(Kind):
         >>> [ln.Unknown(9, longest=3).allows(text) for text in ("abc", "abcd", "a\n", "")]
         [True, False, False, False]
         """
-        return 0 < len(text) <= self.longest and not any(unicodedata.category(letter) in _STRANGE for letter in text)
+        return Keys(self.longest).allows(text)
 
     def found(self, texts: tuple[str, ...]) -> Categories:
         """The attribute once its categories are found.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from leastnoise._check import InputError, did_you_mean, plain, refuse
+from leastnoise._check import InputError, plain, refuse
 
 BLANKS = " \t\r\u00a0\u202f"
 THOUSANDS = (",", ".", "'", "\u2019", "_", " ", "\u00a0", "\u202f")
@@ -22,23 +22,6 @@ def attribute_name(what: str, name: object) -> str:
     if not isinstance(name, str) or not name or any(ord(character) < 32 or ord(character) == 127 for character in name):
         raise refuse(what, name, allowed)
     return name
-
-
-def known_keys(what: str, got: object, allowed: Iterable[str]) -> dict[str, object]:
-    """Check that a table of a spec is a table and has only keys that exist.
-
-    >>> known_keys("domain.sex", {"size": 2}, ["size"])
-    {'size': 2}
-    """
-    keys = list(allowed)
-    listed = ", ".join(repr(key) for key in keys)
-    if not isinstance(got, Mapping):
-        raise refuse(what, got, f"a table with keys among {listed}")
-    for key in got:
-        if key not in keys:
-            advice = did_you_mean(key, keys)
-            raise InputError(f"{what} has no key {key!r}; allowed are {listed}." + (f" {advice}" if advice else ""))
-    return dict(got)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

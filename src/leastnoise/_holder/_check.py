@@ -12,17 +12,15 @@ from leastnoise._adapters._column import Column
 from leastnoise._adapters._encode import cell_encoder
 from leastnoise._adapters._location import CSV, Joined, first_of
 from leastnoise._adapters._read import open_source, opened_for
-from leastnoise._adapters._rules import DROP
 from leastnoise._adapters._units import Units
 from leastnoise._adapters._values import text
 from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Bins, Domain, Kind, Measure, PerCell, Unknown, kind_from_json, kind_to_json
+from leastnoise._domain import DROP, Bins, Domain, Kind, Measure, PerCell, Unknown, kind_from_json, kind_to_json, rule_of
 from leastnoise._plan import Plan
 from leastnoise._spec import Spec, asked_about
 from leastnoise._workload import Workload
 
-_NULL, _OUTSIDE = -3, -2
 _LONGEST_SHOWN = 60
 _NOT_TEXT = 'bytes that are no text in this encoding: say another one, such as [source] encoding = "cp1252"'
 _MOST_KEPT = 2**20
@@ -128,7 +126,7 @@ def rows_fit(
     opened, wanted = opened_for(source, kinds, sums, unit_column)
     columns = [_Tally(name, kind, values) for name, kind in kinds.items()]
     columns += [_Tally(name, Bins(one.low, one.high, 1, outside="clip", reading=one.reading), values) for name, one in sums.items()]
-    units = None if unit_column is None else Units(max_per_cell, kinds)
+    units = None if unit_column is None else Units(max_per_cell, {name: domain.cells(name) for name in attributes})
     inside, rows = [np.zeros(0, dtype=np.bool_)], 0
     for count, found in opened.chunks(wanted):
         codes = [tally.add(column) for tally, column in zip(columns, found, strict=False)][: len(kinds)]
@@ -171,21 +169,27 @@ class _Tally:
     def __init__(self, name: str, kind: Kind, values: int) -> None:
         self._name, self._values, self._regular = name, values, kind.regular
         said: Mapping[str, Any] = {key: value for key, value in kind_to_json(kind).items() if key not in {"null", "outside"}}
-        self._marked = cell_encoder(kind_from_json({"name": name, **said})[1], (_NULL, _OUTSIDE))
-        self._real = cell_encoder(kind)
+        self._null, self._outside = kind.size, kind.size + 1
+        self._marked = cell_encoder(rule_of(kind_from_json({"name": name, **said})[1], (self._null, self._outside)))
+        self._real = cell_encoder(rule_of(kind))
         self._counts: Counter[str] = Counter()
         self._seen: Counter[str] = Counter()
 
     def add(self, column: Column) -> IntArray:
         """Count a chunk, and give its rows' cells."""
         marked, real = self._marked(column), self._real(column)
-        strange = (marked == _NULL) | (marked == _OUTSIDE)
-        places = {"null": marked == _NULL, "outside": marked == _OUTSIDE, "matched": ~strange, "dropped": strange & (real == DROP)}
+        strange = (marked == self._null) | (marked == self._outside)
+        places = {
+            "null": marked == self._null,
+            "outside": marked == self._outside,
+            "matched": ~strange,
+            "dropped": strange & (real == DROP),
+        }
         places["other"] = strange & (real == self._regular)
         places["clipped"] = strange & (real != DROP) & (real != self._regular)
         self._counts.update({key: int(np.count_nonzero(where)) for key, where in places.items()})
         if self._values:
-            self._see(column, np.flatnonzero(marked == _OUTSIDE))
+            self._see(column, np.flatnonzero(marked == self._outside))
         return real
 
     def _see(self, column: Column, rows: IntArray) -> None:

@@ -85,8 +85,8 @@ def _looked_up(
         within = [names for summed, names in counted.tables if summed == measure and set(attributes) <= set(names)]
         if not within:
             raise InputError(_OTHER_PLAN)
-        axes = min(within, key=lambda names: math.prod(domain.kind(name).size for name in names))
-        whole = counted.tables[measure, axes].reshape([domain.kind(name).size for name in axes])
+        axes = min(within, key=lambda names: math.prod(map(domain.cells, names)))
+        whole = counted.tables[measure, axes].reshape([*map(domain.cells, axes)])
         yield tuple(attributes), _summed(whole, tuple(places[name] for name in axes), wanted)
 
 
@@ -109,7 +109,7 @@ def _count(
 
 def _limited(table: Table, values: Values, attribute: str | None, limits: Values) -> Values:
     """Every row's value, at most the limit of its own cell (A2): of at most the measure's largest amount still, as no limit is below 0."""
-    cells = 1 if attribute is None else table.domain.kind(attribute).size
+    cells = 1 if attribute is None else table.domain.cells(attribute)
     if limits.dtype != np.int64 or limits.shape != (cells,) or not int(limits.min()) >= 0:
         raise refuse("limits", f"{limits.dtype} array of shape {limits.shape}", f"an int64 array of shape ({cells},), none below 0")
     if attribute is None:

@@ -169,7 +169,7 @@ class Series:
 
         def drawn(table: Table) -> Any:
             ((_, cells),) = count(table, [selection.attributes])
-            shape = [self.terms.domain.kind(name).size for name in selection.attributes]
+            shape = [*map(self.terms.domain.cells, selection.attributes)]
             return selection.draw(cells.reshape(shape), self.terms.privacy.distance, inside.entropy)  # (K6)
 
         cost = charge(self.terms.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))

@@ -282,7 +282,7 @@ class Measurements:
     def _check_factor(self, factor: Factor, places: Mapping[str, int]) -> None:
         if not all(name in places for name in factor.attributes):
             raise refuse("the attributes of a block", list(factor.attributes), "attributes of the domain, each once, in its order")
-        cells = math.prod(self.domain.kind(name).size for name in factor.attributes)
+        cells = math.prod(map(self.domain.cells, factor.attributes))
         if not factor.attributes or factor.operator.size != cells:
             what = f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}"
             raise refuse("the size of an operator", factor.operator.size, what)
@@ -335,8 +335,8 @@ class Measurements:
         if block.measure is None:
             raise refuse("the limits of a block of counts", "limits", "None", "Name the measure whose sums are limited.")
         name, values = limits.attribute, limits.values
-        if name is not None and len(values) != self.domain.kind(name).size:
-            allowed = f"one for each of the {self.domain.kind(name).size} cells of {name}"
+        if name is not None and len(values) != self.domain.cells(name):
+            allowed = f"one for each of the {self.domain.cells(name)} cells of {name}"
             raise refuse("the limits of a block", f"{len(values)} values", allowed)
         most = self.domain.measure(block.measure).high_units
         if not int(values.max()) <= most:

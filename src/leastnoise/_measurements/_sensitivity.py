@@ -126,7 +126,7 @@ def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Priva
     counted = None if measure is None else domain.measure(measure)
     if not isinstance(counted, UnitCount):
         return privacy
-    rows = min(privacy.max_rows, math.prod(domain.kind(name).size for name in counted.attributes))
+    rows = min(privacy.max_rows, math.prod(map(domain.cells, counted.attributes)))
     bound = PerCell(1, counted.attributes) if counted.attributes else None
     return Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, rows, bound)
 
@@ -194,7 +194,7 @@ def _limited(plan: Measurements, block: Block, columns: Sequence[_Column], power
     limited = list(columns)
     for index, column in enumerate(columns):
         if name in column.names and column.top.denominator == 1:
-            shape = tuple(plan.domain.kind(other).size for other in column.names)
+            shape = tuple(map(plan.domain.cells, column.names))
             along = np.ones(shape, dtype=object) * amounts.reshape([-1 if other == name else 1 for other in column.names])
             entries = int(column.top) if column.entries is None else column.entries
             limited[index] = _of_entries(column.names, np.asarray(entries * along.reshape(-1)))
@@ -235,14 +235,14 @@ def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colu
     if len(blocks) > 1:
         joint = {name for _, columns in blocks for column in columns if column.entries is not None for name in column.names}
         names = [name for name in plan.domain.names if name in joint]
-        if math.prod(plan.domain.kind(name).size for name in names) <= _JOINT_CELLS:
+        if math.prod(map(plan.domain.cells, names)) <= _JOINT_CELLS:
             return _joint_norm(plan, blocks, names)
     return sum_up((_top(columns), weight) for weight, columns in blocks)
 
 
 def _joint_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]], names: list[str]) -> Fraction:
     """Exact maximum over the cells of the named attributes; in multiples of 2^-GUARD_BITS, rounded up, where denominators are long."""
-    shape = tuple(plan.domain.kind(name).size for name in names)
+    shape = tuple(map(plan.domain.cells, names))
     constants = [weight * _top(column for column in columns if column.entries is None) for weight, columns in blocks]
     unit = _unit(constants)
     summed = np.zeros(shape, dtype=object)
@@ -412,9 +412,7 @@ def _kinds(
     plan: Measurements, forms: Mapping[_Beside, Mapping[frozenset[str], int]], apart: Mapping[frozenset[Factor], tuple[int, int]]
 ) -> dict[str, object] | None:
     """A kind of each attribute; sets of attributes are told apart by how many of each they have. None where they need not be (R4)."""
-    sizes = {
-        name: plan.domain.kind(name).size for name in sorted({name for summed in forms.values() for cells in summed for name in cells})
-    }
+    sizes = {name: plan.domain.cells(name) for name in sorted({name for summed in forms.values() for cells in summed for name in cells})}
     if all(2 * norm >= most for norm, most in apart.values()) and all(
         u >= 0 for summed in forms.values() for cells, u in summed.items() if cells
     ):

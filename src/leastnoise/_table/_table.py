@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import Array, IntArray
-from leastnoise._domain import Domain, PerCell, Unknown
+from leastnoise._domain import Domain, Keys, PerCell
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Values = IntArray
@@ -178,7 +178,7 @@ class Table:
         amounts = {} if values is None else values
         if not (set(codes) <= set(domain.names) and set(amounts) <= set(domain.measures)):
             raise InternalError("the columns of a table must be codes of attributes and values of measures of its domain.")
-        columns = {name: _codes(name, codes[name], domain.kind(name).size) for name in domain.names if name in codes}
+        columns = {name: _codes(name, codes[name], domain.cells(name)) for name in domain.names if name in codes}
         measures = {name: measure for name, measure in domain.measures.items() if name in amounts}
         sums = {name: _frozen(_whole("values", name, amounts[name])) for name in measures}  # T2
         lengths = {len(column) for column in (*columns.values(), *sums.values())} | (set() if rows is None else {rows})
@@ -228,7 +228,7 @@ class Table:
         sums = tuple(name for name in domain.measures if name in measures)
         kept = {}
         for (measure, names), counts in tables.items():
-            cells = math.prod(domain.kind(name).size for name in names)
+            cells = math.prod(map(domain.cells, names))
             if not {*names} <= {*read} or measure not in (None, *sums) or counts.shape != (cells,) or counts.dtype != np.int64:
                 raise InternalError(f"the counts of {names!r} must be int64 numbers of cells that were read.")  # T4
             if measure is None and int(counts.min()) < 0:
@@ -265,9 +265,11 @@ class Table:
         >>> Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3]))
         <Table of private rows over Domain(agent=Unknown(9))>
         """
-        kind, texts = domain.kind(attribute), tuple(keys)
+        allowed, texts = domain.keys(attribute).table, tuple(keys)
         known = (
-            isinstance(kind, Unknown) and len(set(texts)) == len(texts) and all(type(text) is str and kind.allows(text) for text in texts)
+            isinstance(allowed, Keys)
+            and len(set(texts)) == len(texts)
+            and all(type(text) is str and allowed.allows(text) for text in texts)
         )
         if not known or units.shape != (len(texts),) or units.dtype != np.int64 or not int(units.min(initial=1)) >= 1:
             raise InternalError(f"the keys of {attribute!r} must differ and be allowed, each with the units that have it.")  # T5

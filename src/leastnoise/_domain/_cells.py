@@ -1,0 +1,290 @@
+"""What must be right of an attribute: how many cells it has, and the table by which a value finds its cell (E3 of PROOFS-adapters.md).
+
+A kind makes its table from public bounds, edges, days and texts, in `_rules`. Nothing of that need be believed: the cells of a table are
+checked here, so that whatever a kind does, a value has one cell of the attribute, or drops its row, by a function of that value alone.
+"""
+
+import re
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import singledispatch
+from typing import Any
+
+from leastnoise._check import InternalError
+from leastnoise._domain._reading import Reading
+
+Label = str | int
+OTHER = "other"
+# Bounds stay where a double holds every whole number, so that reading a value as a double never moves it across a bound.
+MOST = 2**53 - 1
+# Codes fit uint32, and a table on one attribute alone already has 16 GiB of counts.
+MOST_CELLS = 2**31
+READ_AS_IT_IS = Reading()
+# A row with this cell in any attribute is dropped.
+DROP = -1
+_STRANGE = {"Cc", "Cs"}  # control characters, and halves of characters, which no file in UTF-8 holds
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A public map from the regular cells of an attribute to groups.
+
+    Args:
+        name: of the level, such as ``region``.
+        labels: of the groups, in the order in which they first occur.
+        cells: the group of each regular cell, from 0.
+    """
+
+    name: str
+    labels: tuple[Label, ...]
+    cells: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Kind(ABC):
+    """An attribute: a public map from values to cells. Frozen, equal and hashable by value.
+
+    Attributes:
+        null: what a null does: ``"drop"`` the row or ``"other"``.
+        outside: what any other value does: ``"drop"`` the row, ``"clip"`` it to the nearest cell (where cells are in order) or ``"other"``.
+        reading: how values are read.
+        levels: public maps to coarser cells.
+    """
+
+    null: str | None = "drop"
+    outside: str = "drop"
+    reading: Reading = READ_AS_IT_IS
+    levels: Any = ()
+
+    @property
+    @abstractmethod
+    def regular(self) -> int:
+        """Number of cells, ``other`` not included."""
+
+    @property
+    @abstractmethod
+    def regular_labels(self) -> tuple[Label, ...]:
+        """The label of every cell but ``other``, in order."""
+
+    @abstractmethod
+    def level(self, name: str) -> Level:
+        """Look up a level; ``other`` belongs to a group of that name."""
+
+    @property
+    def implied_levels(self) -> tuple[Level, ...]:
+        """Levels that the attribute has without their being declared."""
+        return ()
+
+    @property
+    def has_other(self) -> bool:
+        """Whether there is a last cell ``other``."""
+        return OTHER in (self.null, self.outside)
+
+    @property
+    def size(self) -> int:
+        """Number of cells, ``other`` included."""
+        return self.regular + self.has_other
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The label of every cell, in order."""
+        return (*self.regular_labels, OTHER) if self.has_other else self.regular_labels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """Whole numbers in equal steps: from ``low`` to ``high`` the cell is how many whole steps a number is above ``origin``.
+
+    Attributes:
+        low: the least number inside.
+        high: the greatest number inside.
+        origin: where cell 0 begins, at most ``low``.
+        step: numbers in a cell.
+        again: after so many cells they begin anew; None: they do not.
+        rounding: how a number between two whole ones becomes one of them: ``"down"``, ``"up"``, ``"nearest"`` (ties to the even one), or
+            None: it is outside.
+    """
+
+    low: int
+    high: int
+    origin: int
+    step: int = 1
+    again: int | None = None
+    rounding: str | None = None
+
+    def __post_init__(self) -> None:
+        inside = -MOST <= self.origin <= self.low <= self.high <= MOST and self.rounding in (None, "down", "up", "nearest")
+        if not (inside and self.step >= 1 and (self.again is None or self.again >= 1)):
+            raise InternalError("steps must be whole numbers that doubles hold; please report this.")
+
+    def cells(self) -> set[int]:
+        """The first and the last cell."""
+        return {0, self.again - 1} if self.again else {(end - self.origin) // self.step for end in (self.low, self.high)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cuts:
+    """Numbers between thresholds: below the first one is ``cells[0]``, from the first on (itself included) ``cells[1]``, and so on.
+
+    Attributes:
+        at: the thresholds, rising; an array of doubles, or of whole seconds.
+        cells: an int64 array of one more than thresholds.
+    """
+
+    at: Any
+    cells: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forms:
+    """Texts.
+
+    Attributes:
+        cells: of each form, as the reading compares it; the forms that mean a null are among them.
+        wholes: of each category that is a whole number: text made of it, a point and zeros means it too, unless that is a form itself.
+    """
+
+    cells: Mapping[str, int]
+    wholes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Texts that nobody can list beforehand, of which none has a cell yet.
+
+    Attributes:
+        longest: characters of a text.
+    """
+
+    longest: int
+
+    def allows(self, text: str) -> bool:
+        r"""Whether a text may be found, from the text alone.
+
+        Args:
+            text: as it is read; not a null.
+
+        >>> [Keys(3).allows(text) for text in ("abc", "abcd", "a\n", "")]
+        [True, False, False, False]
+        """
+        return 0 < len(text) <= self.longest and not any(unicodedata.category(letter) in _STRANGE for letter in text)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clocked:
+    """How times are read.
+
+    Attributes:
+        first: the first day, counted from 1970-01-01.
+        last: the last day.
+        zone: the time zone of the attribute's clock.
+        pattern: how texts are written, with groups Y, m, d, H, M, S, and zone, ahead, zh, zm where it may have a time zone.
+    """
+
+    first: int
+    last: int
+    zone: str
+    pattern: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rule:
+    """The rule of one attribute.
+
+    Attributes:
+        size: its number of cells.
+        table: from a number, a text or a time (seconds since 1970 on the attribute's clock) to a cell.
+        null: the cell of a null.
+        outside: the cell of a value that the table does not have.
+        strange: the cell of what is no number, or no time, at all.
+        clip: whether a number beyond the steps is taken to the nearest one.
+        reading: how values are read.
+        clock: how times are read; None of what is no time.
+
+    Raises:
+        InternalError: a cell that the attribute does not have, or a part of another class.
+    """
+
+    size: int
+    table: Steps | Cuts | Forms | Keys
+    null: int
+    outside: int
+    strange: int
+    clip: bool
+    reading: Reading
+    clock: Clocked | None = None
+
+    def __post_init__(self) -> None:
+        cells, table = {self.null, self.outside, self.strange}, self.table
+        if isinstance(table, Cuts):
+            cells |= {int(table.cells.min()), int(table.cells.max())}
+        elif not isinstance(table, Keys):
+            cells |= table.cells() if isinstance(table, Steps) else {*table.cells.values(), *table.wholes.values()}
+        fits = not isinstance(table, Cuts) or len(table.cells) == len(table.at) + 1
+        if not fits or type(self.reading) is not Reading or not all(DROP <= cell < self.size for cell in cells):
+            raise InternalError("a rule must give cells of its own attribute; please report this.")
+
+
+@singledispatch
+def rule_of(kind: Kind, _marks: tuple[int, int] | None = None) -> Rule:
+    """The rule of an attribute; a class is a kind if it has registered this.
+
+    Args:
+        kind: the attribute.
+        _marks: two cells behind its own that stand for a null and for what is outside; None: what the attribute's policies say.
+
+    >>> rule = rule_of(Bins(0, 1, 2, outside="other"))
+    >>> rule.table.at.tolist(), rule.table.cells.tolist()
+    ([0.0, 0.5, 1.0000000000000002], [2, 0, 1, 2])
+    >>> rule_of(Categories(["F", "M"], reading=Reading(nulls=["-"]))).table.cells
+    {'': -1, '-': -1, 'F': 0, 'M': 1}
+    """
+    raise InternalError(f"nothing encodes the kind {type(kind).__name__}.")
+
+
+@singledispatch
+def kind_of(given: object) -> object:
+    """What is meant where a kind is asked for: a list means `Categories`."""
+    return given
+
+
+@singledispatch
+def plain_json(part: object) -> dict[str, Any]:
+    """A kind or a measure as plain JSON values, for whoever writes it down."""
+    raise InternalError(f"nothing writes the kind {type(part).__name__}.")
+
+
+@singledispatch
+def parts_of(_value: object) -> tuple[Any, Any]:
+    """The kinds and measures that the JSON of a domain means, which `Domain` checks like others."""
+    raise InternalError("nothing reads the JSON of a domain.")
+
+
+def number_text(number: Fraction) -> str:
+    """Write an exact number as a decimal if it has one, else as a fraction.
+
+    >>> number_text(Fraction(5, 2)), number_text(Fraction(1, 3))
+    ('2.5', '1/3')
+    """
+    rest, twos, fives = number.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    if rest != 1 or places == 0:
+        return str(number)
+    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
+    return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+
+
+def short(number: Fraction) -> str:
+    """An exact number as Python writes it.
+
+    >>> short(Fraction(2)), short(Fraction(1, 2))
+    ('2', "'0.5'")
+    """
+    return str(number) if number.denominator == 1 else repr(number_text(number))

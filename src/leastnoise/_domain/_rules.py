@@ -1,0 +1,126 @@
+"""The tables by which values find their cells, of each kind of attribute one, made of public numbers and texts alone (E3 in `_cells`)."""
+
+import datetime as dt
+import math
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from leastnoise._check import InternalError
+from leastnoise._domain._cells import DROP, Clocked, Cuts, Forms, Keys, Kind, Rule, Steps, rule_of
+from leastnoise._domain._dates import Dates
+from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
+
+if TYPE_CHECKING:  # numpy is loaded when something is encoded: commands that encode nothing start without it
+    from leastnoise._check.arrays import FloatArray
+
+HOUR, DAY = 3600, 86_400
+_EPOCH = dt.date(1970, 1, 1)
+_WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
+# Periods of one length: it, and how many of them there are where they come again.
+_EVEN = {"hour": (HOUR, None), "hour_of_day": (HOUR, 24), "day": (DAY, None), "weekday": (DAY, 7), "week": (7 * DAY, None)}
+
+
+@rule_of.register
+def _(kind: Categories | Integers | Decimals | Bins | Edges | Dates | Coded | Unknown, marks: tuple[int, int] | None = None) -> Rule:
+    null, outside = marks or (kind.regular if policy == "other" else DROP for policy in (kind.null, kind.outside))
+    clip, size = kind.outside == "clip", kind.size + (0 if marks is None else 2)
+    clock = Clocked(*_days(kind), kind.zone, kind.pattern) if isinstance(kind, Dates) else None
+    found = _table(kind, null, outside)
+    strange = null if clip else outside
+    return Rule(size=size, table=found, null=null, outside=outside, strange=strange, clip=clip, reading=kind.reading, clock=clock)
+
+
+def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
+    import numpy as np
+
+    clip = kind.outside == "clip"
+    if isinstance(kind, Categories):
+        nulls, lookup = dict.fromkeys(("", *map(kind.reading.form, kind.reading.nulls)), null), kind.lookup
+        return Forms({**nulls, **lookup}, {form: cell for form, cell in lookup.items() if _WHOLE.fullmatch(form) and form != "-0"})
+    if isinstance(kind, Integers):
+        # what is clipped becomes whole too
+        return Steps(kind.low, kind.high, kind.low, rounding=kind.rounding or ("nearest" if clip else None))
+    if isinstance(kind, Coded):
+        return Steps(0, kind.codes - 1, 0)
+    if isinstance(kind, Dates):
+        return _periods(kind, outside)
+    if isinstance(kind, Unknown):
+        return Keys(kind.longest)
+    places = np.arange(kind.regular)
+    if isinstance(kind, Decimals):
+        if clip:
+            return Cuts(multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1), places)
+        values = multiples(kind.low, kind.step, kind.regular)
+        # a number is one of them if the doubles nearest to both are the same: from it to the next double
+        pairs = np.stack([places, np.full(kind.regular, outside)], axis=1)
+        return Cuts(np.stack([values, _next(values)], axis=1).reshape(-1), np.concatenate([[outside], pairs.reshape(-1)]))
+    if isinstance(kind, (Bins, Edges)):
+        # a double that is not below an edge is at least the edge, and one that is above it at least the double behind it
+        inner = inner_edges(kind) if kind.closed == "left" else _next(inner_edges(kind))
+        if clip:
+            return Cuts(inner, places)
+        ends = np.array([float(kind.low), float(kind.high)])
+        return Cuts(np.concatenate([ends[:1], inner, _next(ends[1:])]), np.concatenate([[outside], places, [outside]]))
+    raise InternalError(f"nothing encodes the kind {type(kind).__name__}.")
+
+
+def _next(numbers: "FloatArray") -> "FloatArray":
+    import numpy as np
+
+    return np.nextafter(numbers, np.inf)
+
+
+def _days(kind: Dates) -> tuple[int, int]:
+    """The first and the last day, counted from 1970-01-01."""
+    return (kind.start - _EPOCH).days, (kind.end - _EPOCH).days
+
+
+def _periods(kind: Dates, outside: int) -> Steps | Cuts:
+    """By seconds; the first and the last cell hold the days from the first and to the last alone."""
+    import numpy as np
+
+    first, last = _days(kind)
+    low, behind = first * DAY, (last + 1) * DAY
+    if kind.by in _EVEN:
+        step, again = _EVEN[kind.by]
+        # weeks and weekdays are counted from the Monday before the first day
+        origin = low - (first + 3) % 7 * DAY if "week" in kind.by else low
+        return Steps(low, behind - 1, origin, step, again)
+    months = np.arange(first, last + 1).astype("M8[D]").astype("M8[M]").astype(np.int64)
+    periods = months // {"year": 12, "quarter": 3, "month": 1}[kind.by]
+    begins = (np.flatnonzero(np.diff(periods)) + 1 + first) * DAY
+    if kind.outside == "clip":
+        return Cuts(begins, np.arange(kind.regular))
+    return Cuts(np.concatenate([[low], begins, [behind]]), np.concatenate([[outside], np.arange(kind.regular), [outside]]))
+
+
+def inner_edges(kind: Bins | Edges) -> "FloatArray":
+    """The doubles nearest to the edges between bins.
+
+    >>> inner_edges(Bins(0, 1, 4)).tolist()
+    [0.25, 0.5, 0.75]
+    """
+    import numpy as np
+
+    if isinstance(kind, Edges):
+        return np.array([float(edge) for edge in kind.edges[1:-1]])
+    width = (kind.high - kind.low) / kind.count
+    return multiples(kind.low + width, width, kind.count - 1)
+
+
+def multiples(first: Fraction, step: Fraction, count: int) -> "FloatArray":
+    """The doubles nearest to first, first + step ..., shape (count,).
+
+    >>> multiples(Fraction(1, 10), Fraction(1, 10), 3).tolist()
+    [0.1, 0.2, 0.3]
+    """
+    import numpy as np
+
+    common = math.lcm(first.denominator, step.denominator)
+    start, more = int(first * common), int(step * common)
+    if max(abs(start), abs(start + more * count), common) < 2**53:
+        # numerator and denominator are exact doubles, so their quotient is rounded once
+        return (np.arange(count, dtype=np.int64) * more + start) / float(common)
+    # Python's quotient of integers of any length is rounded once too
+    return np.array([(start + more * place) / common for place in range(count)], dtype=np.float64)
