@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from contracts.sources import code_lines
-from contracts.trusted import BESIDE, CEILING, CHOOSES, FOLDER, TRUSTED, lines_of_code
+from contracts.trusted import CEILING, CHOOSES, FOLDER, TRUSTED, lines_of_code
 
 
 def test_the_lines_that_must_be_trusted_are_below_the_ceiling():
@@ -16,7 +16,7 @@ def test_the_lines_that_must_be_trusted_are_below_the_ceiling():
 
 
 def imported(path: Path) -> set[tuple[str, str]]:
-    """What a file imports of the package: each name with the file or package that defines it, as far as that is followed."""
+    """What a file imports of the package: modules and the names that it takes of them."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -27,28 +27,46 @@ def imported(path: Path) -> set[tuple[str, str]]:
 
 
 def defined_in(module: str, name: str) -> str:
-    """The file that gives a name, through the faces of packages."""
+    """The file that gives a name, looked for in what the faces of packages hand on."""
     place = FOLDER.joinpath(*module.split(".")[1:])
-    if place.with_suffix(".py").exists():
-        return place.with_suffix(".py").relative_to(FOLDER).as_posix()
-    if (place / f"{name}.py").exists() or (place / name).is_dir():
-        return defined_in(f"{module}.{name}", "")
-    face = place / "__init__.py"
-    homes = [where for where, known in imported(face) if known == name] if place != FOLDER else []
-    return defined_in(homes[0], name) if homes else face.relative_to(FOLDER).as_posix()
+    files = [place.with_suffix(".py"), *([place / f"{name}.py", place / name / "__init__.py"] if name else []), place / "__init__.py"]
+    file = next(file for file in files if file.exists())
+    homes = [home for home, known in imported(file) if known == name] if file == files[-1] and place != FOLDER else []
+    return defined_in(homes[0], name) if homes else file.relative_to(FOLDER).as_posix()
 
 
 def test_what_trusted_code_imports_is_counted_too():
     counted = set(dict(lines_of_code()))
-    faces = {f"{package}/__init__.py" for package in {*TRUSTED} - {*BESIDE}}  # of a whole package, whose names are looked up in it
-    outside = {(one, defined_in(*name)) for one in counted for name in imported(FOLDER / one)}
-    assert {pair for pair in outside if pair[1] not in counted | faces} == set()
+    names = {(one, *name) for one in counted for name in imported(FOLDER / one)}
+    packages = {("leastnoise", "_adapters")}  # whose names are taken of it one by one
+    assert {(one, defined_in(*name)) for one, *name in names if tuple(name) not in packages and defined_in(*name) not in counted} == set()
+    taken = {
+        node.attr for node in ast.walk(ast.parse(code_of(FOLDER / CHOOSES))) if isinstance(node, ast.Attribute) and is_adapters(node.value)
+    }
+    assert {name for name in taken if defined_in("leastnoise._adapters", name) not in counted} == set()
+
+
+def is_adapters(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "_adapters"
+
+
+@pytest.mark.parametrize("package", TRUSTED)
+def test_the_face_of_a_trusted_package_hands_names_on_and_does_nothing_else(package):
+    """So nothing in it needs to be believed: a name means what the file has that it is taken of."""
+    docstring, *rest = ast.parse((FOLDER / package / "__init__.py").read_text(encoding="utf-8")).body
+    assert isinstance(docstring, ast.Expr)
+    assert isinstance(docstring.value, ast.Constant)
+    for node in rest:
+        assert isinstance(node, ast.ImportFrom)
+        assert f"{node.module}.".startswith(f"leastnoise.{package}.")
+        assert all(alias.asname is None for alias in node.names)
 
 
 def test_the_home_of_a_name_is_found_through_a_face():
     assert defined_in("leastnoise._domain", "Domain") == "_domain/_domain.py"
     assert defined_in("leastnoise._domain", "Categories") == "_domain/_kinds.py"
     assert defined_in("leastnoise._domain._cells", "Rule") == "_domain/_cells.py"
+    assert defined_in("leastnoise._check.arrays", "Array") == "_check/arrays.py"
     assert defined_in("leastnoise", "_adapters") == "_adapters/__init__.py"
 
 

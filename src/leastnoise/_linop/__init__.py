@@ -1,5 +1,6 @@
 """Integer linear operators (small frozen values) and the functions on them."""
 
+from leastnoise._linop import transposes
 from leastnoise._linop._functions import (
     all_range_ends,
     along,

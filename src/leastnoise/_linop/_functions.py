@@ -84,11 +84,6 @@ def _(operator: Identity, x: Array) -> Array:
     return x
 
 
-@apply_transpose.register
-def _(operator: Identity, y: Array) -> Array:
-    return y
-
-
 @apply.register
 def _(operator: Total, x: Array) -> Array:
     return x.sum(axis=0, keepdims=True)
@@ -217,27 +212,16 @@ def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
 @apply.register
 def _(operator: DiagonalAndRows, x: Array) -> Array:
     own = operator.diagonal.reshape(-1, *([1] * (x.ndim - 1))) * x
-    return np.concatenate([own, _tensor(operator.below, x)], axis=0)
+    return np.concatenate([own, tensor(operator.below, x)], axis=0)
 
 
-@apply_transpose.register
-def _(operator: DiagonalAndRows, y: Array) -> Array:
-    own = operator.diagonal.reshape(-1, *([1] * (y.ndim - 1))) * y[: operator.size]
-    return own + _tensor(operator.below.T, y[operator.size :])
-
-
-def _tensor(matrix: IntArray, x: Array) -> Array:
+def tensor(matrix: IntArray, x: Array) -> Array:
     return (matrix @ x.reshape(x.shape[0], -1)).reshape(matrix.shape[0], *x.shape[1:])
 
 
 @apply.register
 def _(operator: Dense, x: Array) -> Array:
-    return _tensor(operator.matrix, x)
-
-
-@apply_transpose.register
-def _(operator: Dense, y: Array) -> Array:
-    return _tensor(operator.matrix.T, y)
+    return tensor(operator.matrix, x)
 
 
 @column_sums.register

@@ -6,7 +6,7 @@ import numpy as np
 
 from leastnoise._check import refuse, whole
 from leastnoise._check.arrays import Array, IntArray
-from leastnoise._linop._functions import apply, apply_transpose, column_sums, entries, refuse_others, refuse_overflow, run_spread
+from leastnoise._linop._functions import apply, column_sums, entries, refuse_others, refuse_overflow, run_spread
 from leastnoise._linop._operators import Operator, Sized, Tree, frozen
 
 
@@ -41,15 +41,6 @@ class Contrasts:
 def _(operator: Contrasts, x: Array) -> Array:
     k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (x.ndim - 1)))
     return np.cumsum(x, axis=0, dtype=x.dtype)[:-1] - k * x[1:]
-
-
-@apply_transpose.register
-def _(operator: Contrasts, y: Array) -> Array:
-    k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (y.ndim - 1)))
-    answer = np.zeros((operator.size, *y.shape[1:]), dtype=y.dtype)
-    answer[:-1] = np.cumsum(y[::-1], axis=0, dtype=y.dtype)[::-1]
-    answer[1:] -= k * y
-    return answer
 
 
 @column_sums.register
@@ -99,19 +90,6 @@ def _(operator: Haar, x: Array) -> Array:
         levels.append((left - right)[: -(-operator.size // width)])
         sums = left + right
     return np.concatenate([sums, *levels[::-1]], axis=0)
-
-
-@apply_transpose.register
-def _(operator: Haar, y: Array) -> Array:
-    sums, start = y[:1], 1
-    for width in operator.widths:
-        count = -(-operator.size // width)
-        own = y[start : start + count]
-        start += count
-        finer = np.empty((2 * count, *y.shape[1:]), dtype=y.dtype)
-        finer[0::2], finer[1::2] = sums[:count] + own, sums[:count] - own
-        sums = finer[: -(-operator.size // (width // 2))]
-    return sums
 
 
 @column_sums.register
@@ -177,7 +155,7 @@ class Toeplitz:
         return self.starts.tobytes(), self.values.tobytes(), self.scales.tobytes()
 
 
-def _running(starts: IntArray, values: IntArray, x: Array) -> Array:
+def running(starts: IntArray, values: IntArray, x: Array) -> Array:
     """Sums of the entries up to each, with the coefficients of their distances: a running sum times the step at every start.
 
     In int64 what is left after all steps is exact wherever it is below 2^63, since sums and products there are those modulo 2^64.
@@ -189,18 +167,13 @@ def _running(starts: IntArray, values: IntArray, x: Array) -> Array:
     return answer
 
 
-def _scaled(operator: Toeplitz, x: Array, power: int = 1) -> Array:
+def scaled(operator: Toeplitz, x: Array, power: int = 1) -> Array:
     return (operator.scales**power).reshape(-1, *([1] * (x.ndim - 1))) * x
 
 
 @apply.register
 def _(operator: Toeplitz, x: Array) -> Array:
-    return _running(operator.starts, operator.values, _scaled(operator, x))
-
-
-@apply_transpose.register
-def _(operator: Toeplitz, y: Array) -> Array:
-    return _scaled(operator, _running(operator.starts, operator.values, y[::-1])[::-1])
+    return running(operator.starts, operator.values, scaled(operator, x))
 
 
 @column_sums.register
@@ -208,7 +181,7 @@ def _(operator: Toeplitz, weights: IntArray, power: int) -> IntArray:
     lengths = np.diff(operator.starts, append=operator.size)
     tallest = sum(abs(value) ** power * length for value, length in zip(operator.values.tolist(), lengths.tolist(), strict=True))
     refuse_overflow(tallest * int(weights.max(initial=0)) * int(operator.scales.max()) ** power)
-    return _scaled(operator, _running(operator.starts, np.abs(operator.values) ** power, weights[::-1])[::-1], power)
+    return scaled(operator, running(operator.starts, np.abs(operator.values) ** power, weights[::-1])[::-1], power)
 
 
 @entries.register
@@ -312,11 +285,6 @@ def _(operator: Coarse, x: Array) -> Array:
     return apply(operator.operator, np.add.reduceat(x, operator.starts, axis=0))
 
 
-@apply_transpose.register
-def _(operator: Coarse, y: Array) -> Array:
-    return np.repeat(apply_transpose(operator.operator, y), operator.lengths, axis=0)
-
-
 @column_sums.register
 def _(operator: Coarse, weights: IntArray, power: int) -> IntArray:
     # The cells of a bucket have equal columns: a bucket's sum changes by one with one row in any of them.
@@ -328,18 +296,13 @@ def _(operator: Ordered, x: Array) -> Array:
     return apply(operator.operator, x[operator.order])
 
 
-@apply_transpose.register
-def _(operator: Ordered, y: Array) -> Array:
-    return _put_back(operator, apply_transpose(operator.operator, y))
-
-
 @column_sums.register
 def _(operator: Ordered, weights: IntArray, power: int) -> IntArray:
     # The columns are those of the inner operator in another order.
-    return _put_back(operator, column_sums(operator.operator, weights, power))
+    return put_back(operator, column_sums(operator.operator, weights, power))
 
 
-def _put_back(operator: Ordered, x: Array) -> Array:
+def put_back(operator: Ordered, x: Array) -> Array:
     answer = np.empty_like(x)
     answer[operator.order] = x
     return answer
@@ -407,7 +370,7 @@ def _blocks(x: Array, width: int) -> Array:
     return x.reshape(-1, width, *x.shape[1:]).swapaxes(0, 1)
 
 
-def _row(x: Array) -> Array:
+def row_of(x: Array) -> Array:
     """The runs one after the other again."""
     return x.swapaxes(0, 1).reshape(-1, *x.shape[2:])
 
@@ -416,15 +379,7 @@ def _row(x: Array) -> Array:
 def _(operator: Nested, x: Array) -> Array:
     blocks, last = _blocks(x[: operator.before], operator.inner.size), x[operator.before :]
     sums = np.concatenate([blocks.sum(axis=0), last.sum(axis=0, keepdims=True)], axis=0)
-    return np.concatenate([_row(apply(operator.inner, blocks)), apply(operator.last, last), apply(operator.above, sums)], axis=0)
-
-
-@apply_transpose.register
-def _(operator: Nested, y: Array) -> Array:
-    blocks, last, above = operator.split(y)
-    sums = apply_transpose(operator.above, above)
-    within = apply_transpose(operator.inner, blocks) + sums[None, :-1]
-    return np.concatenate([_row(within), apply_transpose(operator.last, last) + sums[-1:]], axis=0)
+    return np.concatenate([row_of(apply(operator.inner, blocks)), apply(operator.last, last), apply(operator.above, sums)], axis=0)
 
 
 @column_sums.register
