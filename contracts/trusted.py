@@ -22,7 +22,7 @@ BESIDE = {
     # without a row. `Domain` asks for the number of cells once, and `Rule` refuses a table with a cell that is not among them.
     "_domain": ("_kind.py", "_kinds.py", "_dates.py", "_rules.py", "_json.py"),
     # Transposes that no column sum is computed with: what is multiplied by them has its noise.
-    "_linop": ("transposes.py",),
+    "_linop": ("_transposes.py",),
 }
 # Folders and patterns of files, and counting in an engine (SQL of every kind, a file an engine), are on this side too (about 700 lines).
 # Dates, edges, decimals, levels and how texts are read: what decides a row's cell is all on this side (about 700 lines);

@@ -169,8 +169,9 @@ class _Tally:
     def __init__(self, name: str, kind: Kind, values: int) -> None:
         self._name, self._values, self._regular = name, values, kind.regular
         said: Mapping[str, Any] = {key: value for key, value in kind_to_json(kind).items() if key not in {"null", "outside"}}
-        self._null, self._outside = kind.size, kind.size + 1
-        self._marked = cell_encoder(rule_of(kind_from_json({"name": name, **said})[1], (self._null, self._outside)))
+        bare = kind_from_json({"name": name, **said})[1]
+        self._null, self._outside = bare.size, bare.size + 1
+        self._marked = cell_encoder(rule_of(bare, (self._null, self._outside)))
         self._real = cell_encoder(rule_of(kind))
         self._counts: Counter[str] = Counter()
         self._seen: Counter[str] = Counter()

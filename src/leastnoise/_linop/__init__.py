@@ -1,11 +1,9 @@
 """Integer linear operators (small frozen values) and the functions on them."""
 
-from leastnoise._linop import transposes
 from leastnoise._linop._functions import (
     all_range_ends,
     along,
     apply,
-    apply_transpose,
     column_sums,
     dense,
     largest_entry,
@@ -30,3 +28,4 @@ from leastnoise._linop._operators import (
 )
 from leastnoise._linop._plane_order import BlockTree, block_tree, interval_tree
 from leastnoise._linop._structured import Coarse, Contrasts, Haar, Nested, Ordered, Toeplitz
+from leastnoise._linop._transposes import apply_transpose

@@ -7,6 +7,8 @@ from leastnoise._linop._functions import apply_transpose, tensor
 from leastnoise._linop._operators import Dense, DiagonalAndRows, Identity
 from leastnoise._linop._structured import Coarse, Contrasts, Haar, Nested, Ordered, Toeplitz, put_back, row_of, running, scaled
 
+__all__ = ["apply_transpose"]  # with those of all operators
+
 
 @apply_transpose.register
 def _(operator: Identity, y: Array) -> Array:
