@@ -1,5 +1,5 @@
 // Uses a page of the studio in a real browser, by keys alone, and says what it found, as one JSON object on the standard output stream.
-// node studio.mjs chrome|firefox EXECUTABLE ADDRESS FOLDER plan|explore|tabs
+// node studio.mjs chrome|firefox EXECUTABLE ADDRESS FOLDER begin|plan|explore|tabs
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import puppeteer from "puppeteer-core";
@@ -59,6 +59,67 @@ async function plans() {
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.getElementById("saved").textContent, patience);
   found.saved = await text("#saved");
+}
+
+const violations = async () => {
+  await page.evaluate(axe);
+  const result = await page.evaluate(() => window.axe.run(document));
+  return result.violations.map((one) => `${one.id}: ${one.nodes.length} x ${one.nodes[0].html.slice(0, 120)}`);
+};
+
+// By keys alone, at the width of a phone, in German, from no file to a spec that is saved.
+async function begins() {
+  await page.setViewport({ width: 380, height: 800 });
+  found.reached = [];
+  found.narrow = [];
+  const fill = async (selector, words) => { found.reached.push(await reach(selector)); await page.keyboard.type(words); };
+  const press = async (selector, key = "Enter") => { found.reached.push(await reach(selector)); await page.keyboard.press(key); };
+  const over = async () => found.narrow.push(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth));
+  const leads = (act) => Promise.all([page.waitForNavigation({ waitUntil: "load", timeout: 0 }), act()]);
+  found.english = await text("h1");
+  await leads(() => fill("#language", "D"));
+  await fill("#path", "people.parquet");
+  await over();
+  found.axe_begin = await violations();
+  await leads(() => press("#form button"));
+  found.german = await text("h1");
+  await fill("[id='c1.kind']", "Codes oder");
+  await fill("[id='c1.list']", "F");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("M");
+  await fill("[id='c2.kind']", "ganze");
+  await fill("[id='c2.low']", "0");
+  await fill("[id='c2.high']", "99");
+  await fill("[id='c2.edges']", "0, 18, 65");
+  await press(".edges input:nth-of-type(2)", "ArrowRight"); // an edge is moved by keys: 19
+  found.groups = await text("[data-column='2'] p[aria-live]");
+  await fill("[id='c3.kind']", "Zahlen");
+  for (const [field, words] of [["low", "0"], ["high", "1000"], ["step", "10"], ["unit", "EUR"]]) await fill(`[id='c3.${field}']`, words);
+  await press("[name='a0.by.1.cells']", " ");
+  await press("[name='a0.by.2.cells']", " ");
+  await press("[name='a0.by.2.group']", " "); // in the place of the values
+  await press("#more");
+  await fill("[id='a1.what']", "Mittel");
+  await fill("[id='a1.of']", "pay");
+  await press("[name='a1.by.1.cells']", " ");
+  await fill("#max_rows", "20");
+  await over();
+  await press("#plan");
+  await page.waitForFunction(() => !document.getElementById("planned").hidden && document.querySelectorAll("#charts svg").length, patience);
+  found.focus = await page.evaluate(() => document.activeElement.id);
+  found.rows = await page.$$eval("#rows tr", (rows) => rows.map((row) => row.cells[0].textContent));
+  found.invented = await text("#charts p");
+  await over();
+  await press("#save");
+  await page.waitForFunction(() => document.getElementById("commands").textContent, patience);
+  found.commands = await text("#commands");
+  found.axe_begin.push(...await violations());
+  for (const width of [380, 1400]) {
+    await page.setViewport({ width, height: 900 });
+    await page.screenshot({ path: `${folder}/${kind}-whole-${width}.png`, fullPage: true });
+  }
+  await leads(() => press("#further"));
+  await page.waitForFunction(() => document.getElementById("status").textContent, patience);
 }
 
 // Whether an element is to be seen where the page is scrolled to, with nothing before it.
@@ -162,7 +223,7 @@ try {
   await page.goto(address, { waitUntil: "load" });
   found.address = await page.evaluate(() => location.href);
   await page.setViewport({ width: 1400, height: 900 });
-  await { plan: plans, explore: explores, tabs }[mode]();
+  await { begin: begins, plan: plans, explore: explores, tabs }[mode]();
   for (const width of [390, 800, 1400]) {
     await page.setViewport({ width, height: 900 });
     found.overflow[width] = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
@@ -171,9 +232,7 @@ try {
   await page.reload({ waitUntil: "load" }); // the address without the token, by the session
   found.again = await text("h1");
   if (mode === "explore") await page.waitForSelector("#chart svg", { timeout: 0 });
-  await page.evaluate(axe);
-  const result = await page.evaluate(() => window.axe.run(document));
-  found.axe = result.violations.map((one) => `${one.id}: ${one.nodes.length} x ${one.nodes[0].html.slice(0, 120)}`);
+  found.axe = await violations();
 } finally {
   await browser.close();
 }

@@ -31,8 +31,29 @@ def used(kind, address, folder, mode):
     assert found["axe"] == []
     assert all(over <= 0 for over in found["overflow"].values())
     assert all(found.get("reached", []))
-    assert {path.name for path in folder.glob("*.png")} == {f"{kind}-{mode}-{width}.png" for width in (390, 800, 1400)}
+    assert {path.name for path in folder.glob(f"{kind}-{mode}-*.png")} == {f"{kind}-{mode}-{width}.png" for width in (390, 800, 1400)}
     return found
+
+
+@pytest.mark.parametrize("kind", BROWSERS)
+def test_from_no_file_to_a_saved_spec_by_keys_on_a_phone(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = {"customer_id": [1, 2], "sex": ["F", "M"], "age": [30, 40], "pay": [1.5, 2.5], "tags": [[1], [2]]}
+    pd.DataFrame(made).to_parquet("people.parquet")
+    with serving(None) as client:
+        found = used(kind, f"http://{client.host}{client.first}", tmp_path, "begin")
+    assert (found["english"], found["german"]) == ("Begin with your data", "Eine Spezifikation f\u00fcr people.parquet")
+    assert found["axe_begin"] == []
+    assert all(over <= 0 for over in found["narrow"])
+    assert found["groups"] == "Gruppen: 0-18 | 19-64 | 65+"
+    assert found["focus"] == "result"
+    assert found["rows"][0] == "sex x age:group"
+    assert found["invented"].startswith("ERFUNDEN")
+    assert "leastnoise release people.toml --out people-release" in found["commands"]
+    assert found["again"] == "people.toml planen"
+    saved = read_spec(tmp_path / "people.toml")
+    assert (saved.privacy.unit_column, saved.privacy.max_rows) == ("customer_id", 20)
+    assert [statistic.name for statistic in saved.workload.statistics] == ["mean of pay (EUR) by sex"]
 
 
 @pytest.mark.parametrize("kind", BROWSERS)

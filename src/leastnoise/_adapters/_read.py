@@ -189,15 +189,16 @@ def opened_for(source: Any, kinds: Mapping[str, Kind], sums: Mapping[str, Measur
     return opened, wanted
 
 
-def columns(path: str | os.PathLike[str] | CSV) -> list[tuple[str, str]]:
-    """List the columns of a file, or of the first of several, from its header or schema alone.
+def columns(path: str | os.PathLike[str] | CSV | DatabaseTable) -> list[tuple[str, str]]:
+    """List the columns of a file, or of the first of several, or of a table, from its header or schema alone.
 
     Args:
-        path: a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or a folder or pattern of them; or CSV files with their layout.
+        path: a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or a folder or pattern of them; CSV files with their layout; or a table of a
+            database.
 
     Returns:
         Name and type of each column, in order: a Parquet file's types are in DuckDB's words such as ``VARCHAR``, ``BIGINT``, ``DOUBLE``;
-        those of a CSV file are ``"unknown"``.
+        those of a CSV file and of a table are ``"unknown"``.
 
     Guarantees: no value of the data is read into the result.
 
@@ -213,6 +214,8 @@ def columns(path: str | os.PathLike[str] | CSV) -> list[tuple[str, str]]:
     from leastnoise._adapters._csv import csv_columns
     from leastnoise._adapters._files import files
 
+    if isinstance(path, DatabaseTable):
+        return [(name, "unknown") for name in _open_table(path).names]
     file, kind = files(path.path if isinstance(path, CSV) else path)[0]
     return csv_columns(file, path) if isinstance(path, CSV) else kind.columns(file)
 
@@ -294,19 +297,17 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
 
 
 def _open_table(source: DatabaseTable) -> Source:
-    kind, found, path = source.url().partition("://")
-    if found and kind == "duckdb":
+    if (url := source.url()).startswith("duckdb://"):
         from leastnoise._adapters._frames import open_database
 
-        return open_database(source, path)
+        return open_database(source, url.removeprefix("duckdb://"))
     from leastnoise._adapters._postgres import open_postgres
 
     return open_postgres(source)
 
 
 def _check_column(opened: Source, name: str) -> None:
-    times = opened.names.count(name)
-    if times == 1:
+    if (times := opened.names.count(name)) == 1:
         return
     if times > 1:
         raise InputError(f"{opened.what} must have one column {name!r}; it has {times} of that name. Rename the others.")

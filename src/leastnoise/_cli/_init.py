@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,23 +13,10 @@ from leastnoise._cli._output import shown, write_new
 
 if TYPE_CHECKING:
     from leastnoise._descriptions import Description
+    from leastnoise._session import SourceColumn
 
 _BLANK = "FILL IN"  # the BLANK of leastnoise._session, which refuses a spec that still has one; importing it here would be slow
-# A CSV file has no types, so its draft guesses from names alone, and says so.
-_WHOLE_NAME = re.compile(
-    r"(^|[_\-. ])(age|alter|year|jahr|anzahl|hours|days|weeks|children|rooms|persons|number|num|count)([_\-. ]|$)", flags=re.ASCII
-)
-_NUMBER_NAME = re.compile(
-    r"income|salary|wage|(^|_)pay($|_)|price|amount|cost|rent|height|weight|balance|loss$|gain$|rate$|umsatz|betrag|preis|gehalt|einkommen",
-    flags=re.ASCII,
-)
-
-_DATE_NAME = re.compile(
-    r"(^|[_\-. ])(date|day|datum|time|timestamp|zeit|born|bought|ordered|created|updated)([_\-. ]|$)|_(at|on)$|datum$", flags=re.ASCII
-)
-
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
-_UNTYPED = "unknown"  # the type of a column of a CSV file
 _LINES = {
     "text": f'categories = ["{_BLANK}"]',
     "whole": f'integers = ["{_BLANK}", "{_BLANK}"]',
@@ -142,7 +129,7 @@ def init(file: Path | None, description: Path | None, out: Path | None, delimite
     No value of the data is written into it: what a column may hold is for you to say, from public knowledge. With --from it is what a
     description says: CSVW-EO, SmartNoise metadata, domain.json of mbi, or a domain that OpenDP serialized; FILE need not exist then.
     """
-    from leastnoise._session import CSV, columns, read_description
+    from leastnoise._session import CSV, columns, read_description, source_columns
 
     if description is not None:
         if delimiter or encoding:
@@ -157,7 +144,7 @@ def init(file: Path | None, description: Path | None, out: Path | None, delimite
     spec = out or file.with_name(file.name.split(".")[0] + ".toml")
     layout = {key: value for key, value in (("delimiter", delimiter), ("encoding", encoding)) if value is not None}
     named = columns(CSV(file, delimiter, encoding or "utf-8") if layout else file)
-    _write(spec, drafted(file, spec, named, layout))
+    _write(spec, drafted(file, spec, source_columns(named), layout))
 
 
 def _write(spec: Path, draft: str) -> None:
@@ -166,80 +153,38 @@ def _write(spec: Path, draft: str) -> None:
     click.echo(f"The draft is in {shown(spec)}. {blanks}: leastnoise plan {shown(spec)}")
 
 
-def drafted(file: Path, spec: Path, columns: Iterable[tuple[str, str]], layout: Mapping[str, str] = _AS_USUAL) -> str:
+def drafted(file: Path, spec: Path, columns: Sequence["SourceColumn"], layout: Mapping[str, str] = _AS_USUAL) -> str:
     """Write the text of a spec."""
-    from leastnoise._session import IDENTIFIER, PERSON
-
-    every = list(columns)
-    unusable = _unusable([name for name, _ in every])
-    listed = [(name, kind) for name, kind in every if name not in unusable]
-    naming = [name for name, _ in listed if PERSON.search(name)]
-    naming = naming or [name for name, _ in listed if IDENTIFIER.search(name)][:1]
-    identifier = next(iter(naming), None)
-    said = "".join(f"{key} = {text(value)}\n" for key, value in layout.items())
-    said += _TEXTS if any(kind == _UNTYPED for _, kind in listed) else ""
+    naming = [column.name for column in columns if column.names_person]
+    untyped = not all(column.typed for column in columns)
+    said = "".join(f"{key} = {text(value)}\n" for key, value in layout.items()) + (_TEXTS if untyped else "")
     data = text(relative(file, spec))
     parts = [_HEAD.format(file=comment(file.name), spec=shown(spec), blank=_BLANK, path=data, layout=said)]
-    parts += [_PRIVACY, _ROW if identifier is None else _COLUMN % (text(identifier), _BLANK), _DOMAIN]
-    parts += [_GUESSED] if any(kind == _UNTYPED for _, kind in listed) else []
-    names = [name for name, _ in every]
-    blocks = [left_out(name, "it names the person") if name in naming else _attribute(name, kind, names) for name, kind in listed]
-    blocks += [left_out(name, why) for name, why in unusable.items()]
-    parts.append("\n" + "\n".join(blocks))
-    if all(block.startswith("#") for block in blocks):
+    parts += [_PRIVACY, _COLUMN % (text(naming[0]), _BLANK) if naming else _ROW, _DOMAIN]
+    parts += [_GUESSED] if untyped else []
+    usable = [column for column in columns if column.kind and not column.names_person]
+    parts.append("\n" + "\n".join(map(_attribute, columns)))
+    if not usable:
         parts.append(_NO_COLUMN)
     parts += [_ASKED, _WORKLOAD]
-    kinds = [(_kind(name, kind), name) for name, kind in listed if name not in naming]
-    numbers = [name for kind, name in kinds if kind == "whole"] + [name for kind, name in kinds if kind == "number"]
+    numbers = [column for kind in ("whole", "number") for column in usable if column.kind == kind]
     if numbers:
-        parts.append(_EXAMPLE % key(_called(numbers[-1], names)))
-        parts.append(_MEASURE % {"key": key(numbers[-1]), "name": text(numbers[-1])})
+        parts.append(_EXAMPLE % key(numbers[-1].attribute))
+        parts.append(_MEASURE % {"key": key(numbers[-1].name), "name": text(numbers[-1].name)})
     parts.append(_END)
     return "".join(parts)
 
 
-def _unusable(names: Sequence[str]) -> dict[str, str]:
-    """The columns that a release would refuse to read, with the reason."""
-    reasons = {}
-    for name in names:
-        if names.count(name) > 1:
-            reasons[name] = "several columns are called so; give them names of their own"
-        elif not name or not name.isprintable():
-            reasons[name] = "its name is empty or has control characters; rename it"
-    return reasons
-
-
-def _kind(column: str, written: str) -> str:
-    """What a type of DuckDB is for us, or what a name suggests where there is no type."""
-    if written == _UNTYPED:
-        if _DATE_NAME.search(column.lower()):
-            return "date"
-        return "whole" if _WHOLE_NAME.search(column.lower()) else "number" if _NUMBER_NAME.search(column.lower()) else "text"
-    name = written.upper().split("(")[0].strip()
-    if written.endswith("]"):
-        return "else"
-    if name in {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}:
-        return "whole"
-    if name in {"FLOAT", "REAL", "DOUBLE", "DECIMAL", "NUMERIC"}:
-        return "number"
-    if name in {"VARCHAR", "ENUM", "TEXT", "CHAR", "STRING"}:
-        return "text"
-    return {"BOOLEAN": "truth", "DATE": "date"}.get(name, "date" if name.startswith("TIMESTAMP") else "else")
-
-
-def _attribute(name: str, written: str, names: Sequence[str]) -> str:
-    kind = _kind(name, written)
-    if kind == "else":
-        return left_out(name, f"of type {comment(written)}, which cannot be published")
-    called = _called(name, names)
-    column = "" if called == name else f"column = {text(name)}     # with its blanks; tables are called after the attribute\n"
-    return f"[domain.{key(called)}]\n{column}{_LINES[kind]}\n"
-
-
-def _called(name: str, names: Sequence[str]) -> str:
-    """The attribute of a column: its name without blanks around it, if no other column has that."""
-    bare = name.strip()
-    return name if bare in {"", *names} else bare
+def _attribute(column: "SourceColumn") -> str:
+    """The part of a column, or why it has none."""
+    if column.names_person or column.unusable:
+        return left_out(column.name, "it names the person" if column.names_person else comment(column.unusable))
+    source = (
+        ""
+        if column.attribute == column.name
+        else f"column = {text(column.name)}     # with its blanks; tables are called after the attribute\n"
+    )
+    return f"[domain.{key(column.attribute)}]\n{source}{_LINES[column.kind]}\n"
 
 
 def described(description: "Description", described_in: Path, spec: Path, data: Path | None) -> str:

@@ -312,15 +312,16 @@ def _audit_facts(bounds: "Audit") -> list[tuple[str, str]]:
 
 
 @click.command()
-@click.argument("place", metavar="SPEC|RELEASE", type=click.Path(path_type=Path))
-def studio(place: Path) -> None:
-    """Plan in the browser, without data; or explore a finished release.
+@click.argument("place", metavar="[FILE|SPEC|RELEASE]", type=click.Path(path_type=Path), required=False)
+def studio(place: Path | None) -> None:
+    """Begin, plan or explore in the browser, without data.
 
-    With a spec: budget, targets, weights and tables, and what becomes of every margin. With the directory that `leastnoise release` wrote:
-    tables of any attributes, their charts, and the exact error of any sum of their cells.
+    With a file of data, or nothing: forms that make a spec from names and types of columns alone. With a spec: budget, targets, weights and
+    tables, and what becomes of every margin. With the directory that `leastnoise release` wrote: tables of any attributes, their charts,
+    and the exact error of any sum of their cells.
 
     Prints the address of a page on this computer, which one browser can open once; ends with the terminal or with Ctrl-C. Never reads
-    the data.
+    a value of the data.
     """
     try:
         from leastnoise._studio import opened

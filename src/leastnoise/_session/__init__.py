@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leastnoise._adapters import CSV, columns, ledger_beside
+    from leastnoise._adapters import CSV, DatabaseTable, columns, ledger_beside
     from leastnoise._audit import Audit
     from leastnoise._descriptions import read_description
     from leastnoise._exports import FILL_IN
@@ -43,10 +43,9 @@ if TYPE_CHECKING:
     from leastnoise._session._session import check_affordable, planned_spec, release, spec_seconds
     from leastnoise._spec import (
         BLANK,
-        IDENTIFIER,
         LEAST,
-        PERSON,
         Searched,
+        SourceColumn,
         Spec,
         parse_spec,
         plan_warnings,
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
         read_spec_text,
         read_toml,
         search_plans,
+        source_columns,
         spec_from_table,
         spec_warnings,
     )
@@ -61,10 +61,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "_spec": (
         "BLANK",
-        "IDENTIFIER",
         "LEAST",
-        "PERSON",
         "Searched",
+        "SourceColumn",
         "Spec",
         "parse_spec",
         "plan_warnings",
@@ -72,6 +71,7 @@ _HOMES = {
         "read_spec_text",
         "read_toml",
         "search_plans",
+        "source_columns",
         "spec_from_table",
         "spec_warnings",
     ),
@@ -92,7 +92,7 @@ _HOMES = {
         "stated",
         "with_max_rows",
     ),
-    "_adapters": ("CSV", "columns", "ledger_beside"),
+    "_adapters": ("CSV", "DatabaseTable", "columns", "ledger_beside"),
     "_audit": ("Audit",),
     "_descriptions": ("read_description",),
     "_exports": ("FILL_IN",),

@@ -248,51 +248,49 @@ def _merge(old: MutableMapping[str, Any], new: Mapping[str, Any]) -> None:
             del old[key]
     for key, value in new.items():
         if key not in old:
-            old[key] = _inline(value) if isinstance(value, Mapping) and key == "queries" else value
+            old[key] = inline(value) if isinstance(value, Mapping) and key == "queries" else value
         elif isinstance(value, Mapping) and isinstance(old[key], MutableMapping):
             _merge(old[key], value)
         elif (old[key].unwrap() if isinstance(old[key], tomlkit.items.Item) else old[key]) != value:
             old[key] = value
 
 
-def _inline(value: Mapping[str, Any]) -> Any:
+def inline(value: Any) -> Any:
+    """A value of TOML on one line, tables and lists in it too."""
     import tomlkit
 
-    table = tomlkit.inline_table()
-    table.update(value)
-    return table
+    if isinstance(value, Mapping):
+        table = tomlkit.inline_table()
+        for key, entry in value.items():
+            table[key] = inline(entry)
+        return table
+    return [inline(entry) for entry in value] if isinstance(value, list) else value
 
 
 def save(opened: Path, before: str, name: str, text: str) -> Path:
-    """Write the text of a spec; whole or not at all."""
+    """Write the text of a spec beside one that was opened, or in its place; whole or not at all."""
     if not name.endswith(".toml") or name != Path(name).name or name.startswith(".") or not name.isprintable() or "\\" in name:
         raise InputError(f"A spec must have the name of a file in {opened.parent}, such as people.toml; got {name!r}.")
     path = opened.parent / name
-    try:
-        if path.name != opened.name:
-            with path.open("x", encoding="utf-8", newline="") as new:
-                new.write(text)
-            return path
-        with opened.open(encoding="utf-8", newline="") as there:
-            if there.read() != before:
-                raise InputError(f"{opened} was changed since it was opened here. Save under another name.")
-        _write_in_place(opened, text)
-    except FileExistsError:
-        raise InputError(f"There is a file {path} already. Choose another name.") from None
-    except (OSError, UnicodeError) as error:
-        raise InputError(f"{path} cannot be written: {type(error).__name__}. Nothing was changed.") from None
-    return path
-
-
-def _write_in_place(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}.{token_hex(4)}")
+    draft = path.with_name(f".{name}.{token_hex(4)}")
     try:
         with draft.open("x", encoding="utf-8", newline="") as new:
             new.write(text)
             new.flush()
             os.fsync(new.fileno())
+        if path.name != opened.name:
+            os.link(draft, path)  # refuses a name that a file has
+            return path
+        with opened.open(encoding="utf-8", newline="") as there:
+            if there.read() != before:
+                raise InputError(f"{opened} was changed since it was opened here. Save under another name.")
         shutil.copymode(path, draft)
         draft.replace(path)
+    except FileExistsError:
+        raise InputError(f"There is a file {path} already. Choose another name.") from None
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"{path} cannot be written: {type(error).__name__}. Nothing was changed.") from None
     finally:
         with suppress(FileNotFoundError):
             draft.unlink()
+    return path

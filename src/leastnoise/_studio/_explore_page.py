@@ -162,13 +162,13 @@ def exploring_page(path: Path) -> Page:
         if not isinstance(key, str):
             raise InputError("A statistic must be called by its id, such as s1.")
         made = release.statistics[key]
-        return {"chart": _spoken(made.spec(said), said), "alt": said.say("st_chart", name=statistic_words(made.statistic, said))}
+        return {"chart": drawn(made.spec(said), said), "alt": said.say("st_chart", name=statistic_words(made.statistic, said))}
 
     return Page(
         routes=[
             get("/", lambda: shown("exploring.html", t=said, name=path.resolve().name, **_choices(exploring, said))),
             *(asset(name) for name in ("studio.css", "asking.js", "exploring.js")),
-            get("/vega.js", _vega, partial(Response, media_type="text/javascript")),
+            get("/vega.js", vega_script, partial(Response, media_type="text/javascript")),
             action("/table", table),
             action("/sum", total),
             action("/statistic", statistic),
@@ -223,17 +223,18 @@ def _table_texts(table: Table, said: Texts) -> dict[str, Any]:
     return {
         "name": table_words(table.product, said),
         "rows": rows,
-        "chart": _spoken(vega_lite(table.picture(said), _MOST_MARKS), said),
+        "chart": drawn(vega_lite(table.picture(said), _MOST_MARKS), said),
         "alt": said.say("st_chart", name=table_words(table.product, said)),
     }
 
 
-def _spoken(chart: dict[str, Any] | None, said: Texts) -> dict[str, Any] | None:
+def drawn(chart: dict[str, Any] | None, said: Texts) -> dict[str, Any] | None:
+    """A chart that writes numbers and dates in the language of a page."""
     return None if chart is None else spoken(chart, said.language)
 
 
 @cache
-def _vega() -> str:
+def vega_script() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script, which the package that makes the report's pictures has with it."""
     import vl_convert
 

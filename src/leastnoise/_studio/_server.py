@@ -8,9 +8,12 @@ from secrets import token_urlsafe
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.types import Receive, Scope, Send
 
+from leastnoise._studio._begin_page import beginning_page, choosing_page
+from leastnoise._studio._beginning import looked_at
 from leastnoise._studio._explore_page import exploring_page
-from leastnoise._studio._pages import HOST, Guard
+from leastnoise._studio._pages import HOST, Guard, Page
 from leastnoise._studio._plan_page import planning_page
 
 
@@ -23,14 +26,46 @@ class Opened:
     stop: Callable[[], None]
 
 
-def opened(path: Path) -> Opened:
+class Shown:
+    """The page that is shown now; a page may lead to another, which is there when the browser asks again."""
+
+    def __init__(self) -> None:
+        self._page = Page([])
+        self.app = Starlette()
+
+    def show(self, page: Page) -> dict[str, str]:
+        """Show a page in the place of the one before, which ends."""
+        before, self._page, self.app = self._page, page, Starlette(routes=page.routes)
+        page.begin()
+        before.close()
+        return {}
+
+    def close(self) -> None:
+        """End the page that is shown."""
+        self._page.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as the page does that is shown."""
+        await self.app(scope, receive, send)
+
+
+def _first(place: Path | None, shown: Shown) -> Page:
+    """What is opened: a release, a spec, data of which names and types of columns are read, or nothing yet."""
+    if place is None:
+        return choosing_page(shown.show)
+    if place.is_dir():
+        return exploring_page(place)
+    return planning_page(place) if place.suffix == ".toml" or not place.exists() else beginning_page(looked_at(place, {}), shown.show)
+
+
+def opened(place: Path | None) -> Opened:
     r"""Listen on a free port of 127.0.0.1.
 
-    Guarantees: reads the spec and the public files that it names, or the release; never the data.
+    Guarantees: reads the spec and the public files that it names, the release, or names and types of columns; never a value of the data.
     """
-    page = exploring_page(path) if path.is_dir() else planning_page(path)
+    app = Shown()
+    page = _first(place, app)
     token = token_urlsafe(32)
-    app = Starlette(routes=page.routes)
     config = uvicorn.Config(
         app, HOST, 0, log_level="error", access_log=False, server_header=False, proxy_headers=False, lifespan="off", ws="none"
     )
@@ -42,12 +77,12 @@ def opened(path: Path) -> Opened:
     server = uvicorn.Server(config)
 
     def run() -> None:
-        page.begin()
+        app.show(page)
         try:
             with suppress(KeyboardInterrupt):
                 server.run(sockets=[listening])
         finally:
-            page.close()
+            app.close()
             listening.close()
 
     def stop() -> None:

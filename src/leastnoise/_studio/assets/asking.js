@@ -24,3 +24,26 @@ async function ask(path, body, refused) {
   if (refused) await refused(found.refused);
   return null;
 }
+
+// A chart of a page, whose words are said by its figure alone.
+async function draw(figure, spec, alt) {
+  figure.hidden = !spec;
+  figure.setAttribute("aria-label", alt);
+  if (!spec) return;
+  while (!window.vegaEmbed) await new Promise((done) => { setTimeout(done, 50); });
+  await window.vegaEmbed(figure, spec, { actions: false, ast: true, renderer: "svg", loader: { http: false } });
+  for (const part of figure.querySelectorAll("[role], [aria-label], [aria-roledescription]")) {
+    for (const name of ["role", "aria-label", "aria-roledescription", "tabindex"]) part.removeAttribute(name);
+  }
+  for (const part of figure.querySelectorAll("svg")) part.setAttribute("aria-hidden", "true");
+}
+
+// The studio may show another page at this address now.
+const again = () => location.replace("/");
+
+// What was filled in stays when the language changes.
+if (at("language")) at("language").addEventListener("change", async () => {
+  dispatchEvent(new Event("leaving"));
+  await ask("/language", { language: at("language").value });
+  again();
+});

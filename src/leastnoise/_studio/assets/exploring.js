@@ -22,18 +22,6 @@ function line([cell, ...numbers], place) {
   return row;
 }
 
-async function draw(figure, spec, alt) {
-  figure.hidden = !spec;
-  figure.setAttribute("aria-label", alt);
-  if (!spec) return;
-  while (!window.vegaEmbed) await new Promise((done) => { setTimeout(done, 50); });
-  await window.vegaEmbed(figure, spec, { actions: false, ast: true, renderer: "svg", loader: { http: false } });
-  for (const part of figure.querySelectorAll("[role], [aria-label], [aria-roledescription]")) {
-    for (const name of ["role", "aria-label", "aria-roledescription", "tabindex"]) part.removeAttribute(name);
-  }
-  for (const part of figure.querySelectorAll("svg")) part.setAttribute("aria-hidden", "true");
-}
-
 async function table() {
   const wish = question();
   const found = await ask("/table", wish);

@@ -1,0 +1,236 @@
+"""The page to begin with: from names and types of columns to a spec, by forms; no value is read."""
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import leastnoise as ln
+from leastnoise._check import InputError
+from leastnoise._release import texts
+from leastnoise._session import read_spec
+from leastnoise._studio._beginning import commands, looked_at, spec_of
+from studio.conftest import serving
+from studio.test_guard import nothing
+
+PEOPLE = {
+    "customer_id": [1, 2],
+    "sex": ["SECRET", "M"],
+    "age": [30, 40],
+    "pay": [1.5, 2.5],
+    "store": ["s1", "s2"],
+    "bought": pa.array([0, 1], pa.timestamp("ms")),
+    "gone": [True, False],
+    "tags": [[1], [2]],
+}
+FORM = {
+    "c1.kind": "list",
+    "c1.list": "F\n M \n",
+    "c2.kind": "whole",
+    "c2.low": "0",
+    "c2.high": "99",
+    "c2.edges": "0, 18, 65",
+    "c2.other": "on",
+    "c3.kind": "number",
+    "c3.low": "0",
+    "c3.high": "1000",
+    "c3.step": "12.5",
+    "c3.unit": "EUR",
+    "c4.kind": "file",
+    "c4.file": "stores.csv",
+    "c4.file_column": "name",
+    "c4.level": "region",
+    "c4.level_file": "stores.csv",
+    "c4.level_key": "name",
+    "c4.level_value": "region",
+    "c5.kind": "dates",
+    "c5.from": "2024-01-01",
+    "c5.to": "2024-12-31",
+    "c5.by": "month",
+    "c6.kind": "truth",
+    "unit": "0",
+    "max_rows": "20",
+    "epsilon": "0.5",
+    "a0.what": "counts",
+    "a0.by.1.cells": "on",
+    "a0.by.2.group": "on",
+    "a1.what": "means",
+    "a1.of": "3",
+    "a1.by.4.level": "on",
+    "a1.size": "500",
+    "a3.what": "quartiles",
+    "a3.of": "3",
+    "a3.by.1.cells": "on",
+    "a4.what": "top",
+    "a4.by.5.cells": "on",
+    "a5.what": "cdf",
+    "a5.of": "2",
+    "a6.what": "sums",
+    "a6.of": "3",
+    "a7.what": "median",
+    "a7.of": "2",
+    "a8.what": "counts",
+    "a8.by.6.cells": "on",
+    "title": "A survey",
+}
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """A Parquet file of which nothing but its schema can be read: every page of values is destroyed."""
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "people.parquet"
+    pq.write_table(pa.table(PEOPLE), place, compression="none", write_statistics=False)
+    whole = place.read_bytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    place.write_bytes(b"PAR1" + b"\xff" * (footer - 4) + whole[footer:])
+    (tmp_path / "stores.csv").write_text("name,region\ns1,north\ns2,south\n")
+    return looked_at(Path("people.parquet"), {})
+
+
+def test_names_and_types_suggest_forms_and_who_is_protected(data):
+    kinds = {column.name: column.kind for column in data.columns}
+    assert kinds == dict(zip(PEOPLE, ("whole", "text", "whole", "number", "text", "date", "truth", ""), strict=True))
+    assert [column.name for column in data.columns if column.names_person] == ["customer_id"]
+
+
+def test_a_table_of_a_database_is_known_by_the_names_of_its_columns(tmp_path, monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as made:
+        made.execute("CREATE TABLE visits (kunde_id BIGINT, age INTEGER)")
+    monkeypatch.setenv("SHOP", f"duckdb://{tmp_path}/shop.duckdb")
+    seen = looked_at(ln.DatabaseTable("visits", "env:SHOP"), {})
+    form = {"c1.kind": "whole", "c1.low": "0", "c1.high": "99", "epsilon": "1", "a0.what": "counts", "a0.by.1.cells": "on"}
+    text = spec_of(seen, form, "en")
+    assert [column.names_person for column in seen.columns] == [True, False]
+    assert 'table = "visits"\nconnection = "env:SHOP"' in text
+    assert seen.folder == tmp_path
+
+
+def test_everything_that_can_be_filled_in_is_in_the_spec(data, tmp_path):
+    (tmp_path / "people.toml").write_text(spec_of(data, FORM, "de"))
+    spec = read_spec(tmp_path / "people.toml")
+    assert spec.source == tmp_path / "people.parquet"
+    assert (spec.privacy.unit_column, spec.privacy.max_rows, spec.privacy.budget) == ("customer_id", 20, ln.PureDP("1/2"))
+    assert (spec.options.title, spec.options.language, spec.options.guard) == ("A survey", "de", ln.PureDP("1/100").epsilon)
+    domain = spec.domain
+    assert domain.names == ("sex", "age", "pay (EUR)", "store", "bought", "gone")
+    assert domain.kind("sex").values == ("F", "M")
+    assert domain.kind("age").has_other
+    assert [level.labels for level in domain.kind("age").levels] == [("0-17", "18-64", "65+")]
+    assert domain.kind("pay (EUR)").regular == 80
+    assert domain.kind("pay (EUR)").reading.column == "pay"
+    assert domain.kind("bought").regular == 12
+    assert (domain.measure("pay (EUR)").column, domain.measure("pay (EUR)").high) == ("pay", 1000)
+    names = [statistic.name for statistic in spec.workload.statistics]
+    assert names == [
+        "mean of pay (EUR) by store:region",
+        "quantiles of pay (EUR) by sex",
+        "distribution of age",
+        "quantiles of age",
+    ]
+    assert {"sex x age:group", "bought", "gone", "sum of pay (EUR)"} <= {product.name for product in spec.workload.products}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"c1.list": ""}, "domain.sex"),
+        ({"c2.high": ""}, "domain.age"),
+        ({"c3.step": "0.7"}, "into whole steps"),
+        ({"c3.low": "nan"}, "finite number"),
+        ({"c4.file": "people.parquet"}, "must come from a public file; got the data themselves"),
+        ({"c4.file": "nowhere.csv"}, "does not exist"),
+        ({"c1.kind": "anything"}, "what sex may hold must be one of"),
+        ({"a0.what": "everything"}, "what is published must be one of"),
+        ({"a0.by.2.cells": "on"}, "the values of age or their groups, not both"),
+        ({"a1.of": "0"}, "of a column of numbers"),
+        ({"a4.by.1.cells": "on"}, "must be of one column"),
+        ({"unit": "99"}, "each value of a column"),
+        ({"max_rows": ""}, "max_rows"),
+        ({"epsilon": "0"}, "epsilon"),
+        ({"how": "within", "margin": ""}, "Say how far"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_refused_with_a_sentence(data, change, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        spec_of(data, {**FORM, **change}, "en")
+
+
+def test_nothing_asked_and_a_distance_without_a_table_are_refused(data):
+    with pytest.raises(InputError, match="Nothing is asked yet"):
+        spec_of(data, {"epsilon": "1"}, "en")
+    means = {key: text for key, text in FORM.items() if key[:2] not in ("a0", "a4", "a6", "a8")}
+    with pytest.raises(InputError, match="ask for a table"):
+        spec_of(data, {**means, "how": "within", "margin": "500"}, "en")
+
+
+def test_a_distance_is_the_target_of_every_table_and_the_budget_follows(data):
+    text = spec_of(data, {**FORM, "how": "within", "margin": "500"}, "en")
+    assert 'epsilon = "least"' in text
+    assert text.count('margin = "500"') == 4
+
+
+def test_texts_that_nobody_can_list_are_found_under_a_delta(data):
+    form = {"c4.kind": "unknown", "c4.most": "100", "a0.what": "top", "a0.by.4.cells": "on", "epsilon": "1", "delta": "1e-9"}
+    text = spec_of(data, form, "en")
+    assert 'delta = "1e-9"' in text
+    assert "unknown = {most = 100}" in text
+
+
+def test_numbers_have_a_comma_in_german_and_no_separators(data):
+    form = {"c3.kind": "number", "c3.low": "0", "c3.high": "10", "c3.step": "2,5", "a0.what": "counts", "a0.by.3.cells": "on"}
+    assert "count = 4" in spec_of(data, {**form, "epsilon": "0,5"}, "de")
+    with pytest.raises(InputError, match="without separators of thousands"):
+        spec_of(data, {**form, "epsilon": "1", "c3.high": "1.000"}, "de")
+
+
+def test_commands_are_typed_where_the_studio_was_started(data, tmp_path):
+    assert commands(tmp_path / "my spec.toml")[1] == "leastnoise release 'my spec.toml' --out 'my spec'-release"
+    assert commands(Path("/elsewhere/a.toml"))[0] == "leastnoise plan /elsewhere/a.toml"
+
+
+def test_from_no_file_to_a_saved_spec_and_on_to_targets(data, tmp_path):
+    with serving(None) as client:
+        assert texts("en").say("be_title_choose") in client.enter()
+        assert "no file" in client.json("/choose", {"form": {"path": "nowhere.csv"}})["refused"]
+        assert "Name a file" in client.json("/choose", {"form": {}})["refused"]
+        client.json("/language", {"language": "de"})
+        assert texts("de").say("be_title_choose") in client.ask("/")[2].decode()
+        assert client.json("/choose", {"form": {"path": "people.parquet"}}) == {}
+        page = client.ask("/")[2].decode()
+        assert "Eine Spezifikation für people.parquet" in page
+        assert "SECRET" not in page
+        client.json("/language", {"language": "en"})
+        assert "Nothing is planned yet" in client.json("/view", None)["refused"]
+        assert "must be an object of texts" in client.json("/plan", {"form": {"a": 1}})["refused"]
+        form = {"c1.kind": "list", "c1.list": "F\nM", "a0.what": "counts", "a0.by.1.cells": "on", "epsilon": "1"}
+        client.json("/plan", {"form": form})
+        seen = client.until(lambda view: view["ended"])
+        assert seen["names"] == ["sex"]
+        assert seen["charts"][0]["alt"].startswith("INVENTED: sex")
+        rows = [row["answer"] for row in seen["charts"][0]["chart"]["data"]["values"]]
+        assert sum(rows) == 10_000
+        assert seen["text"] in spec_of(data, form, "en")
+        saved = client.json("/save", {"form": form, "name": "people.toml"})
+        assert saved["commands"][1] == "leastnoise release people.toml --out people-release"
+        assert "already" in client.json("/save", {"form": form, "name": "people.toml"})["refused"]
+        assert "name of a file" in client.json("/save", {"form": form, "name": "../people.toml"})["refused"]
+        assert "Save the spec first" in client.json("/further", {"name": "other.toml"})["refused"]
+        assert client.json("/further", {"name": "people.toml"}) == {}
+        assert "Plan people.toml" in client.ask("/")[2].decode()
+    assert [place.name for place in sorted(tmp_path.glob("*.toml"))] == ["people.toml"]
+
+
+@pytest.mark.parametrize("place", [None, "people.parquet"])
+def test_pages_to_begin_with_are_guarded_as_all_others(data, place):
+    with serving(place and Path(place)) as client:
+        paths = ("/plan", "/save", "/further", "/language", "/choose")
+        assert all(nothing(client.ask(path, {})) for path in paths)
+        assert nothing(client.ask("/"))
+        client.enter()
+        assert all(nothing(client.ask(path, {}, origin="http://evil.example")) for path in paths)
+        assert nothing(client.ask("/", host="evil.example"))
