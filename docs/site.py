@@ -1,12 +1,17 @@
-"""For mkdocs: CONTRIBUTING.md, beside the folder of the documentation, is a page of the site, and the theme gets its landmarks."""
+"""For mkdocs: CONTRIBUTING.md, beside the folder, is a page of the site, words are explained where they come first, landmarks are set."""
 
+import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
+GLOSSARY = Path(__file__).with_name("notation.md")
+_CLOSED = re.compile(r"<(a|pre|h[1-6]|script|th|button)\b.*?</\1>|<[^>]*>", re.DOTALL)  # where no word is explained, and tags themselves
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -18,6 +23,31 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Links to the page lead to it within the site."""
     return markdown.replace("](../CONTRIBUTING.md", "](contributing.md")
+
+
+def glossary() -> dict[str, str]:
+    """The words of the page on notation, and a plain sentence for each."""
+    rows = GLOSSARY.read_text(encoding="utf-8").split("## In plain words")[1].split("## ")[0]
+    return dict(re.findall(r"^\| ([\w ]+) \| (.*[.]) \|$", rows, flags=re.MULTILINE))
+
+
+def explained(html: str, notation: str) -> str:
+    """A page in which the first of each word of the glossary leads to the page on notation, and has its sentence as a title."""
+    for word, sentence in glossary().items():
+        closed = [match.span() for match in _CLOSED.finditer(html)]
+        places = (match.span() for match in re.finditer(rf"\b{word}\b", html, flags=re.IGNORECASE))
+        start, end = next(((a, b) for a, b in places if not any(low < b and a < high for low, high in closed)), (0, 0))
+        if end:
+            link = f'<a class="term" href="{notation}#in-plain-words" title="{escape(sentence)}">{html[start:end]}</a>'
+            html = html[:start] + link + html[end:]
+    return html
+
+
+def on_page_content(html: str, page: Page, **_: Any) -> str:
+    """Words are explained on every page but the one that explains them."""
+    if page.file.src_uri == GLOSSARY.name:
+        return html
+    return explained(html, "../" * page.file.src_uri.count("/") + "notation.html")
 
 
 def on_post_page(output: str, **_: Any) -> str:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from docs import architecture
+from docs import architecture, site
 
 import leastnoise as ln
 from leastnoise._cli import main
@@ -25,6 +25,18 @@ def test_the_table_of_folders_is_the_code():
     text = architecture.PAGE.read_text("utf-8")
     assert text == architecture.page(text), "run `make pictures`"
     assert len(list(architecture.folders())) > 20
+
+
+def test_the_first_of_each_word_of_the_glossary_is_explained():
+    words = site.glossary()
+    assert {"prefix", "rmse", "epsilon", "privacy unit"} <= set(words)
+    page = '<h1>Prefix</h1><p>A <a href="#">prefix</a>, <code>prefix</code>, prefix; prefixes <img title="rho"/> by rho</p>'
+    shown = site.explained(page, "../notation.html")
+    link = '<a class="term" href="../notation.html#in-plain-words" title="{}">{}</a>'
+    expected = page.replace("<code>prefix", "<code>" + link.format(words["prefix"], "prefix")).replace(
+        "by rho", "by " + link.format(words["rho"], "rho")
+    )
+    assert shown == expected
 
 
 def test_the_picture_sees_a_new_import(monkeypatch):
