@@ -93,16 +93,16 @@ class Law(Protocol):
 class _Path:
     """Blocks of a tree around one cell, from all cells to it alone, and the subtrees beside them."""
 
-    def __init__(self, tree: BlockTree, place: int) -> None:
+    def __init__(self, tree: BlockTree, node: int) -> None:
         self.tree, self.nodes = tree, list[tuple[int, int]]()
         for level in range(len(tree.children)):
-            block = int(np.searchsorted(tree.starts[level], place, side="right")) - 1
+            block = int(np.searchsorted(tree.starts[level], node, side="right")) - 1
             if tree.broods(level)[block] > 1:  # a block with one child is that child
                 self.nodes.append((level, block))
-        self.nodes.append((len(tree.starts) - 1, place))
+        self.nodes.append((len(tree.starts) - 1, node))
         self.lengths = np.array([tree.lengths(level)[block] for level, block in self.nodes], dtype=np.float64)
         self.beside = int(sum(tree.broods(level)[block] - 1 for level, block in self.nodes[:-1]))
-        self.place = place
+        self.place = node
 
     def siblings(self, bucket: float) -> FloatArray:
         """For each block but the last the sum over partitions of what is empty beside its child on the path, in logarithms."""

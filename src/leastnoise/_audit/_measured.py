@@ -99,11 +99,11 @@ def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: T
     Between two factors both may be anything that they are at either.
     """
     least_allowed = np.full(len(thresholds), _FACTORS[-1])
-    one, other = tails(_FACTORS[-1], thresholds)
+    more_often, less_often = tails(_FACTORS[-1], thresholds)
     for factor in _FACTORS[-2::-1].tolist():
         more, less = tails(factor, thresholds)
-        allowed = (np.maximum(one, more) >= low - _ROUNDING) & (np.minimum(other, less) <= high + _ROUNDING)
-        least_allowed, one, other = np.where(allowed, factor, least_allowed), more, less
+        allowed = (np.maximum(more_often, more) >= low - _ROUNDING) & (np.minimum(less_often, less) <= high + _ROUNDING)
+        least_allowed, more_often, less_often = np.where(allowed, factor, least_allowed), more, less
     return least_allowed
 
 
@@ -162,7 +162,7 @@ def approximate(delta: float, units: int) -> Loss:
 
     def loss_of(low: float, high: float) -> float:
         def allowed(epsilon: float) -> float:
-            return math.exp(units * epsilon) * high + delta * sum(math.exp(place * epsilon) for place in range(units))
+            return math.exp(units * epsilon) * high + delta * sum(math.exp(count * epsilon) for count in range(units))
 
         return last(lambda epsilon: allowed(epsilon) < low, 700 / units)
 
@@ -252,14 +252,14 @@ class Pairs:
         self._scales = np.concatenate([top / bottom for top, bottom in (row_scales(block, measured.grid) for block in measured.blocks)])
         self._columns: dict[tuple[tuple[str, int], ...], dict[int, int]] = {}
 
-    def of(self, one: Held, other: Held, units: int) -> Pair:
+    def of(self, first_held: Held, other: Held, units: int) -> Pair:
         """Some units that have one thing, or another."""
-        first, second = self._added(one), self._added(other)
-        shifts = {place: first.get(place, 0) - second.get(place, 0) for place in {*first, *second}}
-        places = np.array(sorted(place for place, shift in shifts.items() if shift), dtype=np.int64)
-        centres = np.array([second.get(place, 0) for place in places.tolist()], dtype=np.int64) * units
-        apart = np.array([shifts[place] for place in places.tolist()], dtype=np.float64) * units
-        return Pair((one, other), units, places, centres, apart, self._scales[places])
+        first, second = self._added(first_held), self._added(other)
+        shifts = {query: first.get(query, 0) - second.get(query, 0) for query in {*first, *second}}
+        queries = np.array(sorted(query for query, shift in shifts.items() if shift), dtype=np.int64)
+        centres = np.array([second.get(query, 0) for query in queries.tolist()], dtype=np.int64) * units
+        apart = np.array([shifts[query] for query in queries.tolist()], dtype=np.float64) * units
+        return Pair((first_held, other), units, queries, centres, apart, self._scales[queries])
 
     def worst(self) -> Pair:
         """Of some units the one (or, for replace, the two) that all queries tell best, and enough of it to be told at all."""
@@ -291,8 +291,8 @@ class Pairs:
         """What the rows of a unit add to all measured queries."""
         added: dict[int, int] = {}
         for row, often in held:
-            for place, value in self._column(row).items():
-                added[place] = added.get(place, 0) + value * often
+            for query, value in self._column(row).items():
+                added[query] = added.get(query, 0) + value * often
         return added
 
     def _column(self, row: Row) -> dict[int, int]:
@@ -312,10 +312,10 @@ def pairs_of_rows(domain: Domain, privacy: Privacy) -> Iterator[tuple[Row, Row |
 
 def pairs_of_units(domain: Domain, privacy: Privacy) -> Iterator[tuple[Held, Held]]:
     """Units to be added or removed, and for replace two of them: of equal rows, or of rows in as many cells as it may have rows in."""
-    for one, other in pairs_of_rows(domain, privacy):
-        yield held(one, privacy), held(other, privacy)
+    for row, other in pairs_of_rows(domain, privacy):
+        yield held(row, privacy), held(other, privacy)
         if privacy.max_per_cell is not None and other is None:
-            yield spread(domain, privacy, one), ()
+            yield spread(domain, privacy, row), ()
 
 
 def held(row: Row | None, privacy: Privacy) -> Held:
@@ -376,15 +376,15 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
     column_of_row: dict[int, int] = {}
     starts = itertools.accumulate((block.rows for block in plan.blocks), initial=0)
     for block, start in zip(plan.blocks, starts, strict=False):
-        entries = {place: added for place, added in enumerate(_added(plan.domain, block, row)) if added}
+        entries = {query: added for query, added in enumerate(_added(plan.domain, block, row)) if added}
         for factor in block.factors:
             sizes = [plan.domain.kind(name).size for name in factor.attributes]
             cell = np.zeros(factor.operator.size, dtype=np.int64)
             cell[np.ravel_multi_index([row[name] for name in factor.attributes], sizes)] = 1
             column = apply(factor.operator, cell)
             nonzero = [(int(row), int(column[row])) for row in np.flatnonzero(column)]
-            entries = {place * factor.operator.rows + at: value * entry for place, value in entries.items() for at, entry in nonzero}
-        column_of_row.update({start + place: value * plan.grid for place, value in entries.items()})
+            entries = {query * factor.operator.rows + at: value * entry for query, value in entries.items() for at, entry in nonzero}
+        column_of_row.update({start + query: value * plan.grid for query, value in entries.items()})
     return column_of_row
 
 

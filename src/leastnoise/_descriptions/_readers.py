@@ -159,16 +159,16 @@ def _keys(column: Mapping[str, Any]) -> list[Any]:
     """The public values, given as such or as partitions of one value each."""
     if isinstance(column.get("keyValues"), list):
         return list(column["keyValues"])
-    return [one["partitionValue"] for one in _predicates(column) if "partitionValue" in one]
+    return [predicate["partitionValue"] for predicate in _predicates(column) if "partitionValue" in predicate]
 
 
 def _edges(column: Mapping[str, Any]) -> list[str] | None:
     """The edges of partitions that follow each other without a gap; None if they do not."""
     given = _predicates(column)
-    if not given or any(one.get("lowerBound") is None or one.get("upperBound") is None for one in given):
+    if not given or any(predicate.get("lowerBound") is None or predicate.get("upperBound") is None for predicate in given):
         return None
-    lows = sorted((one["lowerBound"] for one in given), key=lambda bound: exact("a bound of a partition", bound))
-    highs = sorted((one["upperBound"] for one in given), key=lambda bound: exact("a bound of a partition", bound))
+    lows = sorted((predicate["lowerBound"] for predicate in given), key=lambda bound: exact("a bound of a partition", bound))
+    highs = sorted((predicate["upperBound"] for predicate in given), key=lambda bound: exact("a bound of a partition", bound))
     if any(exact("a bound", low) != exact("a bound", high) for low, high in zip(lows[1:], highs[:-1], strict=True)):
         return None
     return [str(lows[0]), *map(str, highs)]
@@ -176,7 +176,7 @@ def _edges(column: Mapping[str, Any]) -> list[str] | None:
 
 def _predicates(column: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     listed = column.get("partitions") or []
-    return [one["predicate"] for one in listed if isinstance(one, Mapping) and isinstance(one.get("predicate"), Mapping)]
+    return [entry["predicate"] for entry in listed if isinstance(entry, Mapping) and isinstance(entry.get("predicate"), Mapping)]
 
 
 def is_mbi(value: Any) -> bool:
@@ -244,14 +244,14 @@ def _bounds(element: Any) -> tuple[Any, Any]:
 def _calls(value: Any, function: str) -> Iterator[Mapping[str, Any]]:
     """The arguments of every call of a constructor, wherever it stands."""
     if isinstance(value, list):
-        for one in value:
-            yield from _calls(one, function)
+        for inner in value:
+            yield from _calls(inner, function)
     elif isinstance(value, Mapping):
         if value.get("__function__") == function and isinstance(value.get("__kwargs__"), Mapping):
             yield value["__kwargs__"]
         else:
-            for one in value.values():
-                yield from _calls(one, function)
+            for inner in value.values():
+                yield from _calls(inner, function)
 
 
 _TYPES = {"int", "float", "string", "boolean", "datetime", "unknown"}
@@ -312,7 +312,7 @@ def _tables(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, M
     """Every mapping of columns with types, with its path."""
     if not isinstance(value, Mapping) or depth > 4:
         return
-    columns = [one for one in value.values() if isinstance(one, Mapping) and str(one.get("type")) in _TYPES]
+    columns = [column for column in value.values() if isinstance(column, Mapping) and str(column.get("type")) in _TYPES]
     if columns:
         yield path, value
         return

@@ -122,18 +122,20 @@ def rows_fit(
     from leastnoise._adapters._files import count_lines_of
 
     kinds = {name: domain.kind(name) for name in attributes}
-    sums = {name: one for name in measures if type(one := domain.measure(name)) is Measure}
+    sums = {name: measure for name in measures if type(measure := domain.measure(name)) is Measure}
     opened, wanted = opened_for(source, kinds, sums, unit_column)
     columns = [_Tally(name, kind, values) for name, kind in kinds.items()]
-    columns += [_Tally(name, Bins(one.low, one.high, 1, outside="clip", reading=one.reading), values) for name, one in sums.items()]
+    columns += [
+        _Tally(name, Bins(measure.low, measure.high, 1, outside="clip", reading=measure.reading), values) for name, measure in sums.items()
+    ]
     units = None if unit_column is None else Units(max_per_cell, {name: domain.cells(name) for name in attributes})
     inside, rows = [np.zeros(0, dtype=np.bool_)], 0
-    for count, found in opened.chunks(wanted):
-        codes = [tally.add(column) for tally, column in zip(columns, found, strict=False)][: len(kinds)]
-        inside.append(np.logical_and.reduce([np.ones(count, dtype=np.bool_), *(own != DROP for own in codes)]))
+    for count, chunk in opened.chunks(wanted):
+        codes = [tally.add(column) for tally, column in zip(columns, chunk, strict=False)][: len(kinds)]
+        inside.append(np.logical_and.reduce([np.ones(count, dtype=np.bool_), *(of_column != DROP for of_column in codes)]))
         rows += count
         if units is not None:
-            units.add(found[-1], codes)
+            units.add(chunk[-1], codes)
     whole = np.concatenate(inside)
     # any order will do: which rows are kept is not told, only how many
     keep = np.ones(rows, dtype=np.bool_) if units is None else units.keep(max_rows, bytes)
@@ -180,23 +182,23 @@ class _Tally:
         """Count a chunk, and give its rows' cells."""
         marked, real = self._marked(column), self._real(column)
         strange = (marked == self._null) | (marked == self._outside)
-        places = {
+        masks = {
             "null": marked == self._null,
             "outside": marked == self._outside,
             "matched": ~strange,
             "dropped": strange & (real == DROP),
         }
-        places["other"] = strange & (real == self._regular)
-        places["clipped"] = strange & (real != DROP) & (real != self._regular)
-        self._counts.update({key: int(np.count_nonzero(where)) for key, where in places.items()})
+        masks["other"] = strange & (real == self._regular)
+        masks["clipped"] = strange & (real != DROP) & (real != self._regular)
+        self._counts.update({key: int(np.count_nonzero(where)) for key, where in masks.items()})
         if self._values:
             self._see(column, np.flatnonzero(marked == self._outside))
         return real
 
     def _see(self, column: Column, rows: IntArray) -> None:
         where, often = np.unique(rows if column.index is None else column.index[rows], return_counts=True)
-        for place, count in zip(where.tolist(), often.tolist(), strict=True):
-            value = column.data[place]
+        for at, count in zip(where.tolist(), often.tolist(), strict=True):
+            value = column.data[at]
             form = text(value)
             strange = _NOT_TEXT if isinstance(value, bytes) else f"a value of type {type(value).__name__}"
             self._seen[strange if form is None else repr(form[:_LONGEST_SHOWN])] += count
@@ -284,7 +286,7 @@ def check(
         unit_column, max_rows, max_per_cell = what.privacy.unit_column, what.privacy.max_rows, what.privacy.max_per_cell
     every, measures = asked_about(what)
     attributes = tuple(name for name in every if not isinstance(workload.domain.kind(name), Unknown))
-    found = rows_fit(
+    counts = rows_fit(
         _given(source, what),
         workload.domain,
         attributes=attributes,
@@ -294,7 +296,7 @@ def check(
         max_per_cell=max_per_cell,
         values=whole("values", values, 0, 1000),
     )
-    return Checked(found, values, tuple(name for name in every if name not in attributes))
+    return Checked(counts, values, tuple(name for name in every if name not in attributes))
 
 
 def _given(data: Any, what: object) -> Any:

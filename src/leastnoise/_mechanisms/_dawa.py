@@ -171,19 +171,19 @@ def _choice(budget: Budget, strategy: str) -> Fraction:
 
 def setting_of(plan: Plan) -> Setting:
     """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
-    found = Setting(plan, _the_attribute(plan.workload, plan.strategy), noises(plan.privacy)[0])
+    setting = Setting(plan, _the_attribute(plan.workload, plan.strategy), noises(plan.privacy)[0])
     try:
         fallback(plan)
         same = (json.dumps(plan.details["steps"]), plan.details["mechanism"]) == (
             json.dumps(plan_steps(plan.privacy.budget, plan.strategy)),
-            found.noise.value,
+            setting.noise.value,
         )
         Reference.read(plan.details["reference"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"The data-aware plan cannot be read: {str(error).rstrip('.')}. Make the plan again; nothing was spent.") from None
     if not same:
         raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
-    return found
+    return setting
 
 
 def _check_grid(setting: Setting) -> None:
@@ -220,8 +220,8 @@ def plan_steps(budget: Budget, strategy: str) -> list[dict[str, Any]]:
 
 def carry_out(setting: Setting, series: Series) -> Outcome:
     """Measure, with private choices on the way."""
-    observed, found = _BY_NAME[setting.plan.strategy](setting, series, setting.privacy.budget)
-    return Outcome(setting.plan, join(observed, setting.privacy), found)
+    observed, finding = _BY_NAME[setting.plan.strategy](setting, series, setting.privacy.budget)
+    return Outcome(setting.plan, join(observed, setting.privacy), finding)
 
 
 Measured = tuple[list[Observation], Looked]
@@ -235,8 +235,8 @@ def _default(setting: Setting, series: Series, budget: Budget) -> Measured:
     value = series.choose(LeastCost(attributes=(setting.attribute,), epsilon=epsilon, penalty=unit))
     per_cell = float(value / unit) / setting.size
     blur = float(1 / epsilon / unit) * setting.privacy.distance / setting.size
-    observed, found = (_adaptive if nearly_empty(per_cell, blur) else _independent)(setting, series, budget.without(epsilon))
-    return observed, replace(found, test={"value": float(value), "unit": float(unit), "per_cell": per_cell, "blur": blur})
+    observed, finding = (_adaptive if nearly_empty(per_cell, blur) else _independent)(setting, series, budget.without(epsilon))
+    return observed, replace(finding, test={"value": float(value), "unit": float(unit), "per_cell": per_cell, "blur": blur})
 
 
 def nearly_empty(per_cell: float, blur: float) -> bool:
@@ -269,7 +269,7 @@ def levels(setting: Setting, budget: Budget) -> Measurements:
     """Levels of blocks, for the workload."""
     halving = Halving(setting.size)
     costs = difference_costs(setting.asked, halving.left, halving.right, setting.size)
-    widths, weights = first_levels([float(one.sum()) for one in costs], total_cost(setting.asked, setting.size), setting.noise.norm)
+    widths, weights = first_levels([float(cost.sum()) for cost in costs], total_cost(setting.asked, setting.size), setting.noise.norm)
     tree = Tree(setting.size, widths[::-1])
     whole = np.maximum(1, np.rint(weights[::-1] / weights.max() * 2**20)).astype(np.int64)
     factor = Factor((setting.attribute,), tree, np.repeat(whole, tree.level_sizes))
@@ -300,7 +300,7 @@ def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
     is 3, and 18 for all ranges over 4096 cells under Laplace noise.
     """
     total = float(setting.plan.details["reference"]["expected_total_squared_error"])
-    average = total / _unit_variance(setting, setting.privacy.budget) / max(float(sum(one.sum() for one in costs)), 1e-300)
+    average = total / _unit_variance(setting, setting.privacy.budget) / max(float(sum(cost.sum() for cost in costs)), 1e-300)
     return float(3 * max(average / 3, 1.0) ** 0.6)
 
 
@@ -314,12 +314,12 @@ def _on_partition(setting: Setting, series: Series, budget: Budget) -> Measured:
     """A private partition, and its buckets; without it where it has too many."""
     epsilon = pure_share(budget, PARTITION_SHARE)
     rest = budget.without(epsilon)
-    found = series.choose(SampledPartition(attributes=(setting.attribute,), epsilon=epsilon, prior=PRIOR))
-    if len(found.starts) > MOST_BUCKETS:
+    partition = series.choose(SampledPartition(attributes=(setting.attribute,), epsilon=epsilon, prior=PRIOR))
+    if len(partition.starts) > MOST_BUCKETS:
         return _independent(setting, series, rest)
-    observed = series.measure(on_starts(setting, found.starts, rest))
+    observed = series.measure(on_starts(setting, partition.starts, rest))
     hidden = choice_hides(float(epsilon), setting.privacy.distance, setting.size, float(PRIOR))
-    return [observed], Buckets(buckets=len(found.starts), starts=pack(found.starts), hidden=hidden)
+    return [observed], Buckets(buckets=len(partition.starts), starts=pack(partition.starts), hidden=hidden)
 
 
 _BY_NAME: Mapping[str, Way] = {"dawa": _default, "dawa_tree": _on_partition, "dawa_levels": _adaptive}
@@ -344,9 +344,9 @@ class Dawa:
 
     def ready(self, plan: Plan) -> Run:
         """See `setting_of` and `carry_out`."""
-        found = setting_of(plan)
-        _check_grid(found)
-        return partial(carry_out, found)
+        setting = setting_of(plan)
+        _check_grid(setting)
+        return partial(carry_out, setting)
 
     def explain(self, plan: Plan) -> Explanation:
         """Steps, and the plan that does not look."""

@@ -134,8 +134,8 @@ def _checked(workload: Workload, privacy: Privacy, strategy: str) -> tuple[tuple
             f"{strategy} on two attributes needs a budget of epsilon alone (pure differential privacy); got {privacy.budget!r}. "
             "Give epsilon without delta and rho, or choose strategy = 'auto'."
         )
-    found = {name for product in workload for name in product.attributes}
-    first, second = (name for name in workload.domain.names if name in found)
+    attributes = {name for product in workload for name in product.attributes}
+    first, second = (name for name in workload.domain.names if name in attributes)
     sizes = [workload.domain.kind(name).size for name in (first, second)]
     if not (max(sizes) <= MOST_SIDE and math.prod(sizes) <= MOST_CELLS):
         raise InputError(
@@ -174,8 +174,8 @@ def plane_steps(epsilon: Fraction) -> list[dict[str, Any]]:
 def plane_setting(plan: Plan) -> PlaneSetting:
     """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
     names, epsilon = _checked(plan.workload, plan.privacy, plan.strategy)
-    found = PlaneSetting(plan, names, epsilon)
-    rescaled(fallback(plan), found.privacy(epsilon * (1 - TEST_SHARE)))
+    setting = PlaneSetting(plan, names, epsilon)
+    rescaled(fallback(plan), setting.privacy(epsilon * (1 - TEST_SHARE)))
     try:
         steps = plane_steps(epsilon)
         same = json.dumps(plan.details["steps"]) == json.dumps(steps) and tuple(plan.details["attributes"]) == names
@@ -184,7 +184,7 @@ def plane_setting(plan: Plan) -> PlaneSetting:
         raise InputError(f"The data-aware plan cannot be read: {error}. Make the plan again; nothing was spent.") from None
     if not same:
         raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
-    return found
+    return setting
 
 
 Measured = tuple[list[Observation], Looked]
@@ -201,9 +201,9 @@ def carry_out_plane(setting: PlaneSetting, series: Series) -> Outcome:
     cells = math.prod(setting.shape)
     way, blocks = plane_regime(value, 1 / setting.unit, cells, narrow=setting.narrow)
     cost, rest = float(value / setting.unit), setting.epsilon - epsilon
-    observed, found = _fixed(setting, series, rest) if way == "fixed" else _adaptive_grid(blocks, cost, setting, series, rest)
+    observed, finding = _fixed(setting, series, rest) if way == "fixed" else _adaptive_grid(blocks, cost, setting, series, rest)
     test = {"value": float(value), "unit": float(setting.unit), "per_cell": cost / cells}
-    return Outcome(setting.plan, join(observed, setting.plan.privacy), replace(found, test=test))
+    return Outcome(setting.plan, join(observed, setting.plan.privacy), replace(finding, test=test))
 
 
 def _fixed(setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:

@@ -40,7 +40,7 @@ class Looked:
 
 
 def _known(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _known(one) if isinstance(one, Mapping) else one for name, one in value.items() if one is not None}
+    return {name: _known(inner) if isinstance(inner, Mapping) else inner for name, inner in value.items() if inner is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +72,8 @@ class Drawn(Looked):
 
 def read_finding(kinds: tuple[type[Looked], ...], facts: Mapping[str, Any]) -> Finding:
     """Read what `Looked.facts` gave; what else stands there, in files of earlier releases, is left."""
-    kind = {one.regime: one for one in kinds}[facts["regime"]]
-    known = {one.name: facts[one.name] for one in fields(kind) if facts.get(one.name) is not None}
+    kind = {each.regime: each for each in kinds}[facts["regime"]]
+    known = {field.name: facts[field.name] for field in fields(kind) if facts.get(field.name) is not None}
     if "hidden" in known:
         known["hidden"] = Hidden(scale=known["hidden"]["scale"], prior=known["hidden"]["prior"])
     return kind(**known)

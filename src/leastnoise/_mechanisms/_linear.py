@@ -52,26 +52,26 @@ class Linear:
         return Fixed()
 
 
-def _check_promise(said: Promise, found: Promise) -> None:
+def _check_promise(said: Promise, computed: Promise) -> None:
     """A plan file may be damaged or written by hand: what it promises is computed again."""
-    if not (_near(said.total_squared_error, found.total_squared_error) and _is_bound(said.lower_bound, found.total_squared_error)):
+    if not (_near(said.total_squared_error, computed.total_squared_error) and _is_bound(said.lower_bound, computed.total_squared_error)):
         raise InputError(
             f"The plan promises a total squared error of {quoted(said.total_squared_error)}, at least {quoted(said.lower_bound)}; "
-            f"it has {found.total_squared_error:.6g}. Make the plan again; nothing was spent."
+            f"it has {computed.total_squared_error:.6g}. Make the plan again; nothing was spent."
         )
-    if len(said.tables) != len(found.tables) or not all(
-        (one.name, one.largest_is_bound) == (other.name, other.largest_is_bound)
-        and _near(one.queries, other.queries)
-        and _near(one.weight, other.weight)
-        and _near(one.rmse, other.rmse)
-        and _near(one.largest_std, other.largest_std)
-        for one, other in zip(said.tables, found.tables, strict=True)
+    if len(said.tables) != len(computed.tables) or not all(
+        (promised.name, promised.largest_is_bound) == (other.name, other.largest_is_bound)
+        and _near(promised.queries, other.queries)
+        and _near(promised.weight, other.weight)
+        and _near(promised.rmse, other.rmse)
+        and _near(promised.largest_std, other.largest_std)
+        for promised, other in zip(said.tables, computed.tables, strict=True)
     ):
         raise InputError("The plan promises other errors of its tables than they have. Make the plan again; nothing was spent.")
 
 
-def _near(said: object, found: float) -> bool:
-    return isinstance(said, (int, float)) and not isinstance(said, bool) and math.isclose(said, found, rel_tol=1e-6)
+def _near(said: object, computed: float) -> bool:
+    return isinstance(said, (int, float)) and not isinstance(said, bool) and math.isclose(said, computed, rel_tol=1e-6)
 
 
 def _is_bound(said: object, total: float) -> bool:

@@ -56,17 +56,18 @@ def words(plan: CategoryPlan) -> str:
     )
 
 
-def write_categories(found: FoundCategories, draft: Draft) -> None:
+def write_categories(categories: FoundCategories, draft: Draft) -> None:
     """Write the list and its manifest into a draft, which is then published."""
-    write_rows(draft.path / LIST, [COLUMN, "units"], zip(found.texts, found.units, strict=True))
+    plan = categories.plan
+    write_rows(draft.path / LIST, [COLUMN, "units"], zip(categories.texts, categories.units, strict=True))
     value = {
         "format": FORMAT,
         "written": datetime.now(UTC).date().isoformat(),
-        "private": found.private,
-        "promise": words(found.plan),
-        "units": f"with noise of standard deviation {found.plan.std:.3g}; those near the threshold of {found.plan.threshold} are too large",
-        "plan": json.loads(found.plan.to_json()),
-        "receipt": dict(found.receipt) or None,
+        "private": categories.private,
+        "promise": words(plan),
+        "units": f"with noise of standard deviation {plan.std:.3g}; those near the threshold of {plan.threshold} are too large",
+        "plan": json.loads(plan.to_json()),
+        "receipt": dict(categories.receipt) or None,
         "files": list_files(draft.path),
     }
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -268,7 +268,7 @@ class _Batch:
 
 def _places(shape: tuple[int, ...]) -> list[npt.NDArray[np.int32]]:
     """Along every attribute the place of each answer's label."""
-    return [place.reshape(-1) for place in np.indices(shape, dtype=np.int32)]
+    return [axis.reshape(-1) for axis in np.indices(shape, dtype=np.int32)]
 
 
 def _copy(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem: Path, formats: Sequence[str]) -> None:

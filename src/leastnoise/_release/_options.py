@@ -178,7 +178,7 @@ def _searches(value: object) -> tuple[dict[str, Any], ...]:
 
 def _labels(value: object) -> dict[str, dict[str, str]]:
     if not isinstance(value, Mapping) or not all(
-        isinstance(texts, Mapping) and all(isinstance(one, str) and one for pair in texts.items() for one in pair)
+        isinstance(texts, Mapping) and all(isinstance(text, str) and text for pair in texts.items() for text in pair)
         for texts in value.values()
     ):
         raise refuse("labels", value, "a mapping from attributes to texts of their codes, such as {'sex': {'1': 'men', '2': 'women'}}")

@@ -40,8 +40,8 @@ class Records:
     def counts(self, product: Product) -> FloatArray:
         """The answers to a table of queries on these records."""
         sizes = [self.domain.kind(name).size for name in product.attributes]
-        places = [self.codes[:, self.names.index(name)] for name in product.attributes]
-        flat = np.ravel_multi_index(places, sizes) if places else np.zeros(len(self.codes), dtype=np.int64)
+        codes = [self.codes[:, self.names.index(name)] for name in product.attributes]
+        flat = np.ravel_multi_index(codes, sizes) if codes else np.zeros(len(self.codes), dtype=np.int64)
         cells: Any = np.bincount(flat, minlength=int(np.prod(sizes, dtype=np.int64))).reshape(sizes).astype(np.float64)
         for axis, operator in enumerate(product.operators):
             cells = along(apply, operator, cells, axis)
@@ -55,10 +55,10 @@ class Records:
     def columns(self) -> dict[str, Array]:
         """Values by the names of columns. Of attributes that are cut from one column the one with most cells is written."""
         random = np.random.default_rng([self.seed, 1])
-        found: dict[str, str] = {}
-        for name in sorted(self.names, key=lambda one: self.domain.kind(one).size, reverse=True):
-            found.setdefault(self.domain.kind(name).reading.column or name, name)
-        written = {name: column for column, name in found.items()}
+        names_of_columns: dict[str, str] = {}
+        for name in sorted(self.names, key=lambda name_of: self.domain.kind(name_of).size, reverse=True):
+            names_of_columns.setdefault(self.domain.kind(name).reading.column or name, name)
+        written = {name: column for column, name in names_of_columns.items()}
         return {
             written[name]: _spelled(self.domain.kind(name), self.codes[:, place], random)
             for place, name in enumerate(self.names)

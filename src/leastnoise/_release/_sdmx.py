@@ -87,8 +87,8 @@ def flow_of(
     """The data flow of a table: its codes are made of labels, and called by what people read in their place."""
     taken = [*_HEAD, *_VALUES]
     ids = [f"D{code}" if code[0].isdigit() or code[0] == "-" else code for code in codes(axes, taken)]
-    own = [tuple(codes(map(str, labels))) for labels in axes.values()]
-    dimensions = [Dimension(*parts) for parts in zip(ids, axes, own, map(tuple, shown), strict=True)]
+    codes_along = [tuple(codes(map(str, labels))) for labels in axes.values()]
+    dimensions = [Dimension(*parts) for parts in zip(ids, axes, codes_along, map(tuple, shown), strict=True)]
     (flow,) = codes([f"{query} {name.replace(' x ', ' by ')}"])
     present = {*numbers, "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL"}
     values = tuple(value for value in _VALUES if value in present)

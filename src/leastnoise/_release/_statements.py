@@ -20,7 +20,9 @@ Numbers = Callable[[Asked], tuple[FloatArray, FloatArray, FloatArray]]
 def statement_of(workload: Asked, unit: str | None, text: str) -> Statement:
     """The one statement of a text, over the domain of what was asked."""
     once = UnitCount()  # of the attributes of such a count the rows of a unit agree
-    agree = {name for one in workload if one.measure and one.domain.measure(one.measure) == once for name in one.attributes}
+    agree = {
+        name for product in workload if product.measure and product.domain.measure(product.measure) == once for name in product.attributes
+    }
     read = read_statements(workload.domain, [text], unit, sorted(agree))
     if len(read) != 1:
         raise refuse("the SQL that a table answers", f"{len(read)} statements", "one")
@@ -30,7 +32,7 @@ def statement_of(workload: Asked, unit: str | None, text: str) -> Statement:
 def asked_before(workload: Asked, asked: Asked) -> int | None:
     """The place of what a column asks among the statistics, or else the tables, of a workload; None where it was not asked for."""
     if asked.statistics:
-        known = [replace(one, size=None, target=None) for one in workload.statistics]
+        known = [replace(statistic, size=None, target=None) for statistic in workload.statistics]
         return known.index(asked.statistics[0]) if asked.statistics[0] in known else None
     questions, question = [product.question for product in workload], asked.products[0].question
     return questions.index(question) if question in questions else None
@@ -40,7 +42,7 @@ def check_statements(workload: Asked, unit: str | None, texts: Sequence[str]) ->
     """Refuse statements of which a plan does not have every table, before anything is paid for it."""
     for text in texts:
         statement = statement_of(workload, unit, text)
-        for asked in (statement.asked(one, places) for places in statement.sets for one in statement.aggregates):
+        for asked in (statement.asked(aggregate, grouping) for grouping in statement.sets for aggregate in statement.aggregates):
             if asked_before(workload, asked) is None:
                 name = (asked.statistics or asked.products)[0].name
                 raise InputError(f"The statement {text!r} needs {name}, which the plan does not have. Ask for it with leastnoise.sql.")
@@ -51,63 +53,65 @@ def answered(statement: Statement, numbers: Numbers) -> Columns:
 
     Guarantees: groups without rows are there too; of a set of groups, columns that are not in it are None, as in SQL.
     """
-    parts = [_of_set(statement, places, numbers) for places in statement.sets]
+    parts = [_of_set(statement, grouping, numbers) for grouping in statement.sets]
     names = Names(set())
     columns: Columns = {}
-    for at, one in enumerate(statement.columns):
+    for at, column in enumerate(statement.columns):
         together = [np.concatenate(arrays) for arrays in zip(*(part[at] for part in parts), strict=True)]
-        if isinstance(one, Grouped):
+        if isinstance(column, Grouped):
             kinds = {type(value) for value in together[0].tolist() if value is not None}
             if len(kinds) > 1:  # whole numbers beside a cell of other values
                 together = [np.array([None if value is None else str(value) for value in together[0].tolist()], dtype=object)]
-        called = [one.name] if isinstance(one, Grouped) else [one.name, f"{one.name}_low", f"{one.name}_high"]
+        called = [column.name] if isinstance(column, Grouped) else [column.name, f"{column.name}_low", f"{column.name}_high"]
         columns |= {names.give(name): values for name, values in zip(called, together, strict=True)}
     return _sorted(statement, columns)
 
 
-def _of_set(statement: Statement, places: Sequence[int], numbers: Numbers) -> list[list[Array]]:
+def _of_set(statement: Statement, grouping: Sequence[int], numbers: Numbers) -> list[list[Array]]:
     """The arrays of every column for one set of groups."""
-    along = {name: keys for name, (_, keys) in statement.along(places, statement.cells).items()}
+    along = {name: keys for name, (_, keys) in statement.along(grouping, statement.cells).items()}
     rows = [dict(zip(along, row, strict=True)) for row in product(*along.values())]
     made: list[list[Array]] = []
-    for one in statement.columns:
-        if isinstance(one, Aggregate):
-            made.append(_of_answers(statement, one, places, along, numbers))
+    for column in statement.columns:
+        if isinstance(column, Aggregate):
+            made.append(_of_answers(statement, column, grouping, along, numbers))
             continue
-        group = statement.groups.index(one)
-        own = [place for place in places if statement.groups[place].attribute == one.attribute]
-        values = [row[one.attribute][own.index(group)] if group in own else None for row in rows]
+        group = statement.groups.index(column)
+        of_attribute = [at for at in grouping if statement.groups[at].attribute == column.attribute]
+        values = [row[column.attribute][of_attribute.index(group)] if group in of_attribute else None for row in rows]
         made.append([np.array([*values, None], dtype=object)[:-1]])
     return made
 
 
 def _of_answers(
-    statement: Statement, one: Aggregate, places: Sequence[int], along: Mapping[str, Sequence[object]], numbers: Numbers
+    statement: Statement, aggregate: Aggregate, grouping: Sequence[int], along: Mapping[str, Sequence[object]], numbers: Numbers
 ) -> list[Array]:
     """An answer with its interval for every group; where FILTER leaves no cell of a group, an exact 0 of counts and sums."""
-    own = {name: keys for name, (_, keys) in statement.along(places, statement.kept(one)).items()}
-    wanted = [np.array([keys.index(key) if key in keys else -1 for key in along.get(name, keys)]) for name, keys in own.items()]
+    keys_along = {name: keys for name, (_, keys) in statement.along(grouping, statement.kept(aggregate)).items()}
+    wanted = [np.array([keys.index(key) if key in keys else -1 for key in along.get(name, keys)]) for name, keys in keys_along.items()]
     gone = np.zeros([len(at) for at in wanted], dtype=np.bool_)
     for axis, at in enumerate(wanted):
         gone |= (at < 0).reshape([-1 if axis == other else 1 for other in range(len(wanted))])
-    empty = np.nan if one.kind in ("mean", "quantile") else 0.0
-    shape = tuple(map(len, own.values()))
-    taken = (values.reshape(shape)[np.ix_(*wanted)] if wanted else values.reshape(()) for values in numbers(statement.asked(one, places)))
+    empty = np.nan if aggregate.kind in ("mean", "quantile") else 0.0
+    shape = tuple(map(len, keys_along.values()))
+    taken = (
+        values.reshape(shape)[np.ix_(*wanted)] if wanted else values.reshape(()) for values in numbers(statement.asked(aggregate, grouping))
+    )
     return [np.where(gone, empty, values).reshape(-1) for values in taken]
 
 
 def _sorted(statement: Statement, columns: Columns) -> Columns:
     """The rows as ORDER BY and LIMIT want them; what is not there comes last."""
     names = [*columns]
-    starts = np.cumsum([0, *(1 if isinstance(one, Grouped) else 3 for one in statement.columns)])
+    starts = np.cumsum([0, *(1 if isinstance(column, Grouped) else 3 for column in statement.columns)])
     order = [*range(len(columns[names[0]]))]
     for at, down in reversed(statement.order):
         values = columns[names[starts[at]]].tolist()
-        known = [place for place in order if values[place] is not None and values[place] == values[place]]
-        texts = not all(isinstance(values[place], (int, float)) for place in known)
+        known = [row for row in order if values[row] is not None and values[row] == values[row]]
+        texts = not all(isinstance(values[row], (int, float)) for row in known)
         keys = [str(value) if texts else value for value in values]
         known.sort(key=keys.__getitem__, reverse=down)
         sorted_ones = {*known}
-        order = [*known, *(place for place in order if place not in sorted_ones)]
+        order = [*known, *(row for row in order if row not in sorted_ones)]
     kept = order[: statement.limit]
     return {name: values[kept] for name, values in columns.items()}

@@ -76,7 +76,7 @@ class StatisticTable:
 
     def places(self) -> list[npt.NDArray[np.int32]]:
         """Along every key the place of each value's label."""
-        return [place.astype(np.int32) for place in np.unravel_index(np.arange(self.cells), self.values.shape)] if self.labels else []
+        return [axis.astype(np.int32) for axis in np.unravel_index(np.arange(self.cells), self.values.shape)] if self.labels else []
 
     def columns(self) -> Columns:
         """Long form: ``query``, one column a key, then `numbers`; all of one length."""

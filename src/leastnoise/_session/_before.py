@@ -36,7 +36,7 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
 
 def check_writable(what: Spec) -> None:
     """Refuse formats that cannot be written here, or not for these tables; their sizes wait for categories that are still to be found."""
-    known = all(one.found is not None for one in what.searches)
+    known = all(search.found is not None for search in what.searches)
     check_formats(what.options.formats, written(what.workload.products) if known else ())
 
 
@@ -50,10 +50,11 @@ def paid_before(book: Ledger, digest: str, output: str) -> Entry | None:
 
 def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
     """Refuse categories that were found in another data set, whose ledger paid for them."""
-    for one in searches:
-        if one["dataset"] != dataset:
+    for search in searches:
+        if search["dataset"] != dataset:
             raise InputError(
-                f"The categories of {one['attribute']!r} were found in the data set {one['dataset']!r}; got a release of {dataset!r}. Give "
+                f"The categories of {search['attribute']!r} were found in the data set {search['dataset']!r}; "
+                f"got a release of {dataset!r}. Give "
                 "them as a public list, with categories = { file = ... } and without the search, or say which data set this is."
             )
 

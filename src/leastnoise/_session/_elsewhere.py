@@ -15,17 +15,17 @@ from leastnoise._stopped import note_run
 
 def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     """Enter what a release, or a search for categories, cost into a ledger that does not know it."""
-    place = Path(release).absolute()
-    if found_there(place):
-        found = read_categories(place)
-        private, privacy, digest = found.private, found.plan.privacy, found.plan.digest()
+    directory = Path(release).absolute()
+    if found_there(directory):
+        categories = read_categories(directory)
+        private, privacy, digest = categories.private, categories.plan.privacy, categories.plan.digest()
         cost: Cost = SeriesCost(privacy.budget)
     else:
         made = read_release(release)
         private, privacy, digest, cost = made.observation.private, made.plan.privacy, made.plan_digest, made.plan.cost()
-    receipt = receipt_in(place)
+    receipt = receipt_in(directory)
     if not private or not receipt.get("id"):
-        raise InputError(f"The release in {str(place)!r} was paid by no ledger, because it is not private. There is nothing to enter.")
+        raise InputError(f"The release in {str(directory)!r} was paid by no ledger, because it is not private. There is nothing to enter.")
     paid_from = f"paid from {receipt.get('ledger')}, release {receipt.get('number')}"
     if all(entry.id != receipt["id"] for entry in ledger.entries()):
         note_run(ledger.path.absolute(), str(receipt["id"]))
@@ -33,10 +33,10 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
         privacy,
         cost,
         receipt=str(receipt["id"]),
-        output=str(place),
+        output=str(directory),
         plan_digest=digest,
         note=note or paid_from,
-        on=_written_on(place),
+        on=_written_on(directory),
     )
 
 

@@ -23,13 +23,13 @@ def csv_blocks(source: Any) -> int:
 
 def csv_sizes(source: Any) -> list[int]:
     """The sizes in bytes of the CSV files that a source is, of two joined tables those of the first; none where it is something else."""
-    place = _adapters.location(source)
-    place = place["joined"][0] if isinstance(place, dict) and "joined" in place else place
-    if place is None:
+    source_location = _adapters.location(source)
+    source_location = source_location["joined"][0] if isinstance(source_location, dict) and "joined" in source_location else source_location
+    if source_location is None:
         return []
-    path = Path(str(place["path"] if isinstance(place, dict) else place))
-    found = path.rglob("*") if path.is_dir() else [path] if path.is_file() else map(Path, glob.glob(str(path), recursive=True))  # noqa: PTH207
-    return [file.stat().st_size for file in found if file.name.lower().endswith(_ENDINGS) and file.is_file()]
+    path = Path(str(source_location["path"] if isinstance(source_location, dict) else source_location))
+    files = path.rglob("*") if path.is_dir() else [path] if path.is_file() else map(Path, glob.glob(str(path), recursive=True))  # noqa: PTH207
+    return [file.stat().st_size for file in files if file.name.lower().endswith(_ENDINGS) and file.is_file()]
 
 
 def reading_seconds(source: Any) -> float:
@@ -40,7 +40,7 @@ def reading_seconds(source: Any) -> float:
 def resuming_seconds(book: Ledger, number: int) -> float:
     """About how many CPU seconds it takes to finish a release that was measured; 0 where nobody knows."""
     try:
-        found = [book.pending(entry).plan for entry in book.entries() if entry.number == number and entry.resumable]
-        return sum((finishing_seconds(Plan.from_json(plan), Options()) for plan in found if not is_category_plan(plan)), 0.0)
+        plans = [book.pending(entry).plan for entry in book.entries() if entry.number == number and entry.resumable]
+        return sum((finishing_seconds(Plan.from_json(plan), Options()) for plan in plans if not is_category_plan(plan)), 0.0)
     except LeastNoiseError:  # what is wrong is said by whoever finishes it
         return 0.0

@@ -30,9 +30,9 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
     """
     chosen = EXPORTS[one_of("the form of an export", form, tuple(EXPORTS))]
     release = read_release(directory)
-    place = Path(directory).expanduser()
-    manifest = read_json((place / "manifest.json").read_text(encoding="utf-8"))  # `read_release` has read it
+    path = Path(directory).expanduser()
+    manifest = read_json((path / "manifest.json").read_text(encoding="utf-8"))  # `read_release` has read it
     try:
-        return chosen.text(Published(release, manifest, str(place)))
+        return chosen.text(Published(release, manifest, str(path)))
     except KeyError:
-        raise InputError(f"The release in {str(place)!r} is damaged: its manifest cannot be understood. Use an intact copy.") from None
+        raise InputError(f"The release in {str(path)!r} is damaged: its manifest cannot be understood. Use an intact copy.") from None

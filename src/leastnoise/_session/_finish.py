@@ -215,7 +215,7 @@ def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: A
     ...     ln.resume(ln.Ledger.create(Path(folder, "people.ledger"), "people", ln.Privacy(ln.PureDP(1))))
     []
     """
-    return [one.release for one in finish_all(ledger, source, number=number, out=out, progress=progress)]
+    return [finished.release for finished in finish_all(ledger, source, number=number, out=out, progress=progress)]
 
 
 @one_thread()

@@ -98,9 +98,9 @@ def _opened(ledger: Path, share: str) -> Ledger | None:
     return None
 
 
-def _folder(place: Any) -> list[Path]:
+def _folder(source: Any) -> list[Path]:
     """Where data that are files are, and so their ledger."""
-    path = place.get("path") if isinstance(place, dict) else place
+    path = source.get("path") if isinstance(source, dict) else source
     return [_adapters.ledger_beside(path).parent] if isinstance(path, str) else []
 
 
@@ -144,14 +144,14 @@ def check_known(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ())
 
 def other_ledgers(ledger: Path, dataset: str, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
     """Look for other ledgers that know a data set, and for releases that they paid where they are not in sight themselves."""
-    found = []
+    others = []
     places = sorted({Path(os.path.abspath(place)) for place in (ledger.parent, *folders)})  # noqa: PTH100 - links stay links
     for place in places:
         for file in sorted(place.glob("*.ledger")):
             with suppress(LeastNoiseError, OSError):
                 if not (ledger.exists() and file.samefile(ledger)) and Ledger.open(file, timeout=1).dataset == dataset:
-                    found.append(file)
-    return tuple(found) or tuple(release for release, receipt in _paid_releases(places) if dataset in _datasets(receipt))
+                    others.append(file)
+    return tuple(others) or tuple(release for release, receipt in _paid_releases(places) if dataset in _datasets(receipt))
 
 
 def _datasets(receipt: Mapping[str, Any]) -> set[Any]:
@@ -163,9 +163,9 @@ def _datasets(receipt: Mapping[str, Any]) -> set[Any]:
 
 def check_only(ledger: Path, dataset: str | None, folders: Iterable[Path] = ()) -> None:
     """Refuse to open a second ledger for data that another one knows."""
-    found = other_ledgers(ledger, dataset, folders) if dataset else ()
-    if found:
-        knows = f"the release in {found[0]} was paid for" if found[0].is_dir() else f"the ledger {found[0]} knows"
+    others = other_ledgers(ledger, dataset, folders) if dataset else ()
+    if others:
+        knows = f"the release in {others[0]} was paid for" if others[0].is_dir() else f"the ledger {others[0]} knows"
         raise LedgerError(
             f"There is no ledger at {ledger}, and {knows} the data set {dataset!r}: a second ledger would not know what was spent. Nothing "
             "was spent. Pay from that ledger; or, if these are other people, give the data set another name (dataset); or, to keep two "

@@ -28,10 +28,10 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
     ...
     leastnoise._check._errors.InputError: There is no release in ...
     """
-    place = Path(directory).expanduser()
+    path = Path(directory).expanduser()
     where = "Name the directory that leastnoise release wrote, the one with manifest.json."
     try:
-        value: dict[str, Any] = read_json((place / "manifest.json").read_text(encoding="utf-8"))
+        value: dict[str, Any] = read_json((path / "manifest.json").read_text(encoding="utf-8"))
         if value["format"] != FORMAT:
             wrote = quoted(value.get("versions", {}).get("leastnoise", "unknown"))
             raise refuse(
@@ -40,19 +40,19 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
         known = {entry["path"]: entry["sha256"] for entry in value["files"]}
         texts = {}
         for name in ("measurements/plan.json", "measurements/observation.json"):
-            if sha256(place / name) != known[name]:
+            if sha256(path / name) != known[name]:
                 raise InputError(
-                    f"The release in {str(place)!r} was changed: {name} is not the file that its manifest describes. Use an intact copy."
+                    f"The release in {str(path)!r} was changed: {name} is not the file that its manifest describes. Use an intact copy."
                 )
-            texts[name] = (place / name).read_text(encoding="utf-8")
+            texts[name] = (path / name).read_text(encoding="utf-8")
         receipt = {name: entry for name, entry in (value["receipt"] or {}).items() if name != "id"}
         options = Options(**value["options"]) if "options" in value else _earlier_options(value)
     except OSError:
-        raise InputError(f"There is no release in {str(place)!r}, or it cannot be read. {where}") from None
+        raise InputError(f"There is no release in {str(path)!r}, or it cannot be read. {where}") from None
     except InputError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise InputError(f"The release in {str(place)!r} is damaged: its manifest cannot be understood. {where}") from None
+        raise InputError(f"The release in {str(path)!r} is damaged: its manifest cannot be understood. {where}") from None
     return build(outcome_from_json(texts["measurements/plan.json"], texts["measurements/observation.json"]), options, receipt)
 
 
@@ -90,7 +90,7 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
     if measurements is None or measurements.domain != plan.domain:
         raise InputError("What was measured is of another domain than the plan. Use an intact copy of the release.")
     values = values_from_json(measurements, value["values"])
-    found = mechanism_of(plan).finding(facts)
-    outcome = Outcome(plan, Observation(measurements, values, value["receipt"], bool(value["private"])), found)
+    finding = mechanism_of(plan).finding(facts)
+    outcome = Outcome(plan, Observation(measurements, values, value["receipt"], bool(value["private"])), finding)
     outcome.estimator()  # refuses now what is not of such a finding
     return outcome

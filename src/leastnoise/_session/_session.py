@@ -110,7 +110,7 @@ def release(
         check_affordable(book, plan, share)
     name = dataset or _adapters.dataset_name(source) or "data" if book is None else book.dataset
     check_searched(asked.searches, name)
-    with nullcontext() if target is None else draft(target) as place:
+    with nullcontext() if target is None else draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if book is None:  # another process may have made it meanwhile
             book = ledger_made(ledger, name, with_guard(plan.privacy, share))
@@ -120,7 +120,7 @@ def release(
             output = IN_MEMORY if target is None else str(target)
             facts = {"output": output, "description": _described(plan), "options": kept.to_json(), "run": process}
             series = Series.paid(terms_of(plan), table, book, **facts)
-            return publish(run(series), book, kept, place, series)
+            return publish(run(series), book, kept, folder, series)
 
 
 def _simulated(
@@ -134,16 +134,16 @@ def _simulated(
 ) -> Release:
     """A release that protects nobody."""
     share, found = guard_share(options.guard), {}
-    with nullcontext() if target is None else draft(target) as place:
+    with nullcontext() if target is None else draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
             series = UnpaidSeries(guard_terms(plan.privacy, share), table.usage, entropy)
             found = rehearsed(series, plan.privacy, share).facts()
         kept = Asked(options, guard=found, joined=_adapters.join_facts(source), library=library_of(type(source)))
         made = kept.build(run(UnpaidSeries(terms_of(plan), table, entropy)))
-        if place is not None:
-            fill_draft(made, place)
-            place.publish()
+        if folder is not None:
+            fill_draft(made, folder)
+            folder.publish()
         return made
 
 

@@ -22,5 +22,5 @@ def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         names.update(mechanism_for(what.strategy, workload).decides_along(workload))
     return (
         tuple(name for name in workload.domain.names if name in names),
-        tuple(name for name, one in workload.domain.measures.items() if name in workload.measures and type(one) is Measure),
+        tuple(name for name, measure in workload.domain.measures.items() if name in workload.measures and type(measure) is Measure),
     )

@@ -35,7 +35,7 @@ class PublicFiles:
 
     def __init__(self, folder: Path, private: Sequence[object] = ()) -> None:
         self._folder = folder
-        self._private = [place.resolve() for place in private if isinstance(place, Path)]
+        self._private = [path.resolve() for path in private if isinstance(path, Path)]
 
     def categories(self, value: Mapping[str, Any]) -> tuple[str, ...]:
         """The values of a column, each once, in the order of the file."""
@@ -44,11 +44,11 @@ class PublicFiles:
 
     def pairs(self, what: str, value: Mapping[str, Any]) -> dict[str, str]:
         """The map that two columns are."""
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         for key, group in self._columns(what, known_keys(what, value, ["file", "key", "value", *_LAYOUT]), "key", "value"):
-            if found.setdefault(key, group) != group:
-                raise InputError(f"{what} must give every key one value; {key!r} has {found[key]!r} and {group!r}.")
-        return found
+            if values.setdefault(key, group) != group:
+                raise InputError(f"{what} must give every key one value; {key!r} has {values[key]!r} and {group!r}.")
+        return values
 
     def _columns(self, what: str, table: Mapping[str, Any], *wanted: str) -> list[tuple[str, ...]]:
         for key in ("file", *wanted):
@@ -188,26 +188,26 @@ def _levels(value: object, kind: Kind, files: PublicFiles) -> dict[str, Mapping[
     """The levels as maps from cells to groups, or as widths."""
     if not isinstance(value, Mapping):
         raise refuse("levels", value, "a table of tables, such as levels.region = { file = 'stores.csv', key = 'name', value = 'region' }")
-    found: dict[str, Mapping[Any, Any]] = {}
+    levels: dict[str, Mapping[Any, Any]] = {}
     for name, table in value.items():
         if isinstance(table, Mapping) and "file" in table:
-            found[name] = files.pairs(f"levels.{name}", table)
+            levels[name] = files.pairs(f"levels.{name}", table)
             continue
         given = known_keys(f"levels.{name}", table, ["file", "key", "value", "groups", "width", *_SHORT])
         if set(given) == {"width"}:
-            found[name] = given
+            levels[name] = given
             continue
         if len(given) == 1 and (form := next(iter(given))) in _SHORT:
             groups_in_order = _SHORT[form](f"{form} of levels.{name}", kind, given[form])
-            found[name] = dict(zip(map(str, kind.regular_labels), groups_in_order, strict=True))
+            levels[name] = dict(zip(map(str, kind.regular_labels), groups_in_order, strict=True))
             continue
         groups = given.get("groups")
         if set(given) != {"groups"} or not isinstance(groups, Mapping) or not all(isinstance(cells, list) for cells in groups.values()):
             allowed = "{ file, key, value }, { edges = [0, 18, 65] }, { digits = 2 }, { width = 5 } (whole numbers), or "
             allowed += "{ groups = { north = ['Kiel'], south = ['Mainz'] } }"
             raise refuse(f"levels.{name}", dict(given), allowed)
-        found[name] = {str(cell): group for group, cells in groups.items() for cell in cells}
-    return found
+        levels[name] = {str(cell): group for group, cells in groups.items() for cell in cells}
+    return levels
 
 
 def _by_edges(what: str, kind: Kind, given: object) -> list[str]:

@@ -54,7 +54,7 @@ def searches_of(domain: Domain, tables: Any, folder: Path, known: Mapping[str, F
             where = folder / place
             found = known.get(name) or (_published(where) if os.path.lexists(where) else None)
             made.append(Searched(attribute=name, kind=kind, share=share, place=where, found=found))
-    if not sum(one.share for one in made) < 1:
+    if not sum(search.share for search in made) < 1:
         raise InputError("The shares of the budget that searches for categories cost must leave some of it. Give them smaller shares.")
     return tuple(made)
 
@@ -77,13 +77,13 @@ def with_found(domain: Domain, searches: Sequence[Searched]) -> Domain:
 
 def named(searches: Sequence[Searched]) -> tuple[dict[str, Any], ...]:
     """What a release says of the searches that were paid."""
-    return tuple(one.found.named() for one in searches if one.found is not None and one.found.private)
+    return tuple(search.found.named() for search in searches if search.found is not None and search.found.private)
 
 
 def search_plans(searches: Sequence[Searched], privacy: Privacy | Least) -> dict[str, CategoryPlan]:
     """How each search of a spec finds, or found, what it is for."""
     said = stated(privacy)
-    return {one.attribute: one.plan(said) for one in searches if said is not None}
+    return {search.attribute: search.plan(said) for search in searches if said is not None}
 
 
 def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> None:

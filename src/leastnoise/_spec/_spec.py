@@ -78,7 +78,7 @@ class Spec:
     def unpaid_privacy(self) -> Privacy | Least:
         """What is still to be paid: the budget without the shares of the searches that found something before."""
         said = stated(self.privacy)
-        return self.privacy if said is None else _without(said, [one for one in self.searches if one.found is not None])
+        return self.privacy if said is None else _without(said, [search for search in self.searches if search.found is not None])
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
         """Which strategies are tried, and how long."""
@@ -96,7 +96,7 @@ class Spec:
 
 
 def _without(privacy: Privacy, searches: Sequence[Searched]) -> Privacy:
-    return privacy.share(1 - sum((one.share for one in searches), Fraction(0))) if searches else privacy
+    return privacy.share(1 - sum((search.share for search in searches), Fraction(0))) if searches else privacy
 
 
 def read_spec(path: str | Path, found: Mapping[str, FoundCategories] = _NOTHING, statements: str | Path | None = None) -> Spec:

@@ -31,17 +31,17 @@ def budget_warnings(privacy: Privacy, rows: int | None = None, *, of_targets: bo
     most = MOST_OF_TARGETS if of_targets else MOST_EPSILON
     advice = "that is much to pay for targets: give them wider margins, or ask for less" if of_targets else "hardly anybody is protected"
     budget = privacy.budget
-    found = []
+    warnings = []
     epsilon = getattr(budget, "epsilon", None)
     if epsilon is not None and epsilon > most:
         times = f"{math.exp(epsilon):.2g} times" if epsilon < 700 else f"e^{readable(epsilon)} times"
-        found.append(
+        warnings.append(
             f"epsilon = {readable(epsilon)} makes what is published up to {times} as likely with a person as without; above "
             f"{most} {advice}."
         )
     rho = getattr(budget, "rho", None)
     if rho is not None and rho > most:
-        found.append(f"rho = {readable(rho)} is above {most}: {advice}.")
+        warnings.append(f"rho = {readable(rho)} is above {most}: {advice}.")
     delta = getattr(budget, "delta", None)
     if delta is not None and delta > (MOST_DELTA if rows is None else Fraction(1, rows)):
         above = (
@@ -49,8 +49,8 @@ def budget_warnings(privacy: Privacy, rows: int | None = None, *, of_targets: bo
             if rows is None
             else f"1 / {rows}, one over the number of rows: publishing somebody's row in the clear would satisfy it"
         )
-        found.append(f"delta = {readable(delta)} is above {above}.")
-    return tuple(found)
+        warnings.append(f"delta = {readable(delta)} is above {above}.")
+    return tuple(warnings)
 
 
 def early_warnings(plan: Plan) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def early_warnings(plan: Plan) -> tuple[str, ...]:
 
 def crowded_warnings(plan: Plan) -> tuple[str, ...]:
     """One sentence if tables have much larger errors than they would have alone."""
-    known = sorted(plan.details.get("crowded", {}).items(), key=lambda one: -one[1])
+    known = sorted(plan.details.get("crowded", {}).items(), key=lambda pair: -pair[1])
     if not known:
         return ()
     listed = ", ".join(f"{name} ({ratio:.2g} times)" for name, ratio in known)

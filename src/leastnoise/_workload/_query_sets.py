@@ -185,7 +185,7 @@ def query_set(attribute: str, value: object) -> QuerySet:
 
 def level_names(kind: Kind) -> tuple[str, ...]:
     """The levels of an attribute, those that its dates have included."""
-    return tuple(one.name for one in (*kind.levels, *kind.implied_levels))
+    return tuple(level.name for level in (*kind.levels, *kind.implied_levels))
 
 
 def cells_of(kind: Kind, wanted: object) -> list[Label]:

@@ -96,35 +96,35 @@ class Statement:
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
         """The columns of answers."""
-        return tuple(one for one in self.columns if isinstance(one, Aggregate))
+        return tuple(column for column in self.columns if isinstance(column, Aggregate))
 
-    def along(self, places: Sequence[int], cells: Cells) -> dict[str, tuple[QuerySet, tuple[Key, ...]]]:
+    def along(self, at_all: Sequence[int], cells: Cells) -> dict[str, tuple[QuerySet, tuple[Key, ...]]]:
         """What is asked along every attribute for a set of groups, and the values of its columns in every group."""
-        groups = [self.groups[place] for place in places]
-        names = {one.attribute for one in groups} | {*cells}
+        groups = [self.groups[at] for at in at_all]
+        names = {group.attribute for group in groups} | {*cells}
         return {
-            name: _groups(self.domain.kind(name), [one.keys for one in groups if one.attribute == name], cells.get(name))
+            name: _groups(self.domain.kind(name), [group.keys for group in groups if group.attribute == name], cells.get(name))
             for name in self.domain.names
             if name in names
         }
 
-    def kept(self, one: Aggregate) -> Cells:
+    def kept(self, aggregate: Aggregate) -> Cells:
         """The cells that a column of answers counts."""
-        return both(self.cells, dict(one.cells))
+        return both(self.cells, dict(aggregate.cells))
 
-    def asked(self, one: Aggregate, places: Sequence[int], weight: Exact = 1) -> Workload:
+    def asked(self, aggregate: Aggregate, grouping: Sequence[int], weight: Exact = 1) -> Workload:
         """What one column asks for one set of groups."""
-        sets = {name: asked for name, (asked, _) in self.along(places, self.kept(one)).items()}
-        return _ASKED[one.kind](self, one, sets, weight)
+        sets = {name: asked for name, (asked, _) in self.along(grouping, self.kept(aggregate)).items()}
+        return _ASKED[aggregate.kind](self, aggregate, sets, weight)
 
     def workload(self, weight: Exact = 1) -> Workload:
         """All that it asks, of as many groups as a table of its own can have."""
-        groups = sum(math.prod(len(keys) for _, keys in self.along(places, self.cells).values()) for places in self.sets)
+        groups = sum(math.prod(len(keys) for _, keys in self.along(grouping, self.cells).values()) for grouping in self.sets)
         if groups > _MOST_GROUPS:
             raise refused(
                 f"GROUP BY with {groups} groups", f"A statement has at most {_MOST_GROUPS}: take coarser ones, or ask with queries"
             )
-        return together([self.asked(one, places, weight) for places in self.sets for one in self.aggregates])
+        return together([self.asked(aggregate, grouping, weight) for grouping in self.sets for aggregate in self.aggregates])
 
 
 def both(cells: Cells, others: Cells) -> Cells:
@@ -134,20 +134,20 @@ def both(cells: Cells, others: Cells) -> Cells:
 
 def _groups(kind: Kind, keys: Sequence[Sequence[object]], kept: frozenset[int] | None) -> tuple[QuerySet, tuple[Key, ...]]:
     """The query set whose rows are the groups of cells with equal keys, and these keys, both in the order of the cells."""
-    found: dict[Key, list[int]] = {}
+    cells_by_key: dict[Key, list[int]] = {}
     for cell in range(kind.size) if kept is None else sorted(kept):
-        found.setdefault(tuple(one[cell] for one in keys), []).append(cell)
-    parts = list(found.values())
+        cells_by_key.setdefault(tuple(of_cells[cell] for of_cells in keys), []).append(cell)
+    parts = list(cells_by_key.values())
     if kept is None and len(parts) == kind.size:
-        return identity(), tuple(found)
-    for one in (*kind.levels, *kind.implied_levels) if kept is None else ():
-        own: dict[int, list[int]] = {}
-        for cell, group in enumerate(kind.level(one.name).cells):
-            own.setdefault(group, []).append(cell)
-        if [*own.values()] == parts:
-            return level(one.name), tuple(found)
+        return identity(), tuple(cells_by_key)
+    for name in level_names(kind) if kept is None else ():
+        level_cells: dict[int, list[int]] = {}
+        for cell, group in enumerate(kind.level(name).cells):
+            level_cells.setdefault(group, []).append(cell)
+        if [*level_cells.values()] == parts:
+            return level(name), tuple(cells_by_key)
     labels = kind.labels
-    return predicates([[labels[cell] for cell in part] for part in parts]), tuple(found)
+    return predicates([[labels[cell] for cell in part] for part in parts]), tuple(cells_by_key)
 
 
 _ASKED: Mapping[str, Callable[[Statement, Aggregate, dict[str, QuerySet], Exact], Workload]] = {
@@ -182,12 +182,12 @@ def sql(domain: Domain, *statements: str, unit: str | None = None, of_unit: Sequ
     ['sex x age:retired', 'sex', 'total']
     """
     read = with_levels(read_statements(domain, statements, unit, of_unit))
-    return together([one.workload(weight) for one in read])
+    return together([statement.workload(weight) for statement in read])
 
 
 def read_statements(domain: Domain, texts: Sequence[str], unit: str | None = None, of_unit: Sequence[str] = ()) -> tuple[Statement, ...]:
     """The statements of some texts, over one domain."""
-    split = [one for text in texts for one in _parsed(text)]
+    split = [statement for text in texts for statement in _parsed(text)]
     if not 0 < len(split) <= _MOST_STATEMENTS:
         raise InputError(f"SQL must have 1 to {_MOST_STATEMENTS} statements; got {len(split)}.")
     return tuple(_Reader(domain, unit, tree, text).statement(tuple(of_unit)) for tree, text in split)
@@ -340,15 +340,15 @@ class _Reader:
 
         if not isinstance(what, exp.Column):
             raise refused(f"{clause} of an expression", "Declare a measure of a column that holds it: [measures.NAME] with column and clip")
-        wanted, measures = what.name.lower(), {name: one for name, one in self._domain.measures.items() if type(one) is Measure}
-        found = [name for name in measures if name.lower() == wanted]
-        found = found or [name for name, one in measures.items() if one.column.lower() == wanted]
-        if len(found) != 1:
+        wanted, measures = what.name.lower(), {name: measure for name, measure in self._domain.measures.items() if type(measure) is Measure}
+        fitting = [name for name in measures if name.lower() == wanted]
+        fitting = fitting or [name for name, measure in measures.items() if measure.column.lower() == wanted]
+        if len(fitting) != 1:
             known = ", ".join(measures) or "none is declared"
             instead = "COUNT(*) counts rows" if clause == "COUNT" else "a quantile is taken of an attribute"
             advice = f"It needs one measure of that column with public bounds ({known}): {MEASURES_ARE_DECLARED} Or {instead}"
             raise refused(f"{clause}({what.name})", advice)
-        return found[0]
+        return fitting[0]
 
     def _found(self, clause: str, column: Node) -> tuple[str, str | None]:
         """The attribute, and perhaps its level, that a column is: by its name, that of a level, or that of the column that is read."""
@@ -358,14 +358,15 @@ class _Reader:
             raise refused(f"{clause} of {column.sql('duckdb')}", "Name one column")
         names = self._domain.names
         kinds = {name: self._domain.kind(name) for name in names}
-        ways = [(name, (name, None)) for name in names], [(one, (name, one)) for name in names for one in level_names(kinds[name])]
+        ways = [(name, (name, None)) for name in names], [(level, (name, level)) for name in names for level in level_names(kinds[name])]
         for pairs in (*ways, [(str(kind.reading.column), (name, None)) for name, kind in kinds.items() if kind.reading.column]):
-            found = [pair for pair in pairs if pair[0].lower() == column.name.lower()]
-            found = [pair for pair in found if pair[0] == column.name] or found
-            if len(found) == 1:
-                return found[0][1]
-            if found:
-                raise InputError(f"{clause} names {column.name}, which {' and '.join(one[1][0] for one in found)} have; name one of these.")
+            fitting = [pair for pair in pairs if pair[0].lower() == column.name.lower()]
+            fitting = [pair for pair in fitting if pair[0] == column.name] or fitting
+            if len(fitting) == 1:
+                return fitting[0][1]
+            if fitting:
+                both_named = " and ".join(attribute for _, (attribute, _) in fitting)
+                raise InputError(f"{clause} names {column.name}, which {both_named} have; name one of these.")
         near, known = did_you_mean(column.name, names), ", ".join(names)
         raise InputError(f"{clause} names {column.name}, which is no attribute of the domain ({known}), nor a level. {near}".strip())
 
@@ -390,7 +391,7 @@ class _Reader:
         """The attribute that an expression is about, and its value in every cell; OTHER in the cell of other values."""
         from sqlglot import exp
 
-        columns = {id(one): self._found(clause, one) for one in node.find_all(exp.Column)}
+        columns = {id(column_node): self._found(clause, column_node) for column_node in node.find_all(exp.Column)}
         attributes = sorted({name for name, _ in columns.values()})
         if len(attributes) > 1:
             advice = "Name both in GROUP BY, or ask for each in a statement of its own"
@@ -401,8 +402,8 @@ class _Reader:
         kind = self._domain.kind(name)
         if isinstance(node, exp.Column):
             ((_, of_level),) = columns.values()
-            own = None if of_level is None else kind.level(of_level)
-            return name, kind.labels if own is None else tuple(own.labels[cell] for cell in own.cells)
+            level = None if of_level is None else kind.level(of_level)
+            return name, kind.labels if level is None else tuple(level.labels[cell] for cell in level.cells)
         binned = isinstance(kind, (Bins, Edges))
         for part in node.walk():
             if not re.fullmatch(_COMPARED if binned else _COMPUTED, type(part).__name__):
@@ -510,16 +511,16 @@ def _sets_of(part: Node, place: Callable[[Node], int]) -> list[tuple[int, ...]]:
     from sqlglot import exp
 
     if isinstance(part, exp.GroupingSets):
-        return [one for inner in part.expressions for one in _sets_of(inner, place)]
+        return [members_of for inner in part.expressions for members_of in _sets_of(inner, place)]
     if isinstance(part, (exp.Rollup, exp.Cube)):
-        members = [one for inner in part.expressions for one in _sets_of(inner, place)]
+        members = [members_of for inner in part.expressions for members_of in _sets_of(inner, place)]
         if not members:
             raise refused("GROUP BY ... WITH ROLLUP", "Write GROUP BY ROLLUP (a, b)")
         rolled = isinstance(part, exp.Rollup)
         chosen = [[members[:size]] if rolled else combinations(members, size) for size in range(len(members), -1, -1)]
-        return [tuple(chain.from_iterable(one)) for one in chain.from_iterable(chosen)]
+        return [tuple(chain.from_iterable(members_of)) for members_of in chain.from_iterable(chosen)]
     if isinstance(part, (exp.Tuple, exp.Paren)):
-        return [tuple(place(one) for one in (part.expressions if isinstance(part, exp.Tuple) else [part.this]))]
+        return [tuple(place(members_of) for members_of in (part.expressions if isinstance(part, exp.Tuple) else [part.this]))]
     return [(place(part),)]
 
 

@@ -46,8 +46,8 @@ class Workload:
             raise InputError(
                 "A workload must have all its queries over one domain; got two different domains. Use one Domain value for all parts."
             )
-        for one in self.statistics:
-            self.tables_of(one)
+        for statistic in self.statistics:
+            self.tables_of(statistic)
 
     def tables_of(self, asked: Statistic) -> tuple[Product, ...]:
         """The tables that a statistic is made of: counts and sums for means, counts up to every cell for the others.
@@ -68,7 +68,7 @@ class Workload:
         shown = self.products[:MOST_SHOWN]
         listed = [(product.name, f"{several(product.rows, 'query', 'queries')}, weight {product.weight}") for product in shown]
         more = [("...", f"{len(self.products) - MOST_SHOWN:,} more")] if len(self.products) > MOST_SHOWN else []
-        return html_facts(repr(self), [*listed, *more, *((one.name, "made of these") for one in self.statistics)])
+        return html_facts(repr(self), [*listed, *more, *((statistic.name, "made of these") for statistic in self.statistics)])
 
     def __add__(self, other: "Workload") -> "Workload":
         return together((self, other)) if isinstance(other, Workload) else NotImplemented
@@ -79,7 +79,7 @@ class Workload:
     @property
     def has_targets(self) -> bool:
         """Whether a table, or means, have a target."""
-        return any(one.target is not None for one in self.products) or any(one.target is not None for one in self.statistics)
+        return any(part.target is not None for part in self.products) or any(part.target is not None for part in self.statistics)
 
     @cached_property
     def rows(self) -> int:
@@ -109,8 +109,8 @@ class Workload:
         sets = list(chain.from_iterable(product.query_sets for product in self.products))
         keys = zip(chain.from_iterable(product.attributes for product in self.products), map(id, sets), strict=True)
         operators = chain.from_iterable(product.operators for product in self.products)
-        found = dict(zip(keys, zip(sets, operators, strict=True), strict=True))
-        distinct = {(name, asked): operator for (name, _), (asked, operator) in found.items()}
+        sets_of = dict(zip(keys, zip(sets, operators, strict=True), strict=True))
+        distinct = {(name, asked): operator for (name, _), (asked, operator) in sets_of.items()}
         return tuple((name, asked, operator) for (name, asked), operator in distinct.items())
 
     @cached_property
@@ -120,7 +120,7 @@ class Workload:
         >>> ln.marginals(ln.Domain(a=["x"], b=["x"]), ways=1).tables
         {None: (('a',), ('b',))}
         """
-        return {measure: tuple(dict.fromkeys(one.attributes for one in self.of(measure))) for measure in self.measures}
+        return {measure: tuple(dict.fromkeys(product.attributes for product in self.of(measure))) for measure in self.measures}
 
     @cached_property
     def used(self) -> Mapping[str | None, frozenset[str]]:
@@ -144,7 +144,7 @@ class Workload:
     @cached_property
     def measures(self) -> tuple[str | None, ...]:
         """The measures asked about, None for counts, in order of first appearance."""
-        return tuple(dict.fromkeys(one.measure for one in self.products))
+        return tuple(dict.fromkeys(product.measure for product in self.products))
 
     @cached_property
     def counted_sums(self) -> tuple[str, ...]:
@@ -235,7 +235,8 @@ def _with(workload: Workload, counts: Mapping[str, Measure]) -> Workload:
     known = workload.domain.measures
     if taken := [name for name in counts if known.get(name, counts[name]) != counts[name]]:
         raise refuse("the name of a measure", taken[0], "another one, as a count of units or of values has it")
-    measures = {name: one for name, one in known.items() if name not in counts} | {**counts}  # in one order, whatever was asked first
+    # in one order, whatever was asked first
+    measures = {name: measure for name, measure in known.items() if name not in counts} | {**counts}
     if [*measures] == [*known]:
         return workload
     domain = Domain({name: workload.domain.kind(name) for name in workload.domain.names}, measures=measures)
