@@ -98,9 +98,9 @@ def _opened(ledger: Path, share: str) -> Ledger | None:
     return None
 
 
-def _folder(source: Any) -> list[Path]:
+def _folder(location: Any) -> list[Path]:
     """Where data that are files are, and so their ledger."""
-    path = source.get("path") if isinstance(source, dict) else source
+    path = location.get("path") if isinstance(location, dict) else location
     return [_adapters.ledger_beside(path).parent] if isinstance(path, str) else []
 
 
