@@ -1,18 +1,23 @@
 """Many simulations of one plan in one draw, and their errors, for the tests that compare errors with what was promised."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
 from accuracy.plans import dense_strategy
 from leastnoise._estimate import Estimate
-from leastnoise._kernel import SeededEntropy, _measure, simulate
+from leastnoise._kernel import SeededEntropy, UnpaidSeries, _measure, simulate
 from leastnoise._kernel._measure import verify
 from leastnoise._linop import dense
 from leastnoise._measurements import Measurements, Observation
+from leastnoise._mechanisms import mechanism_of, terms_of
+from leastnoise._plan import Plan
+from leastnoise._release import Options, Release
+from leastnoise._session._finish import Asked, read_table
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload
 
@@ -38,6 +43,13 @@ def simulations(measurements: Measurements, table: Table, count: int, seed: int)
         Observation(measurements, tuple(values[start : start + len(blocks)]), "", private=False)
         for start in range(0, len(values), len(blocks))
     ]
+
+
+def releases(plan: Plan, rows: Any, seeds: Iterable[int], options: Options | None = None) -> Iterator[Release]:
+    """What `release` makes of each seed: the plan is checked, and the rows are read and encoded, once."""
+    run, terms, table, asked = mechanism_of(plan).ready(plan), terms_of(plan), read_table(plan, rows), Asked(options or Options())
+    for seed in seeds:
+        yield asked.build(run(UnpaidSeries(terms, table, SeededEntropy(seed))))
 
 
 def dense_product(product: Product) -> np.ndarray:

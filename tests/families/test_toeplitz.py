@@ -15,8 +15,9 @@ from leastnoise._families._toeplitz import ToeplitzInverse, convolved, inverse_s
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Toeplitz, Total, Tree, column_sums, dense, largest_entry
 from leastnoise._measurements import Factor
 from leastnoise._planner import PLANNERS, NotApplicable, Task
-from leastnoise._session import plan, release
+from leastnoise._session import plan
 from leastnoise._workload import queries
+from simulated import releases
 
 
 def unit_error(size: int, bits: int = 24) -> float:
@@ -65,8 +66,8 @@ def test_a_release_of_16384_cells_covers_as_it_says() -> None:
     promise = made.expected_error()
     assert math.sqrt(promise.total_squared_error / size / 20) < 3.88
     covered, ratios = [], []
-    for seed in range(12):
-        answers = release(made, pd.DataFrame({"a": cells}), seed=seed).answers
+    for released in releases(made, pd.DataFrame({"a": cells}), range(12)):
+        answers = released.answers
         error = answers["answer"].to_numpy() - truth
         covered.append(((answers["low"] <= truth) & (truth <= answers["high"])).mean())
         ratios.append((error / answers["noise_std"].to_numpy()) ** 2)

@@ -459,15 +459,15 @@ def test_a_truncated_file_is_refused(ledger, part) -> None:
 
 
 def test_bytes_overwritten_anywhere_never_give_budget_back(ledger) -> None:
-    """Runs of 64 bytes and single bits in turn are overwritten: either it is noticed, or the ledger says what it said before.
+    """Runs of 128 bytes and single bits in turn are overwritten: either it is noticed, or the ledger says what it said before.
 
-    Bits of every third byte: `make faults` damages every one.
+    Bits of every ninth byte: `make faults` damages every one.
     """
     for _ in range(3):
         take(ledger, "1/10")
     whole = ledger.path.read_bytes()
-    filled = [k for k in range(len(whole)) if whole[k]][::3]
-    damage = [(start, b"\xa5" * 64) for start in range(0, len(whole), 64)] + [(k, bytes([whole[k] ^ 1])) for k in filled]
+    filled = [k for k in range(len(whole)) if whole[k]][::9]
+    damage = [(start, b"\xa5" * 128) for start in range(0, len(whole), 128)] + [(k, bytes([whole[k] ^ 1])) for k in filled]
     noticed = 0
     for start, new in damage:
         ledger.path.write_bytes(whole[:start] + new + whole[start + len(new) :])

@@ -60,7 +60,8 @@ def test_no_draws_and_odd_lengths(law):
     assert SAMPLERS[law](empty, empty, 0, SeededEntropy(0)).dtype == np.int64
     for count in (1, 2, 3, 7, 63, 65, 32767, 32768, 32769):
         assert SAMPLERS[law](3, 2, count, SeededEntropy(count)).shape == (count,)
-    joined = np.concatenate([SAMPLERS[law](3, 2, 5, SeededEntropy(seed)) for seed in range(4000)])  # many short calls have the law, too
+    # Many short calls have the law, too: a scale wrong by a tenth is seen.
+    joined = np.concatenate([SAMPLERS[law](3, 2, 5, SeededEntropy(seed)) for seed in range(1500)])
     assert chi_square(law, 1.5, joined) > ALARM
 
 

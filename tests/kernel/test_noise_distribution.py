@@ -23,7 +23,7 @@ CASES = [(law, p, q) for law in SAMPLERS for p, q in SCALES if (law, p, q) != ("
 def draws_for(law: str, p: int, q: int) -> int:
     if 8 * p > q:
         return DRAWS
-    return 16 * DRAWS if law == "rounded" else 6 * DRAWS  # at scale 1/8 nearly all draws are 0
+    return 8 * DRAWS if law == "rounded" else 3 * DRAWS  # at scale 1/8 nearly all draws are 0
 
 
 def seed(law: str, p: int, q: int) -> int:
@@ -47,19 +47,13 @@ def test_the_oracle_of_large_gaussians_agrees_with_the_sum():
 
 
 @pytest.mark.parametrize(("law", "p", "q"), CASES)
-def test_law(law, p, q):
+def test_law_and_that_a_scale_wrong_by_two_percent_is_caught(law, p, q):
     count = draws_for(law, p, q)
     draws = SAMPLERS[law](p, q, count, SeededEntropy(seed(law, p, q)))
     assert draws.dtype == np.int64
     assert draws.shape == (count,)
     assert chi_square(law, p / q, draws) > ALARM
-
-
-@pytest.mark.parametrize(("law", "p", "q"), CASES)
-@pytest.mark.parametrize("wrong", [(51, 50), (49, 50)])
-def test_a_scale_wrong_by_two_percent_is_caught(law, p, q, wrong):
-    draws = SAMPLERS[law](p * wrong[0], q * wrong[1], draws_for(law, p, q), SeededEntropy(seed(law, p, q)))
-    assert chi_square(law, p / q, draws) < ALARM
+    assert max(chi_square(law, p / q * wrong, draws) for wrong in (0.98, 1.02)) < ALARM
 
 
 def test_a_discrete_gaussian_of_scale_one_eighth_is_zero():

@@ -1,5 +1,7 @@
 """The battery sees mistakes: each mutant of the code must fail the chi-square test that the code passes, at the same sample size."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -93,10 +95,16 @@ def changed_sampler(law, module, old, new):
     return getattr(mutant(HOMES[law], "Integer arithmetic only.", "Integers only.", **names), FUNCTIONS[law])
 
 
+@cache
+def of_the_code(law, p, q):
+    """The p-value of what the code itself draws."""
+    return chi_square(law, p / q, SAMPLERS[law](p, q, DRAWS, SeededEntropy(77)))
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_caught(name):
     law, p, q, module, old, new = MUTANTS[name]
-    assert chi_square(law, p / q, SAMPLERS[law](p, q, DRAWS, SeededEntropy(77))) > ALARM
+    assert of_the_code(law, p, q) > ALARM
     draws = changed_sampler(law, module, old, new)(p, q, DRAWS, SeededEntropy(77))
     assert chi_square(law, p / q, draws) < ALARM
 
@@ -121,14 +129,6 @@ def test_the_unchanged_copy_passes(law):
     for module in (_draws, _draws, HOMES[law]):
         copy = changed_sampler(law, module, "Integer arithmetic", "Integer  arithmetic")
         np.testing.assert_array_equal(copy(3, 2, 1000, SeededEntropy(5)), SAMPLERS[law](3, 2, 1000, SeededEntropy(5)))
-
-
-@pytest.mark.parametrize("law", SAMPLERS)
-@pytest.mark.parametrize(("p", "q"), [(3, 10), (1, 1), (10, 1), (2**40, 1)])
-@pytest.mark.parametrize("factor", [(1, 2), (2, 1)])
-def test_a_halved_or_doubled_scale_is_caught(law, p, q, factor):
-    draws = SAMPLERS[law](p * factor[0], q * factor[1], DRAWS, SeededEntropy(78))
-    assert chi_square(law, p / q, draws) < ALARM
 
 
 @pytest.mark.parametrize("law", SAMPLERS)

@@ -72,20 +72,22 @@ def plan_of(power: int, measured: list[Block], domain: Domain = DOMAIN) -> Measu
 def rows(plan: Measurements) -> np.ndarray:
     """The columns of all rows, with extreme values of the measures, and of a row that does not count."""
     found = []
+    known = [
+        [(factor.attributes, dense(factor.operator) * np.reshape(factor.scaling, (-1, 1))) for factor in b.factors] for b in plan.blocks
+    ]
     for cells in itertools.product(*(range(size) for size in SIZES.values())):
         at = dict(zip(SIZES, cells, strict=True))
+        columns = []
+        for block, factors in zip(plan.blocks, known, strict=True):
+            own: np.ndarray = np.ones(1) / float(block.scale)
+            for names, matrix in factors:
+                own = np.kron(own, matrix[:, np.ravel_multi_index([at[name] for name in names], [SIZES[name] for name in names])])
+            columns.append(own)
         for pay, tips in itertools.product((-2, 0, 3), (0, 4)):
-            column = []
-            for block in plan.blocks:
-                value = {None: 1, "pay": pay, "tips": tips}[block.measure]
-                if block.limits is not None:
-                    value = min(value, int(block.limits.values[at.get(block.limits.attribute or "", 0)]))
-                own: np.ndarray = np.ones(1)
-                for factor in block.factors:
-                    place = np.ravel_multi_index([at[name] for name in factor.attributes], [SIZES[name] for name in factor.attributes])
-                    own = np.kron(own, dense(factor.operator)[:, place] * factor.scaling)
-                column.append(own * value / float(block.scale))
-            found.append(np.concatenate(column))
+            values = [{None: 1, "pay": pay, "tips": tips}[block.measure] for block in plan.blocks]
+            most = [one.limits and int(one.limits.values[at.get(one.limits.attribute or "", 0)]) for one in plan.blocks]
+            values = [value if limit is None else min(value, limit) for value, limit in zip(values, most, strict=True)]
+            found.append(np.concatenate([own * value for own, value in zip(columns, values, strict=True)]))
     return np.unique([*found, np.zeros_like(found[0])], axis=0)
 
 

@@ -54,7 +54,7 @@ def random_plan(random: np.random.Generator, strategy: str) -> Plan:
     budgets: list[Budget] = [ln.PureDP(amount), ln.ZCDP(amount), ln.ApproxDP(amount, "1/100000")]
     budget = budgets[0 if on_two else int(random.integers(3))]
     privacy = Privacy(budget, neighbours=str(random.choice(["add_remove", "replace"])))
-    return ln.plan(sum(parts[1:], parts[0]), privacy, strategy=strategy.split()[0])  # noqa: PLC0207
+    return ln.plan(sum(parts[1:], parts[0]), privacy, strategy=strategy.split()[0], seconds=1)  # noqa: PLC0207
 
 
 def random_table(random: np.random.Generator, domain: ln.Domain, *, sums: bool) -> Table:

@@ -17,9 +17,10 @@ from leastnoise._mechanisms import noises
 from leastnoise._plan import Plan, Promise
 from leastnoise._planner import PLANNERS, NotApplicable
 from leastnoise._planner._tables import Candidates, weighted_strategy
-from leastnoise._session import plan, release
+from leastnoise._session import plan
 from leastnoise._workload import Workload, marginals, matrix, mean_queries, queries, ranges
 from planner.proposals import proposal
+from simulated import releases
 
 DOMAIN = Domain(a=Coded(3), b=Integers(0, 15), c=Integers(0, 7), measures={"pay": Measure("pay", 0, 9)})
 NOISES = [(PureDP("1/100"), Noise.DISCRETE_LAPLACE, 1), (ZCDP("1/20000"), Noise.DISCRETE_GAUSSIAN, 2)]
@@ -210,7 +211,7 @@ def test_releases_of_given_ranges_err_as_their_plan_says(strategy: str) -> None:
     ends, cells = np.sort(rng.integers(0, size, (60, 2)), axis=1), rng.integers(0, size, 20_000)
     rows, truth = pd.DataFrame({"x": cells}), [int(((cells >= low) & (cells <= high)).sum()) for low, high in ends]
     made = plan(queries(Domain(x=Integers(0, size - 1)), x={"ranges": ends.tolist()}), PureDP("1/20"), strategy=strategy)
-    answers = [release(made, rows, seed=seed).answers for seed in range(40)]
+    answers = [one.answers for one in releases(made, rows, range(40))]
     ratios = [((one["answer"] - truth) ** 2).mean() / (one["noise_std"] ** 2).mean() for one in answers]
     assert 0.8 < np.mean(ratios) < 1.25  # errors of ranges go together: a release's ratio has a standard deviation of about 0.5
 

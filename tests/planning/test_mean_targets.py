@@ -14,12 +14,14 @@ from leastnoise._planning._objectives import reached_by_means
 from leastnoise._planning._targets import MeanGoal, answering, least, mean_goals
 from leastnoise._session import parse_spec, plan_warnings, planned_spec
 from leastnoise._workload import Statistic, Target
+from simulated import releases
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
 
 # Bounds from 0, above it, and on both sides of it; amounts of half a unit.
 MEASURES = {"pay": ln.Measure("pay", 0, 1000), "age": ln.Measure("age", 16, 70), "gain": ln.Measure("gain", -50, 200, unit="1/2")}
 DOMAIN = ln.Domain(store=["a", "b", "c"], sex=["F", "M"], measures=MEASURES)
+NOBODY = pd.DataFrame({"store": pd.Series(dtype=str), "sex": pd.Series(dtype=str), **{name: pd.Series(dtype=float) for name in MEASURES}})
 SIZE = 400
 MARGINS = {"pay": 25, "age": 2, "gain": 8}
 BUDGETS = {"pure": ln.Least(), "rho": ln.Least("rho"), "replace": ln.Least(neighbours="replace")}
@@ -50,10 +52,10 @@ def test_the_least_budget_keeps_a_margin_of_means_and_a_little_less_does_not(mea
 def test_errors_of_means_are_those_of_the_sum_less_the_mean_times_the_count(measure: str, budget: ln.PureDP | ln.ZCDP) -> None:
     """At the mean where they are largest, with the covariance of both; and no table has more than its limit where the target is kept."""
     bounds = MEASURES[measure]
-    for strategy in ("workload", "auto"):
+    for strategy in ("workload", "auto") if measure == "pay" else ("workload",):
         made = ln.plan(asked(measure, rmse=1), budget, strategy=strategy)
         (goal,) = mean_goals(made.workload, 0.95)
-        drawn = np.array([sums_and_counts(made, seed, measure) for seed in range(100)]).reshape(-1, 2)
+        drawn = np.concatenate([sums_and_counts(released, measure) for released in releases(made, NOBODY, range(100))])
         spreads = [
             np.std(drawn[:, 0] - mean * drawn[:, 1]) / SIZE for mean in np.linspace(float(bounds.low), float(bounds.high), 21).tolist()
         ]
@@ -63,15 +65,9 @@ def test_errors_of_means_are_those_of_the_sum_less_the_mean_times_the_count(meas
             assert tables[place].rmse <= limit * goal.error(made) * (1 + 1e-9)
 
 
-def sums_and_counts(made: ln.Plan, seed: int, measure: str) -> np.ndarray:
+def sums_and_counts(released: ln.Release, measure: str) -> np.ndarray:
     """Noise of sums, in amounts, and of counts, of every store; nobody is in the table."""
-    nobody = pd.DataFrame({"store": pd.Series(dtype=str), "sex": pd.Series(dtype=str), measure: pd.Series(dtype=float)})
-    released = ln.release(made, nobody, seed=seed)
-    counts, sums = (
-        released.tables[name].frame("pandas")["answer"].to_numpy()
-        for name in (f"count of {measure} by store", f"sum of {measure} by store")
-    )
-    return np.stack([sums, counts], axis=-1)
+    return np.stack([released.tables[f"{what} of {measure} by store"].answer for what in ("sum", "count")], axis=-1)
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -83,8 +79,8 @@ def test_releases_of_groups_of_the_size_have_intervals_within_the_margin_that_co
     people = pd.DataFrame({"store": np.repeat(["a", "b", "c"], SIZE), "sex": "F", measure: values})
     exact = values.reshape(3, SIZE).mean(axis=1)
     halves, covered = [], []
-    for seed in range(100):
-        made = ln.release(plan, people, seed=seed).statistics[0].frame("pandas")
+    for released in releases(plan, people, range(100)):
+        made = released.statistics[0].frame("pandas")
         halves.append((made["high"] - made["low"]) / 2)
         covered.append((made["low"] <= exact + 1e-9) & (exact - 1e-9 <= made["high"]))
     assert np.mean(covered) > 0.93

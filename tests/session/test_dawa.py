@@ -169,7 +169,7 @@ def test_larger_distances_get_more_noise(privacy: Privacy) -> None:
     assert outcome.observation.measurements.privacy == privacy
 
 
-# --- privacy: 600 draws a side; a private mechanism fails with probability below 1e-6 a pair ---------------------------------------
+# --- privacy: 400 draws a side; a private mechanism fails with probability below 1e-6 a pair ---------------------------------------
 
 ALARM = 1e-6
 
@@ -192,7 +192,7 @@ def surely_lost(one: list[object], other: list[object]) -> float:
     return loss
 
 
-def draws(size: int, cells: list[int], seed: int, count: int = 600) -> list[object]:
+def draws(size: int, cells: list[int], seed: int, count: int = 400) -> list[object]:
     """The regime, the buckets, the test and the first measured values, in coarse steps."""
     domain = Domain(age=Integers(0, size - 1))
     made = plan(queries(domain, age="prefix"), PureDP(2), strategy="dawa")

@@ -254,7 +254,7 @@ def every_regime(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 @pytest.mark.usefixtures("every_regime")
 def test_the_whole_loses_no_more_than_epsilon(pair: tuple[list[int], list[int]]) -> None:
-    one, other = draws(pair[0], 1, 600), draws(pair[1], 2, 600)
+    one, other = draws(pair[0], 1, 400), draws(pair[1], 2, 400)
     assert len({out[0] for out in one}) == 2  # type: ignore[index]
     assert surely_lost(one, other) <= 2
 

@@ -13,6 +13,7 @@ import leastnoise as ln
 from leastnoise._check import InputError
 from leastnoise._release import texts
 from leastnoise._session import parse_spec
+from simulated import releases
 
 RNG = np.random.default_rng(6)
 ROWS = 5_000
@@ -85,8 +86,8 @@ def test_intervals_hold_the_means_of_the_values(budget: str, neighbours: str) ->
     plan = ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), privacy)
     true = [np.rint(PAY[(sex == SEX) & ~MISSING] / 100).mean() * 100 for sex in ("f", "m")]
     held = []
-    for seed in range(60):
-        found = ln.means(ln.release(plan, PEOPLE, seed=seed), "pay", by=["sex"], level=0.9)
+    for release in releases(plan, PEOPLE, range(60)):
+        found = ln.means(release, "pay", by=["sex"], level=0.9)
         held += [low <= mean <= high for low, mean, high in zip(found.low, true, found.high, strict=True)]
     assert np.mean(held) > 0.9 - 3 * (0.09 / len(held)) ** 0.5
     assert np.mean(held) < 0.985

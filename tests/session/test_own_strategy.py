@@ -13,6 +13,7 @@ from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._measurements import cost
 from leastnoise._planner import PLANNERS
+from simulated import releases
 
 CELLS = 12
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, CELLS - 1), measures={"pay": ln.Measure("pay", 0, 50)})
@@ -56,8 +57,7 @@ def test_releases_have_the_error_that_was_promised(rows, budget, asked) -> None:
         table = table.reindex(whole if len(keys) > 1 else whole.get_level_values(0), fill_value=0).to_numpy()
         truth.append(np.cumsum(table) if product.name == "age:prefix" else table)
     squares = []
-    for seed in range(120):
-        release = ln.release(plan, rows, seed=seed)
+    for release in releases(plan, rows, range(120)):
         found = [((table.answer.reshape(-1) - exact) ** 2).mean() for table, exact in zip(release.tables, truth, strict=True)]
         squares.append(found)
     promised = [table.rmse * product.unit for table, product in zip(plan.expected_error().tables, plan.workload, strict=True)]

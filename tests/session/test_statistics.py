@@ -12,6 +12,7 @@ from leastnoise._accuracy import statistic_errors
 from leastnoise._check import InputError
 from leastnoise._release import Options, check_options, texts
 from leastnoise._session import parse_spec, planned_spec
+from simulated import releases
 
 HEAD = """
 [privacy]
@@ -62,7 +63,7 @@ def people() -> object:
 
 @pytest.fixture(scope="module")
 def made() -> ln.Plan:
-    found: ln.Plan = planned_spec(spec(ASKED))
+    found: ln.Plan = planned_spec(spec(ASKED + '[plan]\nstrategy = "marginals"\n'))
     return found
 
 
@@ -114,11 +115,11 @@ def test_the_error_of_a_mean_that_is_said_beforehand_is_that_of_releases() -> No
     made = ln.plan(asked, ln.PureDP("1/3"))
     (said,) = statistic_errors(made)
     frame = pytest.importorskip("pandas").DataFrame({"store": ["a", "b"] * 500, "pay": [60.0] * 1000})
-    releases = [ln.means(ln.release(made, frame, seed=seed), "pay", by=["store"]) for seed in range(150)]
-    errors = np.array([found.sums / found.counts - 60 for found in releases])
+    means = [ln.means(one, "pay", by=["store"]) for one in releases(made, frame, range(150))]
+    errors = np.array([found.sums / found.counts - 60 for found in means])
     # Of 300 errors of about normal noise the root mean square is off by 4%: 4 standard errors, and 2% for the delta method.
     assert np.sqrt((errors**2).mean()) == pytest.approx(said.std_error, rel=0.18)
-    assert np.mean([found.std_error for found in releases]) == pytest.approx(said.std_error, rel=0.1)
+    assert np.mean([found.std_error for found in means]) == pytest.approx(said.std_error, rel=0.1)
 
 
 def test_answers_are_files_with_labels(released: tuple[ln.Release, Path]) -> None:

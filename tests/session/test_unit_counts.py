@@ -11,6 +11,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._measurements import cost, views
 from leastnoise._session import parse_spec, spec_warnings
+from simulated import releases
 
 RNG = np.random.default_rng(5)
 CUSTOMERS = RNG.integers(0, 600, 4000)
@@ -22,6 +23,7 @@ SHOP = pd.DataFrame(
         "revenue": RNG.integers(0, 100, 4000),
     }
 )
+
 SPEC = """\
 [source]
 path = "shop.csv"
@@ -96,7 +98,7 @@ def test_errors_are_those_promised(budget: str) -> None:
     asked = parse_spec(SPEC.replace('epsilon = "1"', budget), Path("/nowhere"))
     plan = ln.plan(asked.workload, asked.privacy)
     frame = SHOP.iloc[:0]
-    runs = [ln.release(plan, frame, seed=seed) for seed in range(60)]
+    runs = [*releases(plan, frame, range(60))]
     for place, table in enumerate(plan.expected_error().tables):
         squares = np.mean([run.tables[place].answer ** 2 for run in runs])
         assert np.sqrt(squares) == pytest.approx(table.rmse, rel=0.35)
