@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,14 +39,24 @@ strategy = "workload"
 """
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kept") / "people"
+
+
 @pytest.fixture
-def released(folder: Path, run: Run) -> Path:
+def released(folder: Path, run: Run, kept: Path) -> Path:
+    """A copy of one release."""
+    if kept.exists():
+        shutil.copytree(kept, folder, dirs_exist_ok=True)
+        return folder / "out"
     rows = "".join(f"{i},{'FM'[i % 2]},{17 + i % 74},{i % 1000}\n" for i in range(2000))
     (folder / "people.csv").write_text("id,sex,age,income\n" + rows, encoding="utf-8")
     (folder / "people.toml").write_text(SPEC, encoding="utf-8")
     made = run("release", "people.toml", "--out", "out", "--seed", "3")
     assert made.code == 0, made.err
     assert "Counts are of at most 2 rows of every value of 'id'" in " ".join(made.out.split())
+    shutil.copytree(folder, kept)
     return folder / "out"
 
 

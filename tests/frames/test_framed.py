@@ -13,7 +13,7 @@ from leastnoise._frames import several, visible
 
 DOMAIN = ln.Domain(sex=["F", "M"], mean=ln.Integers(0, 29), measures={"pay": ln.Measure("pay", 0, 100, unit="0.5")})
 ASKED = ln.mean_queries(DOMAIN, "pay", by=["sex"]) + ln.cdf_queries(DOMAIN, "mean", by=["sex"])
-PLAN = ln.plan(ASKED, ln.PureDP(1))
+PLAN = ln.plan(ASKED, ln.PureDP(1), strategy="workload")
 ROWS = pd.DataFrame({"sex": ["F", "M"] * 300, "mean": list(range(30)) * 20, "pay": [1.5, 99.0] * 300})
 AS = {"pandas": ROWS, "polars": pl.from_pandas(ROWS), "lazy": pl.from_pandas(ROWS).lazy(), "pyarrow": pa.Table.from_pandas(ROWS)}
 KIND = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "lazy": pl.DataFrame, "pyarrow": pa.Table}
@@ -50,7 +50,11 @@ def test_columns_are_the_values_and_no_name_hides_another() -> None:
     assert list(function.columns()) == ["sex", "mean", "share", "low", "high"]
     assert function.frame()["share"].to_numpy() == pytest.approx(function.share.reshape(-1))
     assert function.frame()["mean"].tolist() == [*range(30)] * 2
-    both = ln.means(ln.release(ln.plan(ln.mean_queries(DOMAIN, "pay", by=["mean"]), ln.PureDP(1)), ROWS, seed=1), "pay", by=["mean"])
+    both = ln.means(
+        ln.release(ln.plan(ln.mean_queries(DOMAIN, "pay", by=["mean"]), ln.PureDP(1), strategy="workload"), ROWS, seed=1),
+        "pay",
+        by=["mean"],
+    )
     assert list(both.columns())[:2] == ["mean_2", "mean"]
     quantiles = made["quantiles"]
     assert quantiles.frame()[["sex", "share", "value"]].to_numpy().tolist() == [[*one.group, one.share, one.value] for one in quantiles]
@@ -91,7 +95,11 @@ def test_they_print_as_tables(name) -> None:
 def test_labels_are_escaped_in_notebooks() -> None:
     domain = ln.Domain(zone=["<b>x</b>", "y"], measures={"pay": ln.Measure("pay", 0, 1)})
     rows = pd.DataFrame({"zone": ["y"], "pay": [1]})
-    made = ln.means(ln.release(ln.plan(ln.mean_queries(domain, "pay", by=["zone"]), ln.PureDP(1)), rows, seed=1), "pay", by=["zone"])
+    made = ln.means(
+        ln.release(ln.plan(ln.mean_queries(domain, "pay", by=["zone"]), ln.PureDP(1), strategy="workload"), rows, seed=1),
+        "pay",
+        by=["zone"],
+    )
     assert "<b>" not in made._repr_html_()
     assert "&lt;b&gt;" in made._repr_html_()
 
@@ -109,7 +117,7 @@ found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *more: None if name == "pandas" else found(name, *more)
 import polars, leastnoise as ln
 domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 100)})
-plan = ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), ln.PureDP(1))
+plan = ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), ln.PureDP(1), strategy="workload")
 release = ln.release(plan, polars.DataFrame({"sex": ["F", "M"], "pay": [1, 2]}), seed=1)
 for frame in (release.answers, ln.means(release, "pay").frame(), plan.expected_error().frame()):
     assert isinstance(frame, polars.DataFrame), type(frame)

@@ -1,6 +1,7 @@
 """Files of a release: read back equal, complete, durable, and there as a whole or not at all."""
 
 import csv
+import hashlib
 import json
 import os
 import signal
@@ -29,10 +30,16 @@ from release.conftest import write
 from waiting import HANGS
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def rich(observation):
     """A release with all optional columns."""
     return build(observation, Options(non_negative=True, integer=True), receipt={"ledger": "people.ledger"})
+
+
+@pytest.fixture(scope="module")
+def written(rich, tmp_path_factory):
+    """Its files, for tests that read them only."""
+    return write(rich, tmp_path_factory.mktemp("written") / "out")
 
 
 def rows_of(path, kind):
@@ -49,31 +56,27 @@ def records(path):
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_tables_read_back_equal(rich, tmp_path, kind):
-    target = write(rich, tmp_path / "out", kind)
+def test_tables_read_back_equal(rich, written, kind):
     for table in rich.tables:
         columns = table.columns()
-        names, rows = rows_of(min((target / "answers").glob(f"{table.id}-*.{kind}")), kind)
+        names, rows = rows_of(min((written / "answers").glob(f"{table.id}-*.{kind}")), kind)
         assert names == list(columns)
         expected = [
             tuple(value.item() if isinstance(value, np.generic) else value for value in row) for row in zip(*columns.values(), strict=True)
         ]
         assert rows == expected
-    assert sorted(path.suffix for path in (target / "answers").iterdir()) == [f".{kind}"] * 9
 
 
-def test_csv_is_what_the_csv_module_reads(rich, tmp_path):
-    target = write(rich, tmp_path / "out")
-    rows = records(target / "answers/q3-sex-by-answer.csv")
+def test_csv_is_what_the_csv_module_reads(rich, written):
+    rows = records(written / "answers/q3-sex-by-answer.csv")
     table = rich.tables["q3"]
     assert [row["Answer_2"] for row in rows] == ["<b>a & b</b>", 'say "x"', "other"] * 2
     assert [float(row["answer"]) for row in rows] == table.answer.reshape(-1).tolist()
     assert [row["answer_integer"] for row in rows] == [str(value) for value in table.integer.reshape(-1)]
 
 
-def test_the_index_names_every_table(rich, tmp_path):
-    target = write(rich, tmp_path / "out")
-    rows = records(target / "tables.csv")
+def test_the_index_names_every_table(written):
+    rows = records(written / "tables.csv")
     assert [row["query"] for row in rows] == [f"q{place}" for place in range(1, 10)]
     assert rows[7] | {"rmse": "", "largest_std": "", "promised_rmse": ""} == {
         "query": "q8",
@@ -92,16 +95,16 @@ def test_the_index_names_every_table(rich, tmp_path):
     assert float(rows[7]["rmse"]) == pytest.approx(float(rows[7]["promised_rmse"]))
 
 
-def test_a_release_is_read_back(rich, tmp_path):
-    again = read(write(rich, tmp_path / "out"))
+def test_a_release_is_read_back(rich, written):
+    again = read(written)
     assert again.plan.digest() == rich.plan.digest()
     assert (again.level, again.options, again.receipt) == (rich.level, rich.options, rich.receipt)
     for one, other in zip(rich.tables, again.tables, strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(one.columns().values(), other.columns().values(), strict=True))
 
 
-def test_measurements_are_the_plan_and_the_observation(rich, tmp_path):
-    folder = write(rich, tmp_path / "out") / "measurements"
+def test_measurements_are_the_plan_and_the_observation(rich, written):
+    folder = written / "measurements"
     plan = Plan.from_json((folder / "plan.json").read_text())
     text = (folder / "observation.json").read_text()
     again = outcome_from_json(plan.to_json(), text).observation
@@ -153,17 +156,17 @@ def test_manifest_and_measured_tables_of_many(making, tmp_path, monkeypatch):
     assert [row["scale"] for row in rows] == [str(block.scale) for block in plan.measured().blocks]
 
 
-def test_formats(rich, tmp_path):
-    assert {path.suffix for path in (write(rich, tmp_path / "a") / "answers").iterdir()} == {".csv", ".parquet"}
-    assert {path.suffix for path in (write(rich, tmp_path / "b", "csv") / "answers").iterdir()} == {".csv"}
+def test_formats(rich, written, tmp_path):
+    assert {path.suffix for path in (written / "answers").iterdir()} == {".csv", ".parquet"}
+    for kind in ("csv", "parquet"):
+        assert [path.suffix for path in (write(rich, tmp_path / kind, kind) / "answers").iterdir()] == [f".{kind}"] * 9
 
 
 # ------------------------------------------------------------------------------------------------------------------- the manifest
 
 
-def test_the_manifest_says_everything(rich, tmp_path):
-    target = write(rich, tmp_path / "out")
-    value = json.loads((target / "manifest.json").read_text(encoding="utf-8"))
+def test_the_manifest_says_everything(rich, written):
+    value = json.loads((written / "manifest.json").read_text(encoding="utf-8"))
     assert list(value)[:4] == ["format", "warning", "private", "written"]
     assert value["private"] is False
     assert value["warning"].startswith("NOT PRIVATE")
@@ -210,12 +213,9 @@ def test_the_manifest_says_everything(rich, tmp_path):
     assert [table["answer_non_negative"] for table in answers["tables"]][6] == "none"
 
 
-def test_the_manifest_lists_every_other_file_with_its_digest(rich, tmp_path):
-    import hashlib
-
-    target = write(rich, tmp_path / "out")
-    value = json.loads((target / "manifest.json").read_text(encoding="utf-8"))
-    files = {path.relative_to(target).as_posix(): path for path in target.rglob("*") if path.is_file()}
+def test_the_manifest_lists_every_other_file_with_its_digest(written):
+    value = json.loads((written / "manifest.json").read_text(encoding="utf-8"))
+    files = {path.relative_to(written).as_posix(): path for path in written.rglob("*") if path.is_file()}
     assert {entry["path"] for entry in value["files"]} == set(files) - {"manifest.json"}
     for entry in value["files"]:
         content = files[entry["path"]].read_bytes()
