@@ -63,8 +63,9 @@ def test_means_medians_and_shares_are_of_the_values_wherever_the_rows_are(low: i
     spec = asked(low, null=null)
     plan = ln.plan(spec.workload, spec.privacy, strategy="identity")
     assert {block.measure for block in plan.measured().blocks if block.ends} == {"pay"}
-    for name, source in sources().items():
-        made = ln.release(plan, source, seed=3)
+    every = sources()
+    for name in every if (low, null) == (0, "other") else ("pandas", "engine"):
+        made = ln.release(plan, every[name], seed=3)
         means, medians, shares = (made.statistics[place] for place in range(3))
         for place, sex in enumerate(("f", "m")):
             there = PAY[(sex == SEX) & ~MISSING]
@@ -95,14 +96,15 @@ def test_intervals_hold_the_means_of_the_values(budget: str, neighbours: str) ->
 
 def test_the_count_of_values_is_named_and_clipping_is_said_in_both_languages(tmp_path: Path) -> None:
     spec = asked(10_000)
-    ln.release(ln.plan(spec.workload, spec.privacy, strategy="identity"), PEOPLE, seed=1, out=tmp_path / "out")
+    plan = ln.plan(spec.workload, spec.privacy, strategy="identity")
+    ln.release(plan, PEOPLE, seed=1, out=tmp_path / "out")
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     (entry,) = [one for one in manifest["answers"]["tables"] if one["measure"] == "count of pay"]
     assert (entry["name"], entry["unit"]) == ("count of pay by sex", "row")
     assert any("a null, and text that is no number, is none" in rule for rule in manifest["domain"]["rules"])
     report = (tmp_path / "out/report.html").read_text()
     assert "Means and sums of pay are of values clipped to 10000 .. 90000; a row without a value adds nothing to a sum" in report
-    assert "rows without a value: add nothing to sums, and are left out of means" in repr(ln.plan(spec.workload, spec.privacy))
+    assert "rows without a value: add nothing to sums, and are left out of means" in repr(plan)
     assert "rows with a value of pay" in report
     assert "rows without a value are in neither" in report
     assert texts("de").say("clipped_means", name="pay", low="1", high="2").startswith("Mittelwerte und Summen von pay sind von Werten, die")

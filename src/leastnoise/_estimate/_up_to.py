@@ -66,8 +66,9 @@ class UpTo:
 
     def arranged(self, answers: FloatArray) -> FloatArray:
         """Answers to the product in the shape of the groups, the cells of the number last."""
+        groups = [rows for name, rows in zip(self.product.attributes, answers.shape, strict=True) if name in self.by]
         last = np.moveaxis(answers, self.product.attributes.index(self.attribute), -1)
-        return np.asarray(last.reshape(*map(len, self.labels), -1)[..., : len(self.cells)])
+        return np.asarray(last.reshape(*groups, -1)[..., : len(self.cells)])
 
 
 def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: By) -> UpTo:
