@@ -66,24 +66,24 @@ def plant_shared_choice(patch):
 
 
 @pytest.mark.parametrize(
-    ("plant", "kind", "message"),
+    ("plant", "kind", "message", "first"),
     [
-        (plant_equality, "pandas", "rows"),
-        (plant_carriage_return, "csv", "rows more"),
-        (plant_next_line, "csv.gz", "rows"),
-        (plant_failure, "parquet", "reading failed"),
-        (plant_failure, "csv", "reading failed"),
-        (plant_one_row_more, "polars", "rows more"),
-        (plant_shared_choice, "duckdb", "rows of others changed"),
+        (plant_equality, "pandas", "rows", 407),
+        (plant_carriage_return, "csv", "rows more", 145),
+        (plant_next_line, "csv.gz", "rows", 138),
+        (plant_failure, "parquet", "reading failed", 121),
+        (plant_failure, "csv", "reading failed", 200),
+        (plant_one_row_more, "polars", "rows more", 120),
+        (plant_shared_choice, "duckdb", "rows of others changed", 126),
     ],
 )
-def test_faults_are_seen(plant, kind, message, tmp_path, monkeypatch):
+def test_faults_are_seen(plant, kind, message, first, tmp_path, monkeypatch):
+    """From a seed on where the fault shows at once; any other shows it later."""
     plant(monkeypatch)
     with pytest.raises(AssertionError, match=message):
-        check_many(kind, tmp_path)
+        check_many(kind, range(first, first + 400), tmp_path)
 
 
-def check_many(kind, folder):
-    # where the faults above show soon; any other place would do
-    for seed in range(120, 520):
+def check_many(kind, seeds, folder):
+    for seed in seeds:
         Pair(kind, seed, folder).check()

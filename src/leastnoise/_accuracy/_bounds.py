@@ -237,21 +237,18 @@ def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
     """
     if len(norms) == 1:
         return max(norms.values())
-    listed = list(norms)
     # Rows without a value change less: the bound is that of rows which have one.
-    ends = [(1.0, 1.0) if name is None else _ends(domain.measure(name)) for name in listed]
-    chosen = [0.5] * len(listed)
-    best = 0.0
-    for place in [place for _ in range(_SWEEPS) for place in range(len(listed))]:
-        for share in _SHARES:
-            tried = [*chosen[:place], share, *chosen[place + 1 :]]
-            mean = np.array([own * far + (1 - own) * near for own, (far, near) in zip(tried, ends, strict=True)])
-            square = np.array([own * far**2 + (1 - own) * near**2 for own, (far, near) in zip(tried, ends, strict=True)])
-            moments = np.outer(mean, mean) + np.diag(np.maximum(square - mean**2, 0.0))
-            weights = np.array(list(norms.values()))
-            found = float(np.sqrt(np.maximum(np.linalg.eigvalsh(weights[:, None] * moments * weights), 0.0)).sum())
-            if found > best:
-                best, chosen = found, tried
+    far, near = np.array([(1.0, 1.0) if name is None else _ends(domain.measure(name)) for name in norms]).T
+    weights = np.array(list(norms.values()))
+    chosen, best = np.full(len(norms), 0.5), 0.0
+    for place in [*range(len(norms))] * _SWEEPS:
+        tried = np.tile(chosen, (len(_SHARES), 1))
+        tried[:, place] = _SHARES
+        mean, square = tried * far + (1 - tried) * near, tried * far**2 + (1 - tried) * near**2
+        moments = mean[:, :, None] * mean[:, None, :] + np.maximum(square - mean**2, 0.0)[:, None, :] * np.eye(len(norms))
+        found = np.sqrt(np.maximum(np.linalg.eigvalsh(weights[:, None] * moments * weights), 0.0)).sum(axis=1)
+        if found.max() > best:
+            best, chosen = float(found.max()), tried[found.argmax()]
     return best
 
 
