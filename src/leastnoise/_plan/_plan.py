@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -57,6 +57,11 @@ def frozen(value: Any) -> Any:
 
 def versions() -> dict[str, str]:
     """The versions of what makes a plan or a release."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     import platform  # here, because planning is often done without
     from importlib.metadata import PackageNotFoundError, version
 

@@ -1,6 +1,7 @@
 """Answers as files, a bounded number of cells at a time: Parquet by Arrow, CSV by DuckDB; rounded tables; and the index of all."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,7 +14,6 @@ from leastnoise._check.arrays import Array
 from leastnoise._frames import Columns, Names, key_columns, label_array, to_frame
 from leastnoise._release._csv import file_name, inert_text, write_rows
 from leastnoise._release._excel import Workbook
-from leastnoise._release._options import Options
 from leastnoise._release._records import Records
 from leastnoise._release._release import Release
 from leastnoise._release._sdmx import Messages
@@ -67,6 +67,26 @@ class TableEntry:
         return {name: list(value) if isinstance(value := getattr(self, name), tuple) else value for name in self.__slots__}
 
 
+@dataclass(frozen=True, slots=True)
+class _Formats:
+    """What is written, and the database that writes CSV: to make one takes eight times as long as to write a small table."""
+
+    parquet: bool
+    csv: Any
+
+
+@contextmanager
+def _formats(names: Sequence[str]) -> Iterator[_Formats]:
+    """For all files of a release."""
+    if "csv" not in names:
+        yield _Formats("parquet" in names, None)
+        return
+    import duckdb
+
+    with duckdb.connect(":memory:") as database:
+        yield _Formats("parquet" in names, database)
+
+
 def in_batches(release: Release) -> bool:
     """Whether there are too many tables for a file each."""
     return len(release.tables) > MOST_TABLE_FILES
@@ -79,14 +99,15 @@ def write_answers(release: Release, directory: Path) -> list[TableEntry]:
     """
     (directory / "answers").mkdir()
     entries = []
-    for made in release.statistics:
-        keys = _Keys(made.key_columns(), made.labels, made.places())
-        _write_keyed(made.id, keys, made.numbers(), directory / statistic_file(release, made), release.options.formats)
-    for number, text in enumerate(release.options.statements, 1):
-        _write_statement(release.answered(text), directory / statement_file(number), release.options.formats)
     others = [WRITERS[name](release, directory) for name in release.options.formats if name in WRITERS]
-    with Beside() as beside:
-        for table, stem in _batched(release, directory, beside) if in_batches(release) else _one_by_one(release, directory):
+    with _formats(release.options.formats) as formats, Beside() as beside:
+        for made in release.statistics:
+            keys = _Keys(made.key_columns(), made.labels, made.places())
+            _write_keyed(made.id, keys, made.numbers(), directory / statistic_file(release, made), formats)
+        for number, text in enumerate(release.options.statements, 1):
+            _write_statement(release.answered(text), directory / statement_file(number), release.options.formats)
+        batched = in_batches(release)
+        for table, stem in _batched(release, directory, formats, beside) if batched else _one_by_one(release, directory, formats):
             entries.append(_entry(release, table, stem))
             for writer in others:
                 writer.add(table, stem)
@@ -117,13 +138,13 @@ def write_covariances(release: Release, directory: Path) -> None:
     if not release.options.covariances:
         return
     (directory / "covariances").mkdir()
-    for key in release.options.covariances:
-        matrix = release.covariance(key)
-        first, second = np.triu_indices(len(matrix))
-        columns: dict[str, Array] = {"query": np.zeros(len(first), dtype=np.int32)}
-        columns |= {"answer": first + 1, "other_answer": second + 1, "covariance": matrix[first, second]}
-        formats = [name for name in release.options.formats if name in _LONG] or ["csv"]
-        _copy(columns, {"query": [key]}, directory / f"covariances/{key}", formats)
+    with _formats([name for name in release.options.formats if name in _LONG] or ["csv"]) as formats:
+        for key in release.options.covariances:
+            matrix = release.covariance(key)
+            first, second = np.triu_indices(len(matrix))
+            columns: dict[str, Array] = {"query": np.zeros(len(first), dtype=np.int32)}
+            columns |= {"answer": first + 1, "other_answer": second + 1, "covariance": matrix[first, second]}
+            _copy(columns, {"query": [key]}, directory / f"covariances/{key}", formats)
 
 
 def _entry(release: Release, table: Table, stem: str) -> TableEntry:
@@ -174,11 +195,11 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _one_by_one(release: Release, directory: Path) -> Iterator[tuple[Table, str]]:
+def _one_by_one(release: Release, directory: Path, formats: _Formats) -> Iterator[tuple[Table, str]]:
     for table in release.tables:
         stem = f"answers/{file_name(table.id, table.name, len(release.tables))}"
         keys = _Keys(key_columns(table.product.keys, NUMBERS), table.labels, _places(table.answer.shape))
-        _write_keyed(table.id, keys, table.numbers(), directory / stem, release.options.formats)
+        _write_keyed(table.id, keys, table.numbers(), directory / stem, formats)
         yield table, stem
 
 
@@ -191,7 +212,7 @@ class _Keys:
     places: Sequence[npt.NDArray[np.int32]]
 
 
-def _write_keyed(query: str, keys: _Keys, numbers: Mapping[str, Array], stem: Path, formats: Sequence[str]) -> None:
+def _write_keyed(query: str, keys: _Keys, numbers: Mapping[str, Array], stem: Path, formats: _Formats) -> None:
     """One file a format: query, one column a key, and the numbers."""
     texts: dict[str, Sequence[str]] = {"query": [query]}
     columns: dict[str, Array] = {"query": np.zeros(len(next(iter(numbers.values()))), dtype=np.int32)}
@@ -203,7 +224,7 @@ def _write_keyed(query: str, keys: _Keys, numbers: Mapping[str, Array], stem: Pa
     _copy({**columns, **numbers}, texts, stem, formats)
 
 
-def _batched(release: Release, directory: Path, beside: Beside) -> Iterator[tuple[Table, str]]:
+def _batched(release: Release, directory: Path, formats: _Formats, beside: Beside) -> Iterator[tuple[Table, str]]:
     """Tables of one number of attributes go to one folder, as parts of about a million answers, written beside what is estimated."""
     batches: dict[int, _Batch] = {}
     parts: dict[int, int] = {}
@@ -211,7 +232,7 @@ def _batched(release: Release, directory: Path, beside: Beside) -> Iterator[tupl
         ways = len(table.labels)
         if ways not in batches:
             parts[ways] = parts.get(ways, 0) + 1
-            batches[ways] = _Batch(directory / f"answers/{ways}-way/part-{parts[ways]:05d}", ways, release.options)
+            batches[ways] = _Batch(directory / f"answers/{ways}-way/part-{parts[ways]:05d}", ways, release.options.some, formats)
             batches[ways].stem.parent.mkdir(exist_ok=True)
         yield table, f"answers/{ways}-way/{batches[ways].stem.name}"
         if batches[ways].add(table) >= BATCH_CELLS:
@@ -226,7 +247,8 @@ class _Batch:
 
     stem: Path
     ways: int
-    options: Options
+    some: Sequence[str]
+    formats: _Formats
     cells: int = 0
     tables: list[Table] = field(default_factory=list)
 
@@ -243,10 +265,10 @@ class _Batch:
         numbers = [table.numbers() for table in self.tables]
         for name in NUMBERS:
             # Whole counts and sums in decimals share a column; not every table has those that were asked for.
-            if name in self.options.some or any(name in each for each in numbers):
+            if name in self.some or any(name in each for each in numbers):
                 parts = [each.get(name, np.full(table.cells, np.nan)) for each, table in zip(numbers, self.tables, strict=True)]
                 columns[name] = np.concatenate(parts).astype(np.float64, copy=False)
-        _copy(columns, {name: distinct.known for name, distinct in texts.items()}, self.stem, self.options.formats)
+        _copy(columns, {name: distinct.known for name, distinct in texts.items()}, self.stem, self.formats)
 
     def _keys(self, texts: dict[str, _Texts]) -> dict[str, Array]:
         """The columns before the numbers, as places in their texts."""
@@ -271,7 +293,7 @@ def _places(shape: tuple[int, ...]) -> list[npt.NDArray[np.int32]]:
     return [axis.reshape(-1) for axis in np.indices(shape, dtype=np.int32)]
 
 
-def _copy(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem: Path, formats: Sequence[str]) -> None:
+def _copy(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem: Path, formats: _Formats) -> None:
     """Write columns to files; those in ``texts`` hold places in them. NaN is written as nothing."""
     import pyarrow as pa
 
@@ -286,16 +308,14 @@ def _copy(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem
         ]
         return pa.Table.from_arrays(arrays, names=[*names])
 
-    if "csv" in formats:
+    if formats.csv is not None:
         inert = {name: [inert_text(text) for text in known] for name, known in texts.items()}
-        import duckdb
-
-        with duckdb.connect(":memory:") as database:
-            database.execute(_QUIET)
-            database.register("answers", table(inert, map(inert_text, names.values())))
+        with formats.csv.cursor() as connection:  # of its own, as parts are written on several threads
+            connection.execute(_QUIET)
+            connection.register("answers", table(inert, map(inert_text, names.values())))
             path = str(stem.with_name(f"{stem.name}.csv")).replace("'", "''")
-            database.execute(f"COPY (SELECT * FROM answers) TO '{path}' (FORMAT csv, HEADER)")  # noqa: S608 - quoted
-    if "parquet" in formats:
+            connection.execute(f"COPY (SELECT * FROM answers) TO '{path}' (FORMAT csv, HEADER)")  # noqa: S608 - quoted
+    if formats.parquet:
         from pyarrow.parquet import write_table
 
         repeated = [names[name] for name, array in columns.items() if name in texts or name == "noise_std" or array.dtype.kind != "f"]
