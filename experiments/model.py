@@ -162,8 +162,9 @@ def by_model_alone(plan: Plan, who: People, seed: int) -> float:
     """What the model of pairs on bins has, moved nowhere and chosen for by nothing."""
     series = UnpaidSeries(terms_of(plan), who.table, SeededEntropy(seed))
     setting = setting_of(plan)
-    series.measure(setting.total())  # the same noise as in the release
-    estimator = on_bins(setting, series, 0).estimator()
+    if setting.counting:
+        series.measure(setting.total(setting.counting))  # the same noise as in the release
+    estimator = on_bins(setting, series, None).estimator()
     measured = estimator.measured  # type: ignore[attr-defined]
     mixture = measured.mixture()
     return misplaced(who, {product.attributes: measured.counts(mixture, product.attributes) for product in plan.workload})

@@ -1,5 +1,6 @@
 """Tables from a model: which tables it measures, how near its answers are, and whether intervals hold the truth."""
 
+from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 
@@ -9,11 +10,14 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Modelled, Outcome, locally_non_negative
 from leastnoise._mechanisms import Search, mechanism_for, mechanism_of
+from leastnoise._mechanisms._model import setting_of
 from leastnoise._plan import Plan
+from leastnoise._release import make_records
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, queries
 from mechanisms.running import run
@@ -26,6 +30,11 @@ PAIRS = marginals(DOMAIN, ways=2)
 
 @lru_cache(maxsize=4)
 def rows(number: int) -> Table:
+    """As the kernel takes them."""
+    return Table(DOMAIN, codes_of(number), rows=number)
+
+
+def codes_of(number: int) -> dict[str, np.ndarray]:
     """Rows of six kinds, whose attributes depend on each other through their kind."""
     random = np.random.default_rng(8)
     kinds = random.choice(6, number, p=random.dirichlet(np.ones(6)))
@@ -33,7 +42,7 @@ def rows(number: int) -> Table:
     for name, size in zip(NAMES, SIZES, strict=True):
         own = random.dirichlet(np.full(size, 0.4), 6)
         codes[name] = (random.random(number)[:, None] > np.cumsum(own, axis=1)[kinds]).sum(axis=1).clip(max=size - 1).astype(np.int64)
-    return Table(DOMAIN, codes, rows=number)
+    return codes
 
 
 @lru_cache(maxsize=4)
@@ -139,6 +148,100 @@ def test_what_a_model_cannot_do_is_refused_unpaid() -> None:
         broken = Plan(workload=plan.workload, privacy=plan.privacy, strategy="model", details=details, fallback=plan.fallback)
         with pytest.raises(InputError, match=message):
             mechanism_of(broken).ready(broken)
+
+
+@pytest.mark.parametrize(
+    ("workload", "budget", "steps"),
+    [
+        (PAIRS, ZCDP("1/100"), ["total", "one of"]),
+        (PAIRS, PureDP(500), ["independent"]),  # right for a hundred rows already
+        (queries(DOMAIN, a2="prefix", a3="identity"), ZCDP("1/100"), ["alone", "pairs"]),  # nothing is known of cells
+    ],
+)
+def test_rows_are_counted_where_they_decide(workload: Workload, budget: object, steps: list[str]) -> None:
+    plan = planned(workload, Privacy(budget))  # type: ignore[arg-type]
+    assert [step["step"] for step in plan.details["steps"]] == steps
+    assert (run(plan, rows(3_000), 3).finding.facts().get("rows") is None) == (steps[0] != "total")
+
+
+def test_the_rows_are_counted_as_precisely_as_the_choice_needs() -> None:
+    shares = []
+    for budget in (ZCDP("1/100"), ZCDP("1/10000"), PureDP("1/10"), ApproxDP("1/10", "1e-9")):
+        setting = setting_of(planned(PAIRS, Privacy(budget)))  # type: ignore[arg-type]
+        counted = setting.total(setting.counting)
+        std = block_variance(counted, counted.blocks[0]) ** 0.5
+        assert std < 0.05 * setting.deciding_rows or setting.counting == Fraction(1, 50)
+        shares.append(setting.counting)
+    assert min(shares) < Fraction(1, 100)
+
+
+def test_tables_that_the_model_misses_follow_what_was_measured() -> None:
+    """A chain: each attribute mostly repeats the one before it, which kinds of rows tell badly."""
+    domain = Domain(**{f"a{place}": Integers(0, 9) for place in range(6)})
+    random, codes = np.random.default_rng(3), [np.random.default_rng(2).integers(0, 10, 20_000)]
+    for _ in range(5):
+        codes.append(np.where(random.random(20_000) < 0.8, codes[-1], random.integers(0, 10, 20_000)))
+    chain = Table(domain, dict(zip(domain.names, codes, strict=True)), rows=20_000)
+    estimator = run(planned(marginals(domain, ways=2), Privacy(ZCDP("1/60"))), chain, 4).estimator()
+    assert isinstance(estimator, Modelled)
+    missed = {table.attributes: more for table, more in zip(estimator.measured.tables, estimator._like[2], strict=True)}
+    assert missed[0, 1] > 1.2
+    assert missed[0, 5] == 1
+    exact = np.bincount(10 * codes[0] + codes[1], minlength=100).reshape(10, 10)
+    (product,) = marginals(domain, ways=2, of=("a0", "a1"))
+    alone = np.abs(estimator.measured.counts(estimator.mixture, ("a0", "a1")) - exact).sum()
+    assert np.abs(estimator.estimate(product).values - exact).sum() < 0.8 * alone
+
+
+@pytest.mark.parametrize("number", [2_000, 300_000])
+def test_values_that_cannot_be_together_are_zeros_for_certain(number: int) -> None:
+    impossible = ({"a0": (0, 1, 2), "a1": (3, 5)}, {"a3": (1,), "a4": (0, 4)})
+    codes = codes_of(number)
+    for one in impossible:
+        (first, few), (second, others) = one.items()
+        codes[second][np.isin(codes[first], few) & np.isin(codes[second], others)] = 1
+    table = Table(DOMAIN, codes, rows=number)
+    plan = mechanism_for("model", PAIRS).plan(PAIRS, Privacy(ZCDP("1/50")), Search("model", seconds=5, impossible=impossible))
+    outcome = run(Plan.from_json(plan.to_json()), table, 3)
+    estimator, alone = outcome.estimator(), dict[str, np.ndarray]()
+    for product in PAIRS:
+        answer, names = estimator.estimate(product), product.attributes
+        for axis, name in enumerate(names):
+            own = answer.values.sum(axis=1 - axis)
+            assert own == pytest.approx(alone.setdefault(name, own), rel=1e-6, abs=1e-6 * number)
+        for one in impossible:
+            if set(one) == set(names):
+                cells = np.ix_(*(one[name] for name in names))
+                assert (answer.values[cells] == 0).all()
+                assert (answer.std[cells] == 0).all()
+                assert (answer.values > 0).mean() > 0.4
+    made = make_records(outcome)
+    held = [made.names.index(name) for name in ("a0", "a1")]
+    assert not (np.isin(made.codes[:, held[0]], (0, 1, 2)) & np.isin(made.codes[:, held[1]], (3, 5))).any()
+    said = dict(outcome.finding.not_covered(DOMAIN))["aware_impossible"]
+    assert said == {"values": "a0 0, 1, 2 x a1 3, 5; a3 1 x a4 0, 4"}
+    details = {**plan.details, "impossible": [{"a0": [12]}]}
+    broken = Plan(workload=plan.workload, privacy=plan.privacy, strategy="model", details=details, fallback=plan.fallback)
+    with pytest.raises(InputError, match="impossible values of a0 that the domain does not have"):
+        mechanism_of(broken).ready(broken)
+
+
+def test_tables_of_three_with_impossible_pairs_keep_the_sums_of_their_pairs() -> None:
+    from leastnoise._estimate._impossible import without_impossible
+
+    cube = np.random.default_rng(1).random((4, 3, 5)) + 0.1
+    names = ("a", "b", "c")
+
+    def table(asked: tuple[str, ...]) -> np.ndarray:
+        return np.asarray(cube.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in asked)))
+
+    impossible = [(("a", (0, 1)), ("c", (2,))), (("a", (3,)), ("b", (0,)), ("c", (0, 4)))]
+    cells = without_impossible(table, names, impossible)
+    assert (cells[:2, :, 2] == 0).all()
+    assert (cells[3, 0, [0, 4]] == 0).all()
+    assert (cells == 0).sum() == 2 * 3 + 2
+    assert cells.sum(axis=1) == pytest.approx(without_impossible(table, ("a", "c"), impossible), abs=1e-8)
+    assert cells.sum(axis=2) == pytest.approx(table(("a", "b")), abs=1e-8)
 
 
 def test_an_attribute_that_is_asked_about_alone_is_answered_too() -> None:

@@ -33,7 +33,7 @@ _STEPS = {
     "parts": "divide each block as its noisy count deserves, and measure the parts and groups of them",
     "total": "count the rows",
     "alone": "measure every attribute alone",
-    "pairs": "measure pairs of attributes on bins that hold about as many rows as their noise, and fit a model",
+    "pairs": "measure pairs of attributes on bins that hold about half as many rows as their noise, and fit a model",
     "independent": "measure the plan that does not look at the data",
     "tail": "count the records in the tail, and choose the threshold of least predicted error",
     "sums": "measure the sums of values cut at the threshold, with a strategy made for it",

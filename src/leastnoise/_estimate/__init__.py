@@ -4,6 +4,7 @@ from leastnoise._estimate._answer import Answer, Estimator, estimates
 from leastnoise._estimate._by_group import ByGroup, measured_by_group
 from leastnoise._estimate._cdf import Cdf, Quantile, cdf, few_draws, simulated_noise
 from leastnoise._estimate._expansion import Expanded, Hidden, Independent, choice_hides
+from leastnoise._estimate._impossible import read_combinations
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._left_out import LeftOut
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, locally_non_negative

@@ -16,15 +16,16 @@ Madow 1949 (rounding).
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, singledispatch
+from functools import cached_property, lru_cache, partial, singledispatch
 from itertools import chain
 
 import numpy as np
 
 from leastnoise._accuracy import block_variance, subsets
 from leastnoise._check import InputError
-from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._estimate._answer import Answer, Estimator
+from leastnoise._estimate._impossible import Combination, possible_cells, without_impossible
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, nearest_tables, residual_precisions
 from leastnoise._estimate._mixture import MORE_ROUNDS, ROUNDS, Mixture, NoisyTable, fit_mixture, refit_mixture, smoothed_shares
@@ -42,6 +43,8 @@ _UNEVEN = 2.0  # by how much errors of large cells exceed their part of the squa
 _SIZES = 4.0 ** np.arange(-1, 12)  # rows of a cell: those between two of these err alike
 MOST_RECORDS = 2**27
 _MOST_CELLS, _LEAST_STD = 2**20, 1e-3  # of a table that a model is fitted to afterwards
+_LITTLE = 0.05  # the part of the way to the model that is not worth going: of sparse noise, most of which is 0, it spoils what is right
+_REDRAWN = 100
 _EVEN = 0.25  # of the average cell: what a cell counts as at least where errors are spread over cells
 
 
@@ -56,8 +59,8 @@ class NoisyTables:
     shares: tuple[FloatArray, ...]
 
     @staticmethod
-    def of(observation: Observation) -> "NoisyTables":
-        """From an observation of attributes alone, and of tables on bins."""
+    def of(observation: Observation, impossible: Sequence[Combination] = ()) -> "NoisyTables":
+        """From an observation of attributes alone, and of tables on bins; those of which no cell is possible hold nobody."""
         made = observation.measurements
         names = tuple(name for name in made.domain.names if any(name in block.attributes for block in made.blocks))
         tables = []
@@ -65,7 +68,9 @@ class NoisyTables:
             starts = tuple(_starts(factor.operator) for factor in block.factors)
             counts = (value / made.grid).reshape([len(one) for one in starts])
             places = tuple(names.index(factor.attributes[0]) for factor in block.factors)
-            tables.append(NoisyTable(places, starts, counts, math.sqrt(block_variance(made, block))))
+            own = [names[place] for place in places]
+            possible = _of_bins(possible_cells(impossible, own, [made.domain.kind(name).size for name in own]).astype(np.float64), starts)
+            tables.append(NoisyTable(places, starts, np.where(possible > 0, counts, 0.0), math.sqrt(block_variance(made, block))))
         return NoisyTables.from_tables(names, tables)
 
     @staticmethod
@@ -139,11 +144,12 @@ class Modelled:
 
     measured: NoisyTables
     asked: tuple[Names, ...] = ()
+    impossible: tuple[Combination, ...] = ()
 
     @staticmethod
-    def of(observation: Observation, asked: Sequence[Names]) -> "Modelled":
+    def of(observation: Observation, asked: Sequence[Names], impossible: Sequence[Combination] = ()) -> "Modelled":
         """The model of an observation; it is fitted once."""
-        return _modelled(observation, tuple(asked))
+        return _modelled(observation, tuple(asked), tuple(impossible))
 
     @cached_property
     def mixture(self) -> Mixture:
@@ -157,12 +163,13 @@ class Modelled:
         return list(zip(self.measured.refitted(self.mixture, added), added, strict=True))
 
     @cached_property
-    def _like(self) -> tuple[FloatArray, FloatArray]:
+    def _like(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Of cells alike in size how much of what was measured beside the model is kept, and the mean squared error that is left.
 
         That is the error beyond that of other noise, in squared rows. Each of shape (2, sizes): for tables of one and of two attributes.
+        A table that the model misses by more than others keeps more: last the factor of every table's squared gap over that of its like.
         """
-        sums = np.zeros((5, 2, len(_SIZES) + 1))
+        sums, sizes, gaps = np.zeros((5, 2, len(_SIZES) + 1)), [], []
         total = self.measured.total
         for place, table in enumerate(self.measured.tables):
             own = total * _binned(self.mixture, table)
@@ -170,6 +177,8 @@ class Modelled:
             follows = np.mean([change * more for change, more in moved], axis=0)
             spread = np.mean([change**2 for change, _ in moved], axis=0)
             variance = np.full(own.shape, table.std**2)
+            sizes.append(np.bincount(_size_class(own).reshape(-1), minlength=len(_SIZES) + 1))
+            gaps.append(float(((table.counts - own) ** 2).sum()))
             for found, values in zip(sums, (np.ones(own.shape), (table.counts - own) ** 2, follows, variance, spread), strict=True):
                 found[len(table.attributes) - 1] += np.bincount(_size_class(own).reshape(-1), values.reshape(-1), len(_SIZES) + 1)
         many, gap, follows, noise, spread = sums
@@ -177,7 +186,11 @@ class Modelled:
         kept = np.clip(1 - np.maximum(noise - follows, 0) * (1 + 2 * doubt / np.maximum(noise, 1e-9)) / np.maximum(gap, 1e-9), 0, 1)
         risk = (1 - kept) ** 2 * gap + (2 * kept - 1) * noise + 2 * (1 - kept) * follows + doubt
         told = (1 - kept) ** 2 * spread + kept**2 * noise + 2 * kept * (1 - kept) * np.maximum(follows, 0)
-        return kept, np.maximum(risk - told, 0) / np.maximum(many, 1)
+        mean = gap / np.maximum(many, 1)
+        expected = [float(mean[len(table.attributes) - 1] @ one) for table, one in zip(self.measured.tables, sizes, strict=True)]
+        cells = np.array([one.sum() for one in sizes])
+        worse = np.maximum(np.array(gaps) / np.maximum(expected, 1e-9) - np.sqrt(18 / cells), 1.0)  # by three standard errors
+        return kept, np.maximum(risk - told, 0) / np.maximum(many, 1), worse
 
     def _cells(self, names: Names, mixture: Mixture, noise: Sequence[FloatArray] | None = None) -> FloatArray:
         """A table by a model, moved towards what was measured; the cells of a bin by one factor."""
@@ -188,7 +201,8 @@ class Modelled:
         table = self.measured.tables[place]
         own, size = self.measured.total * _binned(mixture, table), _size_class(self.measured.total * _binned(self.mixture, table))
         beside = table.counts - own if noise is None else table.counts + noise[place] - own
-        return cells * _over_cells(1 + self._like[0][len(names) - 1][size] * beside / np.maximum(own, 1e-12), table, cells.shape)
+        kept = 1 - (1 - self._like[0][len(names) - 1][size]) / self._like[2][place]
+        return cells * _over_cells(1 + kept * beside / np.maximum(own, 1e-12), table, cells.shape)
 
     @cached_property
     def _places(self) -> dict[tuple[int, ...], int]:
@@ -213,9 +227,10 @@ class Modelled:
         modelled = _asked(self._cells(names, self.mixture), product)
         moved = [_asked(self._cells(names, refit, more), product) - modelled for refit, more in self._refits]
         within = any(set(names) <= set(table) for table in self.asked) and all(len(table) <= 2 for table in self.asked)
-        values = _asked(self._tables.marginal(names), product) if within else modelled
+        table = self._tables.marginal if within else partial(self.measured.counts, self.mixture)
+        values = _asked(without_impossible(table, names, self.impossible), product)
         noise = np.mean(np.square(moved), axis=0) + (values / measured.total * measured.total_std) ** 2
-        return Answer(values, np.sqrt(np.maximum(noise, 1e-12)), np.sqrt(self._missed(product)))
+        return _known_zeros(Answer(values, np.sqrt(np.maximum(noise, 1e-12)), np.sqrt(self._missed(product))), product, self.impossible)
 
     def _missed(self, product: Product) -> FloatArray:
         """Variances of answers beyond those of refits: of cells alike in size, and of cells that the model alone tells apart.
@@ -257,15 +272,29 @@ def _over_cells(values: FloatArray, table: NoisyTable, shape: Sequence[int]) -> 
 
 
 def _binned(mixture: Mixture, table: NoisyTable) -> FloatArray:
-    cells = mixture.table(table.attributes)
-    for axis, starts in enumerate(table.starts):
-        cells = np.add.reduceat(cells, starts, axis=axis)
+    return _of_bins(mixture.table(table.attributes), table.starts)
+
+
+def _of_bins(cells: FloatArray, starts: Sequence[IntArray]) -> FloatArray:
+    """Sums of the cells of every bin."""
+    for axis, first in enumerate(starts):
+        cells = np.add.reduceat(cells, first, axis=axis)
     return cells
 
 
+def _known_zeros(answer: Answer, product: Product, impossible: Sequence[Combination]) -> Answer:
+    """Answers about impossible cells alone are 0 for certain."""
+    if not impossible:
+        return answer
+    cells = [product.domain.kind(name).size for name in product.attributes]
+    known = _asked(possible_cells(impossible, product.attributes, cells).astype(np.float64), product) == 0
+    missed = None if answer.approximation_std is None else np.where(known, 0.0, answer.approximation_std)
+    return Answer(np.where(known, 0.0, answer.values), np.where(known, 0.0, answer.noise_std), missed)
+
+
 @lru_cache(maxsize=2)
-def _modelled(observation: Observation, asked: tuple[Names, ...]) -> Modelled:
-    return Modelled(NoisyTables.of(observation), asked)
+def _modelled(observation: Observation, asked: tuple[Names, ...], impossible: tuple[Combination, ...]) -> Modelled:
+    return Modelled(NoisyTables.of(observation, impossible), asked, impossible)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,11 +303,12 @@ class Moved:
 
     least_squares: Estimate
     tables: tuple[Names, ...]
+    impossible: tuple[Combination, ...] = ()
 
     @staticmethod
-    def of(observation: Observation, tables: Sequence[Names]) -> "Moved":
+    def of(observation: Observation, tables: Sequence[Names], impossible: Sequence[Combination] = ()) -> "Moved":
         """The model of an observation; it is fitted once."""
-        return _moved(observation, tuple(tables))
+        return _moved(observation, tuple(tables), tuple(impossible))
 
     @cached_property
     def _parts(self) -> dict[Names, FloatArray]:
@@ -318,7 +348,8 @@ class Moved:
             cells = math.prod(shape)
             variance = sum(self._dimension(tau) * self._variance(tau) * math.prod(self._shape(tau)) for tau in subsets(names)) / cells**2
             places = tuple(self._names.index(name) for name in names)
-            tables.append(NoisyTable(places, tuple(np.arange(n) for n in shape), counts, math.sqrt(max(variance, 1e-9))))
+            told = np.where(possible_cells(self.impossible, names, shape), counts, 0.0)
+            tables.append(NoisyTable(places, tuple(np.arange(n) for n in shape), told, math.sqrt(max(variance, 1e-9))))
         return NoisyTables.from_tables(self._names, tables)
 
     def _variance(self, tau: Names) -> float:
@@ -364,7 +395,7 @@ class Moved:
             follows += sum(moved) / (_REFITS * dimension)
         free = min(max(1 - follows, 0.0), 1.0)
         factor = free * max(1 - 2 * math.sqrt(2 / dimension), 0.0) / gap
-        kept = min(max(1 - factor, 0.0), 1.0)
+        kept = min(max(1 - factor, 0.0), 1.0) if factor > _LITTLE else 1.0
         # Stein's estimate for the answers: the gap is (1 - kept) of the model's, and they follow the noise by what it does not leave free.
         return kept, min(max((1 - kept) ** 2 * gap + 1 - 2 * (1 - kept) * free, 0.0), 1.0)
 
@@ -380,17 +411,18 @@ class Moved:
         """Answers to what lies within an asked table, and the model's to other questions."""
         names = product.attributes
         if not any(set(names) <= set(table) for table in self.tables):
-            return Modelled(self.measured).estimate(product)
-        values = _asked(self._tables.marginal(names), product)
+            return Modelled(self.measured, (), self.impossible).estimate(product)
+        values = _asked(without_impossible(self._tables.marginal, names, self.impossible), product)
         noise, cells = self.least_squares.estimate(product).noise_std, math.prod(self._shape(names))
         missed = _spread(values, cells, self.measured.total, self._kept[1] * float((noise**2).mean()) * cells)
         # The total and attributes alone are least squares; elsewhere large cells are moved by more than small ones.
-        return Answer(values, noise, np.sqrt(missed) if len(names) > 1 else np.zeros(product.shape))
+        answer = Answer(values, noise, np.sqrt(missed) if len(names) > 1 else np.zeros(product.shape))
+        return _known_zeros(answer, product, self.impossible)
 
 
 @lru_cache(maxsize=2)
-def _moved(observation: Observation, tables: tuple[Names, ...]) -> Moved:
-    return Moved(Estimate(observation), tables)
+def _moved(observation: Observation, tables: tuple[Names, ...], impossible: tuple[Combination, ...]) -> Moved:
+    return Moved(Estimate(observation), tables, impossible)
 
 
 def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[NoisyTables, Mixture]:
@@ -427,9 +459,26 @@ def noisy_tables(estimator: Estimator, workload: Sequence[Product]) -> NoisyTabl
     return NoisyTables.from_tables(names, found)
 
 
-def records(mixture: Mixture, rows: int, seed: int) -> IntArray:
-    """Rows of codes, of shape (rows, attributes), in random order."""
-    random = np.random.default_rng(seed)
+def records(mixture: Mixture, rows: int, seed: int, impossible: Sequence[Mapping[int, Sequence[int]]] = ()) -> IntArray:
+    """Rows of codes, of shape (rows, attributes), in random order; those of impossible codes, by their attributes, are drawn again."""
+    found = _drawn(mixture, rows, np.random.default_rng(seed))
+    again = 0
+    while len(wrong := np.flatnonzero(_impossible_rows(found, impossible))):
+        if again == _REDRAWN:
+            raise InputError(f"{len(wrong)} records had values that are said to be impossible, after {again} tries. Say fewer of them.")
+        found[wrong] = _drawn(mixture, len(wrong), np.random.default_rng([seed, 2, again]))
+        again += 1
+    return found
+
+
+def _impossible_rows(codes: IntArray, impossible: Sequence[Mapping[int, Sequence[int]]]) -> BoolArray:
+    found = np.zeros(len(codes), dtype=bool)
+    for one in impossible:
+        found |= np.logical_and.reduce([np.isin(codes[:, place], values) for place, values in one.items()])
+    return found
+
+
+def _drawn(mixture: Mixture, rows: int, random: np.random.Generator) -> IntArray:
     found = np.empty((rows, len(mixture.along)), dtype=np.int64)
     begin = 0
     for kind, many in enumerate(_systematic(mixture.shares, rows, random).tolist()):

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -24,6 +24,7 @@ class Search:
     found: Callable[[Plan], None] | None = None
     every: bool = False
     own: Planner | None = None
+    impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     now: Callable[[], float] = time.thread_time
 
     def __post_init__(self) -> None:

@@ -151,6 +151,8 @@ def planned(
     strategy = search.strategy
     if looks(strategy) and (objective != "total" or stated(privacy) is None):
         raise refuse("strategy", strategy, "one whose error is known beforehand", "Targets and objectives are about promised errors.")
+    if search.impossible and strategy != "model":
+        raise refuse("strategy", strategy, "'model' where [[impossible]] is said", "Other strategies have no use for it: leave it out.")
     try:
         if isinstance(privacy, Least):  # not kept: no plan shows that its budget is the least
             if objective != "total":

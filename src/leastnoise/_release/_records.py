@@ -70,8 +70,10 @@ def make_records(outcome: Outcome, rows: int | None = None, seed: int = 0) -> Re
     """Records from a release; by default as many as it counted."""
     workload = outcome.plan.workload
     measured, mixture = fitted_model(outcome.estimator(), workload.products)
+    said = outcome.plan.details.get("impossible", ())
+    impossible = [{measured.names.index(name): codes for name, codes in one.items()} for one in said if set(one) <= set(measured.names)]
     many = whole("rows", round(measured.total) if rows is None else rows, 1, MOST_RECORDS)
-    return Records(outcome.plan.domain, measured.names, records(mixture, many, whole("seed", seed, 0)), measured.total, seed)
+    return Records(outcome.plan.domain, measured.names, records(mixture, many, whole("seed", seed, 0), impossible), measured.total, seed)
 
 
 def _spelled(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:

@@ -7,6 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from leastnoise._check import InputError, did_you_mean, exact, refuse, whole
 from leastnoise._domain import (
     Bins,
@@ -25,6 +27,8 @@ from leastnoise._domain import (
     known_keys,
     number_text,
 )
+from leastnoise._linop import apply_transpose
+from leastnoise._workload import groups_of
 
 _LAYOUT = ("delimiter", "encoding")
 _MOST_NAMED = 5
@@ -247,6 +251,22 @@ def _by_digits(what: str, kind: Kind, given: object) -> list[str]:
 
 
 _SHORT: Mapping[str, Callable[[str, Kind, object], list[str]]] = {"edges": _by_edges, "digits": _by_digits}
+
+
+def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple[int, ...]], ...]:
+    """Read ``[[impossible]]``: by attribute the codes of values that do not go together; of numbers and dates a first and a last one."""
+    if not isinstance(value, list) or not all(isinstance(entry, Mapping) and entry for entry in value):
+        raise refuse("[[impossible]]", value, "tables of attributes with values that do not go together, such as age = [0, 14]")
+    found = []
+    for place, entry in enumerate(value, 1):
+        what, asked = f"[[impossible]] number {place}", dict[str, object]()
+        for name, values in entry.items():
+            interval = name in domain.names and isinstance(domain.kind(name), (Integers, Decimals, Bins, Edges, Dates))
+            asked[name] = {"ranges" if interval else "predicates": [values]}
+        sets = groups_of(domain, asked, what)
+        rows = {name: apply_transpose(one.operator(name, domain.kind(name)), np.ones(1, dtype=np.int64)) for name, one in sets.items()}
+        found.append({name: tuple(np.flatnonzero(row).tolist()) for name, row in rows.items()})
+    return tuple(found)
 
 
 def labels_from_spec(attributes: Mapping[str, Any], domain: Domain, files: PublicFiles) -> dict[str, dict[str, str]]:

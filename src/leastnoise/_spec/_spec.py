@@ -18,7 +18,7 @@ from leastnoise._plan import guard_share, without_guard
 from leastnoise._planner import PLANNERS
 from leastnoise._planning import OBJECTIVES, Least, per_cell, stated
 from leastnoise._release import FoundCategories, Options, table_position, written
-from leastnoise._spec._domain import READING, PublicFiles, domain_from_spec, labels_from_spec
+from leastnoise._spec._domain import READING, PublicFiles, domain_from_spec, impossible_from_spec, labels_from_spec
 from leastnoise._spec._searches import Searched, check_searches, named, searches_of, with_found
 from leastnoise._spec._source import LAYOUT, PLACE, check_join, file_of, joined_with, layout_of, path_of, place_of, text_of
 from leastnoise._workload import (
@@ -67,6 +67,7 @@ class Spec:
     options: Options = field(default_factory=Options)
     parts: tuple[tuple[Product, ...], ...] = ()
     searches: tuple[Searched, ...] = ()
+    impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
 
     @property
     def planned_privacy(self) -> Privacy | Least:
@@ -82,7 +83,7 @@ class Spec:
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
         """Which strategies are tried, and how long."""
-        return Search(self.strategy, self.seconds, progress)
+        return Search(self.strategy, self.seconds, progress, impossible=self.impossible)
 
     def data(self, place: Path | DatabaseTable) -> Any:
         """The data at a place, with the layout and the second table that the spec says."""
@@ -142,7 +143,7 @@ def spec_from_table(
 ) -> Spec:
     """Read a spec that is no text any more."""
     _refuse_blanks(name, table)
-    found = known_keys(name, table, ["source", "privacy", "domain", "measures", "workload", "plan", "output", "ledger"])
+    found = known_keys(name, table, ["source", "privacy", "domain", "measures", "workload", "plan", "output", "ledger", "impossible"])
     for key in ("privacy", "domain", "workload"):
         if key not in found:
             raise InputError(f"{name} must have a part [{key}]; it has {', '.join(found) or 'nothing'}. See docs/spec.md for an example.")
@@ -182,6 +183,7 @@ def spec_from_table(
         options=replace(options, searches=named(searches), statements=statements),
         parts=tuple(part.products for part in asked),
         searches=searches,
+        impossible=impossible_from_spec(workload.domain, found.get("impossible", [])),
     )
 
 

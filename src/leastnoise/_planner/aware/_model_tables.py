@@ -1,4 +1,4 @@
-"""What a model of tables is fitted to: every attribute alone, then pairs of attributes on bins that hold about as many rows as their noise.
+"""What a model of tables is fitted to: every attribute alone, then pairs of attributes on bins that hold half as many rows as their noise.
 
 Shares of the budget follow from sizes and from earlier noisy counts alone. With squared errors the best share of a table of n cells would
 be proportional to n^(2/3) under either noise, in the sense of its precision; 0.66 was as good as any on real tables.
@@ -16,6 +16,7 @@ ALONE_SHARE = Fraction(1, 5)
 """The part of the budget that attributes alone get."""
 
 _EXPONENT = 0.66
+_HELD = 0.5  # of the noise: rows of an average cell on bins; twice as coarse is 1% better on real tables, and 1.3 times worse on chains
 _ROUNDS = 3
 
 
@@ -63,6 +64,7 @@ def binned_tables(
     made: list[tuple[IntArray, ...]] = []
     for _ in range(_ROUNDS + 1):
         noise = std * (relative**norm).sum() ** (1 / norm) / relative
-        made = [table_bins([shares[name] for name in names], one / max(total, one)) for names, one in zip(tables, noise, strict=True)]
+        held = _HELD * noise / np.maximum(total, noise)
+        made = [table_bins([shares[name] for name in names], float(one)) for names, one in zip(tables, held, strict=True)]
         last, relative = relative, precisions([math.prod(map(len, starts)) for starts in made], list(tables.values()))
     return {names: (float(one), starts) for names, one, starts in zip(tables, last, made, strict=True)}
