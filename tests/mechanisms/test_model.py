@@ -109,7 +109,7 @@ def test_intervals_hold_the_truth_and_answers_agree(number: int, budget: ZCDP) -
 
 
 def test_what_is_measured_follows_from_noisy_counts_alone() -> None:
-    plan = planned(PAIRS, Privacy(ZCDP("1/100")))
+    plan = planned(PAIRS, Privacy(ZCDP("1/400")))
     outcome = run(plan, rows(3_000), 5)
     blocks = outcome.observation.measurements.blocks
     assert [block.attributes for block in blocks] == [*((name,) for name in NAMES), *combinations(NAMES, 2)]

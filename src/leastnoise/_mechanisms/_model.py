@@ -38,7 +38,7 @@ STRATEGY = "model"
 _COUNTING = Fraction(1, 50)  # of the budget at most; halved as long as the rows are still told within a part of those that decide
 _COUNTED, _HALVINGS = 0.05, 10
 _DENSE = 0.02  # the share of rows that the plan which does not look puts into wrong cells, below which it is carried out;
-_FEW_CELLS = 20  # of tables of so many cells twice as much, and more of smaller ones, because they are seldom empty
+_FEW_CELLS = 14  # of tables of so many cells twice as much, and of 2 x 2 any, because they are seldom empty
 _FEW_ROWS = 100  # who asks for tables has more, so where these decide nothing is counted
 _MOST_SAID = 5
 _MOST_CELLS, _MOST_PAIRS = 2**22, 2**13
@@ -142,7 +142,7 @@ class Setting:
             return math.inf
         rmse = Reference.read(self.plan.details["reference"]).rmse
         cells = np.array([product.rows for product in self.plan.workload])
-        return 0.4 * float(np.mean(cells * rmse)) / (_DENSE * (1 + (_FEW_CELLS / float(cells.mean())) ** 2))
+        return 0.4 * float(np.mean(cells * rmse)) / (_DENSE * (1 + (_FEW_CELLS / float(cells.mean())) ** 4))
 
     @property
     def counting(self) -> Fraction:
