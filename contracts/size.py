@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_210, "files": 253, "functions": 3_510, "code": 29_210}
+CEILINGS = {"lines": 50_400, "files": 254, "functions": 3_520, "code": 29_340}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
