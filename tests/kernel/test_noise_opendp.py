@@ -7,8 +7,8 @@ from scipy import stats
 from kernel.noise_oracle import SAMPLERS
 from leastnoise._kernel._entropy import SeededEntropy
 
-DRAWS = 60_000
 ALARM = 1e-9
+DRAWS = {"laplace": 60_000, "gaussian": 35_000}  # a tenth more is missed once in 10^9 runs, or less often
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def their_draws(dp, law, scale):
         measurement = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
     else:
         measurement = dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale)
-    return np.array(measurement([0] * DRAWS), dtype=np.int64)
+    return np.array(measurement([0] * DRAWS[law]), dtype=np.int64)
 
 
 def two_samples(one, other):
@@ -40,5 +40,5 @@ def two_samples(one, other):
 @pytest.mark.parametrize(("p", "q"), [(1, 2), (3, 2), (3, 1), (10, 1), (2**40, 1)])
 def test_ours_and_theirs_have_the_same_law(opendp, law, p, q):
     theirs = their_draws(opendp, law, p / q)
-    assert two_samples(SAMPLERS[law](p, q, DRAWS, SeededEntropy(p)), theirs) > ALARM
-    assert two_samples(SAMPLERS[law](p * 11, q * 10, DRAWS, SeededEntropy(p)), theirs) < ALARM  # a tenth more is seen
+    assert two_samples(SAMPLERS[law](p, q, DRAWS[law], SeededEntropy(p)), theirs) > ALARM
+    assert two_samples(SAMPLERS[law](p * 11, q * 10, DRAWS[law], SeededEntropy(p)), theirs) < ALARM  # a tenth more is seen

@@ -80,23 +80,23 @@ class Options:
     below: Exact | None = None
 
     def __post_init__(self) -> None:
+        given = asdict(self)
         object.__setattr__(self, "level", checked_level(self.level))
         object.__setattr__(self, "formats", _formats(self.formats))
         for name in ("non_negative", "integer", "nnls", "local_non_negative"):
-            _flag(name, asdict(self)[name])
+            _flag(name, given[name])
         for name in ("covariances", "statements"):
-            object.__setattr__(self, name, _texts(name, asdict(self)[name]))
+            object.__setattr__(self, name, _texts(name, given[name]))
         checked_language(self.language)
         for name in ("contact", *_PUBLICATION):
-            text = asdict(self)[name]
+            text = given[name]
             if not isinstance(text, str) or len(text.splitlines()) > 1:
                 raise refuse(name, text, "a text of one line")
         object.__setattr__(self, "labels", _labels(self.labels))
         object.__setattr__(self, "guard", guard_share(self.guard))
         object.__setattr__(self, "searches", _searches(self.searches))
         for name in ("round", "below"):
-            given = asdict(self)[name]
-            object.__setattr__(self, name, None if given is None else exact_positive(name, given))
+            object.__setattr__(self, name, None if given[name] is None else exact_positive(name, given[name]))
 
     @property
     def beside(self) -> tuple[str, ...]:
