@@ -175,7 +175,7 @@ CLASSES_ASKED_FOR_IN = (
 
 def asks_for_class(node: ast.AST) -> bool:
     """Whether it is isinstance() with an operator's or a structure's class."""
-    if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance" and len(node.args) == 2):
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance" and len(node.args) == 2):
         return False
     return bool(STRUCTURES & {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)})
 
@@ -192,9 +192,10 @@ def faults(relative: str, text: str) -> list[str]:
             found.append(f"{line}: `assert` vanishes under python -O; raise InternalError")
         if isinstance(node, ast.Name) and node.id == "__debug__":
             found.append(f"{line}: __debug__ changes under python -O")
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in {"np.random", "numpy.random"} and not relative.startswith(SEEDED):
+        random = isinstance(node, ast.Attribute) and node.attr == "random" and ast.unparse(node) in {"np.random", "numpy.random"}
+        if random and not relative.startswith(SEEDED):
             found.append(f"{line}: numpy.random draws nothing that protects anybody; use leastnoise._kernel")
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("default_rng") and not (node.args or node.keywords):
+        if isinstance(node, ast.Call) and not (node.args or node.keywords) and ast.unparse(node.func).endswith("default_rng"):
             found.append(f"{line}: a generator without a seed")
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"eval", "exec"}:
             found.append(f"{line}: {node.func.id} runs text as code")
@@ -229,6 +230,7 @@ def faults(relative: str, text: str) -> list[str]:
         f"{node.lineno}: arrays of these numbers have a name in leastnoise._check.arrays"
         for node in ast.walk(tree)
         if isinstance(node, ast.Subscript)
+        and ast.unparse(node.value) == "npt.NDArray"
         and ast.unparse(node) in {f"npt.NDArray[{kind}]" for kind in ("np.float64", "np.int64", "np.bool_", "Any")}
         and relative != "_check/arrays.py"
     ]
@@ -358,9 +360,10 @@ def hurried(text: str) -> list[str]:
     """List where a test gives another process, or an example of Hypothesis, so many seconds: a busy machine needs more."""
     found = []
     for node in ast.walk(ast.parse(text)):
-        if not isinstance(node, ast.Call) or ast.unparse(node.func) in {"Ledger.open", "Ledger.create"}:
+        given = [word for word in node.keywords if word.arg in {"timeout", "deadline"}] if isinstance(node, ast.Call) else []
+        if given and ast.unparse(node.func) in {"Ledger.open", "Ledger.create"}:
             continue  # how long a ledger waits for a lock is what its own tests are about
-        for word in node.keywords:
+        for word in given:
             number = isinstance(word.value, ast.Constant) and word.value.value is not None
             if (word.arg == "timeout" and number) or (word.arg == "deadline" and ast.unparse(word.value) != "None"):
                 found.append(f"{node.lineno}: {word.arg}={ast.unparse(word.value)}")

@@ -349,17 +349,21 @@ def test_a_unit_more_changes_the_numbers_of_few_keys_by_one(url, postgres, monke
     monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
     rng, kind = np.random.default_rng(2), Unknown(9, longest=3, reading=Reading(trim=True, nulls=["NA"]))
     pool = np.array(["a", "b ", "b", "c", "", "NA", "long text", "\x01", "d"])
-    seen = Counter()
-    for _ in range(25):
+    seen, sentences, rounds = Counter(), [], []
+    for place in range(16):
         rows, most = int(rng.integers(0, 12)), int(rng.integers(1, 4))
         units = np.append(rng.integers(0, 4, rows), np.full(rng.integers(1, 7), 9))
         lines = [f"({unit}, '{agent}')" for unit, agent in zip(units, pool[rng.integers(0, len(pool), len(units))], strict=True)]
-        found = []
-        fill(url, ["DROP TABLE IF EXISTS agents", "CREATE TABLE agents (id integer, agent text)"])
-        for part in (lines[:rows], lines[rows:]):
-            fill(url, [f"INSERT INTO agents VALUES {', '.join(part)}"] if part else [])
-            found.append(Counter(keys_there(DatabaseTable("agents", postgres.connection), "agent", kind, unit_column="id", max_rows=most)))
-        before, after = found
+        for name, part in ((f"before{place}", lines[:rows]), (f"after{place}", lines)):
+            sentences += [f"DROP TABLE IF EXISTS {name}", f"CREATE TABLE {name} (id integer, agent text)"]
+            sentences += [f"INSERT INTO {name} VALUES {', '.join(part)}"] if part else []
+        rounds.append((place, most))
+    fill(url, sentences)
+    for place, most in rounds:
+        before, after = (
+            Counter(keys_there(DatabaseTable(f"{name}{place}", postgres.connection), "agent", kind, unit_column="id", max_rows=most))
+            for name in ("before", "after")
+        )
         change = {key: after[key] - before[key] for key in {*before, *after}}
         assert set(change.values()) <= {0, 1}
         assert sum(change.values()) <= most
