@@ -1,8 +1,9 @@
-"""Makes the pictures of the documentation: the report of the demonstration in headless Chromium, and small versions of its charts.
+"""Makes the pictures of the documentation: the report of the demonstration, and a first release by way of the studio.
 
 python docs/images/make.py
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,21 +11,44 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
+BROWSER = HERE.parents[1] / "tests" / "browser"
 SIZES = {"report.png": (1280, 1500), "report-phone.png": (390, 1500)}
+PROGRAM = Path(sys.executable).with_name("leastnoise")
 
 
 def main() -> None:
-    """Make a release of the generated survey, and take its picture."""
+    """Make a release of the generated survey, another by filling in the first page of the studio, and take pictures."""
     chromium = shutil.which("chromium") or sys.exit("the pictures need chromium (apt-get install chromium)")
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "demo")
-        program = Path(sys.executable).with_name("leastnoise")
-        subprocess.run([program, "demo", "--out", out], check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own program
-        for name, (width, height) in SIZES.items():
-            command = [chromium, "--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={width},{height}"]
-            command += [f"--screenshot={HERE / name}", (out / "release" / "report.html").as_uri()]
-            subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - found on the path
-            print(HERE / name)
+        subprocess.run([PROGRAM, "demo", "--out", out], check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own program
+        for name, size in SIZES.items():
+            _picture(chromium, name, size, out / "release" / "report.html")
+        first = Path(folder, "first")
+        first.mkdir()
+        shutil.copy(out / "people.parquet", first)
+        _fill_in(chromium, first)
+        subprocess.run([PROGRAM, "release", "people.toml", "--out", "release"], cwd=first, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+        _picture(chromium, "first-report.png", (1000, 1100), first / "release" / "report.html")
+
+
+def _picture(chromium: str, name: str, size: tuple[int, int], page: Path) -> None:
+    """A picture of a page of this computer."""
+    command = [chromium, "--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={size[0]},{size[1]}"]
+    subprocess.run([*command, f"--screenshot={HERE / name}", page.as_uri()], check=True, capture_output=True)  # noqa: S603 - found on the path
+    print(HERE / name)
+
+
+def _fill_in(chromium: str, folder: Path) -> None:
+    """Open the studio on the file in a folder, and fill its first page in."""
+    subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=BROWSER, check=True)  # noqa: S607 - what drives the browser
+    studio = subprocess.Popen([PROGRAM, "studio", "people.parquet"], cwd=folder, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    try:
+        address = next(found[0] for line in studio.stdout or () if (found := re.search(r"http://\S+", line)))
+        subprocess.run(["node", HERE / "first.mjs", chromium, address, HERE], check=True)  # noqa: S603, S607
+    finally:
+        studio.terminate()
+        studio.wait()
 
 
 if __name__ == "__main__":
