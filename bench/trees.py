@@ -1,10 +1,11 @@
 """Places in levels: what `auto` and named strategies promise for counts of places, groups of places and all, by sex and by sex and age.
 
-    python bench/trees.py [--places 4096 65536] [--strategies auto level_tree] [--seconds 20]
+    python bench/trees.py [--shapes even-4096 zipf-4 three] [--budgets rho epsilon] [--strategies auto level_tree] [--seconds 20]
 
-Each plan is made in a process of its own on one thread. The total squared error is that at privacy cost 1 (rho 1/2, or epsilon 1), beside
-the least known: for Gaussian noise the singular value bound in closed form, for Laplace noise the best weights of the fifteen tables of
-level and subset.
+`even-N`: N places in groups of 16, 256 and 4,096. `zipf-D`: 10,000 places in a tree of D levels, the groups of a level from 1 to 2,000
+by a Zipf law. `three`: trees of 300, 500 and 60 leaves, all pairs of all their levels. Each plan is made in a process of its own on one
+thread. The total squared error is that at privacy cost 1 (rho 1/2, or epsilon 1), beside the least known: for Gaussian noise the singular
+value bound, for Laplace noise on equal groups the best weights of the tables of level and subset.
 """
 
 import argparse
@@ -15,55 +16,85 @@ import sys
 import time
 from typing import Any
 
+import numpy as np
+
 os.environ["LEASTNOISE_CACHE"] = "off"
-LEAST: dict[tuple[str, int], float] = {("rho", 2**12): 375_933, ("rho", 2**16): 6_043_957, ("rho", 2**20): 96_379_350}
-LEAST |= {("epsilon", 2**12): 2.287e6, ("epsilon", 2**16): 38.26e6, ("epsilon", 2**20): 601.6e6}
+LEAST = {("epsilon", "even-4096"): 2.287e6, ("epsilon", "even-65536"): 38.26e6, ("epsilon", "even-1048576"): 601.6e6}
+SHAPES = ["even-4096", "even-65536", "even-1048576", "zipf-2", "zipf-4", "zipf-7", "three"]
 
 
-def plan(places: int, budget: str, strategy: str, seconds: float) -> str:
-    """A row of the table: the workload of places in groups of 16, 256 and 4,096, by nothing, sex, and sex and age."""
+def levels(leaves: int, depth: int, most: int, rng: np.random.Generator) -> dict[str, dict[int, int]]:
+    """The group of every leaf on each of some levels; groups have a number of those below them that a Zipf law draws."""
+    groups, found = np.arange(leaves), {}
+    for level in range(1, depth):
+        below = int(groups[-1]) + 1
+        ends = np.cumsum(np.minimum(rng.zipf(1.5, below), most) if level == 1 else 1 + np.minimum(rng.zipf(1.7, below), 9))
+        groups = np.searchsorted(ends, groups, side="right")
+        found[f"level {level}"] = dict(enumerate(groups.tolist()))
+    return found
+
+
+def asked(shape: str) -> Any:
+    """The workload of a shape."""
     import leastnoise as ln
 
-    widths = [width for width in (16, 256, 4096) if width < places]
-    place = ln.Integers(0, places - 1, levels={f"groups of {width}": {"width": width} for width in widths})
-    domain = ln.Domain(place=place, sex=ln.Coded(2), age=ln.Coded(18))
-    workload: Any = None
-    for names in ([], ["sex"], ["sex", "age"]):
-        others = dict.fromkeys(names, "identity")
-        alone = ln.queries(domain, place="total", **others)
-        levels = [
-            ln.queries(domain, place=level, **others) for level in ("identity", *(ln.level(f"groups of {width}") for width in widths))
-        ]
-        workload = sum(levels, alone) if workload is None else sum(levels, workload + alone)
+    kind, _, size = shape.partition("-")
+    rng = np.random.default_rng(1)
+    if kind == "three":
+        trees = {name: ln.Coded(n, levels=levels(n, 4, 40, rng)) for name, n in (("place", 300), ("job", 500), ("month", 60))}
+        domain = ln.Domain(**trees)
+        pairs = [("place", "job"), ("place", "month"), ("job", "month")]
+        sets = {name: ["identity", *(ln.level(one) for one in ("level 1", "level 2", "level 3"))] for name in trees}
+        products = [ln.queries(domain, **{a: one, b: other}) for a, b in pairs for one in sets[a] for other in sets[b]]
+    else:
+        if kind == "even":
+            widths = [width for width in (16, 256, 4096) if width < int(size)]
+            place = ln.Integers(0, int(size) - 1, levels={f"groups of {width}": {"width": width} for width in widths})
+            names = [f"groups of {width}" for width in widths]
+        else:
+            given = levels(10_000, int(size), 2_000, rng)
+            place, names = ln.Coded(10_000, levels=given), [*given]
+        domain = ln.Domain(place=place, sex=ln.Coded(2), age=ln.Coded(18))
+        others = [dict.fromkeys(along, "identity") for along in ([], ["sex"], ["sex", "age"])]
+        along = ["total", "identity", *(ln.level(name) for name in names)]
+        products = [ln.queries(domain, place=one, **other) for other in others for one in along]
+    return sum(products[1:], products[0])
+
+
+def plan(shape: str, budget: str, strategy: str, seconds: float) -> str:
+    """A row of the table."""
+    import leastnoise as ln
+
+    workload = asked(shape)
     privacy = ln.Privacy(ln.ZCDP("1/2") if budget == "rho" else ln.PureDP(1))
     start = time.process_time()
-    found = ln.plan(workload, privacy, strategy=strategy, seconds=seconds)
-    taken, least = time.process_time() - start, LEAST.get((budget, places))
-    error = found.expected_error().total_squared_error
+    made = ln.plan(workload, privacy, strategy=strategy, seconds=seconds)
+    taken, error = time.process_time() - start, made.expected_error().total_squared_error
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    least = LEAST.get((budget, shape)) or (made.lower_bound() if budget == "rho" else None)
     ratio = f"{error / least:.3f}" if least else ""
-    return (
-        f"| {places:,} | {budget} | `{found.strategy}` | {error:,.0f} | {ratio} | {found.lower_bound():,.0f} | {taken:.1f} | {memory:.0f} |"
-    )
+    cells = [shape, budget, f"`{made.strategy}`", f"{error:,.0f}", ratio, f"{made.lower_bound():,.0f}", f"{taken:.1f}", f"{memory:.0f}"]
+    return "| " + " | ".join(cells) + " |"
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--places", type=int, nargs="+", default=[2**12, 2**16, 2**20])
+    parser.add_argument("--shapes", nargs="+", default=SHAPES)
+    parser.add_argument("--budgets", nargs="+", default=["rho", "epsilon"])
     parser.add_argument("--strategies", nargs="+", default=["auto"])
     parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--row", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--row", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.row:
-        print(plan(given.places[0], given.row[0], given.row[1], given.seconds))
+        print(plan(*given.row, given.seconds))
         return
-    print("| places | budget | strategy | total squared error | over the least known | lower bound | CPU s | MiB |")
-    print("|--:|---|---|--:|--:|--:|--:|--:|")
-    for places in given.places:
-        for budget in ("rho", "epsilon"):
+    print("| shape | budget | strategy | total squared error | over the least known | lower bound | CPU s | MiB |")
+    print("|---|---|---|--:|--:|--:|--:|--:|")
+    for shape in given.shapes:
+        for budget in given.budgets:
             for strategy in given.strategies:
-                row = ["--places", str(places), "--row", budget, strategy, "--seconds", str(given.seconds)]
+                row = ["--row", shape, budget, strategy, "--seconds", str(given.seconds)]
                 threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
                 subprocess.run([sys.executable, __file__, *row], env={**os.environ, **threads}, check=False)  # noqa: S603
 

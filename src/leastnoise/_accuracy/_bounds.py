@@ -21,8 +21,8 @@ docs/mathematics.md.
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from itertools import compress
+from functools import lru_cache, reduce
+from itertools import chain, compress
 from typing import NamedTuple
 
 import numpy as np
@@ -32,13 +32,13 @@ from leastnoise._accuracy._intervals import noise_variance
 from leastnoise._accuracy._measured import Names, subsets
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain, Measure, ValueCount
-from leastnoise._families import apply_gram, gram_diagonal, interval_ends, singular_values
+from leastnoise._families import Levels, Part, apply_gram, gram_diagonal, root_trace, singular_values
 from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
-from leastnoise._linop import Identity, Operator
+from leastnoise._linop import Identity, Operator, Total
 from leastnoise._measurements import rows_in_view
 from leastnoise._workload import Product, Workload, numbered
 
-_MOST_GRAM, _MOST_CLOSED = 2048, 1024
+_MOST_GRAM, _MOST_CLOSED, _MOST_JOINT = 2048, 1024, 512
 _SWEEPS = 2
 _SHARES = [share / 50 for share in range(25, 51)]  # of a measure's values that are its larger end
 _MOST_BITS = 62
@@ -93,35 +93,50 @@ def spread(privacy: Privacy, domain: Domain, names: Names) -> float:
 def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = lambda _: 1.0, *, total: bool = True) -> float:
     """A lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells).
 
-    Exact for marginals, for equal groups of levels that lie in each other, and for single products.
+    Exact for marginals, for levels that lie in each other (of several attributes, where their groups are equal), and for single products.
     A sum's data are counted in the largest value that one row can add, so that a row
     changes them by 1 as it does a count.
     """
-
-    def norm_of(product: Product, part: Callable[[Operator], float]) -> float:
-        return worth(product.attributes) * float(product.weight) * math.prod(map(part, product.operators))
-
     if total and len(products) == 1 and not products[0].is_marginal:  # what lies across the total is not needed, and takes longest
-        return norm_of(products[0], lambda one: nuclear_parts(one)[0])
+        return _whole(products[0], worth)
+    others: list[tuple[Names, float, float, float]] = []  # the norm across the total along all attributes, the whole, the part of the total
     if all(product.is_marginal for product in products):
-        others, best = [], _marginal_norms(products, worth)
+        best = {tau: own for tau, own in _marginal_norms(products, worth).items() if tau or total}
     else:
-        chains = _chains(products)
-        nested = [
-            all(_width(operator) in chains[name] for name, operator in zip(product.attributes, product.operators, strict=True))
+        known = _levels(products)
+        leveled = [
+            all(known[name].level(operator) is not None for name, operator in zip(product.attributes, product.operators, strict=True))
             for product in products
         ]
-        others = [product for product, one in zip(products, nested, strict=True) if not one]
-        best = _level_norms([*compress(products, nested)], chains, worth)
-    for product in others:
-        best[product.attributes] = max(best.get(product.attributes, 0.0), norm_of(product, nuclear_across))
-    summed = math.fsum(best.values())
-    found = summed if total else summed - best.get((), 0.0)
-    for product in others:
-        rest = summed - math.fsum(best.get(tau, 0.0) for tau in subsets(product.attributes))
-        own, along = norm_of(product, lambda one: nuclear_parts(one)[0]), norm_of(product, lambda one: nuclear_parts(one)[1])
-        found = max(found, rest + own - (0.0 if total else along))
+        chained, rest = [*compress(products, leveled)], [*compress(products, [not one for one in leveled])]
+        wide = {name for name, levels in known.items() if levels.spectrum[0].size > 1}
+        if rest or math.prod(known[name].spectrum[0].size for name in wide) > _MOST_JOINT:
+            grouped: dict[Names, list[Product]] = {}
+            for product in chained:
+                if wide & {*product.attributes}:
+                    grouped.setdefault(product.attributes, []).append(product)
+            others = [(names, *_group_norms(own, {name: known[name] for name in names}, worth(names))) for names, own in grouped.items()]
+            chained = [product for product in chained if not wide & {*product.attributes}]
+            known = {name: levels for name, levels in known.items() if name not in wide}
+        best = _level_norms(chained, known, worth, total=total) if chained else {}
+        for product in rest:
+            across, along = (_norm(product, part, worth) for part in (nuclear_across, lambda one: nuclear_parts(one)[1]))
+            others.append((product.attributes, across, _whole(product, worth), along))
+    for names, across, _, _ in others:
+        best[names] = max(best.get(names, 0.0), across)
+    summed = found = math.fsum(best.values())
+    for names, _, whole, along in others:
+        left = summed - math.fsum(best.get(tau, 0.0) for tau in subsets(names))
+        found = max(found, left + whole - (0.0 if total else along))
     return found
+
+
+def _norm(product: Product, part: Callable[[Operator], float], worth: Callable[[Names], float]) -> float:
+    return worth(product.attributes) * float(product.weight) * math.prod(map(part, product.operators))
+
+
+def _whole(product: Product, worth: Callable[[Names], float]) -> float:
+    return _norm(product, lambda one: nuclear_parts(one)[0], worth)
 
 
 def _marginal_norms(products: Sequence[Product], worth: Callable[[Names], float]) -> dict[Names, float]:
@@ -146,53 +161,101 @@ def _marginal_norms(products: Sequence[Product], worth: Callable[[Names], float]
     return found
 
 
-@lru_cache(maxsize=256)
-def _width(operator: Operator) -> int:
-    """How many cells each group has, where an operator asks for equal groups of neighbouring cells; else 0."""
-    ends = interval_ends(operator) if operator.size % max(operator.rows, 1) == 0 else None
-    if ends is None:
-        return 0
-    width = operator.size // operator.rows
-    starts = np.arange(0, operator.size, width)
-    return width if np.array_equal(ends[0], starts) and np.array_equal(ends[1], starts + width - 1) else 0
-
-
-def _chains(products: Sequence[Product]) -> dict[str, list[int]]:
-    """The widths of groups that are asked along every attribute and lie in each other, from the finest to all cells."""
-    asked: dict[str, set[int]] = {}
+def _levels(products: Sequence[Product]) -> dict[str, Levels]:
+    """Levels that lie in each other along every attribute, of those that are asked, the finest first."""
+    asked: dict[str, dict[Operator, None]] = {}
     for product in products:
         for name, operator in zip(product.attributes, product.operators, strict=True):
-            asked.setdefault(name, {operator.size}).add(_width(operator))
-    chains: dict[str, list[int]] = {}
-    for name, widths in asked.items():
-        for width in sorted(widths - {0}):
-            if width % chains.setdefault(name, [width])[-1] == 0 and width != chains[name][-1]:
-                chains[name].append(width)
-    return chains
-
-
-def _level_norms(products: Sequence[Product], chains: Mapping[str, Sequence[int]], worth: Callable[[Names], float]) -> dict[Names, float]:
-    """The part of every residual space in the nuclear norm of levels: the details of a level over the next coarser one are a space each.
-
-    The Gram matrix of groups of w cells has the eigenvalue w on the details of its own and all coarser levels (docs/mathematics.md).
-    """
-    squares: dict[tuple[tuple[str, int], ...], float] = {}  # by the widths whose details are a space
-    for product in products:
-        widths = [_width(operator) for operator in product.operators]
-        own = float(product.weight) ** 2 * math.prod(
-            width / operator.size for width, operator in zip(widths, product.operators, strict=True)
-        )
-        along = [[(name, w) for w in chains[name] if w >= width] for name, width in zip(product.attributes, widths, strict=True)]
-        for space in itertools.product(*along):
-            key = tuple((name, width) for name, width in space if width < chains[name][-1])
-            squares[key] = squares.get(key, 0.0) + own
-    found: dict[Names, float] = {}
-    for space, square in squares.items():
-        names = tuple(name for name, _ in space)
-        sizes = [(chains[name][-1], width, chains[name][chains[name].index(width) + 1]) for name, width in space]
-        details = math.prod(size // width - size // coarser for size, width, coarser in sizes)
-        found[names] = found.get(names, 0.0) + details * math.sqrt(square) * worth(names)
+            asked.setdefault(name, {})[operator] = None
+    found = {}
+    for name, operators in asked.items():
+        size = next(iter(operators)).size
+        found[name] = Levels.plain(size)
+        for operator in sorted(operators, key=lambda one: -one.rows):
+            more = found[name].including(operator)
+            if more is not None and more.spectrum:
+                found[name] = more
     return found
+
+
+def _terms(products: Sequence[Product], known: Mapping[str, Levels]) -> dict[tuple[int, ...], float]:
+    """The squared weight of every product, by the levels along all attributes."""
+    terms: dict[tuple[int, ...], float] = {}
+    for product in products:
+        own = dict(zip(product.attributes, product.operators, strict=True))
+        key = tuple(levels.level(own.get(name, Total(levels.size))) or 0 for name, levels in known.items())
+        terms[key] = terms.get(key, 0.0) + float(product.weight) ** 2
+    return terms
+
+
+def _level_norms(
+    products: Sequence[Product], known: Mapping[str, Levels], worth: Callable[[Names], float], *, total: bool
+) -> dict[Names, float]:
+    """The parts of invariant spaces in the nuclear norm of levels, by the attributes along which each is orthogonal to equal cells.
+
+    All levels along an attribute have invariant spaces in common (`Part`), and tables of them the products of these.
+    """
+    terms, names = _terms(products, known), tuple(known)
+    found: dict[Names, float] = {}
+    for tau in dict.fromkeys(chain.from_iterable(subsets(product.attributes) for product in products)):
+        for chosen in itertools.product(*(levels.spectrum[1:] if name in tau else levels.spectrum[:1] for name, levels in known.items())):
+            wide = tuple(name for part, name in zip(chosen, names, strict=True) if name not in tau and part.size > 1)
+            least = min(worth(tuple(name for name in names if name in tau or name in more)) for more in subsets(wide))
+            found[tau] = found.get(tau, 0.0) + least * _joint_root(chosen, terms, total=total or bool(tau))
+    return found
+
+
+def _group_norms(products: Sequence[Product], known: Mapping[str, Levels], worth: float) -> tuple[float, float, float]:
+    """Of tables of levels by the same attributes the norm across the total along all of them, the whole, and the part of the total."""
+    terms = _terms(products, known)
+    whole = math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*(levels.spectrum for levels in known.values())))
+    across = math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*(levels.across for levels in known.values())))
+    along = 0.0
+    for key, weight in terms.items():
+        along += weight * math.prod(levels.spectrum[0].along[level] for level, levels in zip(key, known.values(), strict=True))
+    return worth * across, worth * whole, worth * math.sqrt(along)
+
+
+def _joint_root(parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *, total: bool = True) -> float:
+    """tr M^(1/2) of a weighted sum M of Kronecker products of Gram matrices, or where that is too large a bound below it."""
+    wide = [place for place, part in enumerate(parts) if part.size > 1]
+    often, weights = math.prod(part.often for part in parts), dict[tuple[int, ...], float]()
+    for levels, weight in terms.items():
+        scale = weight * math.prod(float(part.grams[level, 0, 0]) for part, level in zip(parts, levels, strict=True) if part.size == 1)
+        key = tuple(levels[place] for place in wide)
+        if scale > 0 and all(parts[place].grams[level].any() for place, level in zip(wide, key, strict=True)):
+            weights[key] = weights.get(key, 0.0) + scale
+    if not weights:
+        return 0.0
+    if math.prod(part.size for part in parts) <= _MOST_JOINT or not total:
+        gram = np.asarray(
+            sum(
+                weight * _kron([parts[place].grams[level] for place, level in zip(wide, key, strict=True)])
+                for key, weight in weights.items()
+            )
+        )
+        if not total:
+            equal = _kron([part.total[None] for part in parts if part.total is not None])[0]
+            centre = np.eye(len(equal)) - np.outer(equal, equal)
+            gram = centre @ gram @ centre
+        return often * root_trace(gram)
+    # No less than any of the terms, nor than a product of sums below all of them.
+    alone = max(
+        math.sqrt(w) * math.prod(root_trace(parts[p].grams[own]) for p, own in zip(wide, key, strict=True)) for key, w in weights.items()
+    )
+    sums = [
+        {level: math.fsum(w for key, w in weights.items() if key[at] == level) for level in {key[at] for key in weights}}
+        for at in range(len(wide))
+    ]
+    least = min(
+        weights.get(key, 0.0) / math.prod(own[level] for own, level in zip(sums, key, strict=True)) for key in itertools.product(*sums)
+    )
+    each = (root_trace(np.asarray(sum(w * parts[p].grams[level] for level, w in own.items()))) for p, own in zip(wide, sums, strict=True))
+    return often * max(alone, math.sqrt(least) * math.prod(each))
+
+
+def _kron(grams: Sequence[FloatArray]) -> FloatArray:
+    return reduce(lambda one, other: np.asarray(np.kron(one, other)), grams, np.ones((1, 1)))
 
 
 def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:

@@ -8,17 +8,20 @@ From it follows what a plan promises: the expected error of a workload, by the s
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations
 from typing import Any
 
+import numpy as np
+
 from leastnoise._accuracy._bounds import lower_bound
 from leastnoise._accuracy._determined import Span, UnsupportedQuery
 from leastnoise._accuracy._form import Errors, Known, Structure
 from leastnoise._accuracy._joint import MOST_JOINT, IterativeStructure, Joint, dense_structure
-from leastnoise._accuracy._measured import Names, centre, explained, middles, told, used
+from leastnoise._accuracy._leveled import LevelStructure
+from leastnoise._accuracy._measured import Names, centre, explained, measured_along, middles, told, used
 from leastnoise._accuracy._pair import is_pair, pair_structure
 from leastnoise._accuracy._product import ProductStructure
 from leastnoise._check import InputError
@@ -34,8 +37,9 @@ from leastnoise._families import (
     basis_without_total,
     contrast_strength,
     leaves_out_total,
+    nested_levels,
 )
-from leastnoise._linop import Identity
+from leastnoise._linop import Identity, Total
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._plan import Plan, Promise, TableError
 from leastnoise._workload import Product, Statistic, Workload
@@ -65,17 +69,21 @@ def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
         raise UnsupportedQuery(f"The plan measures nothing of {quantity or 'the counts'}.")
     blocks = [block for block, _ in tables]
     span = Span.of(plan.domain, blocks)
-    factors: dict[str, Factor] = {}
-    product_form = True
+    along: dict[str, dict[Factor, None]] = {}
+    apart = True
     for factor in filter(used, dict.fromkeys({id(factor): factor for block in blocks for factor in block.factors}.values())):
         known = Factor(factor.attributes, Identity(factor.operator.size)) if contrast_strength(factor) is not None else factor
-        one = len(factor.attributes) == 1 and factors.setdefault(factor.attributes[0], known) == known
-        product_form = product_form and one
-    if product_form:
+        apart &= len(factor.attributes) == 1
+        along.setdefault(factor.attributes[0], {})[known] = None
+    mixed = [name for name, own in along.items() if len(own) > 1]
+    if apart and len(mixed) <= 1:
         try:
-            return _product_structure(tables, _bases(plan.domain, factors), span)
+            bases = _bases(plan.domain, {name: next(iter(own)) for name, own in along.items() if name not in mixed})
+            found = _level_structure(mixed[0], along[mixed[0]], tables, bases, span) if mixed else _product_structure(tables, bases, span)
         except Undetermined:  # a strategy that does not determine every cell may still determine the queries
-            pass
+            found = None
+        if found is not None:
+            return found
     sizes = {name: plan.domain.kind(name).size for name in plan.domain.names if any(name in block.attributes for block in blocks)}
     if math.prod(sizes.values()) > _FEW and is_pair(sizes, blocks, MOST_JOINT):
         return pair_structure(sizes, tables, span)
@@ -93,6 +101,28 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:
     summed = {size: IdentityBasis(size) for size in domain.shape}
     found = {name: measured[factors[name].key()] if name in factors else None for name in domain.names}
     return {name: summed[domain.kind(name).size] if own is None else own for name, own in found.items()}
+
+
+def _level_structure(
+    name: str, factors: Iterable[Factor], tables: Sequence[tuple[Block, float]], bases: Mapping[str, Basis], span: Span
+) -> LevelStructure | None:
+    """Where what is measured along one attribute are levels, each without weights of its own; else None."""
+    levels = nested_levels(bases[name].size, [factor.operator for factor in factors if factor.row_weights is None])
+    if levels is None or any(factor.row_weights is not None for factor in factors):
+        return None
+    precisions: dict[Names, FloatArray] = {}
+    for block, variance in tables:
+        own = next((factor.operator for factor in block.factors if factor.attributes == (name,)), Total(levels.size))
+        names, across = (tuple(one for one in which if one != name) for which in measured_along(block))
+        if len(names) - len(across) > _MOST_LISTED:
+            return None
+        precision = math.prod(
+            (contrast_strength(factor) or 1.0 for factor in block.factors if factor.attributes != (name,)), start=1 / variance
+        )
+        shares = _shares(tuple(1 / bases[one].kappa for one in names if one not in across))
+        for tau, share in zip(explained(names, across), shares, strict=True):
+            precisions.setdefault(tau, np.zeros(len(levels.groups)))[levels.level(own)] += precision * share
+    return LevelStructure(name, levels, precisions, ProductStructure(bases, {}, (), span), span)
 
 
 def _product_structure(tables: Sequence[tuple[Block, float]], bases: Mapping[str, Basis], span: Span) -> ProductStructure:

@@ -7,6 +7,7 @@ the operator. Begin with these three files, then with the shortest family, ``_to
 cells, runs of cells, any matrix    ``_inverse``        trees                     ``_tree``, and their fits ``_tree_fits``
 cells and rows                      ``_p_identity``     the same within blocks    ``_blocks``
 matrices on up to 4096 cells        ``_dense``          all but the total         ``_contrasts``
+levels of groups of any sizes       ``_levels``
 
 ``_queries`` has facts about operators and row spaces, ``_search`` what searches share: a clock, a descent, an iteration of dual weights.
 """
@@ -17,6 +18,7 @@ from leastnoise._families._dense import column_norm, eigen_design, fit_gaussian_
 from leastnoise._families._family import Fit, Fitted, every_cell, fitted, fitted_to
 from leastnoise._families._gram import DenseGram, GeneratedGram, Gram, NotApplicable, ScaledSum, all_alike, gram_of, merge_equal_cells
 from leastnoise._families._inverse import MOST_LISTED, Basis, DenseBasis, IdentityBasis, Undetermined, basis
+from leastnoise._families._levels import LevelInverse, Levels, Part, nested_levels, partition, root_trace
 from leastnoise._families._p_identity import MIXED, fit_p_identity, p_identity, p_identity_seconds
 from leastnoise._families._queries import (
     MOST_DENSE,

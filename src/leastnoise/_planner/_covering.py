@@ -46,6 +46,7 @@ from leastnoise._planner._residual_algebra import (
     check_set,
     check_shape,
     closed,
+    diagonal_errors,
     dimensions,
     improve_weights,
     incidence,
@@ -329,8 +330,9 @@ def _best_start(closure: Closure, coefficient: FloatArray, asked: list[Attribute
             continue
         matrix = incidence(closure, tables)
         matrix = matrix if bool(positive.all()) else matrix[positive]
-        theta = improve_weights(np.full(len(tables), 1 / len(tables)), matrix, coefficient[positive], np.ones(len(tables)), 1, 15)
-        error = float((coefficient[positive] / np.asarray(matrix @ theta**2)).sum())
+        errors = diagonal_errors(matrix, coefficient[positive])
+        theta = improve_weights(np.full(len(tables), 1 / len(tables)), errors, np.ones(len(tables)), 1, 15)
+        error = errors(theta**2)[0]
         if best is None or error < best.error:
             best = _Start(origin, tables, theta, error)
     if best is None:

@@ -14,9 +14,10 @@ from leastnoise._planner._kronecker import (
     P_IDENTITY_BLOCKS,
     TOEPLITZ_ROOT,
 )
+from leastnoise._planner._marginals import MARGINALS
 from leastnoise._planner._papers import CUBOIDS, CUBOIDS_EVEN, FOURIER, FOURIER_EVEN, RESIDUAL_MAX, WORKLOAD_EVEN
 from leastnoise._planner._strategy import Planner
-from leastnoise._planner._tables import IDENTITY, MARGINALS, RESIDUAL, WORKLOAD
+from leastnoise._planner._tables import IDENTITY, RESIDUAL, WORKLOAD
 from leastnoise._planner._tilted import TILTED
 from leastnoise._planner._union import UNION
 

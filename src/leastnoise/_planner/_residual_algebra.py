@@ -304,20 +304,29 @@ def grouped_budgets(errors: Sequence[float] | FloatArray, heights: Sequence[floa
     return Weights(theta=np.sqrt(square / scale), error=scale**2)
 
 
-def _objective(
-    theta: FloatArray,
-    forward: Callable[[FloatArray], FloatArray],
-    backward: Callable[[FloatArray], FloatArray],
-    c: FloatArray,
-    cost: FloatArray,
-    norm: int,
-) -> tuple[float, FloatArray]:
-    eigenvalue = forward(theta**2)
-    if not bool(np.all(eigenvalue > 0)):
+Errors = Callable[[FloatArray], tuple[float, FloatArray]]
+"""From squared weights the total squared error (infinite where not all that is asked is covered), and minus its derivatives."""
+
+
+def diagonal_errors(matrix: Matrix, coefficient: FloatArray) -> Errors:
+    """Those of a programme that is diagonal in the residual basis: c / lambda, lambda = K theta^2."""
+    transposed = matrix.T.tocsr() if hasattr(matrix, "tocsr") else matrix.T
+
+    def errors(squares: FloatArray) -> tuple[float, FloatArray]:
+        eigenvalue = np.asarray(matrix @ squares)
+        if not bool(np.all(eigenvalue > 0)):
+            return math.inf, np.zeros_like(squares)
+        each = coefficient / eigenvalue
+        return float(each.sum()), np.asarray(transposed @ (each / eigenvalue))
+
+    return errors
+
+
+def _objective(theta: FloatArray, errors: Errors, cost: FloatArray, norm: int) -> tuple[float, FloatArray]:
+    error, gain = errors(theta**2)
+    if error == math.inf:
         return math.inf, np.zeros_like(theta)
-    each = c / eigenvalue
-    error = float(each.sum())
-    pull = 2 * theta * backward(each / eigenvalue) / error
+    pull = 2 * theta * gain / error
     if norm == 1:
         spent = float(cost @ theta)
         return 2 * math.log(spent) + math.log(error), 2 * cost / spent - pull
@@ -329,15 +338,14 @@ def _privacy_cost(theta: FloatArray, cost: FloatArray, norm: int) -> float:
     return float(cost @ theta) if norm == 1 else math.sqrt(float((cost * theta) @ (cost * theta)))
 
 
-def improve_weights(theta: FloatArray, matrix: Matrix, coefficient: FloatArray, cost: FloatArray, norm: int, steps: int) -> FloatArray:
+def improve_weights(theta: FloatArray, errors: Errors, cost: FloatArray, norm: int, steps: int) -> FloatArray:
     """Take steps that never raise the error: recovery and budgets optimised in turn.
 
     For fixed recovery the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S, whose optimum is closed (`grouped_budgets`); then
     recovery is optimised again by least squares. A weight of 0 stays 0.
     """
     for _ in range(steps):
-        eigenvalue = np.asarray(matrix @ theta**2)
-        gain = np.asarray(matrix.T @ (coefficient / eigenvalue**2))
+        _, gain = errors(theta**2)
         theta = theta * np.cbrt(theta * gain / cost) if norm == 1 else theta * np.sqrt(np.sqrt(gain) / cost)
         theta = theta / _privacy_cost(theta, cost, norm)
     return theta
@@ -354,22 +362,29 @@ def optimal_weights(
     tolerance: float = 1e-10,
 ) -> Weights:
     """Find the weights of given tables that minimise the total squared error after least squares recovery."""
-    whole("norm", norm, 1, 2)
     asked = np.asarray(coefficient) > 0
-    c = np.asarray(coefficient, dtype=np.float64)[asked]
     kept = matrix if bool(asked.all()) else matrix[asked]
     tables = kept.shape[1]
     cost = np.ones(tables) if cost is None else np.asarray(cost, dtype=np.float64)
+    errors = diagonal_errors(kept, np.asarray(coefficient, dtype=np.float64)[asked])
+    return least_error(errors, cost, [np.ones(tables)] if starts is None else starts, norm=norm, iterations=iterations, tolerance=tolerance)
+
+
+def least_error(
+    errors: Errors, cost: FloatArray, starts: Sequence[FloatArray], *, norm: int, iterations: int = 500, tolerance: float = 1e-10
+) -> Weights:
+    """The best weights that a descent from some starts finds; a weight that is 0 stays 0."""
+    whole("norm", norm, 1, 2)
     best: Weights | None = None
-    for given in [np.ones(tables)] if starts is None else starts:
+    for given in starts:
         start = np.asarray(given, dtype=np.float64)
-        if not (start.shape == (tables,) and bool(np.all((start >= 0) & np.isfinite(start)))):
-            raise refuse("start", start.shape, f"{tables} finite weights of at least 0")
-        if not bool(np.all(np.asarray(kept @ start**2) > 0)):
+        if not (start.shape == cost.shape and bool(np.all((start >= 0) & np.isfinite(start)))):
+            raise refuse("start", start.shape, f"{len(cost)} finite weights of at least 0")
+        if not errors(start**2)[0] < math.inf:
             raise InputError(
                 "a start does not cover all that is asked; got a set without a measured table, allowed are covering starts. Add tables."
             )
-        found = _descend(start, kept, c, cost, norm, iterations, tolerance)
+        found = _descend(start, errors, cost, norm, iterations, tolerance)
         if best is None or found.error < best.error:
             best = found
     if best is None:
@@ -377,17 +392,21 @@ def optimal_weights(
     return best
 
 
-def _descend(start: FloatArray, matrix: Matrix, c: FloatArray, cost: FloatArray, norm: int, iterations: int, tolerance: float) -> Weights:
+def _descend(start: FloatArray, errors: Errors, cost: FloatArray, norm: int, iterations: int, tolerance: float) -> Weights:
     from scipy.optimize import Bounds, minimize
 
-    theta = improve_weights(start / _privacy_cost(start, cost, norm), matrix, c, cost, norm, 10)
-    transposed = matrix.T.tocsr() if hasattr(matrix, "tocsr") else matrix.T
+    theta = improve_weights(start / _privacy_cost(start, cost, norm), errors, cost, norm, 10)
     used = theta > 0
     scale = 1.0 / theta[used].max()  # variables near 1 suit the quasi-Newton method's first step
-    columns = matrix if bool(used.all()) else matrix[:, used]
-    back = transposed if bool(used.all()) else transposed[used]
+
+    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+        every = np.zeros_like(theta)
+        every[used] = point
+        value, slope = _objective(every, errors, cost, norm)
+        return value, slope[used]
+
     result = minimize(
-        lambda x: _objective(x, lambda u: np.asarray(columns @ u), lambda g: np.asarray(back @ g), c, cost[used], norm),
+        objective,
         theta[used] * scale,
         jac=True,
         method="L-BFGS-B",
@@ -397,14 +416,8 @@ def _descend(start: FloatArray, matrix: Matrix, c: FloatArray, cost: FloatArray,
     found = np.zeros_like(theta)
     found[used] = np.where(result.x > 1e-7 * result.x.max(), result.x, 0.0)
     candidates = [weights / _privacy_cost(weights, cost, norm) for weights in (found, theta)]
-    errors = [_error(weights, matrix, c) for weights in candidates]
-    at = int(np.argmin(errors))
-    return Weights(theta=candidates[at], error=errors[at])
-
-
-def _error(theta: FloatArray, matrix: Matrix, c: FloatArray) -> float:
-    eigenvalue = np.asarray(matrix @ theta**2)
-    return float((c / eigenvalue).sum()) if bool(np.all(eigenvalue > 0)) else math.inf
+    at = int(np.argmin(reached := [errors(weights**2)[0] for weights in candidates]))
+    return Weights(theta=candidates[at], error=reached[at])
 
 
 def _sizes(closure: Closure) -> FloatArray:

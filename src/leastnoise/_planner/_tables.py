@@ -4,7 +4,7 @@ With the notation of ``accuracy``: measuring the product of the attributes' stra
 the product of 1 / kappa_i over S without tau to lambda(tau), and the workload's total squared error is the sum over tau of c(tau) /
 lambda(tau). Sums over a measure are a second data vector with the same budget.
 
-Planners on top of it: ``identity`` measures every cell of the joint table, ``marginals`` the tables that are asked about. ``residual`` is
+Planners on top of it: ``identity`` measures every cell of the joint table, ``marginals`` (``_marginals``) what is asked. ``residual`` is
 optimal for marginals under Gaussian noise: every residual space is measured by itself, with noise of its own. For a set tau of attributes
 the contrasts along all of them are measured, each row with noise in proportion to its norm, so that the noise of the residual table is that
 of independent cells, projected. Sums of variances are then least among all mechanisms for marginals.
@@ -42,7 +42,7 @@ from leastnoise._domain import Domain
 from leastnoise._families import MOST_DENSE, NotApplicable, basis
 from leastnoise._linop import Contrasts, Dense, Identity, column_sums, dense
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor, Limits
-from leastnoise._planner._residual_algebra import closed, grouped_budgets, incidence, optimal_weights
+from leastnoise._planner._residual_algebra import Weights, closed, grouped_budgets, incidence, optimal_weights
 from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, shortly, spread_share, tables_of_cells
 from leastnoise._workload import Product, Workload, numbered
 
@@ -123,18 +123,28 @@ def weighted_strategy(
         signed = None if across is None else [tuple([places[one] for one in names]) for names in across]
         matrices.append(incidence(closure, numbered, signed) * np.array(columns))
         coefficients.append(shrunk(domain, kappa, sums))
+    if len(blocks) == 1:
+        height = block_norm(domain, blocks[0], norm)
+        error = float((coefficients[0] / (np.asarray(matrices[0] @ np.ones(1)))).sum() * height**2)
+        return Strategy(name, ((blocks[0], 1.0),), error=error)
+    cost = table_costs(domain, blocks, norm, privacy)
+    start = candidates.start
+    first = 1 / cost if start is None else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
+    found = optimal_weights(_diagonal(matrices), np.concatenate(coefficients), norm=norm, cost=cost, starts=[first])
+    return weighed(name, blocks, cost, found)
+
+
+def table_costs(domain: Domain, blocks: Sequence[Block], norm: int, privacy: Privacy | None) -> FloatArray:
+    """What a unit of weight on every table costs."""
     cost = np.array([block_norm(domain, block, norm) for block in blocks], dtype=np.float64)
     if privacy is not None and privacy.max_per_cell is not None and norm == 2:
         bare = [[f.attributes[0] for f in block.factors if f.operator == Identity(f.operator.size)] for block in blocks]
         cost *= np.sqrt([spread_share(privacy, domain, names) for names in bare])
-    if len(blocks) == 1:
-        error = float((coefficients[0] / (np.asarray(matrices[0] @ np.ones(1)))).sum() * cost[0] ** 2)
-        return Strategy(name, ((blocks[0], 1.0),), error=error)
-    matrix, c = _diagonal(matrices), np.concatenate(coefficients)
-    start = candidates.start
-    first = 1 / cost if start is None else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
-    found = optimal_weights(matrix, c, norm=norm, cost=cost, starts=[first])
-    # A table with next to none of the budget tells next to nothing, and its scale could not be drawn.
+    return cost
+
+
+def weighed(name: str, blocks: Sequence[Block], cost: FloatArray, found: Weights) -> Strategy:
+    """Tables with their weights; one with next to none of the budget tells next to nothing, and its scale could not be drawn."""
     shares = found.theta * cost
     used = shares > _LEAST_SHARE * shares.max()
     kept = tuple((block, float(weight)) for block, weight, use in zip(blocks, found.theta, used, strict=True) if use)
@@ -224,22 +234,6 @@ IDENTITY = Planner(
 )
 
 
-def marginals(task: Task) -> Strategy:
-    """One table of cells for every set of attributes that a product asks about.
-
-    Source: Cormode et al. (arXiv 1207.6096), strategy Q+, here with weights that are best after recovery.
-    """
-    workload, norm = task.workload, task.norm
-    return weighted_strategy("marginals", workload, {}, Candidates(workload.tables), norm, privacy=task.privacy)
-
-
-MARGINALS = Planner(
-    name="marginals",
-    propose=marginals,
-    measures="the tables of cells that are asked about, with the best weights",
-    made_for="marginals",
-    limits="tables of 2^28 cells",
-)
 _UNIT = Fraction(1)
 
 

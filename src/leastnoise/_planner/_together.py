@@ -20,8 +20,9 @@ from leastnoise._families import NotApplicable
 from leastnoise._fitting import fit
 from leastnoise._measurements import Block, cost, views
 from leastnoise._planner._kronecker import GAUSSIAN_OPTIMUM, P_IDENTITY
+from leastnoise._planner._marginals import MARGINALS
 from leastnoise._planner._strategy import Planner, Strategy, Task, rich
-from leastnoise._planner._tables import MARGINALS, RESIDUAL
+from leastnoise._planner._tables import RESIDUAL
 from leastnoise._workload import Product, Workload
 
 _BITS = 30  # of weights

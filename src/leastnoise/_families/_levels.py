@@ -1,0 +1,324 @@
+"""Levels: partitions of the cells along an attribute that lie in each other, with one weight a level; groups may be of any sizes.
+
+With P_l the groups of level l as rows and a_l the precision of a row of it, the Gram matrix is X = sum_l a_l P_l^T P_l. Up the tree v_u =
+1 / (a_u + 1 / sum of the children's v) is the variance of group u from what is measured within it; down the tree a child's variance from
+everything is f_c = v_c - (v_c / S)^2 (S - f_u), S the sum of the v of all children of u. So all variances take O(groups), and by the
+reverse pass so do the derivatives of their sum by every a_l.
+
+Groups with equal trees below them whose parents are alike are one *orbit*: they share v and f, and a tree of equal groups has one orbit a
+level whatever its size. The Gram matrices of all levels have invariant spaces in common: k sisters of one orbit span k - 1 copies of the
+spaces of one of them, and their sum goes into the space of their parent, of one dimension for each orbit of cells below it.
+
+Source: Hay et al. 2010 (inference by two passes); docs/mathematics.md, section 2.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from leastnoise._check import InputError
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._families._queries import interval_ends
+from leastnoise._linop import Dense, Identity, Operator, Total, apply_transpose
+
+_ROUNDING = 1e-13  # of the largest eigenvalue
+_MOST_ROOT = 1024  # orbits of cells whose joint spectrum is computed
+_MOST_SOLVED = 2**28
+_AT_ONCE = 2**22  # numbers
+
+
+@lru_cache(maxsize=256)
+def partition(operator: Operator) -> IntArray | None:
+    """The group of every cell, where each cell is in exactly one of an operator's rows; else None."""
+    ends = interval_ends(operator) if operator.rows <= operator.size else None
+    if ends is not None:
+        order = np.argsort(ends[0], kind="stable")
+        low, high = ends[0][order], ends[1][order]
+        if low[0] == 0 and high[-1] == operator.size - 1 and np.array_equal(low[1:], high[:-1] + 1):
+            return np.asarray(np.repeat(order, high - low + 1))
+    if isinstance(operator, Dense) and ((operator.matrix == 0) | (operator.matrix == 1)).all() and (operator.matrix.sum(axis=0) == 1).all():
+        return np.asarray(operator.matrix.argmax(axis=0))
+    return None
+
+
+def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
+    """The levels that operators ask for along an attribute, with its cells and its total; None if they do not lie in each other."""
+    groups = [partition(operator) for operator in dict.fromkeys([Identity(size), *operators, Total(size)])]
+    known = [one for one in groups if one is not None]
+    return _levels(known) if len(known) == len(groups) else None
+
+
+def _levels(groups: Iterable[IntArray]) -> "Levels | None":
+    known = sorted(groups, key=lambda one: -int(one.max()))
+    levels, parents = [known[0]], []
+    for coarser in known[1:]:
+        parent = np.empty(int(levels[-1].max()) + 1, dtype=np.int64)
+        parent[levels[-1]] = coarser
+        if not np.array_equal(parent[levels[-1]], coarser):
+            return None
+        if int(coarser.max()) == int(levels[-1].max()):
+            if not np.array_equal(levels[-1], coarser):
+                return None
+            continue
+        levels.append(coarser)
+        parents.append(parent)
+    return Levels(tuple(levels), tuple(parents))
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Levels along an attribute: the cells first, the total last."""
+
+    groups: tuple[IntArray, ...]  # for every level the group of each cell
+    parents: tuple[IntArray, ...]  # for every level but the last, of each group its group of the next level
+    _including: dict[Operator, "Levels | None"] = field(default_factory=dict, repr=False)
+
+    @staticmethod
+    def plain(size: int) -> "Levels":
+        """The cells and the total."""
+        return Levels((np.arange(size), np.zeros(size, dtype=np.int64)), (np.zeros(size, dtype=np.int64),))
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.groups[0])
+
+    def level(self, operator: Operator) -> int | None:
+        """The level whose groups are an operator's rows."""
+        own = partition(operator)
+        return None if own is None else next((at for at, groups in enumerate(self.groups) if np.array_equal(groups, own)), None)
+
+    def including(self, operator: Operator) -> "Levels | None":
+        """The same with one level more; None if it does not lie between others."""
+        if operator not in self._including:
+            own = partition(operator)
+            self._including[operator] = None if own is None else _levels([*self.groups, own])
+        return self._including[operator]
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """Groups of every level."""
+        return (*map(len, self.parents), 1)
+
+    @cached_property
+    def _orders(self) -> tuple[tuple[IntArray | None, IntArray], ...]:
+        """Of every level but the last the groups in the order of their parents (None: they are), and where those of each parent begin."""
+        found = []
+        for parents in self.parents:
+            order = None if (np.diff(parents) >= 0).all() else np.argsort(parents, kind="stable")
+            found.append((order, np.flatnonzero(np.diff(parents if order is None else parents[order], prepend=-1))))
+        return tuple(found)
+
+    def summed(self, level: int, values: FloatArray) -> FloatArray:
+        """Sums of what the groups of a level have, for each group of the next one, along the first axis."""
+        order, starts = self._orders[level]
+        return np.asarray(np.add.reduceat(values if order is None else values[order], starts, axis=0))
+
+    @cached_property
+    def spectrum(self) -> "list[Part]":
+        """The invariant spaces of all levels, the one with the total first; none where that is too large."""
+        orbits, depth = self.orbits, len(self.groups)
+        apart: dict[bytes, Part] = {}
+        below = [(np.eye(depth, 1).reshape(depth, 1, 1), np.ones(1)) for _ in orbits.numbers[0]]
+        for level, (parents, times) in enumerate(zip(orbits.parents, orbits.times, strict=True)):
+            sisters: list[list[tuple[FloatArray, FloatArray]]] = [[] for _ in orbits.numbers[level + 1]]
+            often = orbits.numbers[level] * (1 - 1 / times)
+            for (grams, cells), parent, count, own in zip(below, parents.tolist(), times.tolist(), often.tolist(), strict=True):
+                if own:
+                    key = grams.tobytes()
+                    apart[key] = Part(grams / self.size, own + (apart[key].often if key in apart else 0.0))
+                sisters[parent].append((grams, cells * math.sqrt(count)))
+            below = []
+            for parts in sisters:
+                cells, at = np.concatenate([one for _, one in parts]), 0
+                if len(cells) > _MOST_ROOT:
+                    return []
+                joined = np.zeros((depth, len(cells), len(cells)))
+                joined[level + 1] = np.outer(cells, cells)
+                for grams, own_cells in parts:
+                    joined[: level + 1, at : at + len(own_cells), at : at + len(own_cells)] = grams[: level + 1]
+                    at += len(own_cells)
+                below.append((joined, cells))
+        ((grams, cells),) = below
+        return [Part(grams / self.size, 1.0, cells / np.linalg.norm(cells)), *apart.values()]
+
+    @property
+    def across(self) -> "list[Part]":
+        """What is orthogonal to equal cells."""
+        return [rest for part in self.spectrum or () if (rest := part.across) is not None]
+
+    @cached_property
+    def orbits(self) -> "Orbits":
+        """Groups that are alike, told apart from above after classes of equal trees were from below."""
+        random, classes = np.random.default_rng(0), [np.zeros(self.size, dtype=np.int64)]
+        for level in range(len(self.parents)):
+            # Sums of random numbers stand for multisets of children.
+            drawn = random.integers(1 << 62, size=(int(classes[-1].max()) + 1, 2))[classes[-1]]
+            order, starts = self._orders[level]
+            sums = np.add.reduceat(drawn if order is None else drawn[order], starts, axis=0)
+            classes.append(np.unique(sums, axis=0, return_inverse=True)[1].reshape(-1))
+        orbit, of_groups, parents, times = classes[-1], [classes[-1]], [], []
+        for own, above in zip(classes[-2::-1], self.parents[::-1], strict=True):
+            keys = orbit[above] * (int(own.max()) + 1) + own
+            _, first, fresh, number = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+            parents.append(orbit[above[first]])
+            times.append(number / np.bincount(orbit)[parents[-1]])
+            orbit = fresh.reshape(-1)
+            of_groups.append(orbit)
+        return Orbits(tuple(parents[::-1]), tuple(times[::-1]), tuple(of_groups[::-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Orbits:
+    """Groups that are alike, level by level."""
+
+    parents: tuple[IntArray, ...]  # for every level but the last the orbit of the next one that each lies in
+    times: tuple[FloatArray, ...]  # how many groups of each orbit lie in one of its parent
+    of_groups: tuple[IntArray, ...]  # for every level the orbit of each group
+
+    @cached_property
+    def numbers(self) -> tuple[FloatArray, ...]:
+        """Groups in each orbit, for every level."""
+        return tuple(np.bincount(groups).astype(np.float64) for groups in self.of_groups)
+
+    def up(self, precisions: Sequence[float]) -> tuple[int, list[FloatArray], list[FloatArray]]:
+        """The finest level that is measured, and from it on v and S of every orbit; the sums begin a level later."""
+        start = next(level for level, own in enumerate(precisions) if own > 0)
+        own, below = [np.full(len(self.numbers[start]), 1 / precisions[start])], []
+        for level in range(start, len(self.parents)):
+            below.append(np.bincount(self.parents[level], self.times[level] * own[-1]).astype(np.float64))
+            own.append(below[-1] / (1 + precisions[level + 1] * below[-1]))
+        return start, own, below
+
+    def down(self, start: int, own: Sequence[FloatArray], below: Sequence[FloatArray]) -> list[FloatArray]:
+        """f of every orbit, from the finest level that is measured on."""
+        final = [own[-1]]
+        for level in range(len(below) - 1, -1, -1):
+            parents = self.parents[start + level]
+            final.insert(0, own[level] - (own[level] / below[level][parents]) ** 2 * (below[level] - final[0])[parents])
+        return final
+
+    def error(self, precisions: Sequence[float], asked: Sequence[float]) -> tuple[float, FloatArray]:
+        """The sum over levels of ``asked`` times the variances of their groups, and minus its derivatives by the precisions."""
+        slopes = np.zeros(len(precisions))
+        if not any(own > 0 for own in precisions):
+            return math.inf, slopes
+        start, own, below = self.up(precisions)
+        if any(one > 0 for one in asked[:start]):
+            return math.inf, slopes
+        final = self.down(start, own, below)
+        back_final = [one * self.numbers[start + at] for at, one in enumerate(asked[start:])]
+        error = sum(float(back @ one) for back, one in zip(back_final, final, strict=True))
+        back_own, back_below = [np.zeros(len(one)) for one in own], [np.zeros(len(one)) for one in below]
+        for at in range(len(below)):  # the reverse of ``down``
+            parents = self.parents[start + at]
+            share, rest = own[at] / below[at][parents], (below[at] - final[at + 1])[parents]
+            back_own[at] += back_final[at] * (1 - 2 * share * rest / below[at][parents])
+            back_final[at + 1] += np.bincount(parents, back_final[at] * share**2)
+            back_below[at] += np.bincount(parents, back_final[at] * (2 * share**2 * rest / below[at][parents] - share**2))
+        back_own[-1] += back_final[-1]
+        for at in range(len(below) - 1, -1, -1):  # the reverse of ``up``
+            slopes[start + at + 1] = back_own[at + 1] @ own[at + 1] ** 2
+            back_below[at] += back_own[at + 1] * (own[at + 1] / below[at]) ** 2
+            back_own[at] += self.times[start + at] * back_below[at][self.parents[start + at]]
+        slopes[start] = back_own[0] @ own[0] ** 2
+        return error, slopes
+
+
+def root_trace(gram: FloatArray) -> float:
+    """tr M^(1/2)."""
+    if len(gram) == 1:
+        return math.sqrt(max(0.0, float(gram[0, 0])))
+    values = np.linalg.eigvalsh(gram)
+    return float(np.sqrt(values[values > _ROUNDING * values[-1]]).sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """An invariant space of levels, so often in the space of cells."""
+
+    grams: FloatArray  # the Gram matrix of every level on it over the number of cells, shape (levels, d, d)
+    often: float
+    total: FloatArray | None = None  # the direction of equal cells; None where the space is orthogonal to it
+
+    @property
+    def size(self) -> int:
+        """Its dimension d."""
+        return self.grams.shape[1]
+
+    @property
+    def along(self) -> FloatArray:
+        """The squared norm of every level along equal cells."""
+        equal = np.zeros(self.size) if self.total is None else self.total
+        return np.asarray(self.grams @ equal @ equal)
+
+    @property
+    def across(self) -> "Part | None":
+        """What of it is orthogonal to equal cells, if anything."""
+        if self.total is None:
+            return self
+        rest = np.linalg.svd(self.total[None])[2][1:]
+        return Part(rest @ self.grams @ rest.T, self.often) if len(rest) else None
+
+
+@dataclass(frozen=True, eq=False)
+class LevelInverse:
+    """The inverse of the Gram matrix of levels on what they determine; beyond it the estimate of least norm, spread evenly over cells."""
+
+    levels: Levels
+    precisions: tuple[float, ...]
+
+    @cached_property
+    def _passes(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
+        start, own, below = self.levels.orbits.up(self.precisions)
+        return start, own, below, self.levels.orbits.down(start, own, below)
+
+    def variances(self, operator: Operator) -> FloatArray:
+        """q X^+ q for every row of an operator."""
+        level, (start, _, _, final) = self.levels.level(operator), self._passes
+        if level is not None and level >= start:
+            return final[level - start][self.levels.orbits.of_groups[level]]
+        finer = self.levels.including(operator) if level is None else None
+        if finer is not None:
+            at = finer.level(operator) or 0
+            return LevelInverse(finer, (*self.precisions[:at], 0.0, *self.precisions[at:])).variances(operator)
+        if not operator.rows * operator.size <= _MOST_SOLVED:
+            raise InputError(
+                f"Beside tables of levels at most {_MOST_SOLVED} numbers are solved for along an attribute; got {operator.rows} queries "
+                f"over {operator.size} cells. Choose another strategy."
+            )
+        answer = np.empty(operator.rows)
+        step = max(1, _AT_ONCE // max(operator.rows, operator.size))
+        for first in range(0, operator.rows, step):
+            rows = np.arange(first, min(first + step, operator.rows))
+            asked = apply_transpose(operator, np.equal.outer(np.arange(operator.rows), rows).astype(np.float64))
+            answer[rows] = (asked * self.solve(asked)).sum(axis=0)
+        return answer
+
+    def total_variance(self, operator: Operator) -> float:
+        """The sum of ``variances``."""
+        level, (start, _, _, final) = self.levels.level(operator), self._passes
+        if level is not None and level >= start:
+            return float(final[level - start] @ self.levels.orbits.numbers[level])
+        return float(self.variances(operator).sum())
+
+    def solve(self, v: FloatArray) -> FloatArray:
+        """X^+ v along the first axis, by the two passes."""
+        column, levels = (slice(None),) + (None,) * (v.ndim - 1), self.levels
+        start, own, below, _ = self._passes
+        of_groups = levels.orbits.of_groups
+        gathered, lengths = v, np.ones(levels.size)
+        for level in range(start):
+            gathered, lengths = levels.summed(level, gathered), levels.summed(level, lengths)
+        estimates = [gathered * (own[0][of_groups[start]] / lengths)[column]]
+        for at, under in enumerate(below):
+            shrink = (own[at + 1] / under)[of_groups[start + at + 1]]
+            estimates.append(levels.summed(start + at, estimates[-1]) * shrink[column])
+        for at in range(len(below) - 1, -1, -1):
+            level = start + at
+            missing = (estimates[at + 1] - levels.summed(level, estimates[at])) / below[at][of_groups[level + 1]][column]
+            estimates[at] = estimates[at] + own[at][of_groups[level]][column] * missing[levels.parents[level]]
+        return np.asarray((estimates[0] / lengths[column])[levels.groups[start]])
