@@ -1,0 +1,139 @@
+"""Tables of levels along one attribute, by others: errors, estimates and bounds against dense algebra, at weights that are not 1."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP, parameters
+from leastnoise._accuracy import nuclear_norm, promised, quantity_structure
+from leastnoise._accuracy._determined import UnsupportedQuery
+from leastnoise._accuracy._form import Measured
+from leastnoise._accuracy._joint import Joint, dense_structure
+from leastnoise._accuracy._leveled import LevelStructure
+from leastnoise._accuracy._measured import told
+from leastnoise._domain import Coded, Domain
+from leastnoise._fitting import fit
+from leastnoise._linop import Contrasts, Identity, dense
+from leastnoise._measurements import Block, Factor, cost
+from leastnoise._planner import PLANNERS, Task
+from leastnoise._workload import Workload, level, queries
+
+IN_ORDER, SHUFFLED = [0, 0, 0, 1, 1, 2, 3, 3, 3, 3], [0, 1, 0, 2, 3, 3, 1, 0, 3, 3]
+
+
+def asked(groups: list[int], *, more: bool = True) -> Workload:
+    """Places in unequal groups and regions, by nothing, sex, and sex and age; and prefix sums of places by age."""
+    regions = np.array([0, 0, 1, 1])[groups]
+    levels = {"group": dict(enumerate(groups)), "region": dict(enumerate(regions.tolist()))}
+    domain = Domain(sex=Coded(2), place=Coded(len(groups), levels=levels), age=Coded(3))
+    others = [dict.fromkeys(names, "identity") for names in ([], ["sex"], ["sex", "age"])]
+    along = ["identity", level("group"), level("region"), "total"]
+    products = [queries(domain, place=one, weight=1 + place, **own) for place, one in enumerate(along) for own in others]
+    products += [queries(domain, place="prefix", age="identity")] if more else []
+    return sum(products[1:], products[0])
+
+
+def tables(workload: Workload) -> list[tuple[Block, float]]:
+    """Cells by sex and age, groups by age, regions by sex in contrasts, ages alone, places alone: with weights that are not alike."""
+    along = {asked: operator for name, asked, operator in workload.along if name == "place"}
+    cells = {name: Factor((name,), Identity(size)) for name, size in (("sex", 2), ("place", 10), ("age", 3))}
+    group, region = (Factor(("place",), along[level(name)]) for name in ("group", "region"))
+    chosen = [
+        ((cells["sex"], cells["place"], cells["age"]), 1.0),
+        ((group, cells["age"]), 0.7),
+        ((Factor(("sex",), Contrasts(2)), region), 0.4),
+        ((cells["age"],), 0.3),
+        ((cells["place"],), 0.2),
+    ]
+    return [(Block(factors, Fraction(1)), weight) for factors, weight in chosen]
+
+
+@pytest.mark.parametrize("groups", [IN_ORDER, SHUFFLED])
+def test_errors_and_estimates_are_those_of_one_matrix(groups: list[int]) -> None:
+    workload = asked(groups)
+    measured = fit(workload.domain, Privacy(ZCDP("1/2")), Noise.DISCRETE_GAUSSIAN, tables(workload))
+    known = quantity_structure(measured, None)
+    assert isinstance(known, LevelStructure)
+    whole = dense_structure(workload.domain, Joint.of(workload.domain, [(one.block, one.variance) for one in told(measured, None)]))
+    rng = np.random.default_rng(0)
+    values = [Measured(one.block, 30 * rng.normal(size=one.block.rows), 1, one.variance) for one in told(measured, None)]
+    cells, dense_cells = known.cells(values), whole.cells(values)
+    for product in workload:
+        assert known.variances(product) == pytest.approx(whole.variances(product))
+        assert known.errors(product)[:2] == pytest.approx(whole.errors(product)[:2])
+        assert known.total(product) == pytest.approx(whole.total(product))
+        assert cells.marginal(product.attributes) == pytest.approx(dense_cells.marginal(product.attributes))
+        for other in list(workload)[::5]:
+            assert known.covariance(product, other) == pytest.approx(whole.covariance(product, other))
+
+
+def test_what_no_table_of_a_level_tells_is_refused() -> None:
+    workload = asked(IN_ORDER)
+    blocks = [one for one in tables(workload) if len(one[0].factors) == 2]
+    known = quantity_structure(fit(workload.domain, Privacy(ZCDP("1/2")), Noise.DISCRETE_GAUSSIAN, blocks), None)
+    assert isinstance(known, LevelStructure)
+    known.require(queries(workload.domain, place=level("group"), age="identity").products[0])
+    for place, names in (("identity", ["age"]), (level("group"), ["sex"])):
+        with pytest.raises(UnsupportedQuery):
+            known.variances(queries(workload.domain, place=place, **dict.fromkeys(names, "identity")).products[0])
+
+
+def dense_norm(workload: Workload, *, total: bool) -> float:
+    """The nuclear norm over sqrt(cells), from the matrix."""
+    rows = []
+    for product in workload:
+        own, whole = dict(zip(product.attributes, product.operators, strict=True)), np.full((1, 1), float(product.weight))
+        for name in workload.domain.names:
+            whole = np.kron(whole, dense(own[name]) if name in own else np.ones((1, workload.domain.kind(name).size)))
+        rows.append(whole)
+    matrix = np.vstack(rows)
+    matrix = matrix if total else matrix - matrix.mean(axis=1, keepdims=True)
+    return float(np.linalg.svd(matrix, compute_uv=False).sum() / np.sqrt(matrix.shape[1]))
+
+
+@pytest.mark.parametrize("groups", [IN_ORDER, SHUFFLED])
+@pytest.mark.parametrize("total", [True, False])
+def test_the_bound_of_unequal_groups_is_that_of_the_matrix(groups: list[int], total: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = asked(groups, more=False)
+    two = {"half": {0: 0, 1: 0, 2: 1}}
+    domain = Domain(sex=Coded(2), place=workload.domain.kind("place"), age=Coded(3, levels=two))
+    places, ages = ("identity", level("group")), ("identity", level("half"))
+    both = [queries(domain, place=one, age=other, weight=2) for one in places for other in ages]
+    both += [queries(domain, sex="identity", age=level("half")), queries(domain, place=level("region"))]
+    for one in (workload, sum(both[1:], both[0])):
+        assert nuclear_norm(one.products, total=total) == pytest.approx(dense_norm(one, total=total))
+    monkeypatch.setattr("leastnoise._accuracy._bounds._MOST_JOINT", 2)  # as if their joint spaces were too large
+    for one in (workload, sum(both[1:], both[0]), asked(groups)):
+        assert 0.6 * dense_norm(one, total=total) < nuclear_norm(one.products, total=total) <= dense_norm(one, total=total) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
+def test_marginals_take_the_tables_of_levels_at_no_more_than_the_budget(noise: Noise) -> None:
+    workload = asked(IN_ORDER, more=False)
+    privacy = Privacy(PureDP("1/8") if noise.norm == 1 else ZCDP("1/128"))
+    strategy = PLANNERS["marginals"].strategy(Task(workload, privacy, noise))
+    measured = fit(workload.domain, privacy, noise, strategy.blocks)
+    plan = promised(workload, measured, iterate=False)
+    unit = 2 * 8**2 if noise.norm == 1 else 8**2
+    assert plan.expected_error().total_squared_error == pytest.approx(strategy.error * unit, rel=0.01)
+    (paid,), (most,) = (parameters(budget).values() for budget in (cost(measured), privacy.budget))
+    assert 0.999 * most < paid <= most
+    cells = tuple(Factor((name,), Identity(size)) for name, size in (("sex", 2), ("place", 10), ("age", 3)))
+    alone = fit(workload.domain, privacy, noise, [(Block(cells, Fraction(1)), 1.0)])
+    assert plan.expected_error().total_squared_error < 0.95 * promised(workload, alone).expected_error().total_squared_error
+
+
+@pytest.mark.parametrize(("noise", "least"), [(Noise.DISCRETE_GAUSSIAN, 375_933), (Noise.DISCRETE_LAPLACE, 2.287e6)])
+def test_equal_groups_of_4096_places_by_sex_and_age_reach_the_least_that_is_known(noise: Noise, least: float) -> None:
+    levels = {f"of {width}": dict(enumerate((np.arange(4096) // width).tolist())) for width in (16, 256)}
+    domain = Domain(place=Coded(4096, levels=levels), sex=Coded(2), age=Coded(18))
+    others = [dict.fromkeys(names, "identity") for names in ([], ["sex"], ["sex", "age"])]
+    products = [queries(domain, place=one, **own) for one in ("identity", level("of 16"), level("of 256"), "total") for own in others]
+    workload = sum(products[1:], products[0])
+    privacy = Privacy(PureDP(1) if noise.norm == 1 else ZCDP("1/2"))
+    strategy = PLANNERS["marginals"].strategy(Task(workload, privacy, noise))
+    plan = promised(workload, fit(domain, privacy, noise, strategy.blocks), iterate=False)
+    assert plan.expected_error().total_squared_error <= 1.001 * least
+    if noise.norm == 2:
+        assert plan.expected_error().total_squared_error == pytest.approx(plan.lower_bound(), rel=1e-4)

@@ -1,0 +1,76 @@
+"""Levels against dense algebra: groups of any sizes, cells in any order, levels that are not measured, weights other than 1."""
+
+import numpy as np
+import pytest
+
+from leastnoise._families import LevelInverse, Levels, nested_levels, root_trace
+from leastnoise._linop import Dense, Identity, Operator, Prefix, Ranges, Total, dense
+
+
+def levels_of(seed: int) -> tuple[Levels, list[np.ndarray]]:
+    """A tree of random groups, the cells of every second one shuffled, and the groups of its levels as rows."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(5, 30))
+    groups, operators = np.arange(size), list[Operator]()
+    shuffled = rng.permutation(size) if seed % 2 else np.arange(size)
+    for _ in range(int(rng.integers(1, 4))):
+        groups = np.searchsorted(np.cumsum(1 + rng.integers(0, 4, groups.max() + 1)), groups, side="right")
+        own = groups[shuffled]
+        operators.append(Dense((own == np.arange(own.max() + 1)[:, None]).astype(np.int64)))
+    found = nested_levels(size, operators)
+    assert found is not None
+    return found, [np.equal.outer(np.arange(count), own).astype(float) for count, own in zip(found.counts, found.groups, strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_errors_slopes_solutions_and_spectra_are_those_of_the_matrices(seed: int) -> None:
+    levels, rows = levels_of(seed)
+    rng = np.random.default_rng(100 + seed)
+    precisions = rng.random(len(rows)) * (rng.random(len(rows)) < 0.7) * ([0.0] + [1.0] * (len(rows) - 1) if seed % 3 == 0 else 1.0)
+    precisions[-1] += 0.1
+    start = int(np.flatnonzero(precisions)[0])
+    asked = rng.random(len(rows))
+    gram = sum(own * part.T @ part for own, part in zip(asked, rows, strict=True))
+    parts = sum(
+        part.often * root_trace(np.asarray(sum(own * one for own, one in zip(asked, part.grams * levels.size, strict=True))))
+        for part in levels.spectrum
+    )
+    assert parts == pytest.approx(np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0)).sum())
+    assert (levels.orbits.error(precisions.tolist(), asked.tolist())[0] == np.inf) == (start > 0)
+    asked[:start] = 0
+    gram = sum(own * part.T @ part for own, part in zip(asked, rows, strict=True))
+    inverse = np.linalg.pinv(sum(own * part.T @ part for own, part in zip(precisions, rows, strict=True)))
+    error, slopes = levels.orbits.error(precisions.tolist(), asked.tolist())
+    assert error == pytest.approx(np.trace(gram @ inverse))
+    assert slopes[start:] == pytest.approx([np.trace(gram @ inverse @ own.T @ own @ inverse) for own in rows[start:]])
+    known = LevelInverse(levels, tuple(precisions.tolist()))
+    seen = rows[start].T @ rng.random((len(rows[start]), 2))
+    assert known.solve(seen) == pytest.approx(inverse @ seen)
+    for own in rows[start:]:
+        assert known.variances(Dense(own.astype(np.int64))) == pytest.approx(np.diag(own @ inverse @ own.T))
+    if start == 0:
+        asked_rows = dense(Prefix(levels.size)).astype(float)
+        assert known.variances(Prefix(levels.size)) == pytest.approx(np.diag(asked_rows @ inverse @ asked_rows.T))
+
+
+def test_a_level_between_those_that_are_measured_is_known_from_them() -> None:
+    measured = nested_levels(12, [Ranges(12, [0, 6], [5, 11])])
+    assert measured is not None
+    between = Ranges(12, [0, 2, 6], [1, 5, 11])
+    rows = [dense(one).astype(float) for one in (Identity(12), Ranges(12, [0, 6], [5, 11]), Total(12))]
+    inverse = np.linalg.inv(sum(own * one.T @ one for own, one in zip((0.3, 2.0, 0.7), rows, strict=True)))
+    asked = dense(between).astype(float)
+    assert LevelInverse(measured, (0.3, 2.0, 0.7)).total_variance(between) == pytest.approx(np.trace(asked @ inverse @ asked.T))
+
+
+def test_groups_that_lie_across_each_other_or_overlap_are_no_levels() -> None:
+    assert nested_levels(6, [Ranges(6, [0, 2], [1, 5]), Ranges(6, [0, 3], [2, 5])]) is None
+    assert nested_levels(6, [Ranges(6, [0, 2], [2, 5])]) is None
+    assert nested_levels(6, [Prefix(6)]) is None
+
+
+def test_a_million_places_in_equal_groups_are_one_orbit_a_level() -> None:
+    starts = np.arange(0, 2**20, 16)
+    levels = nested_levels(2**20, [Ranges(2**20, starts, starts + 15)])
+    assert levels is not None
+    assert [len(one) for one in levels.orbits.numbers] == [1, 1, 1]
