@@ -21,8 +21,8 @@ import numpy as np
 
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._queries import interval_ends
-from leastnoise._linop import Dense, Identity, Operator, Total, apply_transpose
+from leastnoise._families._queries import interval_ends, zero_one
+from leastnoise._linop import Identity, Operator, Total, apply_transpose, dense
 
 _ROUNDING = 1e-13  # of the largest eigenvalue
 _MOST_ROOT = 1024  # orbits of cells whose joint spectrum is computed
@@ -39,8 +39,10 @@ def partition(operator: Operator) -> IntArray | None:
         low, high = ends[0][order], ends[1][order]
         if low[0] == 0 and high[-1] == operator.size - 1 and np.array_equal(low[1:], high[:-1] + 1):
             return np.asarray(np.repeat(order, high - low + 1))
-    if isinstance(operator, Dense) and ((operator.matrix == 0) | (operator.matrix == 1)).all() and (operator.matrix.sum(axis=0) == 1).all():
-        return np.asarray(operator.matrix.argmax(axis=0))
+    if ends is None and operator.rows <= operator.size and operator.rows * operator.size <= _MOST_SOLVED and zero_one(operator):
+        matrix = dense(operator)
+        if (matrix.sum(axis=0) == 1).all():
+            return np.asarray(matrix.argmax(axis=0))
     return None
 
 
