@@ -25,7 +25,7 @@ SMALLEST = [
     ("scale", "--attributes", "3", "--budget", "gaussian"),
     ("studio", "--ways", "1"),
     ("sums", "--queries", "10"),
-    ("trees", "--places", "32", "--strategies", "level_tree"),
+    ("trees", "--shapes", "even-32", "--strategies", "level_tree"),
 ]
 # It starts Java, which takes longer than all others together.
 NOT_HERE = {"spark"}
