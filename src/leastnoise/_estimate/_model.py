@@ -166,10 +166,10 @@ class Modelled:
     def _like(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Of cells alike in size how much of what was measured beside the model is kept, and the mean squared error that is left.
 
-        That is the error beyond that of other noise, in squared rows. Each of shape (2, sizes): for tables of one and of two attributes.
+        That is the error beyond that of other noise, in squared rows. Each of shape (3, sizes): for tables of one to three attributes.
         A table that the model misses by more than others keeps more: last the factor of every table's squared gap over that of its like.
         """
-        sums, sizes, gaps = np.zeros((5, 2, len(_SIZES) + 1)), [], []
+        sums, sizes, gaps = np.zeros((5, 3, len(_SIZES) + 1)), [], []
         total = self.measured.total
         for place, table in enumerate(self.measured.tables):
             own = total * _binned(self.mixture, table)
@@ -196,7 +196,7 @@ class Modelled:
         """A table by a model, moved towards what was measured; the cells of a bin by one factor."""
         cells = self.measured.counts(mixture, names)
         place = self._places.get(tuple(self.measured.names.index(name) for name in names))
-        if place is None or any(len(table) > 2 for table in self.asked):
+        if place is None or any(len(table) > 3 for table in self.asked):
             return cells
         table = self.measured.tables[place]
         own, size = self.measured.total * _binned(mixture, table), _size_class(self.measured.total * _binned(self.mixture, table))
@@ -226,7 +226,7 @@ class Modelled:
         names, measured = product.attributes, self.measured
         modelled = _asked(self._cells(names, self.mixture), product)
         moved = [_asked(self._cells(names, refit, more), product) - modelled for refit, more in self._refits]
-        within = any(set(names) <= set(table) for table in self.asked) and all(len(table) <= 2 for table in self.asked)
+        within = any(set(names) <= set(table) for table in self.asked) and all(self._is_measured(table) for table in self.asked)
         table = self._tables.marginal if within else partial(self.measured.counts, self.mixture)
         values = _asked(without_impossible(table, names, self.impossible), product)
         noise = np.mean(np.square(moved), axis=0) + (values / measured.total * measured.total_std) ** 2
@@ -244,7 +244,7 @@ class Modelled:
         place, missed = self._places.get(tuple(self.measured.names.index(name) for name in names)), self._like[1]
         untold = cells + np.square(_UNSEEN * cells)
         if place is None:
-            cells = missed[min(len(names), 2) - 1][_size_class(cells)] + untold
+            cells = missed[min(len(names), max(len(table.attributes) for table in self.measured.tables)) - 1][_size_class(cells)] + untold
         else:
             table = self.measured.tables[place]
             own = self.measured.total * _binned(self.mixture, table)
