@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial, singledispatch
-from itertools import chain
+from itertools import chain, combinations
 
 import numpy as np
 
@@ -139,7 +139,7 @@ def _size_class(counts: FloatArray) -> IntArray:
 class Modelled:
     """Answers from a mixture of products that was fitted to noisy tables on bins, and moved towards them where that pays.
 
-    ``asked`` are the widest tables that were asked for; those of two attributes, if no wider one is among them, are moved.
+    ``asked`` are the widest tables that were asked for; they are moved if all of them were measured.
     """
 
     measured: NoisyTables
@@ -196,13 +196,18 @@ class Modelled:
         """A table by a model, moved towards what was measured; the cells of a bin by one factor."""
         cells = self.measured.counts(mixture, names)
         place = self._places.get(tuple(self.measured.names.index(name) for name in names))
-        if place is None or any(len(table) > 3 for table in self.asked):
+        if place is None or not self._moves:
             return cells
         table = self.measured.tables[place]
         own, size = self.measured.total * _binned(mixture, table), _size_class(self.measured.total * _binned(self.mixture, table))
         beside = table.counts - own if noise is None else table.counts + noise[place] - own
         kept = 1 - (1 - self._like[0][len(names) - 1][size]) / self._like[2][place]
         return cells * _over_cells(1 + kept * beside / np.maximum(own, 1e-12), table, cells.shape)
+
+    @cached_property
+    def _moves(self) -> bool:
+        """Whether the widest tables asked for were measured, so that answers are moved towards that; pairs are wherever both have cells."""
+        return all(len(table) <= 2 or tuple(map(self.measured.names.index, table)) in self._places for table in self.asked)
 
     @cached_property
     def _places(self) -> dict[tuple[int, ...], int]:
@@ -213,7 +218,8 @@ class Modelled:
         """The tables that are published: never negative, and in agreement."""
         names, parts, precision = self.measured.names, dict[Names, FloatArray](), dict[Names, float]()
         several = [(name,) for name in names if any(name in table for table in self.asked)]
-        for table in [*several, *(table for table in self.asked if len(table) == 2)]:
+        pairs = dict.fromkeys(pair for table in self.asked for pair in combinations(table, 2))
+        for table in [*several, *pairs, *(table for table in self.asked if len(table) == 3)]:
             for tau, part in residual_parts(self._cells(table, self.mixture), table).items():
                 place = self._places.get(tuple(names.index(name) for name in tau))
                 if tau not in parts:
@@ -226,7 +232,7 @@ class Modelled:
         names, measured = product.attributes, self.measured
         modelled = _asked(self._cells(names, self.mixture), product)
         moved = [_asked(self._cells(names, refit, more), product) - modelled for refit, more in self._refits]
-        within = any(set(names) <= set(table) for table in self.asked) and all(self._is_measured(table) for table in self.asked)
+        within = self._moves and any(set(names) <= set(table) for table in self.asked)
         table = self._tables.marginal if within else partial(self.measured.counts, self.mixture)
         values = _asked(without_impossible(table, names, self.impossible), product)
         noise = np.mean(np.square(moved), axis=0) + (values / measured.total * measured.total_std) ** 2

@@ -38,7 +38,7 @@ STRATEGY = "model"
 _COUNTING = Fraction(1, 50)  # of the budget at most; halved as long as the rows are still told within a part of those that decide
 _COUNTED, _HALVINGS = 0.05, 10
 _DENSE = 0.02  # the share of rows that the plan which does not look puts into wrong cells, below which it is carried out;
-_THREES, _FEWER = Fraction(3, 10), 0.25  # the part for tables of three attributes, and of the rows that decide what they need at least
+_THREES, _FEWER = Fraction(3, 10), 0.125  # the part for tables of three attributes, and of the rows that decide what they need at least
 _FEW_CELLS = 14  # of tables of so many cells twice as much, and of 2 x 2 any, because they are seldom empty
 _FEW_ROWS = 100  # who asks for tables has more, so where these decide nothing is counted
 _MOST_SAID = 5
@@ -93,6 +93,10 @@ class OnThrees(OnBins):
     """A model of attributes alone, of pairs and of tables of three on bins."""
 
     regime = "model_threes"
+
+    def not_covered(self, domain: Domain) -> list[Said]:
+        """What bins hide."""
+        return [("aware_model_threes", {}), *_said(domain, self.impossible)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
