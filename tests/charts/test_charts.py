@@ -14,7 +14,7 @@ import pytest
 from charts.axes import SEX, cells, months, up_to
 from charts.axes import picture as made
 from charts.examples import AXES, pictures
-from leastnoise._charts import CHARTS, Dots, chart_for, clear_of_the_rest, dots, live, svg_of, vega_lite
+from leastnoise._charts import CHARTS, Dots, chart_for, clear_of_the_rest, dots, live, svg_of, vague, vega_lite
 from leastnoise._charts import _render as render
 
 ROWS = (("F", "0.5", 3.0, 2.0, 4.0), ("F", "0.9", 5.0, 4.0, 6.0), ("<M>", "0.5", 1.0, 0.0, 2.0))
@@ -169,3 +169,23 @@ def test_neighbouring_cells_of_large_numbers_have_places_of_their_own():
     assert [row["x"] for row in spec["data"]["values"]] == [1_000_000.0 + k for k in range(32)]
     spec = vega_lite(made((up_to("number", 2_000_000, 1),)))
     assert len({row["x"] for row in spec["data"]["values"]}) == len(spec["data"]["values"])
+
+
+def test_several_values_of_a_group_are_drawn_apart_and_wide_intervals_end_in_arrows():
+    made_of = [("a", "0.5", 5.0, 4.0, 6.0), ("a", "0.9", 8.0, 7.0, 9.0), ("b", "0.5", 50.0, 0.0, 100.0), ("b", "0.9", 8.0, 7.0, 9.0)]
+    spec = dots(Dots(title="pay", groups="region", rows=tuple(made_of), series="share"))
+    assert spec["encoding"]["yOffset"]["field"] == "group"
+    ends = [(row["low"], row["from"], row["to"], row["high"]) for row in spec["data"]["values"]]
+    assert ends == [(4, 4, 6, 6), (7, 7, 9, 9), (0, 46, 54, 100), (7, 7, 9, 9)]
+    text = svg_of([spec], [("k", "t", "d")])[0]
+    assert text.count("<path") >= 4 + 2  # four dots and two arrows
+
+
+def test_a_line_whose_band_would_hide_the_others_is_named_and_not_drawn():
+    picture = made((SEX, up_to("income", 8, 10)))
+    low, high = picture.answer - 1, picture.answer + 1
+    low[0], high[0] = -1e3, 1e3
+    unsure = replace(picture, low=low, high=high)
+    assert vague(picture) == ()
+    assert vague(unsure) == (SEX.labels[0],)
+    assert {row["group"] for row in vega_lite(unsure)["data"]["values"]} == {*SEX.labels[1:]}

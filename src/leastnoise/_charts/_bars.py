@@ -1,11 +1,12 @@
 """One row a key: bars with intervals, the largest cells of a large table, expected errors, and dots for means and quantiles."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from leastnoise._charts._picture import Dots, Picture, Spec, short
-from leastnoise._charts._style import BAR, MUTED, SERIES, WHISKER, WIDTH, amount, named_rows, room, short_numbers, tips
+from leastnoise._charts._style import BAR, MUTED, SERIES, WHISKER, WIDTH, amount, named_rows, room, tips
 
 _MOST_BARS, _LARGEST_SHOWN, _MOST_ERRORS = 40, 20, 40
 _SHAPES = ("circle", "diamond", "square", "triangle-up", "triangle-down", "cross")
@@ -91,16 +92,24 @@ def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
     }
 
 
+def _drawn(value: float, low: float, high: float, reach: float) -> Spec:
+    """From where to where an interval is drawn: one over twice as wide as most is open, and ends in arrows."""
+    wide = high - low > 2 * reach
+    return {"from": short(max(low, value - reach) if wide else low), "to": short(min(high, value + reach) if wide else high)}
+
+
 def draw_dots(dots: Dots) -> Spec:
     """One row a group; several values of a group in colours and shapes, as means and quantiles have no 0 to start a bar from."""
+    widths = [high - low for *_, low, high in dots.rows if low <= high]
+    reach = 2 * float(np.median(widths)) if widths else math.inf
     rows: list[Spec] = [
-        {"k0": group, "group": series, "value": short(value), "low": short(low), "high": short(high)}
+        {"k0": group, "group": series, "value": short(value), "low": short(low), "high": short(high), **_drawn(value, low, high, reach)}
         for group, series, value, low, high in dots.rows
     ]
     names = list(dict.fromkeys(row["group"] for row in rows))
     scale = {"zero": False, "padding": 8}
-    axis = {"tickCount": 5, **short_numbers(*(row["high"] for row in rows))}
-    x: Spec = {"type": "quantitative", "title": dots.title, "scale": scale, "axis": axis}
+    x: Spec = {"type": "quantitative", "title": dots.title, "scale": scale, "axis": {"tickCount": 5}}
+    apart: Spec = {}
     colour: Spec = {"value": SERIES[0]}
     shape: Spec = {}
     if len(names) > 1:
@@ -114,6 +123,7 @@ def draw_dots(dots: Dots) -> Spec:
             for kinds in (SERIES, _SHAPES)
         )
         shape = {"shape": shapes}
+        apart = {"yOffset": {"field": "group", "type": "nominal", "sort": names, "scale": {"paddingOuter": 0.6}}}
     key = named_rows(dots.groups or None)
     key["axis"] |= {"grid": True}
     tip: list[Spec] = [{"field": "k0", "title": dots.groups or "group", "type": "nominal"}]
@@ -122,10 +132,18 @@ def draw_dots(dots: Dots) -> Spec:
     return {
         "data": {"values": rows},
         "width": WIDTH - 20 - room((row["k0"] for row in rows), 150),
-        "height": {"step": 24},
-        "encoding": {"y": key, "color": colour},
+        "height": {"step": 12, "for": "offset"} if apart else {"step": 24},
+        "encoding": {"y": key, "color": colour, **apart},
         "layer": [
-            {"mark": {"type": "rule", "strokeWidth": 1.6}, "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}}},
+            {"mark": {"type": "rule", "strokeWidth": 1.6}, "encoding": {"x": {**x, "field": "from"}, "x2": {"field": "to"}}},
+            *(
+                {
+                    "transform": [{"filter": f"datum.{end} != datum.{whole}"}],
+                    "mark": {**point, "shape": f"triangle-{side}"},
+                    "encoding": {"x": {**x, "field": end}},
+                }
+                for end, whole, side in (("from", "low", "left"), ("to", "high", "right"))
+            ),
             {"mark": point, "encoding": {"x": {**x, "field": "value"}, "tooltip": tip, **shape}},
         ],
     }

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from leastnoise._charts._picture import Axis, Picture, Spec, short
-from leastnoise._charts._style import DASHES, HEIGHT, SERIES, WIDTH, amount, short_numbers, tips
+from leastnoise._charts._style import DASHES, HEIGHT, SERIES, WIDTH, amount, tips
 
 _MOST_GROUPS, _MOST_POINTS, _MOST_STEPS = 6, 400, 3000
 
@@ -27,10 +27,11 @@ def draw_lines(picture: Picture) -> Spec:
         np.moveaxis(values, along, -1).reshape(-1, axis.size)[:, points].tolist() for values in (picture.answer, picture.low, picture.high)
     )
     names = ("",) if groups is None else groups.labels
+    drawn = [place for place, name in enumerate(names) if name not in vague(picture)]
     at = (axis.moments or axis.labels) if axis.kind == "times" or axis.high is None else axis.high.tolist()
     rows = [
         {"x": at[point], "group": name, "answer": short(answer[g][i]), "low": short(low[g][i]), "high": short(high[g][i]), **alone}
-        for g, name in enumerate(names)
+        for g, name in ((place, names[place]) for place in drawn)
         for i, (point, alone) in enumerate(zip(points, _alone(answer[g]), strict=True))
     ]
     x: Spec = {"field": "x", "type": "temporal" if axis.kind == "times" else "quantitative", "title": picture.heading(axis)}
@@ -39,11 +40,17 @@ def draw_lines(picture: Picture) -> Spec:
         x["scale"] = {"type": "utc", "nice": False}
     colour: Spec = {"value": SERIES[0]}
     dash: Spec = {}
+    names = tuple(names[place] for place in drawn)
     if groups is not None:
         legend = {"columns": 3, "symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3}
         by_group: Spec = {"field": "group", "type": "nominal"}
-        colour = {**by_group, "title": groups.name, "scale": {"domain": [*names], "range": [*SERIES[: len(names)]]}, "legend": legend}
-        dash = {"strokeDash": {**by_group, "scale": {"domain": [*names], "range": [*DASHES[: len(names)]]}, "legend": None}}
+        colour = {
+            **by_group,
+            "title": groups.name,
+            "scale": {"domain": [*names], "range": [SERIES[place] for place in drawn]},
+            "legend": legend,
+        }
+        dash = {"strokeDash": {**by_group, "scale": {"domain": [*names], "range": [DASHES[place] for place in drawn]}, "legend": None}}
     tip = tips(("x", axis.name), *([("group", groups.name)] if groups is not None else []))
     band = {"y": amount(picture, "low"), "y2": {"field": "high"}}
     layer: list[Spec] = [
@@ -56,6 +63,18 @@ def draw_lines(picture: Picture) -> Spec:
         layer.append({**only, "mark": {"type": "rule", "opacity": 0.5}, "encoding": band})
         layer.append({**only, "mark": point, "encoding": {"y": amount(picture), "tooltip": tip}})
     return {"data": {"values": rows}, "width": WIDTH - 50, "height": HEIGHT, "encoding": {"x": x, "color": colour}, "layer": layer}
+
+
+def vague(picture: Picture) -> tuple[str, ...]:
+    """The groups of lines whose bands would cover over half of the picture, and hide those that say something."""
+    groups = next((axis for axis in picture.axes if axis.kind not in ("up_to", "times")), None)
+    if groups is None or len(picture.axes) != 2 or np.isnan(picture.answer).all():
+        return ()
+    across = 1 - picture.axes.index(groups)
+    widths = np.nan_to_num(picture.high - picture.low).mean(axis=across)
+    # of alike groups none hides another
+    wide = (widths > (np.nanmax(picture.answer) - np.nanmin(picture.answer)) / 2) & (widths > 4 * widths.min())
+    return tuple(name for name, is_wide in zip(groups.labels, wide, strict=True) if is_wide)
 
 
 def _alone(answer: list[float]) -> list[Spec]:
@@ -91,8 +110,6 @@ def stepped(axis: Axis, answer: list[float], low: list[float], high: list[float]
 def step_layers(picture: Picture, axis: Axis, ticks: int) -> Spec:
     """The band and the steps of one histogram."""
     x: Spec = {"field": "x", "type": "quantitative", "title": picture.heading(axis), "axis": {"grid": False, "tickCount": ticks}}
-    if axis.low is not None and axis.high is not None:
-        x["axis"] |= short_numbers(float(axis.low[0]), float(axis.high[-1]))
     x["scale"] = {"zero": False, "nice": False}
     steps = {"interpolate": "step-after", "color": SERIES[0]}
     return {

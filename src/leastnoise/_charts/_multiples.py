@@ -38,7 +38,10 @@ def draw(picture: Picture) -> Spec:
         small = {"width": (WIDTH - 45) // across - 14, "height": 90, **step_layers(picture, inner, ticks=3)}
     else:
         layer = bars_with_intervals(picture, tips(("group", groups.name), ("k0", inner.name)), ticks=3)
-        small = {"width": (WIDTH - room(inner.labels, 150)) // across - 24, "height": {"step": 20}}
+        width = (WIDTH - room(inner.labels, 150)) // across - 24
+        for part in layer:
+            part["encoding"]["x"]["axis"]["titleLimit"] = width
+        small = {"width": width, "height": {"step": 20}}
         small |= {"encoding": {"y": named_rows(None, 150)}, "layer": layer}
     return {
         "data": {"values": rows},

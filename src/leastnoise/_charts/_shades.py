@@ -3,7 +3,7 @@
 import math
 
 from leastnoise._charts._picture import Axis, Picture, Spec
-from leastnoise._charts._style import INK, MUTED, RULE, WIDTH, room, tips
+from leastnoise._charts._style import MUTED, RULE, WIDTH, room, tips
 
 _HEAT_DOWN, _HEAT_ACROSS, _HEAT_CELLS = 40, 100, 1200
 _PLANE_ALONG, _PLANE_CELLS = 128, 10_000
@@ -31,7 +31,7 @@ def draw_heat(picture: Picture) -> Spec:
     ]
     if written:
         dark = {"test": f"datum.answer > {0.62 * most} || datum.answer < {-0.62 * most}", "value": "white"}
-        text = {"text": {"field": "said"}, "color": {"condition": dark, "value": INK}}
+        text = {"text": {"field": "said"}, "color": {"condition": dark, "value": "#000000"}}
         shades.append({"mark": {"type": "text", "fontSize": 11}, "encoding": text})
     cross = {"type": "point", "shape": "cross", "size": 14, "filled": True, "color": MUTED, "opacity": 0.8, "yOffset": 7 * written}
     shades.append({"transform": [{"filter": "datum.zero"}], "mark": cross})

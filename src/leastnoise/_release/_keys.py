@@ -12,10 +12,11 @@ import numpy as np
 from leastnoise._accounting import Privacy
 from leastnoise._charts import Axis, Picture, chart_for
 from leastnoise._check.arrays import FloatArray
-from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind
+from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, Kind
 from leastnoise._families import interval_ends
 from leastnoise._release._names import measured_words, table_words, unit_words
-from leastnoise._release._texts import Texts
+from leastnoise._release._options import Options
+from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Product, QuerySet
 
 Labels = Sequence[Sequence[str | int]]
@@ -35,6 +36,14 @@ def called(labels: Labels, names: Sequence[str], texts: Names) -> tuple[tuple[st
     return tuple(shown)
 
 
+def with_other(options: Options, domain: Domain) -> Names:
+    """The texts of codes, and the word for other values in the language of a release."""
+    word = texts(options.language).say("other")
+    kinds = {name: domain.kind(name) for name in domain.names}
+    others = {name: {str(kind.labels[-1]): word} for name, kind in kinds.items() if kind.has_other and str(kind.labels[-1]) != word}
+    return {name: {**others.get(name, {}), **options.labels.get(name, {})} for name in {**others, **options.labels}}
+
+
 def picture_of(
     product: Product, labels: Labels, answer: FloatArray, low: FloatArray, high: FloatArray, privacy: Privacy | None, said: Texts
 ) -> Picture:
@@ -50,23 +59,27 @@ def picture_of(
         number=said.number,
         up_to=said.say("up_to"),
     )
-    return _without_other(picture, product, said)
+    whole = _without_other(picture, product, said)
+    several = tuple(axis for axis in whole.axes if axis.size > 1) or whole.axes[:1]  # a key that is equal in every row tells nothing
+    shape = tuple(axis.size for axis in several)
+    answer, low, high = (values.reshape(shape) for values in (whole.answer, whole.low, whole.high))
+    return replace(whole, axes=several, answer=answer, low=low, high=high)
 
 
 def _without_other(whole: Picture, product: Product, said: Texts) -> Picture:
     """The numbers and dates of a picture in their order, if that makes a line or can alone be drawn; the axis says what is missing."""
-    asked = zip(whole.axes, product.query_sets, map(product.domain.kind, product.attributes), strict=True)
-    made = tuple(_regular(axis, queries, kind, said) for axis, queries, kind in asked)
+    asked = zip(whole.axes, product.labels, product.query_sets, map(product.domain.kind, product.attributes), strict=True)
+    made = tuple(
+        _regular(axis, queries, said) if kind.has_other and labels[-1] == kind.labels[-1] else axis for axis, labels, queries, kind in asked
+    )
     cells = tuple(slice(axis.size) for axis in made)
     short = replace(whole, axes=made, answer=whole.answer[cells], low=whole.low[cells], high=whole.high[cells])
     drawn_short, drawn_whole = ("" if (chart := chart_for(picture)) is None else chart.name for picture in (short, whole))
     return short if drawn_short == "lines" or drawn_whole == "largest" != drawn_short else whole
 
 
-def _regular(axis: Axis, queries: QuerySet, kind: Kind, said: Texts) -> Axis:
+def _regular(axis: Axis, queries: QuerySet, said: Texts) -> Axis:
     """An axis without the cell of other values, if what is left are numbers or dates."""
-    if not kind.has_other or axis.labels[-1] != str(kind.labels[-1]):
-        return axis
     labels, low, high, first, last = axis.labels[:-1], axis.low, axis.high, axis.first, axis.last
     if low is None or high is None or first is None or last is None:
         rest = _named(axis.name, queries, labels)

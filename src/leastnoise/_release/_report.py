@@ -16,10 +16,11 @@ import numpy as np
 
 from leastnoise._accounting import readable
 from leastnoise._accuracy import interval_multiplier, lower_bound
-from leastnoise._charts import Picture, chart_for, clear_of_the_rest, svg_of, vega_lite
+from leastnoise._charts import Picture, chart_for, clear_of_the_rest, svg_of, vague, vega_lite
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
 from leastnoise._release._files import TableEntry, statement_file
+from leastnoise._release._keys import with_other
 from leastnoise._release._names import measured_words, statistic_words, table_words, unit_words
 from leastnoise._release._options import exact_rule
 from leastnoise._release._release import Release
@@ -41,6 +42,7 @@ MOST_ELEMENTS = 30_000  # rows of HTML on one page; beyond them, tables that are
 MOST_RULES = 40
 MOST_LISTED = 5000
 MOST_MAIN = 5
+_MOST_NAMED = 4
 # A table's own bound needs the eigenvalues of a matrix of this size, which should not take longer than the release.
 _MOST_CELLS_OF_A_BOUND = 1024
 _MOST_BOUNDS = 40
@@ -91,6 +93,7 @@ def _head(release: Release, entries: Sequence[TableEntry], said: Texts, when: da
         "protects": words.bet_words(privacy, said),
         "exact": _exact(release, entries, said),
         "exact_intro": said.say("exact_intro", percent=said.percent(release.level)) + (f" {said.say('beyond', of=of)}" if of else ""),
+        "fit": _fit(release, said),
         "facts": _facts(release, said),
         "first": first,
         "notices": [notice for notice in _notices(release, said) if notice not in first],
@@ -141,6 +144,8 @@ def _exact(release: Release, entries: Sequence[TableEntry], said: Texts) -> list
         typical = float(abs(known).mean()) if known.size else 0.0
         if not table.labels and known.size:
             text = said.say("exact_total", answer=said.number(float(table.answer)), margin=margin)
+        elif table.typical_margin > typical > 0:
+            text = said.say("exact_unreliable", margin=margin, typical=said.number(typical))
         elif typical > 0:
             share = said.percent(table.typical_margin / typical, 2)
             text = said.say("exact_relative", margin=margin, typical=said.number(typical), share=share)
@@ -148,6 +153,21 @@ def _exact(release: Release, entries: Sequence[TableEntry], said: Texts) -> list
             text = said.say("exact_plain", margin=margin)
         lines.append((table_words(table.product, said), text))
     return lines
+
+
+def _fit(release: Release, said: Texts) -> list[str]:
+    """What the first tables can be used for, by their typical margins beside their typical answers."""
+    fit: dict[str, list[str]] = {"good": [], "care": [], "bad": []}
+    for table in release.tables.first(min(len(release.tables), MOST_PICTURES)):
+        known = table.answer[~np.isnan(table.answer)]
+        typical = float(abs(known).mean()) if known.size else 0.0
+        kind = "good" if table.typical_margin <= typical / 10 else "care" if table.typical_margin <= typical / 2 else "bad"
+        fit[kind].append(table_words(table.product, said))
+    shown = {
+        kind: names if len(names) <= _MOST_NAMED else [*names[:_MOST_NAMED], said.some("further", len(names) - _MOST_NAMED)]
+        for kind, names in fit.items()
+    }
+    return [said.say(f"fit_{kind}", names=said.listed(names)) for kind, names in shown.items() if names]
 
 
 def _facts(release: Release, said: Texts) -> list[tuple[str, str, str]]:
@@ -334,7 +354,7 @@ def _statement_view(release: Release, number: int, said: Texts) -> View:
     columns, domain = release.answered(text), release.plan.domain
     answers = [name for name in columns if {f"{name}_low", f"{name}_high"} <= {*columns}]
     keys = [name for name in columns if name not in answers and name.rsplit("_", 1)[0] not in answers]
-    labels = release.options.labels
+    labels = with_other(release.options, release.plan.domain)
     called = {column: labels[name] for name in labels for column in (name, *level_names(domain.kind(name)))}
     rows: list[list[str]] = []
     for row in zip(*(values[:MOST_LARGEST].tolist() for values in columns.values()), strict=True):
@@ -363,6 +383,7 @@ def _statement_view(release: Release, number: int, said: Texts) -> View:
 def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[View]:
     """Every table of the release, as far as a page can hold them: each has its place, the largest ones only their largest cells."""
     made: list[tuple[View, str, bool, Table | None]] = []
+    hidden: dict[str, tuple[str, ...]] = {}
     names: list[tuple[str, str, str]] = []
     specs: list[dict[str, Any]] = []
     for statistic in release.statistics:
@@ -371,6 +392,7 @@ def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[
         if spec is not None:
             specs.append(spec)
             names.append((f"c-{view.id}", view.name, view.meta))
+            hidden[view.id] = vague(statistic.picture(said)) if statistic.chart(said) == "lines" else ()
     left, marks = MOST_CELLS, MOST_MARKS
     for position, entry in enumerate(entries):
         whole = entry.answers <= min(MOST_OF_A_TABLE, left)
@@ -386,10 +408,14 @@ def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[
             names.append((f"c-{table.id}", drawn.name, _alt(drawn, said)))
             marks -= 0 if chart.name == "largest" else drawn.cells
             made.append((view, chart.name, True, table))
+            hidden[view.id] = vague(drawn) if chart.name == "lines" else ()
         else:
             made.append((view, "" if chart is None else chart.name, False, table))
     pictures = _within(svg_of(specs, names, said.language))
-    shown = [_with_picture(release, view, chart, next(pictures) if has else None, table, said) for view, chart, has, table in made]
+    shown = [
+        _with_picture(release, view, chart, next(pictures) if has else None, table, said, hidden.get(view.id, ()))
+        for view, chart, has, table in made
+    ]
     if sum(len(view.rows) for view in shown) <= MOST_ELEMENTS:
         return shown
     # Tables that are not open have plain lines in the place of elements, which browsers read in a fraction of the time.
@@ -419,16 +445,19 @@ def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, who
         places = np.argsort(-table.answer.reshape(-1), kind="stable")[:MOST_LARGEST]
         rows_said = said.say("rows_cut", count=len(places), all=table.cells, file=entry.files)
     extra = [name for name in table.numbers() if name not in ("answer", "noise_std", "approximation_std", "low", "high")]
+    alike = [place for place, along in enumerate(table.labels) if len(along) == 1 and table.cells > 1]
+    told = [said.say("alike", name=table.product.keys[place], value=table.shown[place][0]) for place in alike]
+    rows = _rows(table, places, extra, said) if table.labels else []
     return View(
         id=table.id,
         name=table_words(table.product, said),
         meta=meta,
         total=total,
         said="",
-        keys=table.product.keys,
+        keys=tuple(key for place, key in enumerate(table.product.keys) if place not in alike),
         numbers=(said.say("col_answer"), said.say("col_margin", percent=percent), *extra),
-        rows=_rows(table, places, extra, said) if table.labels else [],
-        rows_said=rows_said,
+        rows=[[cell for place, cell in enumerate(row) if place not in alike] for row in rows] if alike else rows,
+        rows_said=" ".join([rows_said, *told]),
         is_open=table.cells <= _OPEN,
         file=f"{entry.files.rsplit('/', 1)[-1]}.csv",
     )
@@ -446,10 +475,14 @@ def _rows(table: Table, places: np.ndarray, extra: Sequence[str], said: Texts) -
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _with_picture(release: Release, view: View, chart: str, svg: str | None, table: Table | None, said: Texts) -> View:
+def _with_picture(
+    release: Release, view: View, chart: str, svg: str | None, table: Table | None, said: Texts, hidden: Sequence[str]
+) -> View:
     if not chart:
         return view
     words = [said.say(f"how_{chart}", percent=said.percent(release.level))] if svg else [said.say("not_drawn", id=view.id)]
+    if hidden:
+        words.append(said.say("vague", names=said.listed([*hidden])))
     if chart == "largest" and svg and table is not None:
         words.insert(0, _sure(release, table, said))
     if of := of_words(release, said):

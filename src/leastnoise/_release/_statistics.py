@@ -15,7 +15,7 @@ from leastnoise._domain import number_text
 from leastnoise._estimate import HasLeastSquares, cdf, few_draws, means, quantiles
 from leastnoise._frames import Columns, key_columns, label_array, to_frame
 from leastnoise._release._keys import Names as Shown
-from leastnoise._release._keys import called
+from leastnoise._release._keys import called, with_other
 from leastnoise._release._names import statistic_words
 from leastnoise._release._options import Options, exact_rule
 from leastnoise._release._tables import MOST_SHOWN, Label, LazySequence, multiples
@@ -211,7 +211,8 @@ class Statistics(LazySequence[StatisticTable]):
     def _make(self, position: int) -> StatisticTable:
         if position not in self._made:
             asked = self._workload.statistics[position]
-            facts = {"id": f"s{position + 1}", "workload": self._workload, "library": self.library, "texts": self._options.labels}
+            shown = with_other(self._options, self._workload.domain)
+            facts = {"id": f"s{position + 1}", "workload": self._workload, "library": self.library, "texts": shown}
             self._made[position] = _published(_MAKERS[asked.kind](self._source, asked, self._options.level, facts), self._options)
         return self._made[position]
 

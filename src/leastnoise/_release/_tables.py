@@ -21,7 +21,7 @@ from leastnoise._estimate import Answer, Estimator, estimates, non_negative, who
 from leastnoise._frames import Columns, Names, key_columns, label_array, to_frame
 from leastnoise._release._extras import table_position
 from leastnoise._release._keys import Names as Shown
-from leastnoise._release._keys import axes, called, picture_of
+from leastnoise._release._keys import axes, called, picture_of, with_other
 from leastnoise._release._options import Options, exact_rule
 from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Product, QuerySet
@@ -356,6 +356,7 @@ class Tables(LazySequence[Table]):
         self._interval = interval
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
         self._positions: dict[str, int] = {}
+        self._texts = with_other(options, products[0].domain) if products else {}
 
     def __len__(self) -> int:
         return len(self._products)
@@ -405,7 +406,7 @@ class Tables(LazySequence[Table]):
             name=product.name,
             product=product,
             labels=self.labels(product),
-            texts=options.labels,
+            texts=self._texts,
             library=self.library,
             privacy=self._privacy,
             answer=answer,

@@ -64,29 +64,17 @@ class Texts:
         short = float(f"{value:.3g}")
         if not short > 0:
             return "0"
-        if short >= 1e6:
-            return self.local(compact(short))
         return self.local(f"{short:,.{max(0, 2 - math.floor(math.log10(short)))}f}")
 
     def percent(self, share: float, digits: int = 6) -> str:
         r"""A share as a percentage."""
-        return self.local(f"{100 * share:.{digits}g}") + ("%" if self.language == "en" else "\u00a0%")
+        return self.local(in_digits(float(f"{100 * share:.{digits}g}"))) + ("%" if self.language == "en" else "\u00a0%")
 
     def value(self, answer: float, margin: float) -> str:
-        """An answer with its margin, in short form from a hundred million on."""
+        """An answer with its margin."""
         if math.isnan(answer):
             return _LEFT_OUT
-        if abs(answer) >= 1e8:
-            return f"{self.local(compact(float(f'{answer:.4g}')))} ± {self.local(compact(float(f'{margin:.3g}')))}"
         return f"{self.number(answer, margin)} ± {self.number(margin, margin)}"
-
-
-def compact(value: float) -> str:
-    """A large number in few letters."""
-    for size, sign in ((1e12, "tn"), (1e9, "bn"), (1e6, "M"), (1e4, "k")):
-        if abs(value) >= size:
-            return f"{value / (1e3 if sign == 'k' else size):g}{sign}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:g}"
 
 
 def checked_language(value: object) -> str:

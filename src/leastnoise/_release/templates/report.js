@@ -4,8 +4,8 @@
   const words = document.getElementById("words").dataset;
   const value = (text) => {
     const plain = (german ? text.replace(/\./g, "").replace(",", ".") : text.replace(/,/g, "")).replace("<= ", "");
-    const parts = /^(-?[\d.]+(?:e[-+]?\d+)?)(k|M|bn|tn)?$/.exec(plain.trim());
-    return parts ? Number(parts[1]) * ({ k: 1e3, M: 1e6, bn: 1e9, tn: 1e12 }[parts[2]] || 1) : NaN;
+    const parts = /^(-?[\d.]+(?:e[-+]?\d+)?)$/.exec(plain.trim());
+    return parts ? Number(parts[1]) : NaN;
   };
   const make = (tag, attributes, text) => {
     const made = document.createElement(tag);
