@@ -76,7 +76,7 @@ def test_quantiles_and_distribution_functions_of_groups_hold_the_truth(rows, how
     plan = ln.plan(both + ln.queries(DOMAIN, sex="identity", weight=5), ln.PureDP("0.4"))
     parts = {label: part["age"] for label, part in rows.groupby(group_of(rows, how))}
     held, bands = [], []
-    for release in releases(plan, rows, range(40), ln.Options(level=0.9)):
+    for release in releases(plan, rows, range(24), ln.Options(level=0.9)):
         quantiles, functions = release.statistics
         for place, label in enumerate(quantiles.labels[0]):
             own = parts[label if how == "level" else place]
@@ -84,7 +84,7 @@ def test_quantiles_and_distribution_functions_of_groups_hold_the_truth(rows, how
             held.append((quantiles.low[place] <= exact) & (exact <= quantiles.high[place]))
             share = [(own <= age).mean() for age in range(20)]
             bands.append(np.all((functions.low[place] <= share) & (share <= functions.high[place])))
-    assert np.mean(held) >= 0.88
+    assert np.mean(held) >= 0.88  # of 96 and more intervals of 90%: one of 80% is seen
     assert np.mean(bands) >= 0.84
 
 

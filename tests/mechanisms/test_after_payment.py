@@ -15,6 +15,7 @@ from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan
 from leastnoise._table import Table
+from mechanisms.remembered import without_a_search
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
 
@@ -70,9 +71,11 @@ def random_table(random: np.random.Generator, domain: ln.Domain, *, sums: bool) 
 
 
 @pytest.mark.parametrize("strategy", ["dawa", "dawa_levels", "dawa_tree", *SUMS])
-def test_whatever_is_paid_is_released(strategy: str) -> None:
+def test_whatever_is_paid_is_released(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
     released = 0
     for seed in range(16):
+        if seed == 4:  # that many beside what a search finds for the data that have no structure
+            without_a_search(monkeypatch)
         random = np.random.default_rng([seed, len(strategy)])
         try:
             plan = random_plan(random, strategy)
