@@ -10,8 +10,8 @@ from baselines._noisy_costs import cheapest_of_powers, noisy_costs, on_powers
 from baselines._tree import measured, whole_weights
 from leastnoise._families._gram import DenseGram
 from leastnoise._kernel import Entropy
-from leastnoise._kernel._interval_costs import GRID, cut_counts
 from leastnoise._kernel._noise import discrete_laplace
+from leastnoise._kernel._partition import GRID, cut_counts
 
 FIRST_SHARE = Fraction(1, 4)
 

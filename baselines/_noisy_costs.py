@@ -12,9 +12,8 @@ import numpy.typing as npt
 from leastnoise._check import Exact, exact_positive, refuse, whole
 from leastnoise._check.arrays import IntArray
 from leastnoise._kernel import Entropy, Partition
-from leastnoise._kernel._interval_costs import grid_sensitivity, on_grid
 from leastnoise._kernel._noise import discrete_laplace
-from leastnoise._kernel._partition import noise_scale, read_penalty
+from leastnoise._kernel._partition import grid_sensitivity, noise_scale, on_grid, read_penalty
 from leastnoise._kernel._plane import read_plane
 
 Ranks = npt.NDArray[np.int32]
@@ -190,7 +189,7 @@ def noisy_costs(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact
 def on_powers(cells: IntArray) -> list[IntArray]:
     """Deviations of all intervals of lengths 1, 2, 4, ..., in multiples of 1 / GRID.
 
-    >>> from leastnoise._kernel._interval_costs import GRID
+    >>> from leastnoise._kernel._partition import GRID
     >>> [(level / GRID).tolist() for level in on_powers(np.array([2, 3, 8]))]
     [[0.0, 0.0, 0.0], [1.0, 5.0]]
     """

@@ -9,7 +9,7 @@ from baselines._linear import chain, height
 from baselines._noise import choose, laplace
 from baselines._tree import even_weights, measured
 from leastnoise._kernel import Entropy
-from leastnoise._kernel._interval_costs import GRID, cut_counts, grid_sensitivity
+from leastnoise._kernel._partition import GRID, cut_counts, grid_sensitivity
 
 _CHUNK = 64
 MOST_CUTS = 512  # places where StructureFirst may cut; its table of costs has half the square of this

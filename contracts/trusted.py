@@ -4,8 +4,9 @@
 
 Trusted is everything that sees rows, counts or noise before they are added, that computes a cost, keeps the ledger or chooses it, and all
 that such code imports: a package is in the list, or the trusted files do not import it. In these packages a file that `BESIDE` names is not
-trusted, and no trusted file imports from it (`test_trusted.py` checks both). What it makes reaches trusted code as a value of a class that
-checks it again. The face of a package (`__init__.py`) hands names on and does nothing else, which is checked too.
+trusted, and no trusted file imports from it but those in `ASKED` (`test_trusted.py` checks both). What it makes reaches trusted code as a
+value of a class that checks it again, or is not private any more. The face of a package (`__init__.py`) hands names on and does nothing
+else, which is checked too.
 """
 
 from collections.abc import Iterator
@@ -21,9 +22,14 @@ BESIDE = {
     # What users may write of an attribute, its labels, levels and JSON, and which table its values find their cells by: public, and made
     # without a row. `Domain` asks for the number of cells once, and `Rule` refuses a table with a cell that is not among them.
     "_domain": ("_kind.py", "_kinds.py", "_dates.py", "_rules.py", "_json.py"),
-    # Transposes that no column sum is computed with: what is multiplied by them has its noise.
-    "_linop": ("_transposes.py",),
+    # Transposes that no column sum is computed with, and noisy answers as text: what comes here has its noise.
+    "_linop": ("_transposes.py", "_packed.py"),
+    "_kernel": ("_outcome.py",),
+    # Where a bound is nearly least that holds everywhere.
+    "_accounting": ("_alpha.py",),
 }
+# Which trusted file asks which of these: of the first only what has its noise goes there, of the second any answer will do.
+ASKED = {"_kernel/_series.py": "_kernel/_outcome.py", "_accounting/_deltas.py": "_accounting/_alpha.py"}
 # Folders and patterns of files, and counting in an engine (SQL of every kind, a file an engine), are on this side too (about 700 lines).
 # Dates, edges, decimals, levels and how texts are read: what decides a row's cell is all on this side (about 700 lines);
 # counting how rows fit, for the data's holder, left for `_holder` (125): no release depends on it.

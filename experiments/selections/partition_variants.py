@@ -15,9 +15,8 @@ from leastnoise._check import Exact, exact_positive, whole
 from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel import Entropy, Partition
 from leastnoise._kernel._entropy import fresh_words
-from leastnoise._kernel._interval_costs import grid_sensitivity
 from leastnoise._kernel._noise import discrete_laplace
-from leastnoise._kernel._partition import noise_scale, read_penalty
+from leastnoise._kernel._partition import grid_sensitivity, noise_scale, read_penalty
 from leastnoise._kernel._partition_sampling import Scaled, lowered, settle, weights_of
 from leastnoise._kernel._plane import block_costs
 from leastnoise._linop import interval_tree

@@ -315,7 +315,7 @@ def keys_of(name, kind):
     """By hand, the key of each row, None where there is none."""
     found = [None if value is None else kind.reading.form(text_of(value)) for value in COLUMNS[name]]
     nulls = {"", *map(kind.reading.form, kind.reading.nulls)}
-    return [key if key is not None and key not in nulls and kind.allows(key) else None for key in found]
+    return [key if key is not None and key not in nulls and rule_of(kind).table.allows(key) else None for key in found]
 
 
 def keys_there(source, name, kind, **options):

@@ -12,7 +12,7 @@ from baselines import _noisy_costs as costs
 from kernel.test_partition import partitions_of_powers
 from leastnoise._check import InputError
 from leastnoise._kernel import SeededEntropy
-from leastnoise._kernel._interval_costs import GRID, cut_counts
+from leastnoise._kernel._partition import GRID, cut_counts
 
 EPSILON = Fraction(3, 13)  # no scale is a multiple of the step to which it is rounded up
 BASES = [(3, 0, 15, 15), (4, 4, 6, 6), (3, 15, 0, 15)]

@@ -236,6 +236,8 @@ RULE = {"size": 4, "table": STEPS, "null": -1, "outside": -1, "strange": -1, "cl
         {"table": Cuts(np.array([0.5]), np.array([0, 4]))},
         {"table": Cuts(np.array([0.5]), np.array([-2, 0]))},
         {"table": Cuts(np.array([0.5]), np.array([0, 1, 2]))},
+        {"table": Cuts(np.array([0.5, 0.25]), np.array([0, 1, 2]))},
+        {"table": Cuts(np.array([0.5, np.nan]), np.array([0, 1, 2]))},
         {"table": Forms({"": -1, "a": 4}, {})},
         {"table": Forms({"": -1}, {"1": -2})},
         {"reading": None},
@@ -253,6 +255,11 @@ def test_a_rule_with_cells_that_the_attribute_does_not_have_is_refused(changed):
     "steps", [(1, 0, 0), (0, 3, 1), (0, 3, 0, 0), (0, 3, 0, 1, 0), (0, 2**53, 0), (0, 3, -(2**53)), (0, 3, 0, 1, None, "away")], ids=str
 )
 def test_steps_are_whole_numbers_that_doubles_hold(steps):
+    most = 2**53 - 1
+    for rounding in (None, "down", "up", "nearest"):
+        assert Steps(-most, most, -most, 1, 1, rounding).cells() == {0}
+    assert Steps(3, 3, 3, 2).cells() == {0}
+    assert Steps(5, 9, 3, 2).cells() == {1, 3}
     with pytest.raises(InternalError, match="that doubles hold"):
         Steps(*steps)
 

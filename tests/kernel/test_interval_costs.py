@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from experiments.selections.partition_variants import aligned_costs
 
-from leastnoise._kernel._interval_costs import GRID, cut_counts, grid_sensitivity, largest_count, on_grid
+from leastnoise._kernel._partition import GRID, cut_counts, grid_sensitivity, largest_count, on_grid
 
 
 def by_definition(x, start, length):

@@ -24,8 +24,7 @@ from scipy.stats import chi2
 from leastnoise._check import InputError
 from leastnoise._kernel import _plane as plane
 from leastnoise._kernel._entropy import SeededEntropy
-from leastnoise._kernel._interval_costs import GRID
-from leastnoise._kernel._partition import Partition, noise_scale, read_penalty
+from leastnoise._kernel._partition import GRID, Partition, noise_scale, read_penalty
 from leastnoise._kernel._partition_sampling import (
     Scaled,
     exponents,

@@ -13,8 +13,7 @@ from scipy.stats import chi2
 from leastnoise._check import InputError
 from leastnoise._kernel import _plane as plane
 from leastnoise._kernel._entropy import SeededEntropy
-from leastnoise._kernel._interval_costs import GRID, grid_sensitivity
-from leastnoise._kernel._partition import noise_scale
+from leastnoise._kernel._partition import GRID, grid_sensitivity, noise_scale
 from leastnoise._kernel._partition_sampling import Scaled, exponents, powers_of_half, rate
 from leastnoise._kernel._plane import PRIOR, block_costs, draw_blocks, least_block_cost, plane_charge, sampled_partition
 from leastnoise._linop import block_tree, interval_tree

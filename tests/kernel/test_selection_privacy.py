@@ -25,7 +25,7 @@ from leastnoise._kernel import (
     _partition_sampling,
     _plane,
 )
-from leastnoise._kernel._interval_costs import GRID
+from leastnoise._kernel._partition import GRID
 from leastnoise._table import Table
 
 LINE = Domain(age=Integers(0, 3))

@@ -175,30 +175,6 @@ def test_the_rows_are_counted_as_precisely_as_the_choice_needs() -> None:
     assert min(shares) < Fraction(1, 100)
 
 
-@pytest.mark.parametrize(("rho", "regime"), [("1/4000", "model_bins"), ("1/40", "model_threes"), ("5", "model_tables")])
-def test_tables_of_three_are_measured_where_rows_are_not_much_too_few(rho: str, regime: str) -> None:
-    """Pairs tell nothing of what a third attribute has of two others."""
-    domain, random, number = Domain(**{f"a{place}": Integers(0, 5) for place in range(4)}), np.random.default_rng(3), 20_000
-    codes = [random.integers(0, 6, number) for _ in range(4)]
-    codes[2] = (codes[0] + codes[1]) % 6
-    threes = marginals(domain, ways=3)
-    outcome = run(planned(threes, Privacy(ZCDP(rho))), Table(domain, dict(zip(domain.names, codes, strict=True)), rows=number), 4)
-    assert outcome.finding.facts()["regime"] == regime
-    estimator, pairs = outcome.estimator(), dict[tuple[str, ...], np.ndarray]()
-    for product in threes:
-        answer, names = estimator.estimate(product), product.attributes
-        places = np.ravel_multi_index([codes[domain.names.index(name)] for name in names], (6, 6, 6))
-        exact = np.bincount(places, minlength=216).reshape(6, 6, 6)
-        assert (answer.values >= 0).all()
-        if regime != "model_bins":
-            assert 0.5 * np.abs(answer.values - exact).sum() < 0.25 * number
-            assert (np.abs(answer.values - exact) <= 1.96 * answer.std + 0.5).mean() > 0.9
-        for axis, name in enumerate(names):
-            own = answer.values.sum(axis=axis)
-            pair = tuple(one for one in names if one != name)
-            assert own == pytest.approx(pairs.setdefault(pair, own), rel=1e-6, abs=1e-6 * number)
-
-
 def test_tables_that_the_model_misses_follow_what_was_measured() -> None:
     """A chain: each attribute mostly repeats the one before it, which kinds of rows tell badly."""
     domain = Domain(**{f"a{place}": Integers(0, 9) for place in range(6)})

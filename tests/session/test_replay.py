@@ -27,7 +27,7 @@ import pytest
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._cli import main
 from leastnoise._domain import Bins, Categories, Domain, Integers, Measure
-from leastnoise._kernel import _keys, _ledger, _ledger_file, _measure, _plane, _selections, _series
+from leastnoise._kernel import _keys, _ledger, _ledger_file, _measure, _plane, _series
 from leastnoise._mechanisms import _dawa, _dawa_plane
 from leastnoise._plan import Plan
 from leastnoise._release import _report, _writing
@@ -123,7 +123,7 @@ def tape(monkeypatch: pytest.MonkeyPatch) -> Tape:
 
     monkeypatch.setattr(_measure, "draw", draw)
     monkeypatch.setattr(_series, "draw", draw)
-    for kind in get_args(_selections.Selection):
+    for kind in get_args(_plane.Selection):
         monkeypatch.setattr(kind, "draw", _spied(found, kind.draw))
     return found
 

@@ -15,16 +15,16 @@ rho-zCDP, by Canonne, Kamath and Steinke. For every alpha > 1,
 
     log delta = (alpha - 1)(alpha rho - epsilon) + (alpha - 1) log(alpha - 1) - alpha log(alpha).
 
-The best alpha is searched without rigour; the bound is then evaluated upwards at the alpha found, which is a short exact number.
+The best alpha is searched without rigour (`_alpha`); the bound is then evaluated upwards at the alpha found, a short exact number.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal, DivisionByZero, InvalidOperation, Overflow
 from fractions import Fraction
 from functools import lru_cache
 
-from leastnoise._check import Exact, exact, exact_positive, refuse
+from leastnoise._accounting._alpha import near_best
+from leastnoise._check import Exact, InternalError, exact, exact_positive, refuse
 
 Between = tuple[Decimal, Decimal]
 
@@ -286,12 +286,6 @@ def _pi_between(digits: int) -> tuple[Fraction, Fraction]:
     return Fraction(middle - error, unit), Fraction(middle + error, unit)
 
 
-# The search only: more digits would change the bound in second order.
-_SEARCH = Context(prec=28, Emax=10**8, Emin=-(10**8))
-_SHORT = Context(prec=20, Emax=10**8, Emin=-(10**8))
-_MOST_STEPS = 4000
-
-
 def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
     """Give a delta for which every rho-zCDP mechanism is (epsilon, delta)-private, rounded up.
 
@@ -318,14 +312,9 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
     eps, cost = exact("epsilon", epsilon), exact_positive("rho", rho)
     if not eps >= 0:
         raise refuse("epsilon", epsilon, "a number of at least 0")
-    near_eps, near_cost, c = _near(eps), _near(cost), _SEARCH
-
-    def slope(beta: Decimal) -> Decimal:
-        """Give the derivative of log delta in alpha = 1 + beta; it rises."""
-        linear = c.multiply(c.add(c.multiply(Decimal(2), beta), Decimal(1)), near_cost)
-        return c.add(c.subtract(linear, near_eps), c.subtract(c.ln(beta), c.ln(c.add(beta, Decimal(1)))))
-
-    less_one = _root(slope)
+    less_one = near_best(cost, eps)
+    if not less_one > 0:
+        raise InternalError("The order of a Renyi divergence must be above 1; please report this.")
     beta = Fraction(less_one)
     alpha = beta + 1
     exponent = beta * (alpha * cost - eps)
@@ -340,26 +329,3 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
     if log_delta >= 0:
         return Fraction(1)
     return min(Fraction(1), short_upper(way.exp(Fraction(log_delta))[1]))
-
-
-def _near(value: Fraction) -> Decimal:
-    return _SEARCH.divide(Decimal(value.numerator), Decimal(value.denominator))
-
-
-def _root(slope: Callable[[Decimal], Decimal]) -> Decimal:
-    """Search where a rising function of beta > 0 crosses zero, to about 13 digits; give up quietly far out, as any beta is valid."""
-    c = _SEARCH
-    low = high = Decimal(1)
-    factor = Decimal(2) if slope(low) < 0 else Decimal("0.5")
-    for _ in range(_MOST_STEPS):
-        high = c.multiply(low, factor)
-        if (slope(high) < 0) != (factor > 1):
-            break
-        low = high
-    for _ in range(45):
-        middle = c.divide(c.add(low, high), Decimal(2))
-        if (slope(middle) < 0) == (factor > 1):
-            low = middle
-        else:
-            high = middle
-    return _SHORT.plus(low)

@@ -125,6 +125,28 @@ def strange(missing: Any) -> Column:
     return nothing_but(STRANGE, _numbers(missing.cast("uint8")).view(np.bool_))
 
 
+def of_days(array: Any) -> Column:
+    """The column of dates that are sent as days since 1970.
+
+    >>> of_days(pa.array([1])).data.tolist()
+    [datetime.date(1970, 1, 2)]
+    """
+    import pyarrow as pa
+
+    return to_column(array.cast(pa.int32()).view(pa.date32()))
+
+
+def of_microseconds(array: Any, zone: str | None = None) -> Column:
+    """The column of times that are sent as microseconds since 1970.
+
+    >>> of_microseconds(pa.array([1_000_000]), "UTC").zoned
+    True
+    """
+    import pyarrow as pa
+
+    return to_column(array.cast(pa.int64()).view(pa.timestamp("us", zone)))
+
+
 def one_array(array: Any) -> Any:
     """The array of a chunked one."""
     import pyarrow as pa

@@ -307,7 +307,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
             return rows, read if said.utf8 else [_decoded(column, said.encoding) for column in read]
 
         try:
-            with _opener(path)(path, "rb") as opened:
+            with opener(path)(path, "rb") as opened:
                 if headed:
                     opened.readline(_HEADER + 1)
                 yield from ahead(in_columns, whole_lines(opened.read))
@@ -315,18 +315,6 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
             raise InputError(not_whole(what)) from None
 
     return Source(what=what, names=tuple(names), total=None, chunks=chunks, strange={})
-
-
-def count_lines(path: Path, layout: CSV | None = None) -> int:
-    """The lines of a CSV file after its header, records or not; private, and for the data's holder alone.
-
-    Args:
-        path: the file.
-        layout: as for `open_csv`.
-    """
-    headed = layout is None or isinstance(layout.header, bool)
-    with _opener(path)(path, "rb") as opened:
-        return sum(block.count(b"\n") for block in whole_lines(opened.read)) - headed
 
 
 def _decoded(column: Column, encoding: str) -> Column:
@@ -342,25 +330,17 @@ def _text(raw: object, encoding: str) -> object:
 
 
 def csv_columns(path: Path, layout: CSV | None = None) -> list[tuple[str, str]]:
-    """The header of a CSV file; the types are unknown, since no value is looked at.
-
-    Args:
-        path: the file.
-        layout: as for `open_csv`.
-
-    Returns:
-        Name and ``"unknown"`` of each column, in order.
-    """
+    """The names in the header of a CSV file; the types are unknown, since no value is looked at."""
     return [(name, "unknown") for name in open_csv(path, layout).names]
 
 
-def _opener(path: Path) -> Callable[..., Any]:
+def opener(path: Path) -> Callable[..., Any]:
     return gzip.open if path.suffix.lower() == ".gz" else Path.open
 
 
 def _first_line(path: Path, what: str, encoding: str) -> str:
     try:
-        with _opener(path)(path, "rb") as opened:
+        with opener(path)(path, "rb") as opened:
             line: bytes = opened.readline(_HEADER)
     except _DAMAGED:
         raise InputError(

@@ -21,13 +21,7 @@ _ROUNDING = {"down": np.floor, "up": np.ceil, "nearest": np.rint}
 
 
 def cell_encoder(rule: Rule) -> Encoder:
-    """Make the function that encodes a column of an attribute.
-
-    Args:
-        rule: of the attribute.
-
-    Returns:
-        A function from a column to cells, -1 where the row is to be dropped.
+    """Make the function from a column of an attribute to cells, -1 where the row is to be dropped.
 
     >>> cell_encoder(rule_of(Integers(17, 20, outside="clip")))(Column([17, "18", None, 99.5])).tolist()
     [0, 1, -1, 3]
@@ -48,13 +42,7 @@ def cell_encoder(rule: Rule) -> Encoder:
 
 
 def amount_encoder(measure: Measure) -> Encoder:
-    """Make the function that encodes the column of a measure.
-
-    Args:
-        measure: the measure.
-
-    Returns:
-        A function from a column to int64 amounts in units: within the measure's bounds where there is a value, else 0.
+    """Make the function from a column of a measure to int64 amounts in units: within its bounds where there is a value, else 0.
 
     >>> amount_encoder(Measure("pay", 0, 100, unit="0.5"))(Column([1.3, 1e9, None, "x", -5])).tolist()
     [3, 200, 0, 0, 0]

@@ -9,23 +9,13 @@ from typing import Any
 
 from leastnoise._adapters._arrow import in_chunks, strange_types, to_column
 from leastnoise._adapters._column import CHUNK, Column, FileKind, Source, not_whole
-from leastnoise._adapters._csv import CSV_FILES, count_lines, open_csv
+from leastnoise._adapters._csv import CSV_FILES, open_csv
 from leastnoise._adapters._location import CSV
 from leastnoise._check import InputError, did_you_mean
 
 
 def open_parquet(path: Path) -> Source:
-    """Open a Parquet file; only its schema and number of rows are read.
-
-    Args:
-        path: the file.
-
-    Returns:
-        The source.
-
-    Raises:
-        InputError: the file is not a Parquet file.
-    """
+    """Open a Parquet file; only its schema and number of rows are read."""
     import pyarrow as pa
 
     what = f"the Parquet file {str(path)!r}"
@@ -45,14 +35,7 @@ def open_parquet(path: Path) -> Source:
 
 
 def parquet_columns(path: Path) -> list[tuple[str, str]]:
-    """The schema of a Parquet file.
-
-    Args:
-        path: the file.
-
-    Returns:
-        Name and type (in DuckDB's words) of each column, in order.
-    """
+    """Name and type (in DuckDB's words) of each column of a Parquet file, from its schema alone."""
     import duckdb
 
     what = f"the Parquet file {str(path)!r}"
@@ -177,13 +160,6 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
 
     what = f"the source of {len(found)} files {os.fsdecode(path)!r}"
     return Source(what=what, names=first.names if first else (), total=total, chunks=chunks, strange=strange)
-
-
-def count_lines_of(path: str | os.PathLike[str] | CSV) -> int | None:
-    """The lines of CSV files without their headers, records or not; None of other files. Private."""
-    layout = path if isinstance(path, CSV) else None
-    found = files(path.path if isinstance(path, CSV) else path)
-    return sum(count_lines(file, layout) for file, _ in found) if found[0][1] is CSV_FILES else None
 
 
 def _hidden(file: Path) -> bool:

@@ -118,10 +118,6 @@ _AS_TEXT = {"HUGEINT", "UHUGEINT", "UUID", "JSON"}
 def open_database(source: DatabaseTable, path: str) -> Source:
     """Open a table or view of a database file, for reading alone; only its columns' names and types are looked at.
 
-    Args:
-        source: which.
-        path: of the file.
-
     Raises:
         InputError: there is no such file or table, or another program writes it.
     """
@@ -139,15 +135,7 @@ def open_database(source: DatabaseTable, path: str) -> Source:
 
 
 def open_relation(relation: Any, what: str = "the DuckDB relation") -> Source:
-    """Open a DuckDB relation; it runs on the connection it belongs to.
-
-    Args:
-        relation: the relation.
-        what: how messages call it.
-
-    Returns:
-        The source.
-    """
+    """Open a DuckDB relation; it runs on the connection it belongs to. Messages call it ``what``."""
     import duckdb
     import pyarrow as pa
 

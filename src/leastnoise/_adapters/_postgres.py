@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from leastnoise._adapters._arrow import in_chunks, to_column
+from leastnoise._adapters._arrow import in_chunks, of_days, of_microseconds, to_column
 from leastnoise._adapters._column import Column, Source
 from leastnoise._adapters._engine import UNREAD, Engine, Place, Session, Type, reads, same, selection, values_of
 from leastnoise._adapters._location import DatabaseTable
@@ -69,18 +69,6 @@ def _decimals(array: Any) -> Column:
     return Column([None if one is None else Decimal(one) for one in array.to_pylist()])
 
 
-def _stamps(array: Any, zone: str | None = None) -> Column:
-    import pyarrow as pa
-
-    return to_column(array.view(pa.timestamp("us", zone)))
-
-
-def _dates(array: Any) -> Column:
-    import pyarrow as pa
-
-    return to_column(array.cast(pa.int32()).view(pa.date32()))
-
-
 _as_text = partial(sql, "CAST(:it AS TEXT)")
 _TEXT = Type(lambda it: _as_text(it=it), to_column, "text", lambda it: sql('CAST(:it AS TEXT) COLLATE "C"', it=it))
 _TEXTS = ("text", "character varying", "character")
@@ -92,9 +80,9 @@ _TYPES = {
     "numeric": Type(lambda it: _as_text(it=it), _decimals, "double", _as_double),
     **dict.fromkeys(_TEXTS, _TEXT),
     "uuid": Type(lambda it: _as_text(it=it), to_column),
-    "date": Type(_days, _dates, "day"),
-    "timestamp without time zone": Type(_microseconds, _stamps, "stamp"),
-    "timestamp with time zone": Type(_microseconds, partial(_stamps, zone="UTC"), "instant"),
+    "date": Type(_days, of_days, "day"),
+    "timestamp without time zone": Type(_microseconds, of_microseconds, "stamp"),
+    "timestamp with time zone": Type(_microseconds, partial(of_microseconds, zone="UTC"), "instant"),
 }
 
 

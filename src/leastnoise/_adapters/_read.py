@@ -136,19 +136,10 @@ def read(
 
 
 def check_source(source: Any, domain: Domain, attributes: Sequence[str], measures: Sequence[str], unit_column: str | None) -> None:
-    """Refuse what `read` would refuse before it reads a row, for whoever wants to know earlier.
-
-    Args:
-        source: as for `read`.
-        domain: the public domain.
-        attributes: those that will be read.
-        measures: those that will be read.
-        unit_column: the column of the privacy units, or None.
-
-    Guarantees: no row is read, and nothing that was opened is given away.
+    """Refuse what `read` would refuse before it reads a row, for whoever wants to know earlier; nothing that was opened is given away.
 
     Raises:
-        InputError: as for `read`.
+        InputError: as for `read`, whose arguments these are, with the attributes and measures that will be read.
 
     >>> check_source("/nowhere.csv", Domain(sex=["F", "M"]), ["sex"], [], None)
     Traceback (most recent call last):
@@ -158,16 +149,7 @@ def check_source(source: Any, domain: Domain, attributes: Sequence[str], measure
 
 
 def opened_for(source: Any, kinds: Mapping[str, Kind], sums: Mapping[str, Measure], unit_column: str | None) -> tuple[Source, list[str]]:
-    """Open a source and find the columns that are needed of it.
-
-    Args:
-        source: as for `read`.
-        kinds: the attributes to read.
-        sums: the measures to read.
-        unit_column: the column of the privacy units, or None.
-
-    Returns:
-        The source, and the columns: of the attributes, of the measures, of the unit if there is one.
+    """Open a source and find the columns that are needed of it: of attributes, of measures, and of the unit if there is one.
 
     Raises:
         InputError: as for `read`; or the unit is not what a second table that is not public is joined on.

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from leastnoise._adapters._arrow import in_chunks, to_column
+from leastnoise._adapters._arrow import in_chunks, of_days, of_microseconds, to_column
 from leastnoise._adapters._column import Column, Source
 from leastnoise._adapters._engine import UNREAD, Engine, Place, Run, Session, Type, reads, same, selection, values_of
 from leastnoise._adapters._sql import Expression, sql, without_nul
@@ -141,18 +141,6 @@ def _type(kind: str) -> Type:
     return Type(lambda it: exp.cast(it, "BINARY"), to_column) if kind.startswith("string") else UNREAD
 
 
-def _dates(array: Any) -> Column:
-    import pyarrow as pa
-
-    return to_column(array.cast(pa.int32()).view(pa.date32()))
-
-
-def _stamps(array: Any, zone: str | None = None) -> Column:
-    import pyarrow as pa
-
-    return to_column(array.cast(pa.int64()).view(pa.timestamp("us", zone)))
-
-
 def _since(column: Expression) -> Expression:
     first = exp.Anonymous(this="TO_TIMESTAMP_NTZ", expressions=[exp.Literal.string("1970-01-01 00:00:00")])
     return exp.Anonymous(this="TIMESTAMPDIFF", expressions=[exp.var("MICROSECOND"), first, column])
@@ -166,7 +154,7 @@ _TYPES = {
     "float": Type(same, to_column),
     "binary": Type(same, to_column),
     "string": Type(lambda it: exp.cast(it, "BINARY"), to_column, "text", same),
-    "date": Type(lambda it: sql("UNIX_DATE(:it)", it=it), _dates, "day"),
-    "timestamp": Type(lambda it: sql("UNIX_MICROS(:it)", it=it), partial(_stamps, zone="UTC"), "instant"),
-    "timestamp_ntz": Type(_since, _stamps, "stamp"),
+    "date": Type(lambda it: sql("UNIX_DATE(:it)", it=it), of_days, "day"),
+    "timestamp": Type(lambda it: sql("UNIX_MICROS(:it)", it=it), partial(of_microseconds, zone="UTC"), "instant"),
+    "timestamp_ntz": Type(_since, of_microseconds, "stamp"),
 }

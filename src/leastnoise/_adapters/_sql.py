@@ -103,10 +103,7 @@ class Value:
 def prepared(rule: Rule, value: Value, sound: Callable[[Expression], Expression] | None = None) -> Value | None:
     """What the cell of an attribute is an expression of, many times over, so that it is given a name; None where it is read otherwise.
 
-    Args:
-        rule: of the attribute.
-        value: its column.
-        sound: whether a text of the engine has no NUL and is UTF-8; None if all are so.
+    Whether a text of the engine has no NUL and is UTF-8 is said by ``sound``; None if all are so.
 
     >>> prepared(rule_of(Coded(2)), Value("integer", exp.column("a"))).it.sql()
     'a'
@@ -129,9 +126,7 @@ def prepared(rule: Rule, value: Value, sound: Callable[[Expression], Expression]
 def cell_of(rule: Rule, value: Value) -> Expression | None:
     """The cell of an attribute as a 64-bit integer, ``DROP`` where the row is to be dropped; None where it is read otherwise.
 
-    Args:
-        rule: of the attribute.
-        value: as `prepared` gives it.
+    The value is that of `prepared`.
 
     >>> cell_of(rule_of(Coded(2)), Value("text", exp.column("a"))) is None
     True
@@ -185,13 +180,7 @@ def _without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
 
 
 def key_of(reading: Reading, keys: Keys, value: Value, sound: Callable[[Expression], Expression] | None) -> Expression | None:
-    """The key that a value is, null where it is none; None where it is read otherwise.
-
-    Args:
-        reading: of the attribute.
-        keys: those that there may be.
-        value: as `prepared` gives it.
-        sound: whether a text of the engine has no NUL and is UTF-8; None if all are so.
+    """The key that a value is, null where it is none; None where it is read otherwise. Value and ``sound`` are those of `prepared`.
 
     >>> key_of(Reading(ignore_case=True), Keys(200), Value("text", exp.column("a")), None) is None
     True

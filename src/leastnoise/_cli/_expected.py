@@ -34,7 +34,6 @@ _STEPS = {
     "total": "count the rows",
     "alone": "measure every attribute alone",
     "pairs": "measure pairs of attributes on bins that hold about half as many rows as their noise, and fit a model",
-    "threes": "measure tables of three attributes on bins",
     "independent": "measure the plan that does not look at the data",
     "tail": "count the records in the tail, and choose the threshold of least predicted error",
     "sums": "measure the sums of values cut at the threshold, with a strategy made for it",
@@ -46,7 +45,6 @@ _CASES = {
     "adaptive": "much structure:",
     "blocks": "some structure:",
     "model_bins": "cells of few rows:",
-    "model_threes": "cells of rather few rows:",
     "model_tables": "cells of many rows:",
 }
 

@@ -223,7 +223,8 @@ class Rule:
             cells |= {int(table.cells.min()), int(table.cells.max())}
         elif not isinstance(table, Keys):
             cells |= table.cells() if isinstance(table, Steps) else {*table.cells.values(), *table.wholes.values()}
-        fits = not isinstance(table, Cuts) or len(table.cells) == len(table.at) + 1
+        # among thresholds that do not rise a search in many values at once could let one value have a say in another's place
+        fits = not isinstance(table, Cuts) or (len(table.cells) == len(table.at) + 1 and bool((table.at[1:] >= table.at[:-1]).all()))
         if not fits or type(self.reading) is not Reading or not all(DROP <= cell < self.size for cell in cells):
             raise InternalError("a rule must give cells of its own attribute; please report this.")
 

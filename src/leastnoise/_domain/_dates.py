@@ -118,15 +118,7 @@ class Dates(Described):
 
 
 def period_of(hour: Any, by: str) -> Any:
-    """The number of the period that an hour since 1970-01-01 00:00 lies in.
-
-    Args:
-        hour: an integer; for ``week``, ``day``, ``hour`` and the folded ones also an array of them.
-        by: the period.
-
-    >>> period_of(24 * 31, "month"), period_of(24 * 4, "weekday"), WEEKDAYS[period_of(0, "weekday")]
-    (1, 0, 'Thursday')
-    """
+    """The number of the period that an hour since 1970-01-01 00:00 lies in; of hours in an array, but for years, quarters and months."""
     day = hour // 24
     if by in ("week", "weekday"):
         return (day + _MONDAY) // 7 if by == "week" else (day + _MONDAY) % 7

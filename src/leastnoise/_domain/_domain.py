@@ -88,13 +88,7 @@ class Domain:
         return self._shape
 
     def cells(self, name: str) -> int:
-        """The number of cells of an attribute.
-
-        Args:
-            name: its name.
-
-        Raises:
-            InputError: there is no such attribute.
+        """The number of cells of an attribute, as it was when the domain was made.
 
         >>> ln.Domain(sex=["F", "M"]).cells("sex")
         2
@@ -134,9 +128,6 @@ class Domain:
     def rule(self, name: str) -> Rule:
         """The table by which values of an attribute find their cells, which are those that the domain knows.
 
-        Args:
-            name: of the attribute.
-
         Raises:
             InputError: there is no such attribute, or its categories are not known yet.
 
@@ -153,9 +144,6 @@ class Domain:
 
     def keys(self, name: str) -> Rule:
         """The same of an attribute whose categories are not known yet: how they are read, and which may be found.
-
-        Args:
-            name: of the attribute.
 
         Raises:
             InputError: there is no such attribute, or its categories are known.
@@ -287,21 +275,16 @@ class Domain:
         return Domain.from_json, (self.to_json(),)
 
 
-def _pairs(attributes: object) -> list[tuple[str, Any]]:
+def _pairs(attributes: Any) -> list[tuple[str, Any]]:
     """The attributes given positionally, before any check of theirs."""
     if attributes is None:
         return []
-    if isinstance(attributes, Mapping):
-        return list(attributes.items())
-    allowed = "a mapping from a name to a kind, or pairs of them"
-    if isinstance(attributes, str) or not isinstance(attributes, Iterable):
-        raise refuse("attributes", attributes, allowed)
-    pairs = []
-    for pair in attributes:
+    one = isinstance(attributes, str) or not isinstance(attributes, Iterable)
+    pairs = [*attributes.items()] if isinstance(attributes, Mapping) else [attributes] if one else [*attributes]
+    for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise refuse("attributes", pair, allowed)
-        pairs.append((pair[0], pair[1]))
-    return pairs
+            raise refuse("attributes", pair, "a mapping from a name to a kind, or pairs of them")
+    return [(name, kind) for name, kind in pairs]
 
 
 def _kind(name: str, kind: object) -> Kind:

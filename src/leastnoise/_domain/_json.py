@@ -34,11 +34,7 @@ def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
 
 @plain_json.register
 def kind_to_json(kind: Kind) -> dict[str, Any]:
-    """Write a kind.
-
-    >>> kind_to_json(Bins(0, "0.5", 5, outside="clip"))
-    {'kind': 'bins', 'low': '0', 'high': '1/2', 'count': 5, 'outside': 'clip'}
-    """
+    """Write a kind."""
     word = next(word for word, found in _KINDS.items() if isinstance(kind, found))
     values = {**asdict(kind), "reading": kind.reading, "levels": kind.levels}
     said = {key: (values[name], usual) for key, (name, usual) in _fields(type(kind)).items()}
@@ -58,11 +54,7 @@ def _plain(value: object) -> Any:
 
 
 def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
-    """Read a kind with its name.
-
-    >>> kind_from_json({"name": "zone", "kind": "coded", "size": 3})
-    ('zone', Coded(3))
-    """
+    """Read a kind with its name."""
     known = sorted({name for kind in _KINDS.values() for name in _fields(kind)})
     table = known_keys("an attribute in JSON", value, ["name", "kind", *known])
     name, word = attribute_name("'name' of an attribute in JSON", table.pop("name", None)), table.pop("kind", None)
@@ -78,11 +70,7 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
 
 @plain_json.register
 def measure_to_json(measure: Measure) -> dict[str, Any]:
-    """Write a measure.
-
-    >>> measure_to_json(Measure("income", 0, 100, unit="0.5"))
-    {'column': 'income', 'low': '0', 'high': '100', 'unit': '1/2'}
-    """
+    """Write a measure."""
     if isinstance(measure, UnitCount):
         return {"units_of": list(measure.attributes)}
     said = {"column": measure.column}
@@ -92,11 +80,7 @@ def measure_to_json(measure: Measure) -> dict[str, Any]:
 
 
 def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
-    """Read a measure with its name.
-
-    >>> measure_from_json({"name": "pay", "column": "income", "low": "0", "high": "100", "unit": "1/2"})
-    ('pay', Measure('income', 0, 100, unit='0.5'))
-    """
+    """Read a measure with its name."""
     if "units_of" in value:
         counted: dict[str, Any] = known_keys("a count of units in JSON", value, ["name", "units_of"])
         return attribute_name("'name' of a count of units in JSON", counted.get("name")), UnitCount(counted["units_of"])

@@ -21,11 +21,7 @@ _MOST_NAMED = 5
 
 
 def known_keys(what: str, got: object, allowed: Iterable[str]) -> dict[str, object]:
-    """Check that a table of a spec is a table and has only keys that exist.
-
-    >>> known_keys("domain.sex", {"size": 2}, ["size"])
-    {'size': 2}
-    """
+    """Check that a table of a spec is a table and has only keys that exist."""
     keys = list(allowed)
     listed = ", ".join(repr(key) for key in keys)
     if not isinstance(got, Mapping):
@@ -38,26 +34,14 @@ def known_keys(what: str, got: object, allowed: Iterable[str]) -> dict[str, obje
 
 
 def grouped(name: str, groups: Iterable[Label]) -> Level:
-    """The level that puts cell after cell into these groups.
-
-    >>> grouped("half", ["a", "a", "b"])
-    Level(name='half', labels=('a', 'b'), cells=(0, 0, 1))
-    """
+    """The level that puts cell after cell into these groups."""
     every = tuple(groups)
     places = {label: place for place, label in enumerate(dict.fromkeys(every))}
     return Level(name, tuple(places), tuple(places[label] for label in every))
 
 
 def levels_of(labels: Sequence[Label], given: object) -> tuple[Level, ...]:
-    """Check the levels of an attribute.
-
-    Args:
-        labels: of its regular cells.
-        given: from name to level: a mapping from each cell's label to its group, or ``{"width": 5}`` for whole numbers; or JSON values.
-
-    >>> levels_of([15, 16, 20], {"five": {"width": 5}})
-    (Level(name='five', labels=('15 .. 19', '20 .. 24'), cells=(0, 0, 1)),)
-    """
+    """Check the levels of an attribute: maps from each cell's label to its group, ``{"width": 5}`` for whole numbers, or JSON values."""
     if isinstance(given, Mapping):
         return tuple(_level(name, labels, groups) for name, groups in given.items())
     if not isinstance(given, (list, tuple)):
@@ -105,11 +89,7 @@ def level_json(level: Level) -> dict[str, Any]:
 
 
 def find(levels: Iterable[Level], name: str) -> Level:
-    """The level of this name.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The level of this name."""
     known = {level.name: level for level in levels}
     if not known:
         raise InputError(
@@ -123,17 +103,7 @@ class Described(Kind):
     """What kinds share: levels, checks of policies, and how they are shown."""
 
     def level(self, name: str) -> Level:
-        """Look up a level; ``other`` belongs to a group of that name.
-
-        Args:
-            name: of the level.
-
-        Returns:
-            The level over all cells, ``other`` included.
-
-        Raises:
-            InputError: there is none of this name.
-        """
+        """Look up a level over all cells; ``other`` belongs to a group of that name."""
         found = find((*self.levels, *self.implied_levels), name)
         if not self.has_other:
             return found

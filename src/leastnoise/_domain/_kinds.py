@@ -33,7 +33,7 @@ from fractions import Fraction
 from typing import Any
 
 from leastnoise._check import InputError, did_you_mean, one_of, refuse, whole
-from leastnoise._domain._cells import MOST, MOST_CELLS, OTHER, READ_AS_IT_IS, Keys, Label, kind_of, number_text
+from leastnoise._domain._cells import MOST, MOST_CELLS, OTHER, READ_AS_IT_IS, Label, kind_of, number_text
 from leastnoise._domain._kind import LISTED, ORDERED, Described, bound, rising
 from leastnoise._domain._reading import Reading
 
@@ -459,17 +459,6 @@ class Unknown(Described):
     def regular_labels(self) -> tuple[Label, ...]:
         """What stands for each category as long as it is not known."""
         return tuple(f"category {number}" for number in range(1, self.most + 1))
-
-    def allows(self, text: str) -> bool:
-        r"""Whether a text may be found, from the text alone.
-
-        Args:
-            text: as it is read; not a null.
-
-        >>> [ln.Unknown(9, longest=3).allows(text) for text in ("abc", "abcd", "a\n", "")]
-        [True, False, False, False]
-        """
-        return Keys(self.longest).allows(text)
 
     def found(self, texts: tuple[str, ...]) -> Categories:
         """The attribute once its categories are found.

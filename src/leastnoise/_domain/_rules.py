@@ -4,16 +4,14 @@ import datetime as dt
 import math
 import re
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Any
 
 from leastnoise._check import InternalError
 from leastnoise._domain._cells import DROP, Clocked, Cuts, Forms, Keys, Kind, Rule, Steps, rule_of
 from leastnoise._domain._dates import Dates
 from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
 
-if TYPE_CHECKING:  # numpy is loaded when something is encoded: commands that encode nothing start without it
-    from leastnoise._check.arrays import FloatArray
-
+# numpy is loaded where something is encoded: commands that encode nothing start without it
 HOUR, DAY = 3600, 86_400
 _EPOCH = dt.date(1970, 1, 1)
 _WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
@@ -65,7 +63,7 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
     raise InternalError(f"nothing encodes the kind {type(kind).__name__}.")
 
 
-def _next(numbers: "FloatArray") -> "FloatArray":
+def _next(numbers: Any) -> Any:
     import numpy as np
 
     return np.nextafter(numbers, np.inf)
@@ -95,12 +93,8 @@ def _periods(kind: Dates, outside: int) -> Steps | Cuts:
     return Cuts(np.concatenate([[low], begins, [behind]]), np.concatenate([[outside], np.arange(kind.regular), [outside]]))
 
 
-def inner_edges(kind: Bins | Edges) -> "FloatArray":
-    """The doubles nearest to the edges between bins.
-
-    >>> inner_edges(Bins(0, 1, 4)).tolist()
-    [0.25, 0.5, 0.75]
-    """
+def inner_edges(kind: Bins | Edges) -> Any:
+    """The doubles nearest to the edges between bins."""
     import numpy as np
 
     if isinstance(kind, Edges):
@@ -109,12 +103,8 @@ def inner_edges(kind: Bins | Edges) -> "FloatArray":
     return multiples(kind.low + width, width, kind.count - 1)
 
 
-def multiples(first: Fraction, step: Fraction, count: int) -> "FloatArray":
-    """The doubles nearest to first, first + step ..., shape (count,).
-
-    >>> multiples(Fraction(1, 10), Fraction(1, 10), 3).tolist()
-    [0.1, 0.2, 0.3]
-    """
+def multiples(first: Fraction, step: Fraction, count: int) -> Any:
+    """The doubles nearest to first, first + step ..., shape (count,)."""
     import numpy as np
 
     common = math.lcm(first.denominator, step.denominator)

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial, singledispatch
-from itertools import chain, combinations
+from itertools import chain
 
 import numpy as np
 
@@ -139,7 +139,7 @@ def _size_class(counts: FloatArray) -> IntArray:
 class Modelled:
     """Answers from a mixture of products that was fitted to noisy tables on bins, and moved towards them where that pays.
 
-    ``asked`` are the widest tables that were asked for; they are moved if all of them were measured.
+    ``asked`` are the widest tables that were asked for; those of two attributes, if no wider one is among them, are moved.
     """
 
     measured: NoisyTables
@@ -166,10 +166,10 @@ class Modelled:
     def _like(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Of cells alike in size how much of what was measured beside the model is kept, and the mean squared error that is left.
 
-        That is the error beyond that of other noise, in squared rows. Each of shape (3, sizes): for tables of one to three attributes.
+        That is the error beyond that of other noise, in squared rows. Each of shape (2, sizes): for tables of one and of two attributes.
         A table that the model misses by more than others keeps more: last the factor of every table's squared gap over that of its like.
         """
-        sums, sizes, gaps = np.zeros((5, 3, len(_SIZES) + 1)), [], []
+        sums, sizes, gaps = np.zeros((5, 2, len(_SIZES) + 1)), [], []
         total = self.measured.total
         for place, table in enumerate(self.measured.tables):
             own = total * _binned(self.mixture, table)
@@ -196,18 +196,13 @@ class Modelled:
         """A table by a model, moved towards what was measured; the cells of a bin by one factor."""
         cells = self.measured.counts(mixture, names)
         place = self._places.get(tuple(self.measured.names.index(name) for name in names))
-        if place is None or not self._moves:
+        if place is None or any(len(table) > 2 for table in self.asked):
             return cells
         table = self.measured.tables[place]
         own, size = self.measured.total * _binned(mixture, table), _size_class(self.measured.total * _binned(self.mixture, table))
         beside = table.counts - own if noise is None else table.counts + noise[place] - own
         kept = 1 - (1 - self._like[0][len(names) - 1][size]) / self._like[2][place]
         return cells * _over_cells(1 + kept * beside / np.maximum(own, 1e-12), table, cells.shape)
-
-    @cached_property
-    def _moves(self) -> bool:
-        """Whether the widest tables asked for were measured, so that answers are moved towards that; pairs are wherever both have cells."""
-        return all(len(table) <= 2 or tuple(map(self.measured.names.index, table)) in self._places for table in self.asked)
 
     @cached_property
     def _places(self) -> dict[tuple[int, ...], int]:
@@ -218,8 +213,7 @@ class Modelled:
         """The tables that are published: never negative, and in agreement."""
         names, parts, precision = self.measured.names, dict[Names, FloatArray](), dict[Names, float]()
         several = [(name,) for name in names if any(name in table for table in self.asked)]
-        pairs = dict.fromkeys(pair for table in self.asked for pair in combinations(table, 2))
-        for table in [*several, *pairs, *(table for table in self.asked if len(table) == 3)]:
+        for table in [*several, *(table for table in self.asked if len(table) == 2)]:
             for tau, part in residual_parts(self._cells(table, self.mixture), table).items():
                 place = self._places.get(tuple(names.index(name) for name in tau))
                 if tau not in parts:
@@ -232,7 +226,7 @@ class Modelled:
         names, measured = product.attributes, self.measured
         modelled = _asked(self._cells(names, self.mixture), product)
         moved = [_asked(self._cells(names, refit, more), product) - modelled for refit, more in self._refits]
-        within = self._moves and any(set(names) <= set(table) for table in self.asked)
+        within = any(set(names) <= set(table) for table in self.asked) and all(len(table) <= 2 for table in self.asked)
         table = self._tables.marginal if within else partial(self.measured.counts, self.mixture)
         values = _asked(without_impossible(table, names, self.impossible), product)
         noise = np.mean(np.square(moved), axis=0) + (values / measured.total * measured.total_std) ** 2
@@ -250,7 +244,7 @@ class Modelled:
         place, missed = self._places.get(tuple(self.measured.names.index(name) for name in names)), self._like[1]
         untold = cells + np.square(_UNSEEN * cells)
         if place is None:
-            cells = missed[min(len(names), max(len(table.attributes) for table in self.measured.tables)) - 1][_size_class(cells)] + untold
+            cells = missed[min(len(names), 2) - 1][_size_class(cells)] + untold
         else:
             table = self.measured.tables[place]
             own = self.measured.total * _binned(self.mixture, table)

@@ -119,8 +119,6 @@ def rows_fit(
     Raises:
         InputError: as for `leastnoise._adapters.read`.
     """
-    from leastnoise._adapters._files import count_lines_of
-
     kinds = {name: domain.kind(name) for name in attributes}
     sums = {name: measure for name in measures if type(measure := domain.measure(name)) is Measure}
     opened, wanted = opened_for(source, kinds, sums, unit_column)
@@ -142,7 +140,7 @@ def rows_fit(
     unitless = 0 if units is None else rows - int(np.count_nonzero(units.known()))
     lines = first_of(source)
     return Fit(
-        lines=count_lines_of(lines) if isinstance(lines, (str, os.PathLike, CSV)) else None,
+        lines=_lines_of(lines) if isinstance(lines, (str, os.PathLike, CSV)) else None,
         rows=rows,
         without_unit=unitless,
         cut=rows - unitless - int(np.count_nonzero(keep)),
@@ -151,6 +149,19 @@ def rows_fit(
         measures=tuple(tally.fit(of_measure=True) for tally in columns[len(kinds) :]),
         join=_join_fit(source) if isinstance(source, Joined) else None,
     )
+
+
+def _lines_of(path: str | os.PathLike[str] | CSV) -> int | None:
+    """The lines of CSV files without their headers, records or not; None of other files."""
+    from leastnoise._adapters._csv import CSV_FILES, opener, whole_lines
+    from leastnoise._adapters._files import files
+
+    headed = not isinstance(path, CSV) or isinstance(path.header, bool)
+    found, lines = files(path.path if isinstance(path, CSV) else path), 0
+    for file, _ in found if found[0][1] is CSV_FILES else ():
+        with opener(file)(file, "rb") as opened:
+            lines += sum(block.count(b"\n") for block in whole_lines(opened.read)) - headed
+    return lines if found[0][1] is CSV_FILES else None
 
 
 def _join_fit(source: Joined) -> JoinFit:

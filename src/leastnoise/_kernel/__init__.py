@@ -7,6 +7,5 @@ from leastnoise._kernel._ledger_file import Entry, Limit
 from leastnoise._kernel._ledger_run import NeedsData, Pending, Receipt
 from leastnoise._kernel._measure import simulate
 from leastnoise._kernel._partition import Partition
-from leastnoise._kernel._selections import LeastCost, SampledPartition, Selection
-from leastnoise._kernel._series import Series, UnpaidSeries
-from leastnoise._kernel._terms import Terms
+from leastnoise._kernel._plane import LeastCost, SampledPartition, Selection
+from leastnoise._kernel._series import Series, Terms, UnpaidSeries

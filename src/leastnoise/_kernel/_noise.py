@@ -96,17 +96,7 @@ _FINE_FROM = 32  # standard deviations from which on a part holds enough integer
 def discrete_gaussian(numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy) -> IntArray:
     """Draw integers z with probability proportional to exp(-z^2 / (2 sigma^2)), sigma = numerator / denominator, exactly.
 
-    Args:
-        numerator: of sigma, a whole number from 1 to 2^56 - 1, or an int64 array of shape (count,): one sigma a draw.
-        denominator: the same.
-        count: number of draws, at least 0.
-        entropy: the source of bits; the noise is private only if it is `SystemEntropy`.
-
-    Returns:
-        int64 array of shape (count,), in counts.
-
-    Raises:
-        InputError: a sigma or the count is not of this kind; a sigma of 0 is refused.
+    Arguments, draws and errors are those of `discrete_laplace`, with sigma in the place of the scale.
 
     Guarantees:
         Given independent uniform bits the draws are independent and have exactly the stated distribution modulo 2^64
@@ -151,17 +141,8 @@ def discrete_gaussian(numerator: int | IntArray, denominator: int | IntArray, co
 def rounded_gaussian(numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy) -> IntArray:
     """Draw the nearest integer to a continuous N(0, sigma^2), sigma = numerator / denominator, exactly.
 
-    Args:
-        numerator: of sigma, a whole number from 1 to 2^56 - 1, or an int64 array of shape (count,): one sigma a draw.
-        denominator: the same.
-        count: number of draws, at least 0.
-        entropy: the source of bits; the noise is private only if it is `SystemEntropy`.
-
-    Returns:
-        int64 array of shape (count,), in counts; mean exactly 0, variance sigma^2 + 1/12 up to an exponentially small term.
-
-    Raises:
-        InputError: a sigma or the count is not of this kind; a sigma of 0 is refused.
+    Arguments, draws and errors are those of `discrete_laplace`, with sigma in the place of the scale; the draws have mean exactly 0, and
+    variance sigma^2 + 1/12 up to an exponentially small term.
 
     Guarantees:
         Given independent uniform bits the draws are independent and have exactly the distribution of floor(N(0, sigma^2) + 1/2)

@@ -1,8 +1,7 @@
-"""What a step asked for and gave, as text for the ledger."""
+"""What a step gave, noise and all, as text for the ledger: public, so nothing here need be believed."""
 
-import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from fractions import Fraction
 from typing import Any
@@ -12,23 +11,14 @@ import numpy as np
 from leastnoise._check import LedgerError
 from leastnoise._kernel._keys import FoundKeys
 from leastnoise._kernel._partition import Partition
-from leastnoise._linop import unpack, whole_bytes, whole_bytes_text
+from leastnoise._linop import SignedArray, narrow, unpack, whole_bytes, whole_bytes_text
 from leastnoise._measurements import Observation
 
 _KINDS: Mapping[str, type] = {kind.__name__: kind for kind in (Partition, FoundKeys)}
 
 
-def request_of(selection: object) -> str:
-    """Fingerprint of a selection, from its public numbers."""
-    return hashlib.sha256(repr(selection).encode()).hexdigest()
-
-
 def outcome_to_text(outcome: object) -> Iterator[str]:
-    """Write what a step gave, in parts, as the whole can be larger than memory should hold twice.
-
-    >>> outcome_from_text("".join(outcome_to_text(Fraction(1, 3))))
-    Fraction(1, 3)
-    """
+    """Write what a step gave, in parts, as the whole can be larger than memory should hold twice."""
     if not isinstance(outcome, Observation):
         yield json.dumps(_packed(outcome))
         return
@@ -39,23 +29,14 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
 
 
 def outcome_from_text(text: str) -> Any:
-    """Read what a choice gave; of measurements `values_from_text` reads the values.
-
-    >>> found = Partition(size=5, starts=np.array([0, 2]), spent=Fraction(1, 2))
-    >>> outcome_from_text("".join(outcome_to_text(found))).starts.tolist()
-    [0, 2]
-    """
+    """Read what a choice gave; of measurements `values_from_text` reads the values."""
     return _read(text, _unpacked)
 
 
-def values_from_text(text: str) -> list[Any]:
-    """Read the packed values that measurements gave.
-
-    >>> values_from_text('{"values": []}')
-    []
-    """
-    found: list[Any] = _read(text, lambda value: list(value["values"]))
-    return found
+def values_from_text(text: str, rows: Iterable[int]) -> tuple[SignedArray, ...]:
+    """Read what measurements gave, so many numbers a block at most."""
+    entries = _read(text, lambda value: list(value["values"]))
+    return tuple(narrow(unpack(entry, most)) for entry, most in zip(entries, rows, strict=True))
 
 
 def _read(text: str, reader: Callable[[Any], Any]) -> Any:

@@ -2,20 +2,33 @@
 
 A partition B has the cost ``sum over b of dev(x, b) + penalty``; one record changes one block of each partition. P(B) is proportional to
 the product of the weights of its blocks. The labels (Y1 ...) refer to PROOFS-plane.md beside this file, the others to PROOFS-partition.md.
+
+The choices that a series of steps can make stand at the end: frozen values of public numbers with an ``epsilon``, which pays for the choice
+whatever the distance of neighbours. The kernel's series carries out these classes and no others.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
 from leastnoise._check import Exact, exact_positive, refuse, whole
 from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel._entropy import Entropy, fresh_words
-from leastnoise._kernel._interval_costs import GRID, cut_counts, grid_sensitivity, largest_count, on_grid
 from leastnoise._kernel._noise import discrete_laplace
-from leastnoise._kernel._partition import Partition, noise_scale, read_penalty
+from leastnoise._kernel._partition import (
+    GRID,
+    Partition,
+    cut_counts,
+    grid_sensitivity,
+    largest_count,
+    noise_scale,
+    on_grid,
+    read_penalty,
+)
 from leastnoise._kernel._partition_sampling import Scaled, plus, settle, times, weights_of
 from leastnoise._linop import BlockTree, block_tree, interval_tree
 
@@ -208,3 +221,57 @@ def read_plane(x: IntArray) -> tuple[BlockTree, IntArray]:
         raise refuse("The table of counts", got, "an int64 array of shape (n,) or (height, width) with 1 to 2^24 cells")
     tree = interval_tree(len(x)) if x.ndim == 1 else block_tree(*x.shape)
     return tree, cut_counts(x.reshape(-1)[tree.order])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    most: ClassVar[int]
+    attributes: tuple[str, ...]
+    epsilon: Fraction
+    penalty: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        if not 1 <= len(self.attributes) <= self.most:
+            raise refuse("the attributes of a private choice", list(self.attributes), "one name" + " or two" * (self.most > 1))
+        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeastCost(_Choice):
+    """Ask for the least cost of any partition of a table's cells into blocks of a tree, with noise; see ``least_block_cost``.
+
+    Args:
+        attributes: one, whose cells lie on a line, or two; the cells of the first are the rows of the table.
+        epsilon: what the answer may cost.
+        penalty: what each bucket costs besides its deviation from the median, in records.
+    """
+
+    most = 2
+
+    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Fraction:
+        """The noisy least cost, in records, from counts of shape (n,) or (height, width)."""
+        return least_block_cost(cells, self.epsilon, entropy, penalty=self.penalty, distance=distance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledPartition(_Choice):
+    """Draw a partition of an attribute's cells into aligned intervals by the exponential mechanism; see ``sampled_partition``.
+
+    Args:
+        attributes: one.
+        epsilon: what the partition may cost.
+        penalty: what each bucket costs besides its deviation, in records.
+        prior: a further penalty, in natural logarithms.
+    """
+
+    most = 1
+    prior: Fraction = PRIOR
+
+    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Partition:
+        """The partition."""
+        return sampled_partition(cells, self.epsilon, entropy, penalty=self.penalty, prior=self.prior, distance=distance)
+
+
+Selection = LeastCost | SampledPartition
+"""Every choice that a series knows."""

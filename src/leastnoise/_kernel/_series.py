@@ -14,6 +14,7 @@ The argument continues that of ``_measure.py``:
 (K9) A search for keys takes the whole of a budget with a delta, so it is the only step of its series (PROOFS-keys.md).
 """
 
+import hashlib
 import os
 import threading
 from collections.abc import Callable
@@ -21,20 +22,63 @@ from dataclasses import dataclass, field
 from typing import Any, cast, get_args
 from weakref import WeakKeyDictionary
 
-from leastnoise._accounting import Charge, Cost, PureCost, PureDP, SeriesCost, charge, charge_text, left, total
+from leastnoise._accounting import Charge, Cost, Privacy, PureCost, PureDP, SeriesCost, charge, charge_text, left, total
 from leastnoise._check import BudgetError, InputError, refuse
+from leastnoise._domain import Domain
 from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import SeededEntropy, SystemEntropy
 from leastnoise._kernel._keys import FoundKeys, KeySearch
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_run import NeedsData, Receipt, Step
 from leastnoise._kernel._measure import check_table, draw, verify
-from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, request_of, values_from_text
-from leastnoise._kernel._selections import Selection
-from leastnoise._kernel._terms import Terms
-from leastnoise._linop import SignedArray, narrow, unpack
+from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, values_from_text
+from leastnoise._kernel._plane import Selection
+from leastnoise._linop import SignedArray
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._table import Table, keyed_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a release may do with private rows, and what it declares to cost.
+
+    Args:
+        domain: that the rows are encoded over.
+        privacy: budget, neighbours and privacy unit of all steps together.
+        attributes: that rows are read with, in the order of the domain.
+        measures: that rows are read with.
+        only: the one step, where it is known beforehand: its real cost is paid then, and nothing else is carried out. None for steps that
+            are decided on the way, within the whole budget.
+        text: of the plan, for the ledger and whoever finishes the release.
+
+    Raises:
+        InputError: parts of another class, or an only step of another domain or privacy.
+
+    >>> Terms(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",), text="a plan").digest()[:8]
+    'a27fa2ba'
+    """
+
+    domain: Domain
+    privacy: Privacy
+    attributes: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()
+    only: Measurements | None = None
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        types = (type(self.domain), type(self.privacy), type(self.text))
+        if types != (Domain, Privacy, str) or type(self.only) not in {Measurements, type(None)}:  # M6: of these very classes
+            raise refuse(
+                "terms", ", ".join(kind.__name__ for kind in (*types, type(self.only))), "Domain, Privacy, str, Measurements or None"
+            )
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        object.__setattr__(self, "measures", tuple(self.measures))
+        if self.only is not None and (self.only.domain, self.only.privacy) != (self.domain, self.privacy):
+            raise InputError("The only step of a series must be of its own domain and privacy. Make the plan again; nothing was spent.")
+
+    def digest(self) -> str:
+        """SHA-256 of the plan's text, in hexadecimal."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -225,8 +269,7 @@ class Series:
             return Observation(measurements, values, self.receipt.id if self.receipt else "", private=self.private)
 
         def read(text: str) -> Observation:
-            entries = zip(values_from_text(text), measurements.blocks, strict=True)
-            return observed(tuple(narrow(unpack(entry, block.rows)) for entry, block in entries))
+            return observed(values_from_text(text, (block.rows for block in measurements.blocks)))
 
         spent = verify(measurements, inside.table)  # again for the only step: what is measured is what was paid for
         if only is not None and spent != inside.cost:
@@ -295,6 +338,15 @@ def _checked(ledger: Ledger) -> Ledger:
     if type(ledger) is not Ledger:
         raise refuse("ledger", type(ledger).__name__, "a Ledger, from Ledger.open or Ledger.create")
     return ledger
+
+
+def request_of(selection: object) -> str:
+    """Fingerprint of a selection, from its public numbers.
+
+    >>> request_of("a") == request_of("b")
+    False
+    """
+    return hashlib.sha256(repr(selection).encode()).hexdigest()
 
 
 def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], Any], read: Callable[[str], Any]) -> Any:

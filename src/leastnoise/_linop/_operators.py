@@ -4,7 +4,7 @@ An operator stands for an integer matrix with ``rows`` queries over ``size`` cel
 belongs to the plan. Questions about operators are functions in ``_functions``; they find their answer by the operator's class.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Any, Protocol, TypeAlias
 
@@ -71,6 +71,23 @@ class Operator(Protocol):
         """Number of queries."""
 
     def __hash__(self) -> int: ...
+
+
+class ByValue:
+    """Operators that hold arrays: two are equal if they are of one class and of equal parts."""
+
+    __slots__ = ()
+
+    def _parts(self) -> tuple[object, ...]:
+        kind: type = type(self)
+        parts = (getattr(self, one.name) for one in fields(kind))
+        return tuple(part.tobytes() if isinstance(part, np.ndarray) else part for part in parts)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(self) is type(other) and isinstance(other, ByValue) and self._parts() == other._parts())
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +157,7 @@ class AllRanges(Sized):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranges(Sized):
+class Ranges(ByValue, Sized):
     """Given intervals: row i sums the cells low[i]..high[i], both included.
 
     >>> Ranges(5, [0, 2], [1, 4]).rows
@@ -163,17 +180,6 @@ class Ranges(Sized):
     def rows(self) -> int:
         """Number of queries."""
         return len(self.low)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Ranges)
-            and self.size == other.size
-            and np.array_equal(self.low, other.low)
-            and np.array_equal(self.high, other.high)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.size, self.low.tobytes(), self.high.tobytes()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +265,7 @@ class Dense:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DiagonalAndRows:
+class DiagonalAndRows(ByValue):
     """A multiple of every cell, and on top of it a few dense rows: the shape of p-Identity strategies.
 
     Args:
@@ -290,11 +296,3 @@ class DiagonalAndRows:
     def rows(self) -> int:
         """Number of queries."""
         return self.size + len(self.below)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, DiagonalAndRows) and np.array_equal(self.diagonal, other.diagonal) and np.array_equal(self.below, other.below)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.diagonal.tobytes(), self.below.tobytes()))

@@ -7,7 +7,7 @@ import numpy as np
 from leastnoise._check import refuse, whole
 from leastnoise._check.arrays import Array, IntArray
 from leastnoise._linop._functions import apply, column_sums, entries, refuse_others, refuse_overflow, run_spread
-from leastnoise._linop._operators import Operator, Sized, Tree, frozen
+from leastnoise._linop._operators import ByValue, Operator, Sized, Tree, frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _(operator: Haar) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Toeplitz:
+class Toeplitz(ByValue):
     """Row i is the sum over the cells j <= i of a coefficient of the distance i - j, times a scale of the cell j.
 
     The coefficients are a step function of the distance, so that a product takes a few running sums, exactly.
@@ -144,15 +144,6 @@ class Toeplitz:
     def rows(self) -> int:
         """Number of queries."""
         return self.size
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Toeplitz) and hash(self) == hash(other) and self._parts() == other._parts()
-
-    def __hash__(self) -> int:
-        return hash(self._parts())
-
-    def _parts(self) -> tuple[bytes, ...]:
-        return self.starts.tobytes(), self.values.tobytes(), self.scales.tobytes()
 
 
 def running(starts: IntArray, values: IntArray, x: Array) -> Array:
@@ -191,7 +182,7 @@ def _(operator: Toeplitz) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Coarse:
+class Coarse(ByValue):
     """Queries on the sums of buckets: runs of consecutive cells that are asked about together.
 
     Args:
@@ -227,20 +218,9 @@ class Coarse:
         """Number of cells of every bucket."""
         return np.diff(self.starts, append=self.size)
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Coarse)
-            and self.size == other.size
-            and self.operator == other.operator
-            and np.array_equal(self.starts, other.starts)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.size, self.operator, self.starts.tobytes()))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ordered:
+class Ordered(ByValue):
     """Queries on cells that are taken in another order: what lies together in it may lie apart on the table.
 
     Args:
@@ -272,12 +252,6 @@ class Ordered:
     def rows(self) -> int:
         """Number of queries."""
         return self.operator.rows
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ordered) and self.operator == other.operator and np.array_equal(self.order, other.order)
-
-    def __hash__(self) -> int:
-        return hash((self.operator, self.order.tobytes()))
 
 
 @apply.register

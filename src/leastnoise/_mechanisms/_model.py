@@ -38,7 +38,6 @@ STRATEGY = "model"
 _COUNTING = Fraction(1, 50)  # of the budget at most; halved as long as the rows are still told within a part of those that decide
 _COUNTED, _HALVINGS = 0.05, 10
 _DENSE = 0.02  # the share of rows that the plan which does not look puts into wrong cells, below which it is carried out;
-_THREES, _FEWER = Fraction(3, 10), 0.125  # the part for tables of three attributes, and of the rows that decide what they need at least
 _FEW_CELLS = 14  # of tables of so many cells twice as much, and of 2 x 2 any, because they are seldom empty
 _FEW_ROWS = 100  # who asks for tables has more, so where these decide nothing is counted
 _MOST_SAID = 5
@@ -86,17 +85,6 @@ class OnBins(_FromModel):
         """The model."""
         domain = observation.measurements.domain
         return Modelled.of(observation, [tuple(names) for names in self.asked], read_combinations(domain, self.impossible))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnThrees(OnBins):
-    """A model of attributes alone, of pairs and of tables of three on bins."""
-
-    regime = "model_threes"
-
-    def not_covered(self, domain: Domain) -> list[Said]:
-        """What bins hide."""
-        return [("aware_model_threes", {}), *_said(domain, self.impossible)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,29 +167,16 @@ class Setting:
         factors = [Factor((name,), Identity(size)) for name, size in zip(self.names, sizes, strict=True)]
         relative = precisions(sizes, [1.0] * len(sizes))
         blocks = [(Block((one,), Fraction(1)), float(weight)) for one, weight in zip(factors, relative, strict=True)]
-        return self.fitted(self.part(ALONE_SHARE), blocks)
+        return self.fitted((1 - self.counting) * ALONE_SHARE, blocks)
 
-    @property
-    def threes(self) -> dict[tuple[str, ...], float]:
-        """Tables of three attributes that are asked for, with what a squared error of each counts."""
-        found: dict[tuple[str, ...], float] = {}
-        for product in self.plan.workload:
-            if product.attributes in self.asked and len(product.attributes) == 3:
-                found[product.attributes] = found.get(product.attributes, 0.0) + product.importance
-        return found
-
-    def part(self, share: Fraction) -> Fraction:
-        """A part of the budget that counting the rows leaves."""
-        return (1 - self.counting) * share
-
-    def together(self, first: Observation, tables: Mapping[tuple[str, ...], float], share: Fraction) -> Measurements:
-        """Tables on bins that follow from noisy counts of the attributes alone."""
-        told, share = NoisyTables.of(first), self.part(share)
+    def together(self, first: Observation) -> Measurements:
+        """Pairs on bins that follow from noisy counts of the attributes alone."""
+        told, share = NoisyTables.of(first), (1 - self.counting) * (1 - ALONE_SHARE)
         whole = self.total(share)
         std = math.sqrt(block_variance(whole, whole.blocks[0]))
         shares = dict(zip(told.names, told.shares, strict=True))
         blocks = []
-        for names, (weight, starts) in binned_tables(shares, tables, told.total, std, self.noise.norm).items():
+        for names, (weight, starts) in binned_tables(shares, self.pairs, told.total, std, self.noise.norm).items():
             sizes = [len(shares[name]) for name in names]
             bins = [Identity(n) if n == len(one) else Coarse(Identity(len(one)), one, n) for n, one in zip(sizes, starts, strict=True)]
             factors = tuple(Factor((name,), operator) for name, operator in zip(names, bins, strict=True))
@@ -235,15 +210,12 @@ def _steps(setting: Setting) -> list[dict[str, Any]]:
     def budget(share: Fraction) -> dict[str, str]:
         return {name: str(number * share) for name, number in parameters(setting.plan.privacy.budget).items()}
 
-    def steps(**shares: Fraction) -> list[dict[str, Any]]:
-        return [{"step": name, "budget": budget(setting.part(share))} for name, share in shares.items()]
-
-    bins, tables = steps(alone=ALONE_SHARE, pairs=1 - ALONE_SHARE), steps(independent=Fraction(1))
-    if not setting.counting:
+    rest = 1 - setting.counting
+    bins = [{"step": "alone", "budget": budget(rest * ALONE_SHARE)}, {"step": "pairs", "budget": budget(rest * (1 - ALONE_SHARE))}]
+    tables = [{"step": "independent", "budget": budget(rest)}]
+    if rest == 1:
         return tables if setting.deciding_rows <= _FEW_ROWS else bins
-    threes = {"model_threes": steps(alone=ALONE_SHARE, pairs=1 - ALONE_SHARE - _THREES, threes=_THREES)} if setting.threes else {}
-    one_of = {"step": "one of", "model_bins": bins, **threes, "model_tables": tables}
-    return [{"step": "total", "budget": budget(setting.counting)}, one_of]
+    return [{"step": "total", "budget": budget(1 - rest)}, {"step": "one of", "model_bins": bins, "model_tables": tables}]
 
 
 def plan_model(workload: Workload, privacy: Privacy, search: Search) -> Plan:
@@ -290,16 +262,14 @@ def carry_out(found: Setting, series: Series) -> Outcome:
 
 
 def on_bins(found: Setting, series: Series, rows: int | None) -> Outcome:
-    """Measure attributes alone, then pairs of them on bins, and tables of three if rows are not much too few for them."""
+    """Measure attributes alone, then pairs of them on bins."""
     first = series.measure(found.alone())
-    threes = found.threes if rows is not None and rows > _FEWER * found.deciding_rows else {}
-    steps = [(found.pairs, 1 - ALONE_SHARE - _THREES), (threes, _THREES)] if threes else [(found.pairs, 1 - ALONE_SHARE)]
-    measured = [series.measure(found.together(first, tables, share)) for tables, share in steps]
-    blocks = [block for one in measured for block in one.measurements.blocks]
-    cells = sum(block.rows for block in blocks)
-    kind = OnThrees if threes else OnBins
-    finding = kind(rows=rows, tables=len(blocks), cells=cells, asked=found.asked, impossible=found.impossible)
-    return Outcome(found.plan, join([first, *measured], found.plan.privacy), finding)
+    second = series.measure(found.together(first))
+    blocks = second.measurements.blocks
+    finding = OnBins(
+        rows=rows, tables=len(blocks), cells=sum(block.rows for block in blocks), asked=found.asked, impossible=found.impossible
+    )
+    return Outcome(found.plan, join([first, second], found.plan.privacy), finding)
 
 
 class Model:
@@ -328,5 +298,5 @@ class Model:
         return explained(plan)
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """One of three models."""
-        return read_finding((OnBins, OnThrees, OnTables), facts)
+        """One of two models."""
+        return read_finding((OnBins, OnTables), facts)

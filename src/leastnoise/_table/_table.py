@@ -207,15 +207,8 @@ class Table:
     ) -> "Table":
         """The handle on rows that stay where they are, and of which marginals have been counted there.
 
-        Args:
-            domain: as above.
-            attributes: those that were read: a row that one of them drops is in no marginal.
-            measures: those that were read.
-            tables: for a measure, or None for rows, and some attributes their marginal: int64, flat, row-major.
-            unit_column: as above.
-            max_rows: as above.
-            max_per_cell: as above.
-            usage: as above.
+        A row that one of the attributes read drops is in no marginal. The tables have for a measure, or None for rows, and some attributes
+        their marginal: int64, flat, row-major. The other arguments are as above.
 
         Raises:
             InternalError: counts that do not fit the domain; the message names the attributes, never a number.
@@ -256,7 +249,7 @@ class Table:
             attribute: whose keys these are.
             keys: that occur, each once.
             units: int64, of the same length: how many units have each.
-            unit_column: as above.
+            unit_column: the column whose values are the units.
             max_rows: of how many keys a unit counts at most, once in each.
 
         Raises:

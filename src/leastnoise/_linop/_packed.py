@@ -1,0 +1,58 @@
+"""Noisy answers as JSON values, and arrays read from files; what a file says is not believed beyond public sizes."""
+
+import base64
+import math
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from leastnoise._check import InputError, refuse, whole
+from leastnoise._check.arrays import IntArray
+from leastnoise._linop._operators import SignedArray
+
+# As many numbers as a measured table may have cells.
+MOST_UNPACKED = 2**28
+# Bytes of a number, by the key of an array's text.
+_FORMS = {"zlib_int64": 8, "zlib_int32": 4, **{f"int{8 * size}": size for size in range(1, 9)}}
+
+
+def whole_bytes(array: SignedArray) -> dict[str, object]:
+    """A JSON value of whole numbers in as many bytes each as the largest needs: noise hardly shrinks further, and this takes no time."""
+    size = max(int(array.max(initial=0)), -1 - int(array.min(initial=0))).bit_length() // 8 + 1
+    raw = np.ascontiguousarray(array, dtype="<i8").reshape(-1, 1).view(np.uint8)[:, :size]
+    return {"shape": list(array.shape), f"int{8 * size}": base64.b64encode(raw.tobytes()).decode("ascii")}
+
+
+def whole_bytes_text(array: SignedArray) -> str:
+    """``whole_bytes`` as JSON, without a look at every character."""
+    value = whole_bytes(array)
+    form = next(key for key in value if key != "shape")
+    return f'{{"shape": [{", ".join(map(str, array.shape))}], "{form}": "{value[form]}"}}'
+
+
+def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
+    """Read what ``pack`` or ``whole_bytes`` wrote, as int64; nothing is made that is larger than the shape, or than ``most`` numbers."""
+    allowed = "an object with shape and either zlib_int64, zlib_int32 or one of int8 to int64"
+    advice = "The file is damaged; make it again."
+    try:
+        shape = tuple(whole("a length in the shape of an array", length, 0) for length in value["shape"])
+        count = math.prod(shape)
+        if not count <= min(most, MOST_UNPACKED):
+            raise refuse("a packed array", f"{count} numbers", f"of at most {min(most, MOST_UNPACKED)} numbers", advice)
+        (form,) = _FORMS.keys() & value
+        raw, size = base64.b64decode(value[form], validate=True), _FORMS[form]
+        if form.startswith("zlib"):
+            # One byte more than the shape says, at most: a short text can be the compressed form of gigabytes.
+            raw = zlib.decompressobj().decompress(raw, count * size + 1)
+        if len(raw) != count * size:
+            raise InputError(f"A packed array must hold the {count} numbers of its shape; got more or fewer. {advice}")
+        wide = np.zeros((count, 8), dtype=np.uint8)
+        wide[:, 8 - size :] = np.frombuffer(raw, dtype=np.uint8).reshape(count, size)
+        found = wide.view("<i8").reshape(shape).astype(np.int64, copy=False)
+        return np.right_shift(found, 64 - 8 * size, out=found)
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, zlib.error):
+        raise refuse("array", type(value).__name__, allowed) from None
