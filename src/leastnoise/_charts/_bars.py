@@ -128,7 +128,7 @@ def draw_dots(dots: Dots) -> Spec:
     key["axis"] |= {"grid": True}
     tip: list[Spec] = [{"field": "k0", "title": dots.groups or "group", "type": "nominal"}]
     tip += [{"field": name, "type": "quantitative", "format": ",.6~g"} for name in ("value", "low", "high")]
-    point = {"type": "point", "filled": True, "size": 60, "opacity": 1}
+    point: Spec = {"type": "point", "filled": True, "size": 60, "opacity": 1}
     return {
         "data": {"values": rows},
         "width": WIDTH - 20 - room((row["k0"] for row in rows), 150),
@@ -139,7 +139,7 @@ def draw_dots(dots: Dots) -> Spec:
             *(
                 {
                     "transform": [{"filter": f"datum.{end} != datum.{whole}"}],
-                    "mark": {**point, "shape": f"triangle-{side}"},
+                    "mark": point | {"shape": f"triangle-{side}"},
                     "encoding": {"x": {**x, "field": end}},
                 }
                 for end, whole, side in (("from", "low", "left"), ("to", "high", "right"))
