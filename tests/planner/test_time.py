@@ -11,7 +11,7 @@ from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._families import basis
 from leastnoise._families._dense import eigen_design, gaussian_optimum
 from leastnoise._families._family import Fit
-from leastnoise._families._gram import AllRangesGram, PrefixGram
+from leastnoise._families._gram import AllRangesGram
 from leastnoise._families._p_identity import p_identity, p_identity_seconds
 from leastnoise._families._tree_fits import node_tree
 from leastnoise._linop import AllRanges, column_sums
@@ -19,7 +19,7 @@ from leastnoise._measurements import Factor
 from leastnoise._mechanisms import SECONDS, Search
 from leastnoise._mechanisms._choose import _clock, _within, candidates, choose, crowded
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, Clock, running
+from leastnoise._planner import PLANNERS, Clock, NotApplicable, Task, running
 from leastnoise._planner._covering import design_seconds
 from leastnoise._planning._kept import best_tried
 from leastnoise._spec._warnings import crowded_warnings, early_warnings
@@ -80,13 +80,35 @@ def test_two_tables_are_tried_where_two_attributes_are_asked_for_apart_and_toget
     assert known["union"] > 0  # 1,358 in all, where the others have 1,845
 
 
-def test_what_there_is_no_time_for_is_said() -> None:
-    tried = {one.strategy: one for one in candidates(prefix(64), Privacy(PureDP(1)), seconds=0.1)}
-    reason = "CPU seconds; give the plan more seconds, or ask for it by name: strategy = 'p_identity'"
-    assert reason in tried["p_identity"].reason
+@pytest.mark.parametrize(("step", "tried_too"), [(1e-6, True), (1.0, False)])
+def test_what_estimates_leave_no_time_for_is_tried_in_the_time_that_is_left(step: float, tried_too: bool) -> None:
+    asked, privacy = prefix(48), Privacy(PureDP(1))
+    left = [planner.name for planner, task in _within(asked, privacy, 0.1) if task.norm in planner.norms and not task.seconds > 0]
+    tried = {one.strategy: one for one in candidates(asked, privacy, seconds=0.1, now=Ticking(step))}
+    assert {"node_tree", "p_identity"} <= {*left}
+    assert [*tried][-1] in left
+    for name in left:
+        assert (tried[name].plan is not None) is tried_too
+        assert tried_too or "the 0.1 CPU seconds were over before it was tried" in tried[name].reason
+        assert not tried[name].ended  # it is no less than the estimates promised
     assert tried["p_identity"].more > 0.1
     assert tried["identity"].plan is not None
     assert not tried["identity"].more
+
+
+def test_a_step_that_no_clock_can_end_is_not_begun_with_in_too_little_time() -> None:
+    (made,) = [one for one in candidates(prefix(2**16), Privacy(PureDP(1)), seconds=5.0, now=Ticking(0.0)) if one.strategy == "p_identity"]
+    assert made.plan is None
+    assert made.reason.startswith("a step of it takes about")
+    assert made.more > 5
+
+
+def test_a_search_without_a_strategy_ends_where_its_time_is_over() -> None:
+    domain = Domain(a=Integers(0, 63), b=Integers(0, 63))
+    asked = queries(domain, a="prefix", b="prefix") + queries(domain, a="identity")
+    for name in ("gaussian_optimum", "tilted", "node_tree"):
+        with running(Clock(0.0, lambda: 1.0)), pytest.raises(NotApplicable, match="before it had a strategy"):
+            PLANNERS[name].strategy(Task(asked, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN))
 
 
 def test_what_takes_long_is_left_out_where_a_bound_proves_that_it_gains_next_to_nothing() -> None:
@@ -170,11 +192,11 @@ def test_seconds_are_a_number_above_0(seconds: object) -> None:
 
 
 def test_more_time_finds_no_worse_strategies() -> None:
-    gram = PrefixGram(24)
-    begin, whole = p_identity_seconds(24)
-    little, much, by_name = (p_identity("a", gram, 1, seconds=time).factor for time in (begin, whole, math.inf))
-    assert much.key() == by_name.key()
-    assert little.key() != much.key()
+    asked, privacy, planner = prefix(24), Privacy(PureDP(1)), PLANNERS["p_identity"]
+    given = 0.0, planner.most_seconds(asked, 1), math.inf
+    little, much, by_name = (planner.strategy(Task(asked, privacy, Noise.DISCRETE_LAPLACE, time)) for time in given)
+    assert much.blocks == by_name.blocks
+    assert little.error > much.error
 
 
 class Ticking:
@@ -223,14 +245,12 @@ def test_planning_ends_by_one_and_a_half_times_its_seconds(seconds: float) -> No
 def test_a_search_has_its_share_if_the_estimate_is_too_low_by_the_factor_that_it_may_be() -> None:
     asked, privacy, seconds = prefix(1024), Privacy(ZCDP(1)), 20.0
     tasks = [(planner, task) for planner, task in _within(asked, privacy, seconds) if task.seconds > 0]
-    now = 0.0
     for place, (planner, task) in enumerate(tasks):
-        others = [own for _, own in tasks[place + 1 :]]
-        clock = _clock(planner, task, others, 1.3 * seconds, lambda: now)
+        clock = _clock(planner, task, tasks[place + 1 :], 0.0, seconds, lambda: 0.0)
         assert clock.end >= min(1.5 * task.seconds, 1.3 * seconds)
         assert clock.end <= 1.3 * seconds
     planner, task = tasks[-1]
-    assert _clock(planner, task, (), 1.3 * seconds, lambda: 1.3 * seconds).over()  # what could not be ended in time is not begun
+    assert _clock(planner, task, (), 0.0, seconds, lambda: 1.3 * seconds).over()
 
 
 @pytest.mark.parametrize(("budget", "parts"), [(PureDP(1), 2), (ZCDP("1/2"), math.sqrt(2))])

@@ -29,11 +29,11 @@ import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._family import Fitted
-from leastnoise._families._gram import GeneratedGram, Generators, Gram, NotApplicable, RangesGram, ScaledSum, WidthGram
+from leastnoise._families._gram import GeneratedGram, Generators, Gram, RangesGram, ScaledSum, WidthGram
 from leastnoise._families._inverse import MOST_LISTED, Basis, Solved, basis, largest_between, structured
 from leastnoise._families._p_identity import TALLEST, PIdentity, Support, Window, bumps, p_identity_objective, positive_inverse
 from leastnoise._families._queries import MOST_DENSE, interval_ends, row_space, weighted_gram
-from leastnoise._families._search import descended
+from leastnoise._families._search import NotApplicable, descended
 from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Nested, Operator, Prefix, Ranges, dense
 from leastnoise._measurements import Factor
 

@@ -35,9 +35,9 @@ import numpy as np
 from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._family import Fitted
-from leastnoise._families._gram import FITS, DenseGram, Gram, NotApplicable, recognise
+from leastnoise._families._gram import FITS, DenseGram, Gram, recognise
 from leastnoise._families._queries import MOST_DENSE
-from leastnoise._families._search import dual_ascent, over
+from leastnoise._families._search import NotApplicable, dual_ascent, over
 from leastnoise._linop import Dense
 from leastnoise._measurements import Factor
 

@@ -15,16 +15,13 @@ import numpy as np
 from leastnoise._check import InputError, InternalError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._queries import MOST_DENSE, apply_gram, singular_values
+from leastnoise._families._search import NotApplicable
 from leastnoise._linop import AllRanges, Identity, Operator, Prefix, Ranges, Total
 
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
 # Strategies along so few cells are kept when they were found, so many of each family: some megabytes.
 MOST_KEPT, FITS = 256, 64
 _AT_ONCE = 2**22  # numbers
-
-
-class NotApplicable(InputError):
-    """A strategy cannot be used for a workload; the message says why."""
 
 
 def _short_products(pairs: Generators, vector: FloatArray, width: int) -> FloatArray:

@@ -632,9 +632,7 @@ def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, floa
     return begin, begin + (9 * min(1.0, size / 1024) if size <= 2048 else 55 * (size / 4096) ** 1.2)
 
 
-def p_identity(name: str, gram: Gram, norm: int, bits: int = 20, *, seconds: float = math.inf) -> Fitted:
-    """A p-Identity strategy, for Laplace noise."""
-    begin, whole = p_identity_seconds(gram.size, in_line=bells_suffice(gram))
-    effort = min(1.0, max(0.01, (seconds - begin) / (whole - begin)))
+def p_identity(name: str, gram: Gram, norm: int, bits: int = 20, *, effort: float = 1.0) -> Fitted:
+    """A p-Identity strategy, for Laplace noise, with a part of the steps."""
     diagonal, rows = fit_p_identity(gram, effort=effort).dyadic(bits)
     return Fitted(Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size)))

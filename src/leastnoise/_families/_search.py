@@ -21,8 +21,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from leastnoise._check import InternalError
+from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import BoolArray, FloatArray
+
+
+class NotApplicable(InputError):
+    """A strategy cannot be used for a workload; the message says why."""
+
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 # How many steps are remembered, how small a gain ends the descent, and which part of what the slope promises a step must gain.
@@ -53,6 +58,12 @@ _CLOCK: ContextVar[Clock] = ContextVar("clock", default=Clock())  # noqa: B039 -
 def over() -> bool:
     """Whether a search must end."""
     return _CLOCK.get().over()
+
+
+def go_on() -> None:
+    """End a search that has no strategy yet where its time is over."""
+    if over():
+        raise NotApplicable("the time for planning was over before it had a strategy; give the plan more seconds, or ask for it by name")
 
 
 @contextmanager

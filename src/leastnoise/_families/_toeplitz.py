@@ -26,9 +26,10 @@ import numpy as np
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._family import Fitted
-from leastnoise._families._gram import Gram, NotApplicable
+from leastnoise._families._gram import Gram
 from leastnoise._families._inverse import MOST_LISTED, Basis, Solved, interval_variances, structured
 from leastnoise._families._queries import MOST_DENSE, interval_ends
+from leastnoise._families._search import NotApplicable
 from leastnoise._linop import AllRanges, Identity, Operator, Prefix, Toeplitz, apply_transpose
 from leastnoise._measurements import Factor
 

@@ -29,9 +29,9 @@ import numpy as np
 from leastnoise._check import InputError, one_of, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._family import Fitted
-from leastnoise._families._gram import FITS, MOST_KEPT, Gram, NotApplicable, RangesGram, ScaledSum
+from leastnoise._families._gram import FITS, MOST_KEPT, Gram, RangesGram, ScaledSum
 from leastnoise._families._queries import MOST_DENSE
-from leastnoise._families._search import descended, over
+from leastnoise._families._search import NotApplicable, descended, over
 from leastnoise._families._tree import ScaledTree, full_chain, node_counts, path_scales, scaled_tree, tree_error
 from leastnoise._linop import Haar, Tree, run_spread, run_sums
 from leastnoise._measurements import Factor

@@ -21,7 +21,7 @@ from leastnoise._frames import Columns, Framed
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms._search import SECONDS, Progress, Search
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, Clock, Planner, Strategy, Task, reweighted_strategy, running, shared, together
+from leastnoise._planner import PLANNERS, Clock, Planner, Strategy, Task, over, reweighted_strategy, running, shared, together
 from leastnoise._workload import Workload
 
 _MOST_BUDGET = 2**20
@@ -34,6 +34,7 @@ _FAR = (
 )  # of the squared error of cheap forms: what searches leave of it under Laplace noise; under Gaussian noise these are near the best
 _NO_GAIN = 1e-3  # of the squared error: a twentieth of a per cent of the error itself
 _NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} of the squared error; ask for it by name"
+_NO_TIME = "the {:g} CPU seconds were over before it was tried; give the plan more, or ask for it by name"
 ENDED_EARLY = "ended_early"
 """Of the details of a plan: the strategies whose search the clock ended."""
 _CROWDED = 2.0  # times the error of a table alone
@@ -108,7 +109,7 @@ def candidates(
     """Try strategies one by one.
 
     The automatic choice ends a search where it would take the CPU seconds that others may need, and all of them at 1.3 times what was
-    given. None is ended before 1.5 times its own share.
+    given. Estimates say in which order and what others may need; what they leave no time for is tried last, in the time that is left.
     """
     if strategy == "auto":
         tasks = _within(workload, privacy, seconds)
@@ -119,33 +120,30 @@ def candidates(
     if many:
         tasks.sort(key=lambda one: not one[0].contains(workload))
     contained: dict[tuple[str, Noise], str] = {}
-    end = now() + max(_LATEST * seconds, seconds + _GRACE)
+    begun = now()
     least, proved = dict.fromkeys(noises(privacy), math.inf), dict.fromkeys(noises(privacy), 0.0)
     ordered = strategy != "auto" or many or len(least) == 1
     while tasks:
-        planner, task = tasks.pop(0)
-        slow = _ways(workload) * planner.least_seconds(workload, task.norm) > _NEXT_TO_NOTHING * seconds
-        if slow and not ordered:  # what takes time begins with the noise under which the cheap forms promise more
+        if not ordered and _slow(*tasks[0], seconds):  # what takes time begins with the noise under which the cheap forms promise more
             order = sorted(least, key=lambda noise: least[noise] * (_FAR if noise.norm == 1 else 1.0))
-            ordered, tasks = True, _within(workload, privacy, seconds, order)[-len(tasks) - 1 :]
-            planner, task = tasks.pop(0)
-        best, wanted = min(least.values()), planner.most_seconds(workload, task.norm)
+            ordered, tasks = True, _within(workload, privacy, seconds, order)[-len(tasks) :]
+        planner, task = tasks.pop(0)
+        slow, best = _slow(planner, task, seconds), min(least.values())
         start = time.perf_counter()
-        clock = Clock() if strategy != "auto" else _clock(planner, task, [one for _, one in tasks], end, now) if slow else Clock(end, now)
-        needless = slow and best <= (1 + _NO_GAIN) * proved[task.noise]
+        clock, plan = _clock(planner, task, tasks, begun, seconds, now) if strategy == "auto" else Clock(), None
+        needless = slow and best <= (1 + _NO_GAIN) * proved[task.noise] and (planner.name, task.noise) not in contained
+        reason = ""
         if (planner.name, task.noise) in contained:
-            plan, reason = None, f"its tables are among those that {contained[planner.name, task.noise]} chooses from; ask for it by name"
-            needless = False
-        elif needless and not every:
-            plan, reason, wanted = None, _NEEDLESS, 0.0
-        elif slow and best < math.inf and task.norm in planner.norms and task.seconds > 0 and clock.over():  # cheap forms are always tried
-            plan, reason = None, f"the {seconds:g} CPU seconds were over before it was tried; give the plan more, or ask for it by name"
-        else:
+            reason = f"its tables are among those that {contained[planner.name, task.noise]} chooses from; ask for it by name"
+        elif slow and best < math.inf:  # cheap forms are always tried
+            reason = _NEEDLESS if needless and not every else _NO_TIME.format(seconds) if clock.over() else ""
+        if not reason:
             if tell is not None:
                 tell(planner.name)
             with running(clock):
                 plan, reason = _best(planner, task, iterate=strategy != "auto")
             needless = needless and plan is not None
+        wanted = planner.most_seconds(workload, task.norm) if reason != _NEEDLESS and (clock.ended or planner.most) else 0.0
         if plan is not None and not needless:
             promise = plan.expected_error()
             least[task.noise] = min(least[task.noise], promise.total_squared_error)
@@ -153,21 +151,38 @@ def candidates(
         if many and plan is not None:
             contained |= {(name, task.noise): planner.name for name in planner.contains(workload)}
         more = wanted if wanted > task.seconds else 0.0
-        yield Candidate(planner.name, task.noise, plan, reason, time.perf_counter() - start, more, needless, clock.ended)
+        # of what had no share only that which found more is missed
+        ended = clock.ended and (task.seconds > 0 or min(least.values()) < best)
+        yield Candidate(planner.name, task.noise, plan, reason, time.perf_counter() - start, more, needless, ended)
 
 
-def _clock(planner: Planner, task: Task, others: Sequence[Task], end: float, now: Callable[[], float]) -> Clock:
-    """When a search must end: others need their shares, but it has its own if that is estimated too low by the factor that it may be."""
-    ways, begun = _ways(task.workload), now()
-    last = max(end - ways * sum(one.seconds for one in others), min(end, begun + _RIGHT * ways * task.seconds))
-    could_end = begun + ways * planner.least_seconds(task.workload, task.norm) / _RIGHT <= last
-    return Clock(last if could_end else begun, now)
+def _slow(planner: Planner, task: Task, seconds: float) -> bool:
+    """Whether it takes more than next to nothing of the time, or has none by the estimates of others."""
+    cost = _ways(task.workload) * planner.least_seconds(task.workload, task.norm)
+    return task.norm in planner.norms and (cost > _NEXT_TO_NOTHING * seconds or not task.seconds > 0)
+
+
+def _clock(
+    planner: Planner, task: Task, others: Sequence[tuple[Planner, Task]], begun: float, seconds: float, now: Callable[[], float]
+) -> Clock:
+    """When a search must end: others need their shares, but it has its own if that is estimated too low by the factor that it may be.
+
+    What it does after a look at the clock, and no clock can end, must be over by then.
+    """
+    ways, end = _ways(task.workload), begun + max(_LATEST * seconds, seconds + _GRACE)
+    if not _slow(planner, task, seconds):
+        return Clock(end, now)
+    if task.seconds > 0:
+        end = max(end - ways * sum(own.seconds for _, own in others), min(end, now() + _RIGHT * ways * task.seconds))
+    else:
+        end = begun + seconds
+    return Clock(end - planner.step(task.workload), now)
 
 
 def _best(planner: Planner, task: Task, *, iterate: bool) -> tuple[Plan | None, str]:
-    """The better plan of counts and sums measured apart and together, or None and why there is none."""
-    apart, reason = _planned(planner.strategy, task, iterate=iterate)
+    """The better plan of counts and sums measured together, which is mostly the better one, and apart; or None and why there is none."""
     both = _planned(partial(together, planner), task, iterate=iterate)[0] if task.workload.counted_sums else None
+    apart, reason = (None, "") if both and over() else _planned(planner.strategy, task, iterate=iterate)
     found = [one for one in (apart, both) if one is not None]
     return min(found, key=lambda one: one.expected_error().total_squared_error, default=None), "" if found else reason
 
@@ -190,7 +205,7 @@ def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequenc
     """What is tried in a time: under every noise what takes next to nothing; then, noise by noise in an order, what is mostly the best.
 
     What is left goes to planners that find more in it, before those that are mostly worse than others have any, under any noise.
-    Shares are of estimates, so that the same workload has the same plan on every machine.
+    Shares are of estimates, so that the same workload has the same plan on every machine. What has none comes last.
     """
     left, ways = seconds - bound_seconds(workload), _ways(workload)
     known = [planner for planner in PLANNERS.values() if planner.automatic]
@@ -201,6 +216,7 @@ def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequenc
     dear = [(one, noise) for noise in order or noises(privacy) for one in known if costs[one, noise] > cheap]
     groups += [[one for one in dear if one[1] is noise and not one[0].late] for noise in order or noises(privacy)]
     groups.append([one for one in dear if one[0].late])
+    spare: list[tuple[Planner, Task]] = []
     for group in groups:
         found = []
         for planner, noise in sorted(group, key=lambda one: (not one[0].reference(workload), costs[one])):
@@ -211,8 +227,8 @@ def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequenc
         for planner, noise, share in found:
             more = min(max(left, 0.0), max(0.0, ways * planner.most_seconds(workload, noise.norm) - share)) if share > 0 else 0.0
             left -= more
-            tasks.append((planner, Task(workload, privacy, noise, (share + more) / ways)))
-    return tasks
+            (tasks if share > 0 else spare).append((planner, Task(workload, privacy, noise, (share + more) / ways)))
+    return tasks + spare
 
 
 def reweighted(plan: Plan, workload: Workload) -> Plan:

@@ -7,7 +7,7 @@ measured with which weights, by the programme of ``_residual_algebra``; ``_cover
 at the data plan in public. Begin with `identity` in ``_tables``.
 """
 
-from leastnoise._families import Clock, NotApplicable, running
+from leastnoise._families import Clock, NotApplicable, over, running
 from leastnoise._planner._own import OWN, Own, own_planner
 from leastnoise._planner._registry import PLANNERS
 from leastnoise._planner._strategy import Planner, Strategy, Task

@@ -19,6 +19,7 @@ import numpy as np
 from leastnoise._check.arrays import FloatArray
 from leastnoise._families import (
     MIXED,
+    MOST_DENSE,
     Fit,
     NotApplicable,
     basis,
@@ -26,9 +27,11 @@ from leastnoise._families import (
     eigen_design,
     fitted_to,
     gaussian_optimum,
+    go_on,
     haar,
     level_tree,
     node_tree,
+    over,
     p_identity,
     p_identity_blocks,
     p_identity_seconds,
@@ -38,6 +41,7 @@ from leastnoise._linop import Operator
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._covering import design_seconds, designed_strategy
 from leastnoise._planner._strategy import (
+    LEAST_EFFORT,
     Line,
     Planner,
     Strategy,
@@ -90,8 +94,10 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
         for one in attributes:
             now, asked = first if first and left else fit, _asked(workload, one, along, norm)
             shares = np.array([weight for weight, _ in asked]) / math.fsum(weight for weight, _ in asked)
-            if one in along and fitted_by[one][0] is now and np.allclose(shares, fitted_by[one][1], rtol=_ALIKE):
+            if one in along and (over() or (fitted_by[one][0] is now and np.allclose(shares, fitted_by[one][1], rtol=_ALIKE))):
                 continue
+            if along:
+                go_on()
             found_along = fitted_to(now, one, asked, norm, bits)
             along[one], bounds[one], fitted_by[one] = found_along.factor, found_along.bound, (now, shares)
     tables = asked_tables(workload)
@@ -110,11 +116,10 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
 
 
 def _p_identity(task: Task) -> Strategy:
-    """p-Identity along every attribute, which share the time; most of it is for the last sweep."""
-    workload = task.workload
-    count, times, begin = max(1, len(rich(workload))), sweeps(workload), P_IDENTITY.seconds(workload)
-    more = max(0.0, task.seconds - joint_design_seconds(workload) - begin)
-    return kronecker("p_identity", partial(p_identity, seconds=(more + begin / times) / count), task, partial(p_identity, seconds=0.0))
+    """p-Identity along every attribute with as many steps as the time is for by sizes alone; most of them are for the last sweep."""
+    least, most = (seconds(task.workload, 1) for seconds in (P_IDENTITY.least_seconds, P_IDENTITY.most_seconds))
+    effort = min(1.0, max(LEAST_EFFORT, (task.seconds - least) / max(most - least, LEAST_EFFORT)))
+    return kronecker("p_identity", partial(p_identity, effort=effort), task, partial(p_identity, effort=LEAST_EFFORT))
 
 
 def _p_identity_begun(line: Line) -> float:
@@ -186,13 +191,20 @@ HIERARCHY = Planner(
     laplace=joint_design_seconds,
     late=True,
 )
+
+
+def _haar_seconds(line: Line) -> float:
+    return 0.01 + 0.35 * (line.cells / 1024) ** 2 + 0.15 * (line.cells / 1024) ** 3 if line.cells <= MOST_DENSE else 0.0
+
+
 HAAR = Planner(
     name="haar",
     propose=partial(kronecker, "haar", haar),
     measures="the Haar wavelet, with the best weight for every level",
     made_for="ranges",
     limits="attributes of 4096 cells",
-    seconds=each_attribute(lambda line: 0.01 + 0.35 * (line.cells / 1024) ** 2 + 0.15 * (line.cells / 1024) ** 3),
+    seconds=each_attribute(_haar_seconds),
+    step=each_attribute(_haar_seconds),
     laplace=joint_design_seconds,
     late=True,
 )
@@ -244,7 +256,7 @@ EIGEN_DESIGN = Planner(
     measures="weighted eigenvectors of the workload",
     made_for="Gaussian noise",
     limits="attributes of 1024 cells",
-    seconds=each_attribute(lambda line: 0.02 + 1.7 * (line.cells / 1024) ** 3),
+    seconds=each_attribute(lambda line: 0.02 + 1.7 * (line.cells / 1024) ** 3 if line.cells <= 1024 else 0.0),
     laplace=lambda workload: (
         joint_design_seconds(workload) + 0.3 * sweeps(workload) * sum(size / 16 for size in cells_along(workload).values() if size <= 16)
     ),
@@ -260,6 +272,7 @@ P_IDENTITY = Planner(
     seconds=each_attribute(_p_identity_begun),
     most=each_attribute(_p_identity_whole),
     laplace=joint_design_seconds,
+    step=each_attribute(lambda line: 10 * (line.cells / 2**14) ** 2.5),  # the inverse of one bell for every 18 cells
     reference=searched,
 )
 P_IDENTITY_BLOCKS = Planner(
@@ -278,7 +291,11 @@ P_IDENTITY_BLOCKS = Planner(
 
 def _optimum_seconds(line: Line) -> float:
     """Of one structured set the eigenvectors are those of a tridiagonal matrix."""
-    return 0.02 + (0.4 * (line.cells / 1024) ** 2.5 if line.structured and line.one_set else 1.5 * (line.cells / 1024) ** 3)
+    return 4 * _optimum_step(line) if line.cells <= MOST_DENSE else 0.0
+
+
+def _optimum_step(line: Line) -> float:
+    return 0.005 + (0.1 * (line.cells / 1024) ** 2.5 if line.structured and line.one_set else 0.4 * (line.cells / 1024) ** 3)
 
 
 GAUSSIAN_OPTIMUM = Planner(
@@ -290,5 +307,6 @@ GAUSSIAN_OPTIMUM = Planner(
     instead="the Gaussian optimum is made for Gaussian noise; for pure differential privacy choose p_identity",
     limits="attributes of 4096 cells",
     seconds=each_attribute(_optimum_seconds),
+    step=each_attribute(_optimum_step),
     reference=searched,
 )

@@ -18,6 +18,7 @@ from leastnoise._workload import QuerySet, Workload
 _MOST_GAIN = 16  # contrasts that seem to cost less would cost more: what they take from the cost of others is never more than there is
 Seconds = Callable[[Workload], float]
 SWEEPS = 3
+LEAST_EFFORT = 0.01  # of the steps of a search
 _FITS = 1.3  # of a strategy whose sets' shares change with those along other attributes
 _MOST_LISTED = 2**20  # queries along an attribute whose errors are listed
 _MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells
@@ -157,6 +158,7 @@ class Planner:
     most: Seconds | None = None
     contains: Callable[[Workload], Sequence[str]] = lambda _: ()
     laplace: Seconds = lambda _: 0.0
+    step: Seconds = lambda _: 0.0
     late: bool = False
     reference: Callable[[Workload], bool] = lambda _: False
 
@@ -175,16 +177,7 @@ class Planner:
         """What it proposes."""
         if task.norm not in self.norms:
             raise NotApplicable(self.instead)
-        self.check_time(task)
         return self.propose(task)
-
-    def check_time(self, task: Task) -> None:
-        """Refuse a task that has not enough time for it."""
-        least = self.least_seconds(task.workload, task.norm)
-        if task.seconds < least:
-            raise NotApplicable(
-                f"it takes about {least:.2g} CPU seconds; give the plan more seconds, or ask for it by name: strategy = '{self.name}'"
-            )
 
 
 def spread_share(privacy: Privacy, domain: Domain, names: Sequence[str], *, contrasts: bool = False) -> float:

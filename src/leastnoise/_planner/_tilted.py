@@ -20,7 +20,7 @@ from leastnoise._accounting import ApproxDP, Noise, Privacy
 from leastnoise._accuracy import subsets
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
-from leastnoise._families import NotApplicable, balanced_rounding, gram_of, rest, spread, tilt
+from leastnoise._families import NotApplicable, balanced_rounding, go_on, gram_of, rest, spread, tilt
 from leastnoise._fitting import NOISES, allowed_mu_squared
 from leastnoise._linop import Contrasts, Dense, Identity, Operator
 from leastnoise._measurements import MOST_ROWS, Block, Factor
@@ -206,6 +206,7 @@ def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[in
         found = np.empty((len(_PULLS), 2 * len(role.asked)))
         dual = own = None
         for place, pull in enumerate(_PULLS * float(np.trace(base)) / role.size):
+            go_on()
             mean, dual = tilt(base, pull, dual)
             best = rest(apart, mean, own)
             own = best.weights
@@ -274,6 +275,8 @@ def _tops(
 
 def _seconds(workload: Workload) -> float:
     """Estimated CPU seconds: of the curve of tilts along every attribute, twice where several query sets share one."""
+    if any(workload.domain.kind(name).size > _MOST_CELLS for name in rich(workload)):
+        return shortly(workload)
     again = 1 if all(one.one_set for one in lines(workload).values()) else 1.5
     return shortly(workload) + again * sum(2.0 * (workload.domain.kind(name).size / 256) ** 2.2 for name in rich(workload))
 

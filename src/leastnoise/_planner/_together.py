@@ -45,7 +45,6 @@ def together(planner: Planner, task: Task) -> Strategy:
     measures = task.workload.counted_sums
     if not measures:
         raise NotApplicable("no table is asked for both as counts and as sums of one measure")
-    planner.check_time(task)
     parts: list[tuple[Weighted, Workload]] = []
     details: dict[str, Any] = {}
     counts: _Counts = {measure: task.workload.domain.count_of(measure) for measure in measures}
@@ -53,7 +52,7 @@ def together(planner: Planner, task: Task) -> Strategy:
     wanted = [(measure, products) for measure, products in [*asked, (None, _beside(task, counts))] if products]
     for measure, products in wanted:
         part = Workload(task.workload.domain, tuple(products))
-        own = replace(task, workload=part, seconds=max(task.seconds, planner.least_seconds(part, task.norm)))
+        own = replace(task, workload=part)
         try:
             made = planner.strategy(own)
         except NotApplicable:

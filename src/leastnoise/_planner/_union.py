@@ -26,17 +26,18 @@ from leastnoise._families import (
     every_cell,
     fitted_to,
     gaussian_optimum,
+    go_on,
     merge_equal_cells,
     p_identity,
     p_identity_seconds,
 )
 from leastnoise._linop import Operator, Total
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
-from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, lines, rich, shortly
+from leastnoise._planner._strategy import LEAST_EFFORT, Planner, Strategy, Task, block_norm, lines, rich, shortly
 from leastnoise._workload import Product, QuerySet, Workload
 
 _TRIED, _MOST_BITS = 2, 29
-_QUICK = partial(p_identity, seconds=0.0)  # the fewest steps, to choose by and to begin with
+_QUICK = partial(p_identity, effort=LEAST_EFFORT)  # the fewest steps, to choose by and to begin with
 _MOST_JOINT, _MOST_LONG = 2**22, 1024
 # What a parting must promise by the quick estimate, of what one table does, to be tried.
 _WORTH = 0.95
@@ -142,6 +143,7 @@ def _table(products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[
     error = {name: np.ones(len(products)) for name in asked}
     for fit in sweeps:
         for name, operators in asked.items():
+            go_on()
             others = [error[other] for other in asked if other != name]
             weights = np.prod(np.array([*others, [own.importance for own in products]]), axis=0)
             weighed = list(zip((weights / weights.max()).tolist(), operators, strict=True))
@@ -188,8 +190,11 @@ def _gaussian(workload: Workload) -> float:
 
 
 def _ways(workload: Workload) -> float:
-    """Beside sums it is tried in one of the two ways that time is reckoned for: together with them."""
-    return 1 if workload.measures == (None,) else 1 / 2
+    """Beside sums it is tried in one of the two ways that time is reckoned for: together with them; and not at all on what is too long."""
+    sizes = [workload.domain.kind(name).size for name in workload.attributes]
+    if math.prod(sizes) > _MOST_JOINT or max(sizes) > _MOST_LONG:
+        return 0.0
+    return 1.0 if workload.measures == (None,) else 0.5
 
 
 def _laplace(workload: Workload) -> float:
