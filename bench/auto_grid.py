@@ -1,12 +1,12 @@
 """Mixed workloads, drawn by seed: the automatic choice beside every strategy by name that plans in the same time.
 
-    python bench/auto_grid.py OUT [--seconds 5] [--cases 0 1 ...] [--table | --estimates]
+    python bench/auto_grid.py OUT [--seconds 5] [--cases 0 1 ...] [--table | --steps]
 
 A case is two to six entries (cells, prefix sums, all and given ranges, levels, marginals, means) on one to five attributes of 2 to 65,536
 cells, under a pure budget, rho, or epsilon and delta. Each plan is made in a process of its own on one core; a strategy that takes more CPU
 seconds than are given counts as not there. OUT gets a line of JSON a case. By name only what `auto` did not
 try in full is planned again, and only what OUT does not have yet. `--table` makes no plan and prints what OUT has as rows of
-docs/results/auto.md, `--estimates` how far the estimates of CPU seconds in src/leastnoise/_planner are from what was taken.
+docs/results/auto.md, `--steps` how long what no clock can end takes, beside the estimates of it in src/leastnoise/_planner.
 """
 
 import argparse
@@ -17,15 +17,14 @@ import random
 import resource
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 os.environ["LEASTNOISE_CACHE"] = "off"
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 WIDEST = 2**20  # cells of a product
-NOT_BEGUN = "CPU seconds were over before it was tried"
-LEFT_OUT = "it takes about", "its tables have no common product form"
+NOT_TRIED = "too little of the", "its tables have no common product form"
 BUDGETS = {"pure": {"epsilon": "1"}, "rho": {"rho": "1/2"}, "(epsilon, delta)": {"epsilon": "1", "delta": "1e-6"}}
 
 
@@ -89,7 +88,7 @@ def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
     except InputError as error:
         return {"reason": str(error)[:200]}
     named = {} if strategy != "auto" else crowded(plan, search)
-    apart = {one.strategy for one in tried if one.ended or one.more or one.reason.startswith(LEFT_OUT) or NOT_BEGUN in one.reason}
+    apart = {one.strategy for one in tried if one.ended or one.more or one.reason.startswith(NOT_TRIED)}
     whole: dict[str, float] = {}
     for own in tried:
         if own.strategy not in apart and own.plan is not None:
@@ -105,19 +104,26 @@ def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
     }
 
 
-def shortest(case: dict[str, Any], name: str, norm: int) -> dict[str, Any]:
-    """The CPU seconds that a strategy takes where the clock ends its search at once; of p-Identity with its least share."""
+def longest_step(case: dict[str, Any], name: str, norm: int) -> dict[str, Any]:
+    """The most CPU seconds of a strategy between two looks at the clock, which is over after a fifth of a second."""
     from leastnoise._accounting import Privacy
+    from leastnoise._accuracy import lower_bound
     from leastnoise._mechanisms._choose import _best, noises
     from leastnoise._planner import PLANNERS, Clock, Task, running
 
     workload, budget = asked(case)
-    privacy, planner = Privacy(budget), PLANNERS[name]
+    privacy, looks = Privacy(budget), list[float]()
     noise = next(noise for noise in noises(privacy) if noise.norm == norm)
-    start = time.process_time()
-    with running(Clock(0.0 if planner.most is None else math.inf, lambda: 1.0)):
-        plan, reason = _best(planner, Task(workload, privacy, noise, planner.least_seconds(workload, norm)), iterate=False)
-    return {"seconds": time.process_time() - start, "reason": reason, "made": plan is not None}
+    lower_bound(workload, privacy, noise)  # once for all strategies, and here for none of them
+
+    def look() -> float:
+        looks.append(time.thread_time())
+        return looks[-1]
+
+    with running(Clock(look() + 0.2, look)) as clock:
+        plan, reason = _best(PLANNERS[name], Task(workload, privacy, noise, 0.0), iterate=False)
+    look()
+    return {"seconds": max(late - early for early, late in pairwise(looks)), "reason": reason, "made": plan is not None or clock.ended}
 
 
 def apart(limit: float, what: Callable[..., dict[str, Any]], *said: Any) -> dict[str, Any]:
@@ -136,24 +142,20 @@ def apart(limit: float, what: Callable[..., dict[str, Any]], *said: Any) -> dict
     return json.loads(text) if text else {"reason": "stopped: it takes longer", "seconds": limit}
 
 
-def estimated(case: dict[str, Any], seconds: float) -> list[tuple[str, int, float, float]]:
-    """Of all strategies that are estimated to take no more than twice the time: name, norm, estimate, and the least that they take."""
+def steps(case: dict[str, Any], seconds: float) -> list[tuple[str, int, float, float]]:
+    """Of all strategies that take over a fiftieth of the time: name, norm, and the longest step, as estimated and as measured."""
     from leastnoise._accounting import Privacy
-    from leastnoise._accuracy import bound_seconds, lower_bound
     from leastnoise._mechanisms._choose import noises
     from leastnoise._planner import PLANNERS
 
     workload, budget = asked(case)
-    start = time.process_time()
-    lower_bound(workload, Privacy(budget), noises(Privacy(budget))[0])  # once for all strategies, and here for none of them
-    found = [("bounds", 0, bound_seconds(workload), time.process_time() - start)]
+    found = []
     for norm in (noise.norm for noise in noises(Privacy(budget))):
         for planner in PLANNERS.values():
-            estimate = (2 if workload.counted_sums else 1) * planner.least_seconds(workload, norm)
-            if planner.automatic and norm in planner.norms and estimate <= 2 * seconds:
-                own = apart(2 * seconds, shortest, case, planner.name, norm)
-                if own.get("made", own["reason"].startswith("stopped")):
-                    found.append((planner.name, norm, estimate, own["seconds"]))
+            if planner.automatic and norm in planner.norms and planner.least_seconds(workload, norm) > seconds / 50:
+                own = apart(10 * seconds, longest_step, case, planner.name, norm)
+                if own.get("made", True):
+                    found.append((planner.name, norm, planner.step(workload), own["seconds"]))
     return found
 
 
@@ -166,8 +168,7 @@ def run(case: dict[str, Any], seconds: float, known: dict[str, dict[str, Any]]) 
     best = min(within, key=lambda name: within[name], default=None)
     ratio = None if best is None or "error" not in auto else math.sqrt(auto["error"] / within[best])
     kept = {name: own for name, own in named.items() if name not in auto.get("whole", ())}
-    took = estimated(case, seconds)
-    return {**case, "given": seconds, "auto": auto, "named": known | kept, "best": best, "ratio": ratio, "took": took}
+    return {**case, "given": seconds, "auto": auto, "named": known | kept, "best": best, "ratio": ratio}
 
 
 def table(known: list[dict[str, Any]]) -> None:
@@ -185,17 +186,19 @@ def table(known: list[dict[str, Any]]) -> None:
 
 
 def estimates(known: list[dict[str, Any]]) -> None:
-    """How far estimates of CPU seconds are from what was taken: of all that takes over a twentieth of the time."""
-    ratios: dict[tuple[str, int], list[float]] = {}
+    """The longest steps, and how far those that were estimated are from it: of all that take over a twentieth of the time."""
+    found: dict[tuple[str, int], list[tuple[float, float]]] = {}
     for case in known:
-        for name, norm, estimate, seconds in case["took"]:
+        for name, norm, estimate, seconds in case["steps"]:
             if max(estimate, seconds) > case["given"] / 20:
-                ratios.setdefault((name, norm), []).append(seconds / max(estimate, 1e-3))
-    print("| strategy | noise | cases | taken / estimate, median | least | most | within 1.5 |\n|---|---|--:|--:|--:|--:|--:|")
-    for (name, norm), own in sorted(ratios.items()):
-        noise = ("any", "Laplace", "Gaussian")[norm]
-        near = sum(1 / 1.5 <= ratio <= 1.5 for ratio in own)
-        print(f"| `{name}` | {noise} | {len(own)} | {median(own):.2f} | {min(own):.2f} | {max(own):.2f} | {near} of {len(own)} |")
+                found.setdefault((name, norm), []).append((estimate, seconds))
+    print("| strategy | noise | cases | longest step, CPU s | estimated | measured / estimated, least | most | within 1.5 |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|")
+    for (name, norm), own in sorted(found.items()):
+        ratios = [seconds / estimate for estimate, seconds in own if estimate > 0]
+        near = sum(1 / 1.5 <= ratio <= 1.5 for ratio in ratios)
+        shown = f"{min(ratios):.2f} | {max(ratios):.2f} | {near} of {len(ratios)} |" if ratios else "| | |"
+        print(f"| `{name}` | {('Laplace', 'Gaussian')[norm - 1]} | {len(own)} | {max(one[1] for one in own):.1f} | {len(ratios)} | {shown}")
 
 
 def _word(along: Any) -> str:
@@ -211,11 +214,14 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=5.0)
     options.add_argument("--cases", type=int, nargs="*", default=list(range(60)))
     options.add_argument("--table", action="store_true")
-    options.add_argument("--estimates", action="store_true")
+    options.add_argument("--steps", action="store_true")
     given = options.parse_args()
     known = {case["seed"]: case for case in map(json.loads, given.out.read_text().splitlines())} if given.out.exists() else {}
-    if given.table or given.estimates:
-        (table if given.table else estimates)(list(known.values()))
+    if given.table:
+        table(list(known.values()))
+        return
+    if given.steps:
+        estimates([{**case, "given": given.seconds, "steps": steps(case, given.seconds)} for case in map(drawn, given.cases)])
         return
     for case in sorted(map(drawn, given.cases), key=lambda case: (-len(case["sizes"]), -sum(case["sizes"].values()))):
         made = run(case, given.seconds, known.get(case["seed"], {}).get("named", {}))

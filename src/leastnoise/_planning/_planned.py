@@ -89,8 +89,8 @@ def plan(
         objective: "total" for the least total squared error; "worst" for the least of the largest ratio of a table's error to its target,
             or without targets to its error if it alone were planned; "relative" for errors relative to the tables' public sizes.
         level: of the intervals that margins are about, for the objective "worst"; `Least` has its own.
-        seconds: about how many CPU seconds of one core "auto" may take, by estimates: the plan is the same on every machine. More may find
-            less error; `compare` says what was left out.
+        seconds: about how many CPU seconds of one core "auto" may take, shared by estimates: the plan is the same on every machine that is
+            fast enough, and says what the clock ended. More may find less error; `compare` says what was left out.
         guard: a share such as "1/100" of the budget that is left for `release` to pay its guard with; the plan has the rest.
         progress: called with the name of every strategy before it is tried. Without it, a notebook shows below its cell what takes over a
             second.
