@@ -85,7 +85,7 @@ def test_given_ranges_are_planned_as_well_as_by_descent_on_all_of_them() -> None
     asked = Ranges(512, ends[0], ends[1])
     gram = gram_of(asked)
     found = unit_error(p_identity_blocks("a", gram, 1).factor, asked)
-    assert found < 1.15 * unit_error(p_identity("a", gram, 1, seconds=0.0).factor, asked)
+    assert found < 1.15 * unit_error(p_identity("a", gram, 1, effort=0.01).factor, asked)
     assert found < 0.6 * math.sqrt(float((ends[1] - ends[0] + 1).mean()))  # with every cell measured
 
 

@@ -82,10 +82,10 @@ def test_two_tables_are_tried_where_two_attributes_are_asked_for_apart_and_toget
 
 @pytest.mark.parametrize(("step", "tried_too"), [(1e-6, True), (1.0, False)])
 def test_what_estimates_leave_no_time_for_is_tried_in_the_time_that_is_left(step: float, tried_too: bool) -> None:
-    asked, privacy = prefix(48), Privacy(PureDP(1))
+    asked, privacy = prefix(20), Privacy(PureDP(1))
     left = [planner.name for planner, task in _within(asked, privacy, 0.1) if task.norm in planner.norms and not task.seconds > 0]
     tried = {one.strategy: one for one in candidates(asked, privacy, seconds=0.1, now=Ticking(step))}
-    assert {"node_tree", "p_identity"} <= {*left}
+    assert "p_identity" in left
     assert [*tried][-1] in left
     for name in {*left} - {"union"}:  # which is not made for what is asked
         assert (tried[name].plan is not None) is tried_too
@@ -97,10 +97,10 @@ def test_what_estimates_leave_no_time_for_is_tried_in_the_time_that_is_left(step
 
 
 def test_a_step_that_no_clock_can_end_is_not_begun_with_in_too_little_time() -> None:
-    (made,) = [one for one in candidates(prefix(2**16), Privacy(PureDP(1)), seconds=5.0, now=Ticking(0.0)) if one.strategy == "p_identity"]
-    assert made.plan is None
-    assert made.reason.startswith("too little of the 5 CPU seconds was left to begin with it")
-    assert made.more > 5
+    planner, task = PLANNERS["p_identity"], Task(prefix(2**16), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, 0.0)
+    step = planner.step(task.workload)
+    for seconds, too_little in ((step - 1, True), (step + 1, False)):
+        assert _clock(planner, task, (), 0.0, seconds, lambda: 0.0).over() is too_little
 
 
 def test_a_search_without_a_strategy_ends_where_its_time_is_over() -> None:
@@ -196,7 +196,7 @@ def test_more_time_finds_no_worse_strategies() -> None:
     given = 0.0, planner.most_seconds(asked, 1), math.inf
     little, much, by_name = (planner.strategy(Task(asked, privacy, Noise.DISCRETE_LAPLACE, time)) for time in given)
     assert much.blocks == by_name.blocks
-    assert little.error > much.error
+    assert little.blocks != much.blocks
 
 
 class Ticking:
