@@ -205,7 +205,8 @@ def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequenc
     """What is tried in a time: under every noise what takes next to nothing; then, noise by noise in an order, what is mostly the best.
 
     What is left goes to planners that find more in it, before those that are mostly worse than others have any, under any noise.
-    Shares are of estimates, so that the same workload has the same plan on every machine. What has none comes last.
+    Shares are of estimates, so that the same workload has the same plan on every machine. What has none comes last,
+    the shortest first.
     """
     left, ways = seconds - bound_seconds(workload), _ways(workload)
     known = [planner for planner in PLANNERS.values() if planner.automatic]
@@ -228,7 +229,7 @@ def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequenc
             more = min(max(left, 0.0), max(0.0, ways * planner.most_seconds(workload, noise.norm) - share)) if share > 0 else 0.0
             left -= more
             (tasks if share > 0 else spare).append((planner, Task(workload, privacy, noise, (share + more) / ways)))
-    return tasks + spare
+    return tasks + sorted(spare, key=lambda one: costs[one[0], one[1].noise])
 
 
 def reweighted(plan: Plan, workload: Workload) -> Plan:

@@ -191,20 +191,17 @@ HIERARCHY = Planner(
     laplace=joint_design_seconds,
     late=True,
 )
-
-
-def _haar_seconds(line: Line) -> float:
-    return 0.01 + 0.35 * (line.cells / 1024) ** 2 + 0.15 * (line.cells / 1024) ** 3 if line.cells <= MOST_DENSE else 0.0
-
-
+_HAAR_SECONDS = each_attribute(
+    lambda line: 0.01 + 0.35 * (line.cells / 1024) ** 2 + 0.15 * (line.cells / 1024) ** 3 if line.cells <= MOST_DENSE else 0.0
+)
 HAAR = Planner(
     name="haar",
     propose=partial(kronecker, "haar", haar),
     measures="the Haar wavelet, with the best weight for every level",
     made_for="ranges",
     limits="attributes of 4096 cells",
-    seconds=each_attribute(_haar_seconds),
-    step=each_attribute(_haar_seconds),
+    seconds=_HAAR_SECONDS,
+    step=_HAAR_SECONDS,
     laplace=joint_design_seconds,
     late=True,
 )
@@ -289,12 +286,10 @@ P_IDENTITY_BLOCKS = Planner(
 )
 
 
-def _optimum_seconds(line: Line) -> float:
-    """Of one structured set the eigenvectors are those of a tridiagonal matrix."""
-    return 4 * _optimum_step(line) if line.cells <= MOST_DENSE else 0.0
-
-
 def _optimum_step(line: Line) -> float:
+    """Of one structured set the eigenvectors are those of a tridiagonal matrix."""
+    if line.cells > MOST_DENSE:
+        return 0.0
     return 0.005 + (0.1 * (line.cells / 1024) ** 2.5 if line.structured and line.one_set else 0.4 * (line.cells / 1024) ** 3)
 
 
@@ -306,7 +301,7 @@ GAUSSIAN_OPTIMUM = Planner(
     norms=(2,),
     instead="the Gaussian optimum is made for Gaussian noise; for pure differential privacy choose p_identity",
     limits="attributes of 4096 cells",
-    seconds=each_attribute(_optimum_seconds),
+    seconds=each_attribute(lambda line: 4 * _optimum_step(line)),
     step=each_attribute(_optimum_step),
     reference=searched,
 )

@@ -40,7 +40,7 @@ from leastnoise._check import InternalError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
 from leastnoise._families import MOST_DENSE, NotApplicable, basis, over
-from leastnoise._linop import Contrasts, Dense, Identity, Operator, column_sums, dense
+from leastnoise._linop import Contrasts, Dense, Identity, column_sums, dense
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor, Limits
 from leastnoise._planner._residual_algebra import Weights, closed, grouped_budgets, incidence, optimal_weights
 from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, shortly, spread_share, tables_of_cells
@@ -349,20 +349,16 @@ def _columns(domain: Domain, blocks: Sequence[Block], norm: int) -> FloatArray |
 
 def _workload_seconds(workload: Workload) -> float:
     """Estimated CPU seconds: of the programme for single queries, and of the inverses that the error bars need."""
-    entries = sum(operator.rows * operator.size for operator in _own_operators(workload))
-    alone = len(workload.products) == 1 and len(workload.products[0].operators) == 1 and entries <= _MOST_ENTRIES
-    return shortly(workload) + (1.8 * entries / 2**20 if alone else 0.0) + _inverse_seconds(workload)
-
-
-def _own_operators(workload: Workload) -> set[Operator]:
-    """What is asked along attributes beside their cells and the total."""
-    cells = {Identity(workload.domain.kind(name).size) for name in workload.domain.names}
-    return {operator for _, _, operator in workload.along if operator.rows > 1} - cells
+    own = workload.products[0].operators
+    entries = own[0].rows * own[0].size if len(workload.products) == 1 == len(own) else 0
+    return shortly(workload) + (1.8 * entries / 2**20 if entries <= _MOST_ENTRIES else 0.0) + _inverse_seconds(workload)
 
 
 def _inverse_seconds(workload: Workload) -> float:
     """Of the inverses that the error bars need, which no clock ends."""
-    known = _own_operators(workload)
+    known = {operator for _, _, operator in workload.along if operator.rows > 1} - {
+        Identity(workload.domain.kind(name).size) for name in workload.domain.names
+    }
     inverses = sum(0.5 * (min(operator.rows, operator.size) / 1024) ** 3 if operator.size <= MOST_DENSE else 0.3 for operator in known)
     return inverses + _joint_seconds(workload)
 

@@ -29,7 +29,6 @@ from leastnoise._families import (
     go_on,
     merge_equal_cells,
     p_identity,
-    p_identity_seconds,
 )
 from leastnoise._linop import Operator, Total
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
@@ -182,25 +181,9 @@ def _strategy(workload: Workload, parting: tuple[bool, ...], sizes: dict[str, in
 
 def _seconds(workload: Workload) -> float:
     """Estimated CPU seconds of the fits along every attribute, of two parts and for two partings."""
-    return shortly(workload) + _gaussian(workload)
-
-
-def _gaussian(workload: Workload) -> float:
-    return _ways(workload) * 6 * sum(2.5 * (line.cells / 1024) ** 2.2 for line in lines(workload).values())
-
-
-def _ways(workload: Workload) -> float:
-    """Beside sums it is tried in one of the two ways that time is reckoned for: together with them; and not at all on what is too long."""
     sizes = [workload.domain.kind(name).size for name in workload.attributes]
-    if math.prod(sizes) > _MOST_JOINT or max(sizes) > _MOST_LONG:
-        return 0.0
-    return 1.0 if workload.measures == (None,) else 0.5
-
-
-def _laplace(workload: Workload) -> float:
-    """How many more p-Identity takes than the Gaussian optimum, or less."""
-    known = [p_identity_seconds(line.cells, in_line=line.structured) for line in lines(workload).values()]
-    return _ways(workload) * sum(4 * begin + whole for begin, whole in known) - _gaussian(workload)
+    made_for = len(workload.products) > 1 and math.prod(sizes) <= _MOST_JOINT and max(sizes) <= _MOST_LONG
+    return shortly(workload) + (15 * sum((line.cells / 1024) ** 2.2 for line in lines(workload).values()) if made_for else 0.0)
 
 
 UNION = Planner(
@@ -210,5 +193,4 @@ UNION = Planner(
     made_for="products that need an attribute in detail here and in groups there",
     limits="a joint table of 2^22 cells, attributes of 1024",
     seconds=_seconds,
-    laplace=_laplace,
 )
