@@ -34,7 +34,6 @@ _FAR = (
 )  # of the squared error of cheap forms: what searches leave of it under Laplace noise; under Gaussian noise these are near the best
 _NO_GAIN = 1e-3  # of the squared error: a twentieth of a per cent of the error itself
 _NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} of the squared error; ask for it by name"
-_NO_TIME = "too little of the {:g} CPU seconds was left to begin with it; give the plan more, or ask for it by name"
 ENDED_EARLY = "ended_early"
 """Of the details of a plan: the strategies whose search the clock ended."""
 _CROWDED = 2.0  # times the error of a table alone
@@ -136,7 +135,8 @@ def candidates(
         if (planner.name, task.noise) in contained:
             reason = f"its tables are among those that {contained[planner.name, task.noise]} chooses from; ask for it by name"
         elif slow and best < math.inf:  # cheap forms are always tried
-            reason = _NEEDLESS if needless and not every else _NO_TIME.format(seconds) if clock.over() else ""
+            no_time = f"too little of the {seconds:g} CPU seconds was left to begin with it; give the plan more, or ask for it by name"
+            reason = _NEEDLESS if needless and not every else no_time if clock.over() else ""
         if not reason:
             if tell is not None:
                 tell(planner.name)
