@@ -24,7 +24,7 @@ def test_names_are_those_of_the_records_and_each_says_what_it_measures() -> None
         assert planner.measures
         assert planner.made_for
         assert planner.norms == (1, 2) or planner.instead
-        assert planner.seconds(prefix(4)) <= planner.seconds(prefix(4096)) <= (planner.most or planner.seconds)(prefix(4096))
+        assert planner.seconds(prefix(4)) <= planner.seconds(prefix(1024)) <= (planner.most or planner.seconds)(prefix(1024))
 
 
 def test_noise_that_a_planner_is_not_made_for_is_refused_with_what_to_choose() -> None:
