@@ -175,7 +175,7 @@ def _clock(
     if task.seconds > 0:
         end = max(end - ways * sum(own.seconds for _, own in others), min(end, now() + _RIGHT * ways * task.seconds))
     else:
-        end = begun + seconds
+        end = begun + seconds - _GRACE  # a second is what loading takes
     return Clock(end - planner.step(task.workload), now)
 
 
