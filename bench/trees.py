@@ -42,14 +42,14 @@ def asked(shape: str) -> Any:
     rng = np.random.default_rng(1)
     if kind == "three":
         trees = {name: ln.Coded(n, levels=levels(n, 4, 40, rng)) for name, n in (("place", 300), ("job", 500), ("month", 60))}
-        domain = ln.Domain(**trees)
+        domain = ln.Domain(trees)
         pairs = [("place", "job"), ("place", "month"), ("job", "month")]
         sets = {name: ["identity", *(ln.level(one) for one in ("level 1", "level 2", "level 3"))] for name in trees}
-        products = [ln.queries(domain, **{a: one, b: other}) for a, b in pairs for one in sets[a] for other in sets[b]]
+        products = [ln.queries(domain, {a: one, b: other}) for a, b in pairs for one in sets[a] for other in sets[b]]
     else:
         if kind == "even":
             widths = [width for width in (16, 256, 4096) if width < int(size)]
-            place = ln.Integers(0, int(size) - 1, levels={f"groups of {width}": {"width": width} for width in widths})
+            place: Any = ln.Integers(0, int(size) - 1, levels={f"groups of {width}": {"width": width} for width in widths})
             names = [f"groups of {width}" for width in widths]
         else:
             given = levels(10_000, int(size), 2_000, rng)
@@ -87,7 +87,8 @@ def main() -> None:
     parser.add_argument("--row", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.row:
-        print(plan(*given.row, given.seconds))
+        shape, budget, strategy = given.row
+        print(plan(shape, budget, strategy, given.seconds))
         return
     print("| shape | budget | strategy | total squared error | over the least known | lower bound | CPU s | MiB |")
     print("|---|---|---|--:|--:|--:|--:|--:|")
