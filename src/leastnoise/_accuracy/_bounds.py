@@ -136,7 +136,7 @@ def _norm(product: Product, part: Callable[[Operator], float], worth: Callable[[
 
 
 def _whole(product: Product, worth: Callable[[Names], float]) -> float:
-    return _norm(product, lambda one: nuclear_parts(one)[0], worth)
+    return _norm(product, lambda operator: nuclear_parts(operator)[0], worth)
 
 
 def _marginal_norms(products: Sequence[Product], worth: Callable[[Names], float]) -> dict[Names, float]:
@@ -153,12 +153,12 @@ def _marginal_norms(products: Sequence[Product], worth: Callable[[Names], float]
         sets = places[rows]
         terms.append(Terms(sets, np.ones(sets.shape), np.ones(sets.shape), weights[where] / shape[sets].prod(axis=1)))
     names = np.array(domain.names, dtype=object)
-    found: dict[Names, float] = {}
+    norms: dict[Names, float] = {}
     for sets, sums in subset_sums(terms, len(names)):
         parts = (shape[sets] - 1).prod(axis=1) * np.sqrt(sums)
         for tau, part in zip(map(tuple, names[sets].tolist()), parts.tolist(), strict=True):
-            found[tau] = part * worth(tau)
-    return found
+            norms[tau] = part * worth(tau)
+    return norms
 
 
 def _levels(products: Sequence[Product]) -> dict[str, Levels]:
@@ -167,15 +167,15 @@ def _levels(products: Sequence[Product]) -> dict[str, Levels]:
     for product in products:
         for name, operator in zip(product.attributes, product.operators, strict=True):
             asked.setdefault(name, {})[operator] = None
-    found = {}
+    levels = {}
     for name, operators in asked.items():
         size = next(iter(operators)).size
-        found[name] = Levels.plain(size)
+        levels[name] = Levels.plain(size)
         for operator in sorted(operators, key=lambda one: -one.rows):
-            more = found[name].including(operator)
+            more = levels[name].including(operator)
             if more is not None and more.spectrum:
-                found[name] = more
-    return found
+                levels[name] = more
+    return levels
 
 
 def _terms(products: Sequence[Product], known: Mapping[str, Levels]) -> dict[tuple[int, ...], float]:
@@ -196,13 +196,13 @@ def _level_norms(
     All levels along an attribute have invariant spaces in common (`Part`), and tables of them the products of these.
     """
     terms, names = _terms(products, known), tuple(known)
-    found: dict[Names, float] = {}
+    norms: dict[Names, float] = {}
     for tau in dict.fromkeys(chain.from_iterable(subsets(product.attributes) for product in products)):
         for chosen in itertools.product(*(levels.spectrum[1:] if name in tau else levels.spectrum[:1] for name, levels in known.items())):
             wide = tuple(name for part, name in zip(chosen, names, strict=True) if name not in tau and part.size > 1)
             least = min(worth(tuple(name for name in names if name in tau or name in more)) for more in subsets(wide))
-            found[tau] = found.get(tau, 0.0) + least * _joint_root(chosen, terms, total=total or bool(tau))
-    return found
+            norms[tau] = norms.get(tau, 0.0) + least * _joint_root(chosen, terms, total=total or bool(tau))
+    return norms
 
 
 def _group_norms(products: Sequence[Product], known: Mapping[str, Levels], worth: float) -> tuple[float, float, float]:
@@ -255,7 +255,7 @@ def _joint_root(parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *
 
 
 def _kron(grams: Sequence[FloatArray]) -> FloatArray:
-    return reduce(lambda one, other: np.asarray(np.kron(one, other)), grams, np.ones((1, 1)))
+    return reduce(lambda product, gram: np.asarray(np.kron(product, gram)), grams, np.ones((1, 1)))
 
 
 def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:
@@ -269,8 +269,8 @@ def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: 
         rest = tuple(product for product in workload if product.measure not in units)
         parts = [(rest, privacy), *((tuple(workload.of(name)), rows_in_view(workload.domain, privacy, name)) for name in units)]
         power = 3 if noise is Noise.DISCRETE_LAPLACE else 2  # of parts that share a budget, by shares s: the sum of error / s^(power - 1)
-        alone = [_bound(Workload(workload.domain, own), rows, noise) for own, rows in parts if own]
-        return math.fsum(one ** (1 / power) for one in alone) ** power
+        alone = [_bound(Workload(workload.domain, products), rows, noise) for products, rows in parts if products]
+        return math.fsum(bound ** (1 / power) for bound in alone) ** power
     return _bound(workload, privacy, noise, unit_bound)
 
 
@@ -304,14 +304,14 @@ def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
     far, near = np.array([(1.0, 1.0) if name is None else _ends(domain.measure(name)) for name in norms]).T
     weights = np.array(list(norms.values()))
     chosen, best = np.full(len(norms), 0.5), 0.0
-    for place in [*range(len(norms))] * _SWEEPS:
+    for at in [*range(len(norms))] * _SWEEPS:
         tried = np.tile(chosen, (len(_SHARES), 1))
-        tried[:, place] = _SHARES
+        tried[:, at] = _SHARES
         mean, square = tried * far + (1 - tried) * near, tried * far**2 + (1 - tried) * near**2
         moments = mean[:, :, None] * mean[:, None, :] + np.maximum(square - mean**2, 0.0)[:, None, :] * np.eye(len(norms))
-        found = np.sqrt(np.maximum(np.linalg.eigvalsh(weights[:, None] * moments * weights), 0.0)).sum(axis=1)
-        if found.max() > best:
-            best, chosen = float(found.max()), tried[found.argmax()]
+        norms_together = np.sqrt(np.maximum(np.linalg.eigvalsh(weights[:, None] * moments * weights), 0.0)).sum(axis=1)
+        if norms_together.max() > best:
+            best, chosen = float(norms_together.max()), tried[norms_together.argmax()]
     return best
 
 
@@ -345,13 +345,13 @@ class Terms(NamedTuple):
 def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, FloatArray]]:
     """For every subset of a set the sum of its numbers in all sets."""
     parts: dict[int, list[tuple[IntArray, FloatArray]]] = {}
-    for one in terms:
-        chosen: list[tuple[tuple[int, ...], FloatArray]] = [((), one.weights)]
-        for column in range(one.sets.shape[1]):
-            out, in_ = one.outside[:, column], one.inside[:, column]
-            chosen = [(more, own * factor) for columns, own in chosen for more, factor in ((columns, out), ((*columns, column), in_))]
-        for columns, own in chosen:
-            parts.setdefault(len(columns), []).append((one.sets[:, list(columns)], own))
+    for term in terms:
+        chosen: list[tuple[tuple[int, ...], FloatArray]] = [((), term.weights)]
+        for column in range(term.sets.shape[1]):
+            out, in_ = term.outside[:, column], term.inside[:, column]
+            chosen = [(more, value * factor) for columns, value in chosen for more, factor in ((columns, out), ((*columns, column), in_))]
+        for columns, value in chosen:
+            parts.setdefault(len(columns), []).append((term.sets[:, list(columns)], value))
     found = []
     for size in sorted(parts):
         sets, sums = zip(*parts[size], strict=True)
@@ -365,8 +365,8 @@ def _added(sets: IntArray, values: FloatArray, count: int) -> tuple[IntArray, Fl
         keys = np.zeros(len(sets), dtype=np.int64)
         for column in sets.T:
             keys = keys * count + column
-        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
         distinct = sets[first]
     else:
-        distinct, place = np.unique(sets, axis=0, return_inverse=True)
-    return distinct, np.asarray(np.bincount(place.reshape(-1), values, len(distinct)), dtype=np.float64)
+        distinct, group = np.unique(sets, axis=0, return_inverse=True)
+    return distinct, np.asarray(np.bincount(group.reshape(-1), values, len(distinct)), dtype=np.float64)

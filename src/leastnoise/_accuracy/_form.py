@@ -112,7 +112,7 @@ class Known(ABC):
         """Sum of the variances of a product's answers."""
 
     @abstractmethod
-    def covariance(self, one: Product, other: Product) -> FloatArray:
+    def covariance(self, product: Product, other: Product) -> FloatArray:
         """Covariance of every answer of a product with every answer of another, shape (one.rows, other.rows)."""
 
 
@@ -126,13 +126,13 @@ class Structure(Known):
         """The least squares estimate from what all blocks measured, in the order of the plan."""
 
 
-def covariances(structure: Known, one: Product, other: Product | None = None) -> FloatArray:
+def covariances(structure: Known, product: Product, other: Product | None = None) -> FloatArray:
     """Covariance of every answer of a table with every answer of another, or of its own."""
-    second = one if other is None else other
-    if one.measure != second.measure:
-        raise InputError(f"Covariances must be of one measure; got {one.name} and {second.name}. Ask for each of them.")
-    if not one.rows * second.rows <= MOST_COVARIANCES:
+    second = product if other is None else other
+    if product.measure != second.measure:
+        raise InputError(f"Covariances must be of one measure; got {product.name} and {second.name}. Ask for each of them.")
+    if not product.rows * second.rows <= MOST_COVARIANCES:
         raise InputError(
-            f"At most {MOST_COVARIANCES} covariances can be listed at once; got {one.rows} x {second.rows}. Ask for smaller tables."
+            f"At most {MOST_COVARIANCES} covariances can be listed at once; got {product.rows} x {second.rows}. Ask for smaller tables."
         )
-    return structure.covariance(one, second)
+    return structure.covariance(product, second)

@@ -130,8 +130,8 @@ class Joint:
     def _spread(self, factors: Sequence[Factor], cube: FloatArray, out: FloatArray) -> None:
         """Add the transpose of ``_reduced`` to ``out``, of shape (*self.shape, columns)."""
         measured = {name for factor in factors for name in factor.attributes}
-        own = [size if name in measured else 1 for name, size in zip(self.names, self.shape, strict=True)]
-        out += cube.reshape(*own, -1)
+        sizes = [size if name in measured else 1 for name, size in zip(self.names, self.shape, strict=True)]
+        out += cube.reshape(*sizes, -1)
 
     def _gram_along(self, factor: Factor, cube: FloatArray, axis: int) -> FloatArray:
         n = factor.operator.size
@@ -261,19 +261,21 @@ class _Preconditioner:
                 continue
             partial = np.zeros((size, size))
             for block, variance in joint.blocks:
-                own = {factor.attributes[0]: factor for factor in block.factors if used(factor)}
-                weight = math.prod(float(diagonals[factor].mean()) for other, factor in own.items() if other != name) / variance
-                partial += weight * (grams[own[name]] if name in own else np.ones((size, size)))
+                factors_of = {factor.attributes[0]: factor for factor in block.factors if used(factor)}
+                weight = math.prod(float(diagonals[factor].mean()) for other, factor in factors_of.items() if other != name) / variance
+                partial += weight * (grams[factors_of[name]] if name in factors_of else np.ones((size, size)))
             turns.append(np.linalg.eigh(partial)[1])
         diagonal = np.zeros(shape)
         for block, variance in joint.blocks:
-            own = {factor.attributes[0]: factor for factor in block.factors if used(factor)}
+            factors_of = {factor.attributes[0]: factor for factor in block.factors if used(factor)}
             term = np.ones(())
             for name, size, turn in zip(joint.names, shape, turns, strict=True):
                 if turn is None:
-                    along_axis = diagonals[own[name]] if name in own else np.ones(size)
+                    along_axis = diagonals[factors_of[name]] if name in factors_of else np.ones(size)
                 else:
-                    along_axis = np.einsum("ij,ij->j", turn, grams[own[name]] @ turn) if name in own else turn.sum(axis=0) ** 2
+                    along_axis = (
+                        np.einsum("ij,ij->j", turn, grams[factors_of[name]] @ turn) if name in factors_of else turn.sum(axis=0) ** 2
+                    )
                 term = np.multiply.outer(term, along_axis)
             diagonal += term / variance
         return _Preconditioner(shape, tuple(turns), _inverted(diagonal[..., None]))
@@ -316,8 +318,8 @@ def joint_rows_in_parts(operators: Sequence[Operator]) -> Iterator[tuple[slice, 
     for start in range(0, math.prod(shape), step):
         part = slice(start, min(start + step, math.prod(shape)))
         rows = np.ones((part.stop - start, 1))
-        for matrix, places in zip(matrices, np.unravel_index(np.arange(part.start, part.stop), shape) if shape else (), strict=True):
-            rows = (rows[:, :, None] * matrix[places][:, None, :]).reshape(len(rows), -1)
+        for matrix, indices in zip(matrices, np.unravel_index(np.arange(part.start, part.stop), shape) if shape else (), strict=True):
+            rows = (rows[:, :, None] * matrix[indices][:, None, :]).reshape(len(rows), -1)
         yield part, rows
 
 
@@ -342,8 +344,8 @@ def _contracted(operator: Operator, cube: FloatArray) -> FloatArray:
         sums = np.zeros((before, n + 1, m, n + 1, m))
         sums[:, 1:, :, 1:] = cube.cumsum(axis=1).cumsum(axis=3)
         low, high = ends[0], ends[1] + 1
-        found = sums[:, high, :, high] - sums[:, low, :, high] - sums[:, high, :, low] + sums[:, low, :, low]
-        return np.moveaxis(found, 0, 1)
+        differences = sums[:, high, :, high] - sums[:, low, :, high] - sums[:, high, :, low] + sums[:, low, :, low]
+        return np.moveaxis(differences, 0, 1)
     rows = dense(operator).astype(float)
     answer = np.empty((before, len(rows), m, m))
     step = max(1, _AT_ONCE // (before * n * m * m))
@@ -365,7 +367,9 @@ class DenseStructure(Structure):
     def require(self, product: Product) -> None:
         if not require(self.span, product) and not self.space.everything:
             every = self.joint.operators(split(product, self.joint.names)[0])
-            asked = [Identity(one.size) if one == AllRanges(one.size) else one for one in every]  # all ranges span what cells do
+            asked = [
+                Identity(operator.size) if operator == AllRanges(operator.size) else operator for operator in every
+            ]  # all ranges span what cells do
             if not all(self.space.holds_rows(rows) for _, rows in joint_rows_in_parts(asked)):
                 raise undetermined(product)
 
@@ -376,8 +380,8 @@ class DenseStructure(Structure):
 
     def errors(self, product: Product) -> Errors:
         if product.rows <= MOST_LISTED:
-            found = self.variances(product)
-            return Errors(float(found.sum()), float(found.max()))
+            variances = self.variances(product)
+            return Errors(float(variances.sum()), float(variances.max()))
         inner, _, times = split(product, self.joint.names)
         top = float(np.linalg.eigvalsh(self.inverse)[-1])  # no variance is above this times the squared norm of its query
         norms = math.prod(IdentityBasis(operator.size).largest_variance(operator) for operator in self.joint.operators(inner))
@@ -392,14 +396,14 @@ class DenseStructure(Structure):
             cube = along(apply_gram, operator, cube, axis)
         return float(np.trace(cube.reshape(self.inverse.shape))) * float((times**2).sum())
 
-    def covariance(self, one: Product, other: Product) -> FloatArray:
-        self.require(one)
+    def covariance(self, product: Product, other: Product) -> FloatArray:
+        self.require(product)
         self.require(other)
-        return self._rows(one) @ self.inverse @ self._rows(other).T
+        return self._rows(product) @ self.inverse @ self._rows(other).T
 
     def cells(self, measured: Sequence[Measured]) -> JointCells:
         """The covariance times what the tables say of every cell."""
-        gathered = self.joint.gather([one.values[:, None] for one in measured])
+        gathered = self.joint.gather([table.values[:, None] for table in measured])
         return JointCells(self.joint.names, (self.inverse @ gathered[:, 0]).reshape(self.joint.shape))
 
     def _rows(self, product: Product) -> FloatArray:
@@ -412,8 +416,8 @@ class DenseStructure(Structure):
 def dense_structure(domain: Domain, joint: Joint, span: Span | None = None) -> DenseStructure:
     gram, counted = np.zeros((joint.cells, joint.cells)), np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
-        own = replace(block, factors=tuple(filter(used, block.factors)))
-        rows = block_rows(domain, joint.names, own)
+        narrowed = replace(block, factors=tuple(filter(used, block.factors)))
+        rows = block_rows(domain, joint.names, narrowed)
         gram += rows.T @ rows / variance
         whole = unit_rows(rows)
         counted += whole.T @ whole
@@ -469,13 +473,13 @@ class IterativeStructure(Structure):
             needed = 64 * max(product.rows, self.joint.cells)
             require_memory(needed, f"The error bars of {product.name} from a linear solver", "Choose another strategy.")
             operators = self.joint.operators(product)
-            found = self._exact(product, operators) if self.exact(product) else self._simulated(product, operators)
-            self._known[product] = found.reshape(product.shape)
+            variances = self._exact(product, operators) if self.exact(product) else self._simulated(product, operators)
+            self._known[product] = variances.reshape(product.shape)
         return self._known[product]
 
     def errors(self, product: Product) -> Errors:
-        found = self.variances(product)
-        return Errors(float(found.sum()), float(found.max()))
+        variances = self.variances(product)
+        return Errors(float(variances.sum()), float(variances.max()))
 
     def total(self, product: Product) -> float:
         return float(self.variances(product).sum())
@@ -485,16 +489,16 @@ class IterativeStructure(Structure):
         """The joint cells."""
         return self.joint.cells
 
-    def covariance(self, one: Product, other: Product) -> FloatArray:
+    def covariance(self, product: Product, other: Product) -> FloatArray:
         """Not known."""
         raise UnsupportedQuery(
-            f"Covariances of {one.name} and {other.name} are not known where estimates need a linear solver. Choose a strategy with a "
+            f"Covariances of {product.name} and {other.name} are not known where estimates need a linear solver. Choose a strategy with a "
             "product form."
         )
 
     def cells(self, measured: Sequence[Measured]) -> JointCells:
         """By conjugate gradients."""
-        gathered = self.joint.gather([one.values[:, None] for one in measured])
+        gathered = self.joint.gather([table.values[:, None] for table in measured])
         return JointCells(self.joint.names, self.joint.solve(gathered, "the estimate")[:, 0].reshape(self.joint.shape))
 
     def _exact(self, product: Product, operators: list[Operator]) -> FloatArray:
@@ -502,11 +506,11 @@ class IterativeStructure(Structure):
         shape = [operator.rows for operator in operators]
         step = max(1, _MOST_COLUMNS // self.joint.cells)
         for start in range(0, product.rows, step):
-            places = np.arange(start, min(product.rows, start + step))
-            unit = np.zeros((product.rows, len(places)))
-            unit[places, np.arange(len(places))] = 1.0
+            queries = np.arange(start, min(product.rows, start + step))
+            unit = np.zeros((product.rows, len(queries)))
+            unit[queries, np.arange(len(queries))] = 1.0
             rows = self.joint.queries(operators, unit.reshape(*shape, -1))
-            answer[places] = (rows * self.joint.solve(rows, product.name, _ERROR_TOLERANCE)).sum(axis=0)
+            answer[queries] = (rows * self.joint.solve(rows, product.name, _ERROR_TOLERANCE)).sum(axis=0)
         return answer
 
     def _simulated(self, product: Product, operators: list[Operator]) -> FloatArray:

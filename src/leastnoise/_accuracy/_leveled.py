@@ -54,7 +54,7 @@ class LevelStructure(Structure):
     def variances(self, product: Product) -> FloatArray:
         self.require(product)
         own, others = self._asked(product)
-        parts = [self.others.parts(*one) for one in others]
+        parts = [self.others.parts(*other_sets) for other_sets in others]
         total = np.zeros([own.rows, *(operator.rows for _, operator in others)])
         for tau in subsets(tuple(name for name, _ in others)):
             if tau in self.precisions:  # else no query has such a part
@@ -62,15 +62,15 @@ class LevelStructure(Structure):
                 for (name, _), (mean, spread) in zip(others, parts, strict=True):
                     term = np.multiply.outer(term, spread if name in tau else mean)
                 total += term
-        place = product.attributes.index(self.name) if self.name in product.attributes else None
-        return np.asarray(total[0] if place is None else np.moveaxis(total, 0, place))
+        axis = product.attributes.index(self.name) if self.name in product.attributes else None
+        return np.asarray(total[0] if axis is None else np.moveaxis(total, 0, axis))
 
     def errors(self, product: Product) -> Errors:
         if product.rows <= MOST_LISTED:
-            found = self.variances(product)
-            return Errors(float(found.sum()), float(found.max()))
+            variances = self.variances(product)
+            return Errors(float(variances.sum()), float(variances.max()))
         own, others = self._asked(product)
-        parts = [self.others.parts(*one) for one in others]
+        parts = [self.others.parts(*other_sets) for other_sets in others]
         largest, even = 0.0, all(float(np.ptp(part)) == 0.0 for pair in parts for part in pair)
         for tau in subsets(tuple(name for name, _ in others)):
             if tau in self.precisions:
@@ -85,7 +85,7 @@ class LevelStructure(Structure):
     def total(self, product: Product) -> float:
         self.require(product)
         own, others = self._asked(product)
-        sums = [self.others.sums(*one) for one in others]
+        sums = [self.others.sums(*other_sets) for other_sets in others]
         answer = 0.0
         for tau in subsets(tuple(name for name, _ in others)):
             if tau in self.precisions:
@@ -94,14 +94,14 @@ class LevelStructure(Structure):
                 answer += self.inverse(tau).total_variance(own) * float(across)
         return answer
 
-    def covariance(self, one: Product, other: Product) -> FloatArray:
-        self.require(one)
+    def covariance(self, product: Product, other: Product) -> FloatArray:
+        self.require(product)
         self.require(other)
-        operators = [dict(zip(p.attributes, p.operators, strict=True)) for p in (one, other)]
+        operators = [dict(zip(p.attributes, p.operators, strict=True)) for p in (product, other)]
         shared = tuple(name for name in operators[0] if name in operators[1] and name != self.name)
-        names = [name for name in one.domain.names if name in operators[0] or name in operators[1] or name == self.name]
-        rows = {name: [dense(own.get(name, Total(one.domain.kind(name).size))).astype(float) for own in operators] for name in names}
-        answer = np.zeros((one.rows, other.rows))
+        names = [name for name in product.domain.names if name in operators[0] or name in operators[1] or name == self.name]
+        rows = {name: [dense(own.get(name, Total(product.domain.kind(name).size))).astype(float) for own in operators] for name in names}
+        answer = np.zeros((product.rows, other.rows))
         for tau in subsets(shared):
             if tau in self.precisions:
                 term: FloatArray = np.ones((1, 1))
@@ -120,9 +120,9 @@ class LevelStructure(Structure):
     def cells(self, measured: Sequence[Measured]) -> "LevelCells":
         """u(tau) for every tau that is measured."""
         gathered: dict[Names, FloatArray] = {}
-        for one in measured:
-            for tau, part in self._gathered(one.block, one.values).items():
-                gathered[tau] = gathered.get(tau, 0.0) + part / one.variance
+        for table in measured:
+            for tau, part in self._gathered(table.block, table.values).items():
+                gathered[tau] = gathered.get(tau, 0.0) + part / table.variance
         return LevelCells(self, {tau: self.inverse(tau).solve(part) for tau, part in gathered.items()})
 
     def _gathered(self, block: Block, values: FloatArray) -> dict[Names, FloatArray]:

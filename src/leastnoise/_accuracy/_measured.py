@@ -123,8 +123,8 @@ def sums_told(plan: Measurements, measure: Quantity) -> list[Told]:
 def _told(plan: Measurements, quantity: Quantity, of_sums: tuple[float, float]) -> list[Told]:
     """What every block tells of a quantity, with the shares that distances from both ends have in their sums."""
     return [
-        _added(one, of_sums if one.block.measure == quantity else (1 / _apart(plan, one.block),) * 2) if one.block.ends else one
-        for one in _blocks_of(plan, quantity)
+        _added(entry, of_sums if entry.block.measure == quantity else (1 / _apart(plan, entry.block),) * 2) if entry.block.ends else entry
+        for entry in _blocks_of(plan, quantity)
     ]
 
 
@@ -148,7 +148,7 @@ def middle(measure: Measure) -> float:
 
 def attributes_told(plan: Measurements, measure: Quantity) -> frozenset[str]:
     """The attributes by which counts, or sums of a measure, are measured."""
-    return frozenset(name for one in _blocks_of(plan, measure) for name in one.block.attributes)
+    return frozenset(name for entry in _blocks_of(plan, measure) for name in entry.block.attributes)
 
 
 def _blocks_of(plan: Measurements, quantity: Quantity) -> Sequence[Told]:
@@ -158,13 +158,13 @@ def _blocks_of(plan: Measurements, quantity: Quantity) -> Sequence[Told]:
     for group in plan.alike:
         if group[0].measure == quantity or (group[0].ends and plan.domain.count_of(str(group[0].measure)) == quantity):
             variances.update(dict.fromkeys(map(id, group), block_variance(plan, group[0])))
-    found = [Told(place, block, variances[id(block)]) for place, block in enumerate(plan.blocks) if id(block) in variances]
-    if len({one.block.ends for one in found if one.block.measure == quantity}) > 1:
+    entries = [Told(at, block, variances[id(block)]) for at, block in enumerate(plan.blocks) if id(block) in variances]
+    if len({entry.block.ends for entry in entries if entry.block.measure == quantity}) > 1:
         raise InputError(
             f"Sums of {quantity} by themselves and distances from both ends of its values are not estimated together. "
             "Measure all of them in one of the two ways."
         )
-    return found
+    return entries
 
 
 def _apart(plan: Measurements, block: Block) -> float:

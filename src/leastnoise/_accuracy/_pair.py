@@ -113,23 +113,25 @@ class PairStructure(Structure):
         self._refuse_undetermined(product, self._summed(operators))
         cube = self.inverse()
         # What shrinks the array most comes first.
-        for place, operator in sorted(enumerate(operators), key=lambda one: one[1].rows / one[1].size):
-            moved = np.moveaxis(cube, place, 0)
+        for axis_number, operator in sorted(enumerate(operators), key=lambda pair: pair[1].rows / pair[1].size):
+            moved = np.moveaxis(cube, axis_number, 0)
             answer = np.empty((operator.rows, *moved.shape[1:]))
-            for part, weight in list(self.axes.values())[place].squares(operator):
+            for part, weight in list(self.axes.values())[axis_number].squares(operator):
                 answer[part] = np.tensordot(weight, moved, axes=(1, 0))
-            cube = np.moveaxis(answer, 0, place)
+            cube = np.moveaxis(answer, 0, axis_number)
         return cube.reshape(product.shape)
 
     def errors(self, product: Product) -> Errors:
         if product.rows <= MOST_LISTED:
-            found = self.variances(product)
-            return Errors(float(found.sum()), float(found.max()))
+            variances = self.variances(product)
+            return Errors(float(variances.sum()), float(variances.max()))
         inner, _, times = split(product, self.axes)
         if inner is not product:
             return self.errors(inner).times(times)
         each = zip(self.axes.values(), self.operators(product), strict=True)
-        return Errors(self.total(product), float(self.inverse().max()) * math.prod(axis.largest(one) for axis, one in each), exact=False)
+        return Errors(
+            self.total(product), float(self.inverse().max()) * math.prod(axis.largest(operator) for axis, operator in each), exact=False
+        )
 
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers, without listing them."""
@@ -138,36 +140,40 @@ class PairStructure(Structure):
         self._refuse_undetermined(product, weights)
         return _contracted(self.inverse(), weights) * float((times**2).sum())
 
-    def covariance(self, one: Product, other: Product) -> FloatArray:
-        self.require(one)
+    def covariance(self, product: Product, other: Product) -> FloatArray:
+        self.require(product)
         self.require(other)
-        (first, rows, times), (second, columns, factors) = (split(product, self.axes) for product in (one, other))
-        found = self._covariance(self._turned(first), self._turned(second)).reshape(*rows, *columns)
-        return np.asarray(found * np.multiply.outer(times, factors)).reshape(one.rows, other.rows)
+        (first, rows, times), (second, columns, factors) = (split(asked, self.axes) for asked in (product, other))
+        covariance = self._covariance(self._turned(first), self._turned(second)).reshape(*rows, *columns)
+        return np.asarray(covariance * np.multiply.outer(times, factors)).reshape(product.rows, other.rows)
 
     def _turned(self, product: Product) -> list[FloatArray]:
         """q V^+ for the rows q along every attribute, shape (rows, vectors)."""
-        return [np.asarray(apply(one, axis.outward)) for axis, one in zip(self.axes.values(), self.operators(product), strict=True)]
+        return [
+            np.asarray(apply(operator, axis.outward)) for axis, operator in zip(self.axes.values(), self.operators(product), strict=True)
+        ]
 
     def _covariance(self, first: Sequence[FloatArray], second: Sequence[FloatArray]) -> FloatArray:
         shape = [len(axis) for axis in first]
-        inverse, found = self.inverse(), np.empty((math.prod(shape), math.prod(len(axis) for axis in second)))
+        inverse, covariance = self.inverse(), np.empty((math.prod(shape), math.prod(len(axis) for axis in second)))
         step = max(1, _NUMBERS // inverse.size)
-        for start in range(0, len(found), step):
-            part = np.arange(start, min(start + step, len(found)))
+        for start in range(0, len(covariance), step):
+            part = np.arange(start, min(start + step, len(covariance)))
             cube = np.ones((len(part),))
-            for axis, place in zip(first, np.unravel_index(part, shape), strict=True):
-                cube = cube[..., None] * axis[place].reshape(len(part), *[1] * (cube.ndim - 1), -1)
+            for axis, index in zip(first, np.unravel_index(part, shape), strict=True):
+                cube = cube[..., None] * axis[index].reshape(len(part), *[1] * (cube.ndim - 1), -1)
             cube = cube * inverse
             for axis in second:
                 cube = np.tensordot(cube, axis, axes=(1, 1))
-            found[part] = cube.reshape(len(part), -1)
-        return found
+            covariance[part] = cube.reshape(len(part), -1)
+        return covariance
 
     def cells(self, measured: Sequence[Measured]) -> "PairCells":
         """From coordinates; what rounding left of the residual, where weights are very unequal, is solved for again."""
-        gathered = sum((self.gather(one.block, one.values) / one.variance for one in measured), start=np.zeros(self.information.shape))
-        left = [self.gather(one.block, one.values - self.measured(one.block, gathered)) / one.variance for one in measured]
+        gathered = sum(
+            (self.gather(table.block, table.values) / table.variance for table in measured), start=np.zeros(self.information.shape)
+        )
+        left = [self.gather(table.block, table.values - self.measured(table.block, gathered)) / table.variance for table in measured]
         return PairCells(self, sum(left, start=gathered))
 
     def solve(self, gathered: FloatArray, names: Names) -> FloatArray:
@@ -256,7 +262,7 @@ def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float
 
 def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
     """What each table adds to the information per unit of precision, two arrays of its shape."""
-    first, second = (_outer([axis.shares[place] for axis in axes.values()]) for place in (0, 1))
+    first, second = (_outer([axis.shares[end] for axis in axes.values()]) for end in (0, 1))
     return first, second
 
 

@@ -69,12 +69,12 @@ class ProductCells:
     @cached_property
     def along(self) -> list[tuple[Names, Names]]:
         """For every block ``measured_along``."""
-        return [measured_along(one.block) for one in self.measured]
+        return [measured_along(table.block) for table in self.measured]
 
     @cached_property
     def kinds(self) -> list[int]:
         """For every block a number; blocks with one number differ in attributes alone."""
-        factors = {id(factor): factor for one in self.measured for factor in one.block.factors}
+        factors = {id(factor): factor for table in self.measured for factor in table.block.factors}
         equal: dict[object, int] = {}
         own = {
             place: equal.setdefault((factor.key(), id(self.structure.bases[factor.attributes[0]])), len(equal))
@@ -82,23 +82,23 @@ class ProductCells:
         }
         numbers: dict[object, int] = {}
         return [
-            numbers.setdefault((one.grid, one.variance, *[own[id(factor)] for factor in one.block.factors]), len(numbers))
-            for one in self.measured
+            numbers.setdefault((table.grid, table.variance, *[own[id(factor)] for factor in table.block.factors]), len(numbers))
+            for table in self.measured
         ]
 
     @cached_property
     def containing(self) -> dict[Names, list[int]]:
         """For every listed tau the narrow blocks that contain it."""
-        places: dict[Names, list[int]] = {}
-        for place, (names, across) in enumerate(self.along):
+        positions: dict[Names, list[int]] = {}
+        for at, (names, across) in enumerate(self.along):
             for tau in () if _is_wide(names, across) else explained(names, across):
-                places.setdefault(tau, []).append(place)
-        return places
+                positions.setdefault(tau, []).append(at)
+        return positions
 
     @cached_property
     def wide(self) -> list[int]:
         """The blocks whose subsets are not listed."""
-        return [place for place, own in enumerate(self.along) if _is_wide(*own)]
+        return [at for at, attributes in enumerate(self.along) if _is_wide(*attributes)]
 
     @cached_property
     def shared(self) -> dict[Names, FloatArray]:

@@ -64,7 +64,7 @@ def combined(plan: Measurements, measure: str | None, known: Mapping[str | None,
 
 def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
     """The covariance of least squares, and its estimate, from the blocks that tell of one table of cells."""
-    tables = [(one.block, one.variance) for one in told(plan, quantity)]
+    tables = [(entry.block, entry.variance) for entry in told(plan, quantity)]
     if not tables:
         raise UnsupportedQuery(f"The plan measures nothing of {quantity or 'the counts'}.")
     blocks = [block for block, _ in tables]
@@ -79,11 +79,13 @@ def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
     if apart and len(mixed) <= 1:
         try:
             bases = _bases(plan.domain, {name: next(iter(own)) for name, own in along.items() if name not in mixed})
-            found = _level_structure(mixed[0], along[mixed[0]], tables, bases, span) if mixed else _product_structure(tables, bases, span)
+            structure = (
+                _level_structure(mixed[0], along[mixed[0]], tables, bases, span) if mixed else _product_structure(tables, bases, span)
+            )
         except Undetermined:  # a strategy that does not determine every cell may still determine the queries
-            found = None
-        if found is not None:
-            return found
+            structure = None
+        if structure is not None:
+            return structure
     sizes = {name: plan.domain.kind(name).size for name in plan.domain.names if any(name in block.attributes for block in blocks)}
     if math.prod(sizes.values()) > _FEW and is_pair(sizes, blocks, MOST_JOINT):
         return pair_structure(sizes, tables, span)
@@ -94,13 +96,13 @@ def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
 def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:
     """The basis of every attribute; where what is measured is equal it is one object, by which tables are known to be alike."""
     measured: dict[object, Basis] = {}
-    for own in factors.values():
-        if own.key() not in measured:
-            measured[own.key()] = basis_without_total(own) if leaves_out_total(own) else basis(own)
+    for of_attribute in factors.values():
+        if of_attribute.key() not in measured:
+            measured[of_attribute.key()] = basis_without_total(of_attribute) if leaves_out_total(of_attribute) else basis(of_attribute)
     # Along an attribute that nothing measures only multiples of the total are known.
     summed = {size: IdentityBasis(size) for size in domain.shape}
-    found = {name: measured[factors[name].key()] if name in factors else None for name in domain.names}
-    return {name: summed[domain.kind(name).size] if own is None else own for name, own in found.items()}
+    bases = {name: measured[factors[name].key()] if name in factors else None for name in domain.names}
+    return {name: summed[domain.kind(name).size] if of_attribute is None else of_attribute for name, of_attribute in bases.items()}
 
 
 def _level_structure(
@@ -113,13 +115,13 @@ def _level_structure(
     precisions: dict[Names, FloatArray] = {}
     for block, variance in tables:
         own = next((factor.operator for factor in block.factors if factor.attributes == (name,)), Total(levels.size))
-        names, across = (tuple(one for one in which if one != name) for which in measured_along(block))
+        names, across = (tuple(attribute for attribute in which if attribute != name) for which in measured_along(block))
         if len(names) - len(across) > _MOST_LISTED:
             return None
         precision = math.prod(
             (contrast_strength(factor) or 1.0 for factor in block.factors if factor.attributes != (name,)), start=1 / variance
         )
-        shares = _shares(tuple(1 / bases[one].kappa for one in names if one not in across))
+        shares = _shares(tuple(1 / bases[attribute].kappa for attribute in names if attribute not in across))
         for tau, share in zip(explained(names, across), shares, strict=True):
             precisions.setdefault(tau, np.zeros(len(levels.groups)))[levels.level(own)] += precision * share
     return LevelStructure(name, levels, precisions, ProductStructure(bases, {}, (), span), span)
@@ -153,9 +155,9 @@ def _product_structure(tables: Sequence[tuple[Block, float]], bases: Mapping[str
 @lru_cache(maxsize=4096)
 def _shares(shrinks: tuple[float, ...]) -> tuple[float, ...]:
     """For every subset of some attributes, in the order of ``subsets``, the product of what belongs to the others."""
-    places = range(len(shrinks))
-    chosen = (one for size in range(len(shrinks) + 1) for one in combinations(places, size))
-    return tuple(math.prod([shrinks[place] for place in places if place not in one], start=1.0) for one in chosen)
+    all_at = range(len(shrinks))
+    chosen = (kept_out for size in range(len(shrinks) + 1) for kept_out in combinations(all_at, size))
+    return tuple(math.prod([shrinks[at] for at in all_at if at not in kept_out], start=1.0) for kept_out in chosen)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,8 +191,8 @@ class SumKnown(Known):
     def total(self, product: Product) -> float:
         return self.centred.total(product) + self.middle**2 * self.counts.total(product)
 
-    def covariance(self, one: Product, other: Product) -> FloatArray:
-        return self.centred.covariance(one, other) + self.middle**2 * self.counts.covariance(one, other)
+    def covariance(self, product: Product, other: Product) -> FloatArray:
+        return self.centred.covariance(product, other) + self.middle**2 * self.counts.covariance(product, other)
 
 
 def structures(workload: Workload, plan: Measurements) -> dict[str | None, Known]:
@@ -216,15 +218,15 @@ def promised(
 ) -> Plan:
     """The plan of some measurements for a workload: with the expected error of its queries, and a lower bound of it."""
     known = structures(workload, measurements)
-    for own in known.values():
-        if own.solver_cells and not iterate:
+    for structure in known.values():
+        if structure.solver_cells and not iterate:
             raise InputError(
-                f"its tables have no common product form, so that the error bars need a linear solver over {own.solver_cells} joint cells, "
-                f"which takes long; ask for it by name: strategy = '{strategy}'"
+                "its tables have no common product form, so that the error bars need a linear solver over "
+                f"{structure.solver_cells} joint cells, which takes long; ask for it by name: strategy = '{strategy}'"
             )
     errors: dict[str | None, Iterator[Errors]] = {}
-    for measure, own in known.items():
-        errors[measure] = iter(own.errors_of(workload.of(measure)))
+    for measure, structure in known.items():
+        errors[measure] = iter(structure.errors_of(workload.of(measure)))
     tables, total = [], 0.0
     worth: dict[tuple[int, str | None], tuple[float, float]] = {}  # very many tables share few weights
     for product in workload:
@@ -265,12 +267,12 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
     if not plan.workload.statistics:
         return ()
     promised = plan.expected_error().tables
-    places = {product.question: place for place, product in enumerate(plan.workload)}
-    found = []
+    numbers = {product.question: at for at, product in enumerate(plan.workload)}
+    errors = []
     for asked in plan.workload.statistics:
-        tables = [promised[places[product.question]] for product in plan.workload.tables_of(asked)]
+        tables = [promised[numbers[product.question]] for product in plan.workload.tables_of(asked)]
         counts = tables[0]
-        found.append(
+        errors.append(
             StatisticError(
                 statistic=asked,
                 tables=tuple(table.name for table in tables),
@@ -279,7 +281,7 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
                 std_error=None if asked.size is None else _error(plan, asked, tables) / float(asked.size),
             )
         )
-    return tuple(found)
+    return tuple(errors)
 
 
 def _error(plan: Plan, asked: Statistic, tables: list[TableError]) -> float:

@@ -34,7 +34,7 @@ class ByGroup:
         many = np.array(kept)
         if many.dtype.kind != "i" or many.ndim != 1 or not ((many >= 0) & (many <= len(noise))).all():
             raise ValueError(len(noise))
-        if not all(0 <= one <= float_info.max for one in missing):
+        if not all(0 <= value <= float_info.max for value in missing):
             raise ValueError(missing)
         names = tuple(factor.attributes[0] for factor in observation.measurements.blocks[-1].factors if factor.attributes != (attribute,))
         shape = sums.shape[:-1]
@@ -48,7 +48,7 @@ class ByGroup:
 
         Guarantees: its upper side is of the sum of all buckets, wherever the values lie.
         """
-        if product.attributes != self.names or any(one != identity() for one in product.query_sets):
+        if product.attributes != self.names or any(query_set != identity() for query_set in product.query_sets):
             raise InputError(f"Sums were measured by {' x '.join(self.names) or 'no attribute'} alone. Ask for these groups.")
         everything = np.full(self.kept.shape, np.sqrt((self.noise**2).sum()))
         within = np.arange(len(self.noise)) < self.kept[..., None]
@@ -61,6 +61,6 @@ def measured_by_group(observation: Observation, attribute: str) -> tuple[FloatAr
     """The sums of groups and buckets, the buckets along the last axis, and the buckets' standard errors."""
     made, values = observation.measurements, observation.values[-1]
     block = made.blocks[-1]
-    place = [factor.attributes for factor in block.factors].index((attribute,))
-    sums = np.moveaxis((values / made.grid).reshape([factor.operator.rows for factor in block.factors]), place, -1)
-    return sums, np.sqrt(block_variance(made, block)) / block.factors[place].weights
+    position = [factor.attributes for factor in block.factors].index((attribute,))
+    sums = np.moveaxis((values / made.grid).reshape([factor.operator.rows for factor in block.factors]), position, -1)
+    return sums, np.sqrt(block_variance(made, block)) / block.factors[position].weights

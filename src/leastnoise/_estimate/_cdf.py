@@ -91,9 +91,9 @@ class Quantiles(Framed, Sequence[Quantile]):
     def columns(self) -> Columns:
         """One column a key, then share, value, low and high; a row a quantile."""
         names = ("share", "value", "low", "high")
-        groups = zip(*(one.group for one in self), strict=True)
-        keys = {name: label_array(own) for name, own in zip(key_columns(self.by, names), groups, strict=False)}
-        numbers = zip(*((one.share, one.value, one.low, one.high) for one in self), strict=True)
+        groups = zip(*(quantile.group for quantile in self), strict=True)
+        keys = {name: label_array(labels) for name, labels in zip(key_columns(self.by, names), groups, strict=False)}
+        numbers = zip(*((quantile.share, quantile.value, quantile.low, quantile.high) for quantile in self), strict=True)
         return {**keys, **{name: np.array(values) for name, values in zip(names, numbers, strict=False)}}
 
 
@@ -140,14 +140,14 @@ class Cdf(Framed):
 
     def quantiles(self, shares: Iterable[float]) -> Quantiles:
         """Quantiles with intervals that hold all at once, together with the band."""
-        wanted, found = [checked_share(share) for share in shares], []
-        for place in np.ndindex(self.share.shape[:-1]):
-            group = tuple(own[index] for own, index in zip(self.labels, place, strict=True))
+        wanted, quantiles = [checked_share(share) for share in shares], []
+        for at in np.ndindex(self.share.shape[:-1]):
+            group = tuple(labels[index] for labels, index in zip(self.labels, at, strict=True))
             for share in wanted:
-                ends = (min(int(np.searchsorted(side[place], share)), len(self.values) - 1) for side in (self.high, self.low))
-                value, low, high = place_within(self.starts, self.values, self.share[place], share, *ends)
-                found.append(Quantile(share=share, value=value, low=low, high=high, group=group))
-        return Quantiles(tuple(found), self.by, self.library)
+                ends = (min(int(np.searchsorted(side[at], share)), len(self.values) - 1) for side in (self.high, self.low))
+                value, low, high = place_within(self.starts, self.values, self.share[at], share, *ends)
+                quantiles.append(Quantile(share=share, value=value, low=low, high=high, group=group))
+        return Quantiles(tuple(quantiles), self.by, self.library)
 
 
 @one_thread()
@@ -239,13 +239,13 @@ def _widths(estimate: Estimate, asked: UpTo, draws: int, rank: int, seed: int) -
     Widths come from other draws than the factor, so that those stay exchangeable with the release.
     """
     pilot = min(_PILOT, draws)
-    noise = (_both(asked.arranged(one)) for one in simulated_noise(estimate, asked.product, pilot + draws, seed))
+    noise = (_both(asked.arranged(noise_of_draw)) for noise_of_draw in simulated_noise(estimate, asked.product, pilot + draws, seed))
     squares = next(noise) ** 2
     for _ in range(pilot - 1):
         squares += next(noise) ** 2
     width = np.sqrt(squares / pilot)
     width = np.maximum(width, 1e-12 * max(1.0, float(width.max())))
-    peaks = np.array([np.abs(one / width).max(axis=-1) for one in noise])
+    peaks = np.array([np.abs(noise_of_draw / width).max(axis=-1) for noise_of_draw in noise])
     return width, np.sort(peaks, axis=0)[rank - 1][..., None]
 
 
@@ -260,7 +260,7 @@ def _union(estimate: Estimate, asked: UpTo, level: float) -> tuple[FloatArray, F
 def few_draws(estimate: Estimate, level: float) -> int:
     """How many releases are simulated for a band of a release, which must not take long: as few as the level allows, or none."""
     measured = estimate.observation.measurements
-    rows = sum(measured.blocks[one.place].rows for one in told(measured, None))
+    rows = sum(measured.blocks[entry.place].rows for entry in told(measured, None))
     draws = max(_FEWER, _fewest(level))
     return draws if rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK and not estimate.needs_solver(None) else 0
 
@@ -271,8 +271,8 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
     Least squares is linear: its errors are its answers to noise alone.
     """
     plan = estimate.observation.measurements
-    places = estimate.places(product.measure)
-    rows = sum(plan.blocks[place].rows for place in places)
+    blocks = estimate.places(product.measure)
+    rows = sum(plan.blocks[place].rows for place in blocks)
     if not rows * draws <= _MOST_NOISE:
         raise InputError(
             f"At most {_MOST_NOISE} numbers are drawn to simulate releases; got {draws} releases of {rows} measured queries. "
@@ -285,12 +285,12 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
         generator = np.random.default_rng(seed)
         for _ in range(draws):
             values: list[IntArray] = [np.zeros(block.rows, dtype=np.int64) for block in plan.blocks]
-            for place in places:
+            for place in blocks:
                 values[place] = np.rint(_noise(plan, place, 1, generator)[:, 0] * plan.grid).astype(np.int64)
             if linear is None:
                 yield estimate.like(Observation(plan, tuple(values), "", private=False)).values(product)
             else:
-                yield (linear @ (np.concatenate([values[place] for place in places]) / plan.grid)).reshape(product.shape)
+                yield (linear @ (np.concatenate([values[place] for place in blocks]) / plan.grid)).reshape(product.shape)
 
     return drawn()
 

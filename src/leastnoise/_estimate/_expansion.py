@@ -143,11 +143,11 @@ class Expanded:
             return np.asarray(((rows @ self.covariance) * rows).sum(axis=1)).reshape(product.shape)
         sums = np.zeros((len(self.counts) + 1,) * 2)
         sums[1:, 1:] = self.covariance.cumsum(axis=0).cumsum(axis=1)
-        found = np.empty(len(ends[0]))
-        for part in chunks(len(found)):
+        variances = np.empty(len(ends[0]))
+        for part in chunks(len(variances)):
             low, high = self._place(ends[0][part]), self._place(ends[1][part])
-            found[part] = _between(sums, high, high) + _between(sums, low, low) - 2 * _between(sums, low, high)
-        return np.maximum(found, 0.0).reshape(product.shape)
+            variances[part] = _between(sums, high, high) + _between(sums, low, low) - 2 * _between(sums, low, high)
+        return np.maximum(variances, 0.0).reshape(product.shape)
 
     def _place(self, edges: IntArray) -> tuple[IntArray, FloatArray]:
         """The bucket in which an edge lies, and the part of it before the edge."""
@@ -169,7 +169,7 @@ class Expanded:
         return np.where(first == last, square[first] * inside * (1 - inside), apart).reshape(product.shape)
 
 
-def _between(sums: FloatArray, one: tuple[IntArray, FloatArray], other: tuple[IntArray, FloatArray]) -> FloatArray:
+def _between(sums: FloatArray, start: tuple[IntArray, FloatArray], end: tuple[IntArray, FloatArray]) -> FloatArray:
     """Covariance of sums up to edges inside buckets, from that of sums up to buckets' starts."""
-    (a, f), (b, g) = one, other
+    (a, f), (b, g) = start, end
     return (1 - f) * ((1 - g) * sums[a, b] + g * sums[a, b + 1]) + f * ((1 - g) * sums[a + 1, b] + g * sums[a + 1, b + 1])

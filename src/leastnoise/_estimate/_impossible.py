@@ -24,12 +24,12 @@ def read_combinations(domain: Domain, facts: Iterable[Mapping[str, Sequence[int]
 
 def possible_cells(impossible: Sequence[Combination], names: Sequence[str], shape: Sequence[int]) -> BoolArray:
     """Which cells of a table may hold rows, of its shape: all, but those of combinations of its own attributes."""
-    found = np.ones(shape, dtype=bool)
+    possible = np.ones(shape, dtype=bool)
     for one in impossible:
         codes = dict(one)
         if set(codes) <= set(names):
-            found[np.ix_(*(codes.get(name, range(size)) for name, size in zip(names, shape, strict=True)))] = False
-    return found
+            possible[np.ix_(*(codes.get(name, range(size)) for name, size in zip(names, shape, strict=True)))] = False
+    return possible
 
 
 def without_impossible(

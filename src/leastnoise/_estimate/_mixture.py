@@ -58,7 +58,7 @@ class Mixture:
 
     def table(self, attributes: Sequence[int]) -> FloatArray:
         """The shares of rows in the cells of a table of some attributes; they add up to 1."""
-        return _outer([self.along[place] for place in attributes], self.shares)
+        return _outer([self.along[attribute] for attribute in attributes], self.shares)
 
 
 def _outer(parts: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
@@ -71,10 +71,10 @@ def _outer(parts: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
 
 def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
     """Outer products of parts for each kind, of shape (cells of all, kinds)."""
-    found = np.ones((1, kinds))
+    joined = np.ones((1, kinds))
     for part in parts:
-        found = (found[:, None, :] * part[None, :, :]).reshape(-1, kinds)
-    return found
+        joined = (joined[:, None, :] * part[None, :, :]).reshape(-1, kinds)
+    return joined
 
 
 def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
@@ -91,19 +91,19 @@ def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
 def _thresholded(counts: FloatArray, threshold: float) -> FloatArray:
     size = len(counts)
     whole = 1 << (size - 1).bit_length()
-    found, shifts = np.zeros(size), range(0, whole, whole // _SHIFTS)
+    smooth, shifts = np.zeros(size), range(0, whole, whole // _SHIFTS)
     for shift in shifts:
-        places = (np.arange(size) + shift) % whole
+        cells = (np.arange(size) + shift) % whole
         sums, steps = np.zeros(whole), []
-        sums[places] = counts
+        sums[cells] = counts
         while len(sums) > 1:
             step = (sums[0::2] - sums[1::2]) / math.sqrt(2)
             steps.append(np.where(np.abs(step) > threshold, step, 0.0))
             sums = (sums[0::2] + sums[1::2]) / math.sqrt(2)
         for step in reversed(steps):
             sums = np.stack([sums + step, sums - step], axis=1).reshape(-1) / math.sqrt(2)
-        found += sums[places]
-    return found / len(shifts)
+        smooth += sums[cells]
+    return smooth / len(shifts)
 
 
 def fit_mixture(
@@ -117,7 +117,7 @@ def fit_mixture(
 
 def refit_mixture(mixture: Mixture, total: float, start: Sequence[FloatArray], tables: Sequence[NoisyTable], rounds: int) -> Mixture:
     """The mixture moved to other noise in the same tables: some rounds from it on, with its penalty."""
-    logits, weights = (np.log(np.maximum(one, 1e-12)) for one in (np.concatenate(mixture.along), mixture.shares))
+    logits, weights = (np.log(np.maximum(shares_of, 1e-12)) for shares_of in (np.concatenate(mixture.along), mixture.shares))
     fit = _Fit(total, start, tables, (logits, weights))
     residual = 0.0
     for done in range(rounds):
@@ -167,10 +167,10 @@ class _Fit:
         from scipy.sparse import csr_array  # slow to import
 
         self.state, self.kinds = state, len(state[1])
-        self.first = np.cumsum([0, *(len(one) for one in start[:-1])])
-        self.sizes = np.array([len(one) for one in start])
+        self.first = np.cumsum([0, *(len(start_of) for start_of in start[:-1])])
+        self.sizes = np.array([len(start_of) for start_of in start])
         self.prior = np.log(np.concatenate(start))[:, None]
-        self.moments = [(np.zeros_like(one), np.zeros_like(one)) for one in self.state]
+        self.moments = [(np.zeros_like(start_of), np.zeros_like(start_of)) for start_of in self.state]
         self.rounds = 0
         self.cells = sum(table.counts.size for table in tables)
         self.scale = math.exp(sum(math.log(total / table.std) for table in tables) / max(len(tables), 1))
@@ -180,8 +180,8 @@ class _Fit:
             lengths = [sum(len(starts) for _, starts in axis) for axis in axes]
             cuts = np.cumsum([stacked, *lengths]).tolist()
             self.tables.append((tuple(slice(low, high) for low, high in pairwise(cuts)), counts, scales))
-            begins += [self.first[place] + starts for axis in axes for place, starts in axis]
-            ends += [self.first[place] + np.append(starts[1:], self.sizes[place]) for axis in axes for place, starts in axis]
+            begins += [self.first[attribute] + starts for axis in axes for attribute, starts in axis]
+            ends += [self.first[attribute] + np.append(starts[1:], self.sizes[attribute]) for axis in axes for attribute, starts in axis]
             stacked = cuts[-1]
         # A bin is the difference of two sums from the first cell on; the slope of a bin is that of all its cells.
         self.begins, self.ends = np.concatenate(begins), np.concatenate(ends)
@@ -206,7 +206,7 @@ class _Fit:
         np.subtract(parts, np.take(self.sums, self.begins, axis=0, out=pulls, mode="clip"), out=parts)
         for rows, observed, scales in self.tables:
             last = parts[rows[-1]]
-            first = _joined([parts[one] for one in rows[:-1]], self.kinds)
+            first = _joined([parts[row] for row in rows[:-1]], self.kinds)
             gap = (first * shares) @ last.T
             gap *= scales
             gap -= observed

@@ -67,10 +67,12 @@ class NoisyTables:
         for block, value in zip(made.blocks, observation.values, strict=True):
             starts = tuple(_starts(factor.operator) for factor in block.factors)
             counts = (value / made.grid).reshape([len(one) for one in starts])
-            places = tuple(names.index(factor.attributes[0]) for factor in block.factors)
-            own = [names[place] for place in places]
-            possible = _of_bins(possible_cells(impossible, own, [made.domain.kind(name).size for name in own]).astype(np.float64), starts)
-            tables.append(NoisyTable(places, starts, np.where(possible > 0, counts, 0.0), math.sqrt(block_variance(made, block))))
+            positions = tuple(names.index(factor.attributes[0]) for factor in block.factors)
+            attributes = [names[at] for at in positions]
+            possible = _of_bins(
+                possible_cells(impossible, attributes, [made.domain.kind(name).size for name in attributes]).astype(np.float64), starts
+            )
+            tables.append(NoisyTable(positions, starts, np.where(possible > 0, counts, 0.0), math.sqrt(block_variance(made, block))))
         return NoisyTables.from_tables(names, tables)
 
     @staticmethod
@@ -89,16 +91,16 @@ class NoisyTables:
 
     def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
         """The model with each of several noises added to the tables, on as many cores as there are, which changes no digit."""
-        found: dict[int, Mixture] = {}
+        refits: dict[int, Mixture] = {}
 
-        def refit(place: int, noise: Sequence[FloatArray]) -> None:
+        def refit(draw: int, noise: Sequence[FloatArray]) -> None:
             tables = [replace(table, counts=table.counts + more) for table, more in zip(self.tables, noise, strict=True)]
-            found[place] = refit_mixture(mixture, self.total, self.shares, tables, _ROUNDS)
+            refits[draw] = refit_mixture(mixture, self.total, self.shares, tables, _ROUNDS)
 
         with Beside() as others:
-            for place, noise in enumerate(noises):
-                others.do(refit, place, noise)
-        return [found[place] for place in range(len(noises))]
+            for draw, noise in enumerate(noises):
+                others.do(refit, draw, noise)
+        return [refits[draw] for draw in range(len(noises))]
 
     def counts(self, mixture: Mixture, names: Names) -> FloatArray:
         """Cells of a table by a model, in rows."""
@@ -206,7 +208,7 @@ class Modelled:
 
     @cached_property
     def _places(self) -> dict[tuple[int, ...], int]:
-        return {table.attributes: place for place, table in enumerate(self.measured.tables)}
+        return {table.attributes: at for at, table in enumerate(self.measured.tables)}
 
     @cached_property
     def _tables(self) -> LocallyNonNegative:
@@ -438,7 +440,7 @@ def noisy_tables(estimator: Estimator, workload: Sequence[Product]) -> NoisyTabl
     names = tuple(name for name in domain.names if any(name in table for table in asked))
     if not names:
         raise InputError("Records need counts by at least one attribute; this release has none.")
-    found = []
+    tables_made = []
     for table in [*((name,) for name in names), *(table for table in asked if len(table) > 1)]:
         (product,) = marginals(domain, ways=len(table), of=table)
         try:
@@ -454,39 +456,39 @@ def noisy_tables(estimator: Estimator, workload: Sequence[Product]) -> NoisyTabl
                 f"Ask for the marginal of {table[0]} in the release."
             ) from None
         std = max(math.sqrt(float(np.mean(answer.std**2))), _LEAST_STD)
-        places = tuple(names.index(name) for name in table)
-        found.append(NoisyTable(places, tuple(np.arange(n) for n in product.shape), answer.values.reshape(product.shape), std))
-    return NoisyTables.from_tables(names, found)
+        positions = tuple(names.index(name) for name in table)
+        tables_made.append(NoisyTable(positions, tuple(np.arange(n) for n in product.shape), answer.values.reshape(product.shape), std))
+    return NoisyTables.from_tables(names, tables_made)
 
 
 def records(mixture: Mixture, rows: int, seed: int, impossible: Sequence[Mapping[int, Sequence[int]]] = ()) -> IntArray:
     """Rows of codes, of shape (rows, attributes), in random order; those of impossible codes, by their attributes, are drawn again."""
-    found = _drawn(mixture, rows, np.random.default_rng(seed))
+    codes = _drawn(mixture, rows, np.random.default_rng(seed))
     again = 0
-    while len(wrong := np.flatnonzero(_impossible_rows(found, impossible))):
+    while len(wrong := np.flatnonzero(_impossible_rows(codes, impossible))):
         if again == _REDRAWN:
             raise InputError(f"{len(wrong)} records had values that are said to be impossible, after {again} tries. Say fewer of them.")
-        found[wrong] = _drawn(mixture, len(wrong), np.random.default_rng([seed, 2, again]))
+        codes[wrong] = _drawn(mixture, len(wrong), np.random.default_rng([seed, 2, again]))
         again += 1
-    return found
+    return codes
 
 
 def _impossible_rows(codes: IntArray, impossible: Sequence[Mapping[int, Sequence[int]]]) -> BoolArray:
-    found = np.zeros(len(codes), dtype=bool)
-    for one in impossible:
-        found |= np.logical_and.reduce([np.isin(codes[:, place], values) for place, values in one.items()])
-    return found
+    impossible_rows = np.zeros(len(codes), dtype=bool)
+    for combination in impossible:
+        impossible_rows |= np.logical_and.reduce([np.isin(codes[:, attribute], values) for attribute, values in combination.items()])
+    return impossible_rows
 
 
 def _drawn(mixture: Mixture, rows: int, random: np.random.Generator) -> IntArray:
-    found = np.empty((rows, len(mixture.along)), dtype=np.int64)
+    drawn = np.empty((rows, len(mixture.along)), dtype=np.int64)
     begin = 0
     for kind, many in enumerate(_systematic(mixture.shares, rows, random).tolist()):
-        for place, shares in enumerate(mixture.along):
+        for attribute, shares in enumerate(mixture.along):
             codes = np.repeat(np.arange(len(shares)), _systematic(shares[:, kind], many, random))
-            found[begin : begin + many, place] = random.permutation(codes)
+            drawn[begin : begin + many, attribute] = random.permutation(codes)
         begin += many
-    return found[random.permutation(rows)]
+    return drawn[random.permutation(rows)]
 
 
 def _systematic(shares: FloatArray, whole: int, random: np.random.Generator) -> IntArray:

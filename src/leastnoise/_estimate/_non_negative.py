@@ -48,9 +48,9 @@ def monotone(answers: FloatArray, axis: int) -> FloatArray:
     from scipy.optimize import isotonic_regression
 
     lines = np.array(np.moveaxis(answers, axis, -1), dtype=np.float64)
-    for place in np.ndindex(lines.shape[:-1]):
-        if np.any(np.diff(lines[place]) < 0):
-            lines[place] = isotonic_regression(lines[place]).x
+    for line in np.ndindex(lines.shape[:-1]):
+        if np.any(np.diff(lines[line]) < 0):
+            lines[line] = isotonic_regression(lines[line]).x
     return np.moveaxis(np.maximum(lines, 0.0), -1, axis)
 
 

@@ -43,10 +43,10 @@ def block_counts(starts: Sequence[IntArray], values: Sequence[IntArray | FloatAr
         below = np.add.reduceat(estimate[-1], first)
         estimate.append(np.where(share > 0, share * value, 0.0) + (1 - share) * below)
     final = estimate[-1]
-    for place in range(len(firsts) - 1, -1, -1):
-        first, noise = firsts[place], spreads[place]
-        gap = (final - np.add.reduceat(estimate[place], first)) / np.add.reduceat(noise, first)
-        final = estimate[place] + np.repeat(gap, np.diff(first, append=len(noise))) * noise
+    for at in range(len(firsts) - 1, -1, -1):
+        first, noise = firsts[at], spreads[at]
+        gap = (final - np.add.reduceat(estimate[at], first)) / np.add.reduceat(noise, first)
+        final = estimate[at] + np.repeat(gap, np.diff(first, append=len(noise))) * noise
     return np.asarray(final)
 
 
@@ -179,10 +179,10 @@ class Blocks:
         """Blocks that are rectangles: each begins at its first cell and ends at its last."""
         top, left = np.divmod(order[starts], shape[1])
         bottom, right = np.divmod(order[np.append(starts[1:], len(order)) - 1], shape[1])
-        found = Blocks(attributes, top, left, bottom - top + 1, right - left + 1, order, starts, shape, counts)
-        if not (found.heights * found.widths == np.diff(starts, append=len(order))).all():
+        blocks = Blocks(attributes, top, left, bottom - top + 1, right - left + 1, order, starts, shape, counts)
+        if not (blocks.heights * blocks.widths == np.diff(starts, append=len(order))).all():
             raise ValueError("blocks that are no rectangles")
-        return found
+        return blocks
 
     @cached_property
     def cells(self) -> FloatArray:
@@ -219,9 +219,9 @@ class Blocks:
 
     def by_queries(self, product: Product, found: Callable[..., FloatArray], *, squares: bool = False) -> FloatArray:
         """A function of the queries' weights on the blocks, some queries at a time."""
-        entries = [apply(one, np.eye(one.size)) for one in (self._operator(product, name) for name in self.attributes)]
-        sums = [np.pad(one.cumsum(axis=1), ((0, 0), (1, 0))) for one in entries]
-        more = [np.pad((one**2).cumsum(axis=1), ((0, 0), (1, 0))) for one in entries] if squares else []
+        entries = [apply(operator, np.eye(operator.size)) for operator in (self._operator(product, name) for name in self.attributes)]
+        sums = [np.pad(operator.cumsum(axis=1), ((0, 0), (1, 0))) for operator in entries]
+        more = [np.pad((operator**2).cumsum(axis=1), ((0, 0), (1, 0))) for operator in entries] if squares else []
         out = np.empty((len(entries[0]), len(entries[1])))
         across = min(out.shape[1], max(1, _AT_ONCE // len(self.counts)))
         down = max(1, _AT_ONCE // (len(self.counts) * across))
@@ -320,13 +320,13 @@ def _differences(values: FloatArray, variance: FloatArray, parts: IntArray, base
     number = np.maximum(number, 1)
     found = (np.maximum(total / number, 0.0) + np.sqrt(2 * chance) / number)[owner]
     # A part that stands out may hold all of it in one cell.
-    own = np.append(square, square[-1]) + np.append(square[0], square)
-    found = np.maximum(found, own / 2)
+    square_of = np.append(square, square[-1]) + np.append(square[0], square)
+    found = np.maximum(found, square_of / 2)
     return np.minimum(found, np.maximum(counts, 0.0) ** 2 + variance)
 
 
-def _factor(observation: Observation, place: int) -> Any:
-    (factor,) = observation.measurements.blocks[place].factors
+def _factor(observation: Observation, side: int) -> Any:
+    (factor,) = observation.measurements.blocks[side].factors
     if not isinstance(factor.operator, Ordered) or len(factor.attributes) != 2:
         raise TypeError(type(factor.operator))
     return factor

@@ -25,8 +25,8 @@ def level_values(observation: Observation, block: Block, values: IntArray) -> tu
     if not isinstance(tree, Tree):
         raise TypeError(tree)
     ends = np.cumsum(tree.level_sizes)[:-1]
-    levels = [one[None, :] / plan.grid for one in np.split(values, ends)][::-1]
-    weights = [int(one[0]) for one in np.split(factor.weights, ends)][::-1]
+    levels = [part[None, :] / plan.grid for part in np.split(values, ends)][::-1]
+    weights = [int(part[0]) for part in np.split(factor.weights, ends)][::-1]
     variance = block_variance(plan, block)
     shape = Levels(Halving(tree.size), tree.widths[::-1], tuple(variance / weight**2 for weight in weights))
     tail = float(block.scale) / weights[0] if plan.noise.norm == 1 else None
@@ -56,13 +56,13 @@ class Posterior:
     def of(observation: Observation) -> "Posterior":
         """From the observation of one or two steps."""
         blocks, values = observation.measurements.blocks, observation.values
-        halving, total, variance, found = shrunk_levels(observation, blocks[0], values[0])
+        halving, total, variance, shrunk = shrunk_levels(observation, blocks[0], values[0])
         first = Posterior(
             halving,
-            np.concatenate([total[0], *(one[0] for one in found.means)]),
-            np.concatenate([[variance], *(one[0] for one in found.variances)]),
-            np.concatenate([[variance], *(one[0] for one in found.noise)]),
-            np.concatenate([[variance], *(one[0] for one in found.errors)]),
+            np.concatenate([total[0], *(part[0] for part in shrunk.means)]),
+            np.concatenate([[variance], *(part[0] for part in shrunk.variances)]),
+            np.concatenate([[variance], *(part[0] for part in shrunk.noise)]),
+            np.concatenate([[variance], *(part[0] for part in shrunk.errors)]),
         )
         return first if len(blocks) == 1 else first._with(observation, blocks[1], values[1])
 
@@ -78,15 +78,15 @@ class Posterior:
         ends = edges_of(factor.operator.operator)
         counts = at_edges[1:] - at_edges[:-1]
         rows = _sparse(dense(factor.operator.operator) @ counts if ends is None else at_edges[ends[1]] - at_edges[ends[0]])
-        own = block_variance(observation.measurements, block) / factor.weights.astype(np.float64) ** 2
-        inner = cho_factor((rows.multiply(self.variance) @ rows.T).toarray() + np.diag(own), lower=True)
+        variances_of_rows = block_variance(observation.measurements, block) / factor.weights.astype(np.float64) ** 2
+        inner = cho_factor((rows.multiply(self.variance) @ rows.T).toarray() + np.diag(variances_of_rows), lower=True)
         change = cho_solve(inner, values / observation.measurements.grid - rows @ self.mean)
         mean = self.mean + self.variance * (rows.T @ change)
-        return Posterior(self.halving, mean, self.variance, self.noise, self.error, _Second(rows, inner, own))
+        return Posterior(self.halving, mean, self.variance, self.noise, self.error, _Second(rows, inner, variances_of_rows))
 
     @cached_property
     def _offsets(self) -> IntArray:
-        return np.cumsum([1, *(len(one) for one in self.halving.left)])
+        return np.cumsum([1, *(len(part) for part in self.halving.left)])
 
     def at_edges(self, edges: IntArray) -> Any:
         """The sums of the first t cells as sums of total and differences: a sparse matrix of shape (edges, padded)."""

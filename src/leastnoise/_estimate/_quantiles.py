@@ -67,13 +67,13 @@ def quantiles(
     for p in wanted:
         tested, spread = counts.at(p)
         ends.append(_cells_of(tested, times * np.sqrt(spread) + half))
-    found = []
-    for place in np.ndindex(shown.shape[:-1]):
-        group = tuple(own[index] for own, index in zip(asked.labels, place, strict=True))
+    made = []
+    for at in np.ndindex(shown.shape[:-1]):
+        group = tuple(labels[index] for labels, index in zip(asked.labels, at, strict=True))
         for p, (first, last) in zip(wanted, ends, strict=True):
-            value, low, high = place_within(asked.starts, asked.values, shown[place], p, int(first[place]), int(last[place]))
-            found.append(Quantile(share=p, value=value, low=low, high=high, group=group))
-    return Quantiles(tuple(found), asked.keys, source.library)
+            value, low, high = place_within(asked.starts, asked.values, shown[at], p, int(first[at]), int(last[at]))
+            made.append(Quantile(share=p, value=value, low=low, high=high, group=group))
+    return Quantiles(tuple(made), asked.keys, source.library)
 
 
 def _cells_of(tested: FloatArray, margin: FloatArray) -> tuple[np.ndarray, np.ndarray]:

@@ -68,10 +68,10 @@ class Runs:
 
     def back(self, made: Measurements, values: Sequence[FloatArray]) -> FloatArray:
         """The transposed queries, times their precisions, times a number for each."""
-        found = np.zeros(len(self.starts))
-        for block, operator, one in zip(made.blocks, self.operators, values, strict=True):
-            found += apply_transpose(operator, block.scaling() ** 2 / block_variance(made, block) * one)
-        return found
+        pulled = np.zeros(len(self.starts))
+        for block, operator, block_values in zip(made.blocks, self.operators, values, strict=True):
+            pulled += apply_transpose(operator, block.scaling() ** 2 / block_variance(made, block) * block_values)
+        return pulled
 
 
 @singledispatch
@@ -113,15 +113,15 @@ class Smoothed:
         """From the observation of one step along one attribute."""
         made, plain = observation.measurements, Estimate(observation)
         runs = Runs.of(made)
-        halving, found = runs.halving, plain.estimate(runs.blocks(made))
-        counts, variances = found.values[: len(runs.starts)], found.noise_std**2
+        halving, estimated = runs.halving, plain.estimate(runs.blocks(made))
+        counts, variances = estimated.values[: len(runs.starts)], estimated.noise_std**2
         total, parts = halving.differences(counts[None])
         noise = _noise(halving, variances)
         tail = float(np.sqrt(np.median(variances[: len(runs.starts)]) / 2)) if made.noise.norm == 1 else None
         shrunk = shrink(parts, noise, tail)
         pilots = zip(parts, shrunk.means, shrunk.variances, noise, strict=True)
-        priors = [_prior(part[0], mean[0], left[0], own) for part, mean, left, own in pilots]
-        precision, pull = (np.concatenate([np.zeros(1), *(one[place] for one in priors)]) for place in range(2))
+        priors = [_prior(part[0], mean[0], left[0], noise_of) for part, mean, left, noise_of in pilots]
+        precision, pull = (np.concatenate([np.zeros(1), *(one[at] for one in priors)]) for at in range(2))
         start = np.concatenate([total[0], *(one[0] for one in shrunk.means)])
         spread = np.concatenate([variances[-1:], *noise])
         known = spread > 0  # all but padding
@@ -175,7 +175,7 @@ def _prior(part: FloatArray, mean: FloatArray, left: FloatArray, noise: FloatArr
 
 def _solved(normal: Callable[[FloatArray], FloatArray], right: FloatArray, start: FloatArray, diagonal: FloatArray) -> FloatArray:
     """The solution of normal equations by conjugate gradients, with about their diagonal to begin with."""
-    found, rest = start.copy(), right - normal(start)
+    solution, rest = start.copy(), right - normal(start)
     step = rest / diagonal
     size = float(rest @ step)
     for _ in range(_MOST_STEPS):
@@ -183,9 +183,9 @@ def _solved(normal: Callable[[FloatArray], FloatArray], right: FloatArray, start
             break
         along = normal(step)
         length = size / float(step @ along)
-        found += length * step
+        solution += length * step
         rest -= length * along
         turned = rest / diagonal
         last, size = size, float(rest @ turned)
         step = turned + size / last * step
-    return found
+    return solution

@@ -62,7 +62,7 @@ class UpTo:
     @property
     def labels(self) -> tuple[tuple[Label, ...], ...]:
         """Of the groups along each attribute of ``by``."""
-        return tuple(own for name, own in zip(self.product.attributes, self.product.labels, strict=True) if name in self.by)
+        return tuple(labels for name, labels in zip(self.product.attributes, self.product.labels, strict=True) if name in self.by)
 
     def arranged(self, answers: FloatArray) -> FloatArray:
         """Answers to the product in the shape of the groups, the cells of the number last."""
@@ -125,9 +125,9 @@ def checked_share(share: object) -> float:
 def rising_share(upto: FloatArray, variances: FloatArray) -> FloatArray:
     """The shares nearest to noisy counts that do not fall: (..., n) arrays; the last share is 1."""
     share = np.zeros(upto.shape)
-    for place in np.ndindex(upto.shape[:-1]):
-        rising = np.maximum(isotonic(upto[place], variances=variances[place]), 0.0)
-        share[place] = rising / rising[-1] if rising[-1] > 0 else 0.0
+    for at in np.ndindex(upto.shape[:-1]):
+        rising = np.maximum(isotonic(upto[at], variances=variances[at]), 0.0)
+        share[at] = rising / rising[-1] if rising[-1] > 0 else 0.0
     share[..., -1] = 1.0
     return share
 
@@ -136,10 +136,10 @@ def place_within(
     starts: FloatArray, values: FloatArray, shares: FloatArray, share: float, first: int, last: int
 ) -> tuple[float, float, float]:
     """A quantile, taken evenly within its cell, and the interval from one cell to another."""
-    place = min(int(np.searchsorted(shares, share)), len(values) - 1)
-    before = float(shares[place - 1]) if place else 0.0
-    rise = float(shares[place]) - before
+    at = min(int(np.searchsorted(shares, share)), len(values) - 1)
+    before = float(shares[at - 1]) if at else 0.0
+    rise = float(shares[at]) - before
     inside = min(1.0, max(0.0, (share - before) / rise)) if rise > 0 else 1.0
-    value = float(starts[place] + inside * (values[place] - starts[place]))
+    value = float(starts[at] + inside * (values[at] - starts[at]))
     low, high = float(starts[first]), float(values[last])
     return min(max(value, low), high), low, high
