@@ -466,15 +466,15 @@ class ProductStructure(Structure):
             answer += term / known if known > 0 else 0.0
         return answer
 
-    def covariance(self, one: Product, other: Product) -> FloatArray:
+    def covariance(self, product: Product, other: Product) -> FloatArray:
         """Covariance of every answer of a product with every answer of another.
 
         Source: docs/mathematics.md, (3): in q M^+ q'^T an attribute of tau that only one of the tables has gives 1^T R = 0.
         """
-        self.require(one)
+        self.require(product)
         self.require(other)
-        operators: list[dict[str, Operator]] = [dict(zip(p.attributes, p.operators, strict=True)) for p in (one, other)]
-        names = [name for name in one.domain.names if name in operators[0] or name in operators[1]]
+        operators: list[dict[str, Operator]] = [dict(zip(p.attributes, p.operators, strict=True)) for p in (product, other)]
+        names = [name for name in product.domain.names if name in operators[0] or name in operators[1]]
         shared = [name for name in names if name in operators[0] and name in operators[1]]
         means: dict[str, FloatArray] = {}
         spread: dict[str, FloatArray] = {}
@@ -484,7 +484,7 @@ class ProductStructure(Structure):
             means[name] = np.outer(rows[0] @ own.mean, rows[1] @ own.mean)
             if name in shared:
                 spread[name] = rows[0] @ own.residual(rows[1].T)
-        answer = np.zeros((one.rows, other.rows))
+        answer = np.zeros((product.rows, other.rows))
         for size in range(len(shared) + 1):
             for tau in combinations(shared, size):
                 term: FloatArray = np.ones((1, 1))
@@ -494,7 +494,7 @@ class ProductStructure(Structure):
                 if known > 0:
                     answer += term / known
                 elif math.sqrt(float((term**2).max())) > 1e-12:
-                    raise UnsupportedQuery(f"The measurements do not determine {one.name} and {other.name}.")
+                    raise UnsupportedQuery(f"The measurements do not determine {product.name} and {other.name}.")
         return answer
 
     def cells(self, measured: Sequence[Measured]) -> ProductCells:

@@ -406,19 +406,19 @@ def p_identity_blocks(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitte
     return Fitted(nested_factor(name, gram.size, fit_blocks(gram), min(bits, _BLOCK_BITS)))
 
 
-def nested_factor(name: str, size: int, found: BlockPIdentity, bits: int) -> Factor:
+def nested_factor(name: str, size: int, blocks: BlockPIdentity, bits: int) -> Factor:
     """A strategy on two levels in whole numbers: those within blocks, and row weights that say how heavy they are in each."""
-    diagonal, below = found.inner.dyadic(bits)
-    norm, left = int((diagonal + below.sum(axis=0)).max()), size - (len(found.divisors) - 1) * len(diagonal)
+    diagonal, below = blocks.inner.dyadic(bits)
+    norm, left = int((diagonal + below.sum(axis=0)).max()), size - (len(blocks.divisors) - 1) * len(diagonal)
     below = below if len(below) else np.ones((1, len(diagonal)), dtype=np.int64)
     within = [DiagonalAndRows(diagonal[:cells], below[:, :cells]) for cells in (len(diagonal), left)]
-    sums, own = (np.rint(norm * part / found.divisors).astype(np.int64) for part in (found.rows, found.own))
+    sums, own = (np.rint(norm * part / blocks.divisors).astype(np.int64) for part in (blocks.rows, blocks.own))
     sums = sums[sums.any(axis=1)] if sums.any() else np.ones((1, len(own)), dtype=np.int64)
-    above = DiagonalAndRows(np.maximum(own, 1), sums) if found.own.any() else Dense(sums)
-    unit = min(2**_BLOCK_BITS, 2**_MOST_BITS / found.divisors.min())  # a total alone is nearly all that is measured
-    heights = np.rint(unit * found.divisors.min() / found.divisors).astype(np.int64)
+    above = DiagonalAndRows(np.maximum(own, 1), sums) if blocks.own.any() else Dense(sums)
+    unit = min(2**_BLOCK_BITS, 2**_MOST_BITS / blocks.divisors.min())  # a total alone is nearly all that is measured
+    heights = np.rint(unit * blocks.divisors.min() / blocks.divisors).astype(np.int64)
     weights = np.append(
         np.repeat(heights, [within[0].rows] * (len(heights) - 1) + [within[1].rows]),
-        np.full(above.rows, round(unit * found.divisors.min())),
+        np.full(above.rows, round(unit * blocks.divisors.min())),
     )
     return Factor((name,), Nested(within[0], within[1], above), weights)

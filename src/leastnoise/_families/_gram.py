@@ -273,12 +273,12 @@ class RangesGram(Gram):
         sums, starts = np.append(0.0, np.cumsum(vector)), np.arange(0, self.size, width)
         first, last = self.low // width, self.high // width
         whole = np.add.reduceat(vector, starts) * self._covered(np.ones(len(first)), first + 1, last - 1)[: len(starts)]
-        found = np.repeat(whole, width)[: self.size]
+        products = np.repeat(whole, width)[: self.size]
         # The part of a range in its first block, and that in its last one where this is another.
         ends, more = np.minimum(self.high, (first + 1) * width - 1), last > first
         for low, high in ((self.low, ends), (last[more] * width, self.high[more])):
-            found = found + self._covered(sums[high + 1] - sums[low], low, high)
-        return found
+            products = products + self._covered(sums[high + 1] - sums[low], low, high)
+        return products
 
     def coarsen(self, factor: int) -> "DenseGram":
         starts, blocks = np.arange(0, self.size, factor), -(-self.size // factor)

@@ -343,8 +343,8 @@ def largest_apart(diagonal: FloatArray, lifted: FloatArray) -> float:
     best = 0.0
     for start in range(0, len(points), step):
         part = slice(start, start + step)
-        found = 2 * (points[part] @ points.T)
-        found += early[part, None]
-        found += late
-        best = max(best, float(found.max()))
+        apart = 2 * (points[part] @ points.T)
+        apart += early[part, None]
+        apart += late
+        best = max(best, float(apart.max()))
     return best

@@ -49,12 +49,12 @@ def partition(operator: Operator) -> IntArray | None:
 def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
     """The levels that operators ask for along an attribute, with its cells and its total; None if they do not lie in each other."""
     groups = [partition(operator) for operator in dict.fromkeys([Identity(size), *operators, Total(size)])]
-    known = [one for one in groups if one is not None]
+    known = [group for group in groups if group is not None]
     return _levels(known) if len(known) == len(groups) else None
 
 
 def _levels(groups: Iterable[IntArray]) -> "Levels | None":
-    known = sorted(groups, key=lambda one: -int(one.max()))
+    known = sorted(groups, key=lambda group: -int(group.max()))
     levels, parents = [known[0]], []
     for coarser in known[1:]:
         parent = np.empty(int(levels[-1].max()) + 1, dtype=np.int64)
@@ -108,11 +108,11 @@ class Levels:
     @cached_property
     def _orders(self) -> tuple[tuple[IntArray | None, IntArray], ...]:
         """Of every level but the last the groups in the order of their parents (None: they are), and where those of each parent begin."""
-        found = []
+        orders = []
         for parents in self.parents:
             order = None if (np.diff(parents) >= 0).all() else np.argsort(parents, kind="stable")
-            found.append((order, np.flatnonzero(np.diff(parents if order is None else parents[order], prepend=-1))))
-        return tuple(found)
+            orders.append((order, np.flatnonzero(np.diff(parents if order is None else parents[order], prepend=-1))))
+        return tuple(orders)
 
     def summed(self, level: int, values: FloatArray) -> FloatArray:
         """Sums of what the groups of a level have, for each group of the next one, along the first axis."""
@@ -135,7 +135,7 @@ class Levels:
                 sisters[parent].append((grams, cells * math.sqrt(count)))
             below = []
             for parts in sisters:
-                cells, at = np.concatenate([one for _, one in parts]), 0
+                cells, at = np.concatenate([cells_of for _, cells_of in parts]), 0
                 if len(cells) > _MOST_ROOT:
                     return []
                 joined = np.zeros((depth, len(cells), len(cells)))

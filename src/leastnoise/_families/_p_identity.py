@@ -432,10 +432,10 @@ def _begun(gram: Gram, rows: Sequence[Window]) -> _Run:
 
 def _in_time(many: Iterable[Start]) -> Iterator[Start]:
     """The first of many, and the others as long as there is time."""
-    for place, one in enumerate(many):
-        if place and over():
+    for at, trial in enumerate(many):
+        if at and over():
             return
-        yield one
+        yield trial
 
 
 def _best(runs: Iterable[_Run], keep: int) -> list[_Run]:
@@ -444,10 +444,10 @@ def _best(runs: Iterable[_Run], keep: int) -> list[_Run]:
 
 def _halve(gram: Gram, runs: list[_Run], rounds: Sequence[tuple[int, int]], scale: float) -> _Run:
     """Give the best runs more steps, the fewer the more (successive halving); the last one all that are left at once."""
-    for place, (keep, steps) in enumerate(rounds):
+    for at, (keep, steps) in enumerate(rounds):
         runs = _best(runs, keep)
         if len(runs) == 1:
-            runs[0].further(gram, scale * sum(own for _, own in rounds[place:]))
+            runs[0].further(gram, scale * sum(own for _, own in rounds[at:]))
             break
         for run in runs:
             run.further(gram, steps * scale)
@@ -536,10 +536,10 @@ def _fit(gram: Gram, effort: float) -> PIdentity:
     if gram.size > 1:
         if gram.by_matrix:
             gram, order = recognise(gram)
-        found = [_from_bells(gram, effort)]
+        fits = [_from_bells(gram, effort)]
         if not bells_suffice(gram):
-            found.append(_from_others(gram, ordered_starts(gram.size), effort))
-        runs = [_polish(gram, run, round((300 if gram.size <= LARGE else 80) * effort)) for run in found]
+            fits.append(_from_others(gram, ordered_starts(gram.size), effort))
+        runs = [_polish(gram, run, round((300 if gram.size <= LARGE else 80) * effort)) for run in fits]
         if gram.size <= _SHORT or gram.by_matrix:
             runs.append(_from_others(gram, random_starts(gram.size), (2 if gram.size <= _SHORT else 1) * effort))
         runs.append(_begun(gram, total_start(gram)))

@@ -70,13 +70,13 @@ def convolved(one: FloatArray, other: FloatArray, size: int) -> FloatArray:
 
 def inverse_series(coefficients: FloatArray) -> FloatArray:
     """The coefficients of one over a power series, as many as are given."""
-    size, found = len(coefficients), np.array([1 / coefficients[0]])
-    while len(found) < size:
-        most = min(size, 2 * len(found))
-        wrong = convolved(coefficients[:most], found, most)
+    size, series = len(coefficients), np.array([1 / coefficients[0]])
+    while len(series) < size:
+        most = min(size, 2 * len(series))
+        wrong = convolved(coefficients[:most], series, most)
         wrong[0] -= 2
-        found = convolved(found, -wrong, most)
-    return found
+        series = convolved(series, -wrong, most)
+    return series
 
 
 @dataclass(frozen=True, eq=False)

@@ -461,30 +461,30 @@ def _whole_weights(weights: np.ndarray) -> np.ndarray | None:
 
 def best_hierarchy(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The hierarchy without weights of the branching that gives the least error."""
-    found = uniform_tree(gram, norm)
-    return tree_factor(name, gram.size, found.widths, [np.ones(-(-gram.size // width)) for width in found.widths])
+    fitted_tree = uniform_tree(gram, norm)
+    return tree_factor(name, gram.size, fitted_tree.widths, [np.ones(-(-gram.size // width)) for width in fitted_tree.widths])
 
 
 def level_tree(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The hierarchy with the best weight for every level."""
-    found = fit_level_tree(gram, norm)
-    return tree_factor(name, gram.size, found.widths, found.nodes().scales)
+    fitted_tree = fit_level_tree(gram, norm)
+    return tree_factor(name, gram.size, fitted_tree.widths, fitted_tree.nodes().scales)
 
 
 def node_tree(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The hierarchy with the best weight for every node."""
     levels = fit_level_tree(gram, norm)
     starts = [scaled_tree(gram, levels.widths, levels.nodes().scales, norm), *([fit_greedy_h(gram)] if norm == 1 else [])]
-    found = fit_node_tree(gram, starts)
-    return tree_factor(name, gram.size, found.widths, found.scales)
+    fitted_tree = fit_node_tree(gram, starts)
+    return tree_factor(name, gram.size, fitted_tree.widths, fitted_tree.scales)
 
 
 def haar(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The Haar wavelet with the best weight for every level."""
     if gram.size > MOST_DENSE:
         raise NotApplicable(f"the wavelet's error bars need a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
-    found = fit_haar(gram, norm)
+    fitted_tree = fit_haar(gram, norm)
     operator = Haar(gram.size)
     counts = [1, *(-(-gram.size // width) for width in operator.widths)]
-    weights = np.concatenate([np.full(count, weight) for count, weight in zip(counts, found.weights, strict=True)])
+    weights = np.concatenate([np.full(count, weight) for count, weight in zip(counts, fitted_tree.weights, strict=True)])
     return Fitted(Factor((name,), operator, _whole_weights(weights)))

@@ -242,10 +242,10 @@ def _candidates(asked: list[AttributeSet]) -> list[AttributeSet]:
     used = sorted({i for attributes in asked for i in attributes})
     if len(asked) << len(used) <= _MOST_PAIRS:
         return [s for k in range(len(used) + 1) for s in itertools.combinations(used, k)]
-    found = {tuple(used), *asked}
+    tables = {tuple(used), *asked}
     if len(asked) ** 3 <= 2 * _MOST_PAIRS:
-        found |= {tuple(sorted({*a, *b})) for a, b in itertools.combinations(asked, 2)}
-    return sorted(found, key=lambda s: (len(s), s))
+        tables |= {tuple(sorted({*a, *b})) for a, b in itertools.combinations(asked, 2)}
+    return sorted(tables, key=lambda s: (len(s), s))
 
 
 def _cells_added(shape: Sequence[int], options: list[AttributeSet], asked: list[AttributeSet]) -> NDArray[np.float32]:
@@ -325,7 +325,7 @@ def _best_start(closure: Closure, coefficient: FloatArray, asked: list[Attribute
     """The start of least error after a few steps of its weights; what its bound shows to be worse is not weighted at all."""
     positive = coefficient > 0
     best: _Start | None = None
-    for origin, tables, bound in sorted(_proposed(closure, coefficient, asked, needed), key=lambda one: one.bound):
+    for origin, tables, bound in sorted(_proposed(closure, coefficient, asked, needed), key=lambda start: start.bound):
         if best is not None and bound >= best.error:
             continue
         matrix = incidence(closure, tables)
@@ -525,7 +525,7 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
     domain = workload.domain
     if len({one for product in workload for one in product.attributes}) < 2:
         return weighted_strategy(name, workload, along, Candidates(workload.tables), 1)  # nothing to combine
-    places = {one: place for place, one in enumerate(domain.names)}
+    positions = {one: at for at, one in enumerate(domain.names)}
     chosen: dict[str | None, list[Names]] = {}
     signed: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
@@ -537,13 +537,13 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
         shape = tuple(max(2, round(kappa[one])) if one in kappa else 2 for one in domain.names)
         # the search counts lambda(tau) without the product of the sizes of tau; see ``_tables``.
         closure = closed(shape, [taus for taus, _ in sums])
-        targets = tuple([tuple([places[one] for one in names]) for names in sets])
+        targets = tuple([tuple([positions[one] for one in names]) for names in sets])
         design = _design(_Searched(closure, shrunk(domain, kappa, sums), targets))
         # Attributes that the design measures by sign must have two cells; a strategy along one takes its place.
         weights: dict[tuple[Names, Names], float] = {}
         for table, signs, theta in zip(design.tables, design.signed, design.theta.tolist(), strict=True):
-            names = tuple(domain.names[place] for place in table)
-            across = tuple(domain.names[place] for place in signs if domain.shape[place] == 2 and domain.names[place] not in along)
+            names = tuple(domain.names[at] for at in table)
+            across = tuple(domain.names[at] for at in signs if domain.shape[at] == 2 and domain.names[at] not in along)
             weights[names, across] = weights.get((names, across), 0.0) + theta
         if any(math.prod(domain.kind(one).size for one in names) > MOST_TABLE_CELLS for names, _ in weights):
             weights = dict.fromkeys(((names, ()) for names in sets), 1.0)

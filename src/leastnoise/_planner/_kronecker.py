@@ -67,14 +67,14 @@ def kronecker(name: str, fit: Fit, task: Task, first: Fit | None = None) -> Stra
     if not rich(workload):
         raise NotApplicable("along every attribute only cells are asked for, which marginals answer with the least error")
     parts = [Workload(workload.domain, tuple(workload.of(measure))) for measure in workload.measures]
-    found = [_of_part(name, fit, replace(task, workload=part), first) for part in parts]
-    if len(found) == 1:
-        return found[0]
+    strategies = [_of_part(name, fit, replace(task, workload=part), first) for part in parts]
+    if len(strategies) == 1:
+        return strategies[0]
     # Counts and sums share nothing but the budget: parts s of it make the total that of error / s^(root - 1), which is least for these.
     root = 3 if task.norm == 1 else 2
-    shares = [strategy.error ** (1 / root) for strategy in found]
+    shares = [strategy.error ** (1 / root) for strategy in strategies]
     weighed: list[tuple[Block, float]] = []
-    for strategy, share in zip(found, shares, strict=True):
+    for strategy, share in zip(strategies, shares, strict=True):
         spent = sum((weight * block_norm(workload.domain, block, task.norm)) ** task.norm for block, weight in strategy.blocks)
         weighed += [(block, weight * (share / spent) ** (1 / task.norm)) for block, weight in strategy.blocks]
     return Strategy(name, tuple(weighed), error=sum(shares) ** root)
@@ -91,19 +91,21 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
     room = _MOST_BITS - (workload.domain.largest_value(measure) - 1).bit_length()
     bits = max(1, min(20, room // max(1, len(attributes))))
     for left in reversed(range(sweeps(workload))):
-        for one in attributes:
-            now, asked = first if first and left else fit, _asked(workload, one, along, norm)
+        for attribute in attributes:
+            now, asked = first if first and left else fit, _asked(workload, attribute, along, norm)
             shares = np.array([weight for weight, _ in asked]) / math.fsum(weight for weight, _ in asked)
-            if one in along and (over() or (fitted_by[one][0] is now and np.allclose(shares, fitted_by[one][1], rtol=_ALIKE))):
+            if attribute in along and (
+                over() or (fitted_by[attribute][0] is now and np.allclose(shares, fitted_by[attribute][1], rtol=_ALIKE))
+            ):
                 continue
             if along:
                 go_on()
-            found_along = fitted_to(now, one, asked, norm, bits)
-            along[one], bounds[one], fitted_by[one] = found_along.factor, found_along.bound, (now, shares)
+            found_along = fitted_to(now, attribute, asked, norm, bits)
+            along[attribute], bounds[attribute], fitted_by[attribute] = found_along.factor, found_along.bound, (now, shares)
     tables = asked_tables(workload)
     (sets,) = tables.values()
-    joint = tuple(one for one in workload.domain.names if any(one in names for names in sets))
-    cells = math.prod(factor_along(workload.domain, one, along).operator.rows for one in joint)
+    joint = tuple(attribute for attribute in workload.domain.names if any(attribute in names for names in sets))
+    cells = math.prod(factor_along(workload.domain, attribute, along).operator.rows for attribute in joint)
     if joint not in sets and cells <= min(MOST_TABLE_CELLS, 2**24):
         sets.append(joint)
     bound = _certificate(workload, bounds)
@@ -154,27 +156,27 @@ def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
     return product.importance * math.prod(bounds.get(name, float(workload.domain.kind(name).size)) for name in product.attributes)
 
 
-def _asked(workload: Workload, one: str, along: Mapping[str, Factor], norm: int) -> list[tuple[float, Operator]]:
+def _asked(workload: Workload, attribute: str, along: Mapping[str, Factor], norm: int) -> list[tuple[float, Operator]]:
     """What is asked along an attribute, weighted by the error that the other attributes' strategies multiply it with."""
     merged: dict[QuerySet, float] = {}
     for product in workload:
-        if one in product.attributes:
-            asked = product.query_sets[product.attributes.index(one)]
-            merged[asked] = merged.get(asked, 0.0) + _others(product, one, along, norm)
+        if attribute in product.attributes:
+            asked = product.query_sets[product.attributes.index(attribute)]
+            merged[asked] = merged.get(asked, 0.0) + _others(product, attribute, along, norm)
     if len(merged) == 1 and len(workload.products) == 1 and len(workload.products[0].attributes) > 1:
         merged = dict.fromkeys(merged, 1.0)  # a single product: the weight would only scale the bound
-    kind = workload.domain.kind(one)
-    return [(weight, asked.operator(one, kind)) for asked, weight in merged.items()]
+    kind = workload.domain.kind(attribute)
+    return [(weight, asked.operator(attribute, kind)) for asked, weight in merged.items()]
 
 
-def _others(product: Product, one: str, along: Mapping[str, Factor], norm: int) -> float:
+def _others(product: Product, attribute: str, along: Mapping[str, Factor], norm: int) -> float:
     """The error along the other attributes, each at privacy cost 1: the coefficients of their strategies are of any size."""
-    found = product.importance
+    importance = product.importance
     for name, operator in zip(product.attributes, product.operators, strict=True):
-        if name != one:
+        if name != attribute:
             factor = factor_along(product.domain, name, along)
-            found *= basis(factor).total_variance(operator) * block_norm(product.domain, Block((factor,), Fraction(1)), norm) ** 2
-    return found
+            importance *= basis(factor).total_variance(operator) * block_norm(product.domain, Block((factor,), Fraction(1)), norm) ** 2
+    return importance
 
 
 def joint_design_seconds(workload: Workload) -> float:

@@ -44,12 +44,12 @@ class _Leveled:
     @cached_property
     def asked(self) -> list[tuple[str | None, int, Names, float]]:
         """For every product its measure, level, other attributes and importance."""
-        found = []
+        products = []
         for product in self.workload:
             along = dict(zip(product.attributes, product.operators, strict=True))
             level = self.levels.level(along.pop(self.name, Total(self.levels.size)))
-            found.append((product.measure, level or 0, tuple(along), product.importance))
-        return found
+            products.append((product.measure, level or 0, tuple(along), product.importance))
+        return products
 
     @cached_property
     def tables(self) -> list[tuple[str | None, int, Names]]:
@@ -61,40 +61,42 @@ class _Leveled:
     @property
     def blocks(self) -> list[Block]:
         """The tables as they are measured."""
-        domain, found = self.workload.domain, []
-        operators = {self.levels.level(operator): operator for one, _, operator in self.workload.along if one == self.name}
+        domain, tables = self.workload.domain, []
+        operators = {self.levels.level(operator): operator for attribute, _, operator in self.workload.along if attribute == self.name}
         for measure, level, names in self.tables:
-            own = {one: factor_along(domain, one, {}) for one in names}
+            own = {attribute: factor_along(domain, attribute, {}) for attribute in names}
             if level < len(self.levels.groups) - 1:
                 own[self.name] = Factor((self.name,), operators[level])
-            if not math.prod(domain.kind(one).size for one in own) <= MOST_TABLE_CELLS:
+            if not math.prod(domain.kind(attribute).size for attribute in own) <= MOST_TABLE_CELLS:
                 raise NotApplicable(f"the table of {' x '.join(own)} has over {MOST_TABLE_CELLS} cells")
-            found.append(Block(tuple(own[one] for one in domain.names if one in own), Fraction(1), measure))
-        return found
+            tables.append(Block(tuple(own[attribute] for attribute in domain.names if attribute in own), Fraction(1), measure))
+        return tables
 
     @cached_property
     def spaces(self) -> list[tuple[FloatArray, FloatArray]]:
         """For every measure and tau what is asked of each level, and by how much each table tells of it."""
-        sizes = {one: self.workload.domain.kind(one).size for one in self.workload.domain.names}
-        found = []
+        sizes = {attribute: self.workload.domain.kind(attribute).size for attribute in self.workload.domain.names}
+        spaces = []
         for measure, tau in dict.fromkeys((measure, tau) for measure, _, names, _ in self.asked for tau in subsets(names)):
-            wanted, told = np.zeros(len(self.levels.groups)), np.zeros((len(self.levels.groups), len(self.tables)))
+            wanted, known = np.zeros(len(self.levels.groups)), np.zeros((len(self.levels.groups), len(self.tables)))
             for own, level, names, importance in self.asked:
                 if own == measure and {*tau} <= {*names}:
-                    wanted[level] += importance * math.prod(sizes[one] - 1.0 if one in tau else 1 / sizes[one] for one in names)
+                    wanted[level] += importance * math.prod(
+                        sizes[attribute] - 1.0 if attribute in tau else 1 / sizes[attribute] for attribute in names
+                    )
             for column, (own, level, names) in enumerate(self.tables):
                 if own == measure and {*tau} <= {*names}:
-                    told[level, column] = math.prod(1 / sizes[one] for one in names if one not in tau)
+                    known[level, column] = math.prod(1 / sizes[attribute] for attribute in names if attribute not in tau)
             if wanted.any():
-                found.append((wanted, told))
-        return found
+                spaces.append((wanted, known))
+        return spaces
 
     def errors(self, squares: FloatArray) -> tuple[float, FloatArray]:
         """See `Errors`."""
         total, gain = 0.0, np.zeros(len(squares))
-        for wanted, told in self.spaces:
-            error, slope = self.levels.orbits.error((told @ squares).tolist(), wanted.tolist())
-            total, gain = total + error, gain + told.T @ slope
+        for wanted, known in self.spaces:
+            error, slope = self.levels.orbits.error((known @ squares).tolist(), wanted.tolist())
+            total, gain = total + error, gain + known.T @ slope
         return total, gain
 
 
@@ -104,26 +106,26 @@ def _leveled(workload: Workload) -> _Leveled | None:
     if len(workload.beyond_cells) != 1 or len(workload.products) > _MOST_TABLES:
         return None
     (name,) = workload.beyond_cells
-    levels = nested_levels(workload.domain.kind(name).size, [operator for one, _, operator in workload.along if one == name])
-    found = None if levels is None else _Leveled(workload, name, levels)
-    return found if found and len(found.tables) <= _MOST_TABLES and len(found.spaces) <= _MOST_SPACES else None
+    levels = nested_levels(workload.domain.kind(name).size, [operator for attribute, _, operator in workload.along if attribute == name])
+    leveled = None if levels is None else _Leveled(workload, name, levels)
+    return leveled if leveled and len(leveled.tables) <= _MOST_TABLES and len(leveled.spaces) <= _MOST_SPACES else None
 
 
 def _added(errors: Errors, cost: FloatArray) -> Weights | None:
     """The best weights of tables that are added one by one to one that tells everything, if there is one."""
     alone = [unit for unit in np.diag(1 / cost) if errors(unit**2)[0] < math.inf]
-    best = min((Weights(theta=unit, error=errors(unit**2)[0]) for unit in alone), key=lambda one: one.error, default=None)
+    best = min((Weights(theta=unit, error=errors(unit**2)[0]) for unit in alone), key=lambda pair: pair.error, default=None)
     while best is not None and not best.theta.all():
         tried = []
-        for place in np.flatnonzero(best.theta == 0):
+        for table in np.flatnonzero(best.theta == 0):
             theta = best.theta * (1 - _ADDED)
-            theta[place] = _ADDED / cost[place]
+            theta[table] = _ADDED / cost[table]
             theta = improve_weights(theta, errors, cost, 1, _STEPS)
             tried.append((errors(theta**2)[0], theta))
-        found = least_error(errors, cost, [min(tried, key=lambda one: one[0])[1]], norm=1)
-        if not found.error < best.error * (1 - _GAIN):
+        weights = least_error(errors, cost, [min(tried, key=lambda pair: pair[0])[1]], norm=1)
+        if not weights.error < best.error * (1 - _GAIN):
             break
-        best = found
+        best = weights
     return best
 
 
@@ -135,9 +137,9 @@ def marginals(task: Task) -> Strategy:
         return weighted_strategy("marginals", workload, {}, Candidates(workload.tables), norm, privacy=task.privacy)
     blocks = asked.blocks
     cost = table_costs(workload.domain, blocks, norm, task.privacy)
-    found = least_error(asked.errors, cost, [1 / cost], norm=norm)
+    weights = least_error(asked.errors, cost, [1 / cost], norm=norm)
     fewer = _added(asked.errors, cost) if norm == 1 else None
-    return weighed("marginals", blocks, cost, found if fewer is None or found.error < fewer.error else fewer)
+    return weighed("marginals", blocks, cost, weights if fewer is None or weights.error < fewer.error else fewer)
 
 
 def _level_seconds(workload: Workload) -> float:

@@ -77,13 +77,13 @@ def _weighted(task: Task, along: Mapping[str, Factor]) -> Strategy:
         tables = asked_tables(workload)
         for measure, sets in tables.items():
             joint = _joint(workload, measure)
-            rows = math.prod(factor_along(workload.domain, one, along).operator.rows for one in joint)
+            rows = math.prod(factor_along(workload.domain, name, along).operator.rows for name in joint)
             if joint not in sets and rows <= min(MOST_TABLE_CELLS, 2**24):
                 sets.append(joint)
         return weighted_strategy(OWN, workload, along, Candidates(tables), task.norm, privacy=task.privacy)
     except Undetermined:
-        found = [(_joint(workload, measure), measure) for measure in workload.measures]
-        blocks = (Block(tuple(factor_along(workload.domain, one, along) for one in names), Fraction(1), of) for names, of in found)
+        joints = [(_joint(workload, measure), measure) for measure in workload.measures]
+        blocks = (Block(tuple(factor_along(workload.domain, name, along) for name in names), Fraction(1), of) for names, of in joints)
         return Strategy(OWN, tuple((block, 1 / workload.domain.largest_value(block.measure)) for block in blocks))
 
 

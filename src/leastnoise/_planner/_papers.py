@@ -42,7 +42,7 @@ def cuboids(task: Task, *, even: bool = False) -> Strategy:
     """
     workload, norm = task.workload, task.norm
     domain = workload.domain
-    places = {name: place for place, name in enumerate(domain.names)}
+    positions = {name: at for at, name in enumerate(domain.names)}
     blocks: list[Block] = []
     errors: list[float] = []
     for measure in workload.measures:
@@ -52,14 +52,14 @@ def cuboids(task: Task, *, even: bool = False) -> Strategy:
                 continue
             # A table's noise, per cell of it, in all queries about it.
             share = np.prod([gram_diagonal(operator).mean() for operator in product.operators])
-            key = tuple(places[name] for name in product.attributes)
+            key = tuple(positions[name] for name in product.attributes)
             targets[key] = targets.get(key, 0.0) + product.importance * float(share)
         try:
             cover = greedy_cover(domain.shape, list(targets), norm=norm)
         except InputError as error:
             raise NotApplicable(str(error).rstrip(".")) from None
         for table, added in zip(cover.tables, cover_errors(domain.shape, targets, cover).tolist(), strict=True):
-            names = tuple(domain.names[place] for place in table)
+            names = tuple(domain.names[at] for at in table)
             block = Block(tuple(Factor((name,), Identity(domain.kind(name).size)) for name in names), Fraction(1), measure)
             if not block.rows <= MOST_TABLE_CELLS:
                 raise NotApplicable(f"the table of {' x '.join(names)} has over {MOST_TABLE_CELLS} cells")
@@ -109,11 +109,11 @@ def fourier(task: Task, *, even: bool = False) -> Strategy:
     workload, norm = task.workload, task.norm
     domain = workload.domain
     added = coefficient_errors(workload)
-    sizes = {domain.kind(one).size for _, tau in added for one in tau}
+    sizes = {domain.kind(name).size for _, tau in added for name in tau}
     along = {size: Dense(signs(size)) for size in sizes}
     blocks, errors, norms = [], [], []
     for (measure, tau), each in added.items():
-        block = Block(tuple(Factor((one,), along[domain.kind(one).size]) for one in tau), Fraction(1), measure)
+        block = Block(tuple(Factor((name,), along[domain.kind(name).size]) for name in tau), Fraction(1), measure)
         if not block.rows <= MOST_TABLE_CELLS:
             raise NotApplicable(f"the table of {' x '.join(tau)} has {block.rows} coefficients; at most {MOST_TABLE_CELLS} are allowed")
         blocks.append(block)
@@ -138,7 +138,7 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
                 known[operator] = _parts(operator)
             parts.append(known[operator])
         for tau in subsets(product.attributes):
-            term = math.prod(each if one in tau else constant for one, (constant, each) in zip(product.attributes, parts, strict=True))
+            term = math.prod(each if name in tau else constant for name, (constant, each) in zip(product.attributes, parts, strict=True))
             if term > 0:
                 added[product.measure, tau] = added.get((product.measure, tau), 0.0) + product.importance * term
     return added
@@ -186,15 +186,15 @@ def residual_max(task: Task) -> Strategy:
     if any(product.measure is not None or not product.is_marginal for product in workload):
         raise NotApplicable("the largest variance is made least for cells of tables of counts alone; choose residual")
     domain = workload.domain
-    places = {name: place for place, name in enumerate(domain.names)}
+    positions = {name: at for at, name in enumerate(domain.names)}
     scales: dict[tuple[int, ...], float] = {}
     for product in workload:
-        table = tuple(places[name] for name in product.attributes)
+        table = tuple(positions[name] for name in product.attributes)
         scales[table] = max(scales.get(table, 0.0), product.importance)
     closure = downward_closure(domain.shape, scales)
     noise, largest, bound = residual_noise_max(closure, list(scales), list(scales.values()))
     taus = attribute_sets(closure)
-    kept = np.isfinite(noise) & [all(domain.shape[place] > 1 for place in tau) for tau in taus]
+    kept = np.isfinite(noise) & [all(domain.shape[at] > 1 for at in tau) for tau in taus]
     blocks = contrasts(domain, [tau for tau, keep in zip(taus, kept.tolist(), strict=True) if keep], None)
     weighted = tuple(zip(blocks, (1 / np.sqrt(noise[kept])).tolist(), strict=True))
     return Strategy("residual_max", weighted, {"largest_variance_over_least": largest / bound})

@@ -121,24 +121,24 @@ def downward_closure(shape: Sequence[int], sets: Iterable[AttributeSet]) -> Clos
     listed = list(sets)
     check_sets("attribute set", listed, count)
     families = _by_size(listed)
-    found: dict[int, list[tuple[IntArray, IntArray]]] = {
+    children: dict[int, list[tuple[IntArray, IntArray]]] = {
         0: [(np.zeros((1, 0), dtype=np.int64), _keys(np.zeros((1, 0), dtype=np.int64), count))]
     }
     for size in range(max(families, default=0), 0, -1):  # subsets of one attribute less, level by level
         parts = [families[size][1]] if size in families else []
-        parts += [rows for rows, _ in found.pop(size, [])]
+        parts += [rows for rows, _ in children.pop(size, [])]
         rows = np.concatenate(parts) if parts else np.zeros((0, size), dtype=np.int64)
         keys, first = np.unique(_keys(rows, count), return_index=True)
         rows = rows[first]
-        found[size] = [(rows, keys)]
+        children[size] = [(rows, keys)]
         if size > 1 and len(rows):
             smaller = np.concatenate([np.delete(rows, drop, axis=1) for drop in range(size)])
-            found.setdefault(size - 1, []).append((smaller, keys[:0]))
-    largest = max(found)
+            children.setdefault(size - 1, []).append((smaller, keys[:0]))
+    largest = max(children)
     return Closure(
         shape=shape,
-        blocks=tuple(found[size][0][0] for size in range(largest + 1)),
-        keys=tuple(found[size][0][1] for size in range(largest + 1)),
+        blocks=tuple(children[size][0][0] for size in range(largest + 1)),
+        keys=tuple(children[size][0][1] for size in range(largest + 1)),
     )
 
 
@@ -384,9 +384,9 @@ def least_error(
             raise InputError(
                 "a start does not cover all that is asked; got a set without a measured table, allowed are covering starts. Add tables."
             )
-        found = _descend(start, errors, cost, norm, iterations, tolerance)
-        if best is None or found.error < best.error:
-            best = found
+        weights = _descend(start, errors, cost, norm, iterations, tolerance)
+        if best is None or weights.error < best.error:
+            best = weights
     if best is None:
         raise refuse("starts", [], "at least one start")
     return best

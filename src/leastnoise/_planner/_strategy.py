@@ -97,7 +97,8 @@ def lines(workload: Workload) -> dict[str, Line]:
     return {
         name: Line(
             cells[name],
-            all(one.form.structured for one in own) or [*own.values()] == [cells[name]],  # each run by itself, as the groups of a level
+            all(query_set.form.structured for query_set in own)
+            or [*own.values()] == [cells[name]],  # each run by itself, as the groups of a level
             len(own) == 1,
             1.0 if len(own) == 1 else again,
         )
@@ -126,7 +127,7 @@ def each_attribute(seconds: Callable[[Line], float]) -> Seconds:
     """Estimated CPU seconds of a strategy along every attribute, from those of one."""
 
     def together(workload: Workload) -> float:
-        return shortly(workload) + sum(one.fits * seconds(one) for one in lines(workload).values())
+        return shortly(workload) + sum(line.fits * seconds(line) for line in lines(workload).values())
 
     return together
 

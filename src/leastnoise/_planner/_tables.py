@@ -104,7 +104,7 @@ def weighted_strategy(
 ) -> Strategy:
     """The best weights of given tables, recovery by least squares included."""
     domain, tables = workload.domain, candidates.tables
-    places = {one: place for place, one in enumerate(domain.names)}
+    positions = {one: at for at, one in enumerate(domain.names)}
     blocks: list[Block] = []
     matrices, coefficients = [], []
     for measure, sets in tables.items():
@@ -119,8 +119,8 @@ def weighted_strategy(
         # lambda(tau) times the product of 1 / kappa over tau has the same entry in all rows of a table's column.
         share = {one: domain.kind(one).size / kappa[one] for one in factors}
         columns = [math.prod([share[one] for one in names]) for names in sets]
-        numbered = [tuple([places[one] for one in names]) for names in sets]
-        signed = None if across is None else [tuple([places[one] for one in names]) for names in across]
+        numbered = [tuple([positions[one] for one in names]) for names in sets]
+        signed = None if across is None else [tuple([positions[one] for one in names]) for names in across]
         matrices.append(incidence(closure, numbered, signed) * np.array(columns))
         coefficients.append(shrunk(domain, kappa, sums))
     if len(blocks) == 1:
@@ -130,8 +130,8 @@ def weighted_strategy(
     cost = table_costs(domain, blocks, norm, privacy)
     start = candidates.start
     first = 1 / cost if start is None else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
-    found = optimal_weights(_diagonal(matrices), np.concatenate(coefficients), norm=norm, cost=cost, starts=[first])
-    return weighed(name, blocks, cost, found)
+    weights = optimal_weights(_diagonal(matrices), np.concatenate(coefficients), norm=norm, cost=cost, starts=[first])
+    return weighed(name, blocks, cost, weights)
 
 
 def table_costs(domain: Domain, blocks: Sequence[Block], norm: int, privacy: Privacy | None) -> FloatArray:
@@ -161,15 +161,15 @@ def _tables(
     sets: Sequence[Names], signed: Sequence[Names], factors: Mapping[str, Factor], measure: str | None, limits: Limits | None
 ) -> list[Block]:
     """Tables on sets of attributes, some of which are measured by the difference of their two cells."""
-    differences = {one: Factor((one,), _DIFFERENCE) for one in {*chain.from_iterable(signed)}}
-    found = []
+    differences = {name: Factor((name,), _DIFFERENCE) for name in {*chain.from_iterable(signed)}}
+    tables = []
     for names, signs in zip(sets, signed, strict=True):
-        own = [(differences if one in signs else factors)[one] for one in names]
+        own = [(differences if name in signs else factors)[name] for name in names]
         rows, cells = math.prod([factor.operator.rows for factor in own]), math.prod([factor.operator.size for factor in own])
         if not max(rows, cells) <= MOST_TABLE_CELLS:
             raise NotApplicable(f"the table of {' x '.join(names)} has over {MOST_TABLE_CELLS} cells")
-        found.append(Block(tuple(own), Fraction(1), measure, limits))
-    return found
+        tables.append(Block(tuple(own), Fraction(1), measure, limits))
+    return tables
 
 
 def reweighted_strategy(name: str, workload: Workload, blocks: Sequence[Block], norm: int) -> Strategy:
@@ -251,7 +251,7 @@ def residual(task: Task) -> Strategy:
             norm = across[sets[asked]].prod(axis=1)
             taus = sets[asked].tolist()
             if task.privacy.max_per_cell is not None:
-                norm *= [spread_share(task.privacy, domain, [domain.names[place] for place in tau], contrasts=True) for tau in taus]
+                norm *= [spread_share(task.privacy, domain, [domain.names[at] for at in tau], contrasts=True) for tau in taus]
             blocks += contrasts(domain, taus, measure)
             errors.append(sums[asked])
             norms.append(domain.largest_value(measure) * np.sqrt(norm))
@@ -261,8 +261,8 @@ def residual(task: Task) -> Strategy:
 
 def contrasts(domain: Domain, taus: Sequence[Sequence[int]], measure: str | None) -> list[Block]:
     """The contrasts along sets of attributes, of counts or of a measure."""
-    factors = {place: _contrasts(domain.names[place], domain.shape[place]) for place in {*chain.from_iterable(taus)}}
-    return [Block(tuple([factors[place] for place in tau]), _UNIT, measure) for tau in taus]
+    factors = {at: _contrasts(domain.names[at], domain.shape[at]) for at in {*chain.from_iterable(taus)}}
+    return [Block(tuple([factors[at] for at in tau]), _UNIT, measure) for tau in taus]
 
 
 @lru_cache(maxsize=1024)
@@ -307,7 +307,7 @@ def asked_blocks(workload: Workload) -> list[Block]:
         raise NotApplicable(f"the workload has {workload.rows} queries; measured one by one at most {_MOST_QUERIES} are allowed")
     return [
         Block(
-            tuple(Factor((one,), operator) for one, operator in zip(product.attributes, product.operators, strict=True)),
+            tuple(Factor((name,), operator) for name, operator in zip(product.attributes, product.operators, strict=True)),
             Fraction(1),
             product.measure,
         )
@@ -320,8 +320,8 @@ def _weighted_rows(block: Block, norm: int) -> Block:
     factor = block.factors[0]
     if not factor.operator.rows * factor.operator.size <= _MOST_ENTRIES:
         return block
-    found = optimal_budgets(np.abs(dense(factor.operator)).astype(float), np.ones(factor.operator.rows), norm, gap=1e-4, steps=2000)
-    shares = np.maximum(found / found.max(), _LEAST_WEIGHT)
+    budgets = optimal_budgets(np.abs(dense(factor.operator)).astype(float), np.ones(factor.operator.rows), norm, gap=1e-4, steps=2000)
+    shares = np.maximum(budgets / budgets.max(), _LEAST_WEIGHT)
     weights = np.rint(shares / _LEAST_WEIGHT).astype(np.int64)
     if (weights == weights[0]).all():
         return block
@@ -333,17 +333,17 @@ def _columns(domain: Domain, blocks: Sequence[Block], norm: int) -> FloatArray |
     parts = []
     for block in blocks:
         sums = {f.attributes[0]: column_sums(f.operator, f.weights**norm, norm).astype(float) ** (1 / norm) for f in block.factors}
-        parts.append({one: own if own.min() < own.max() else own[:1] for one, own in sums.items()})
-    names = [one for one in domain.names if any(len(own.get(one, ())) > 1 for own in parts)]
-    cells = math.prod(domain.kind(one).size for one in names)
+        parts.append({name: own if own.min() < own.max() else own[:1] for name, own in sums.items()})
+    names = [name for name in domain.names if any(len(own.get(name, ())) > 1 for own in parts)]
+    cells = math.prod(domain.kind(name).size for name in names)
     if not names or not (cells <= _MOST_COLUMNS and cells * len(blocks) <= _MOST_ENTRIES):
         return None
     columns = np.empty((len(blocks), cells))
     for row, block, own in zip(columns, blocks, parts, strict=True):
         cube = np.full([1] * len(names), float(domain.largest_value(block.measure)))
-        for one, sums_along in own.items():
-            cube = cube * (sums_along.reshape([-1 if one == other else 1 for other in names]) if one in names else sums_along[0])
-        row[:] = np.broadcast_to(cube, [domain.kind(one).size for one in names]).reshape(-1)
+        for name, sums_along in own.items():
+            cube = cube * (sums_along.reshape([-1 if name == other else 1 for other in names]) if name in names else sums_along[0])
+        row[:] = np.broadcast_to(cube, [domain.kind(name).size for name in names]).reshape(-1)
     return columns
 
 

@@ -123,10 +123,10 @@ def _roles(workload: Workload) -> tuple[list[_Role], dict[Place, int]]:
             asked.setdefault((product.measure, name), {})[operator] = None
     roles: list[_Role] = []
     known: dict[tuple[str | None, frozenset[Operator]], int] = {}
-    places: dict[Place, int] = {}
+    numbers: dict[Place, int] = {}
     slot = 1
-    for place, operators in asked.items():
-        key = place[0], frozenset(operators)
+    for asked_place, operators in asked.items():
+        key = asked_place[0], frozenset(operators)
         if key not in known:
             size, every = next(iter(operators)).size, tuple(operators)
             rich = size > 1 and any(operator != Identity(size) for operator in every)
@@ -136,8 +136,8 @@ def _roles(workload: Workload) -> tuple[list[_Role], dict[Place, int]]:
             known[key] = len(roles)
             roles.append(_Role(size, every, grams, slot))
             slot += 2 * len(every)
-        places[place] = known[key]
-    return roles, places
+        numbers[asked_place] = known[key]
+    return roles, numbers
 
 
 def _terms(workload: Workload, roles: Sequence[_Role], places: Mapping[Place, int]) -> _Terms:
@@ -203,16 +203,16 @@ def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[in
         base, apart = _merged(role, slopes)
         if not np.ptp(apart) > 1e-12 * np.abs(apart).max():
             raise NotApplicable("along an attribute with queries of its own only totals are asked for; ask for total instead")
-        found = np.empty((len(_PULLS), 2 * len(role.asked)))
+        tilts = np.empty((len(_PULLS), 2 * len(role.asked)))
         dual = own = None
-        for place, pull in enumerate(_PULLS * float(np.trace(base)) / role.size):
+        for at, pull in enumerate(_PULLS * float(np.trace(base)) / role.size):
             go_on()
             mean, dual = tilt(base, pull, dual)
             best = rest(apart, mean, own)
             own = best.weights
             _put(role, values, mean, best.rows)
-            found[place] = values[role.slot : role.slot + 2 * len(role.asked)]
-        curves[number] = np.exp(CubicSpline(np.arange(len(_PULLS)), np.log(np.maximum(found, 1e-300)))(grid)), base, apart
+            tilts[at] = values[role.slot : role.slot + 2 * len(role.asked)]
+        curves[number] = np.exp(CubicSpline(np.arange(len(_PULLS)), np.log(np.maximum(tilts, 1e-300)))(grid)), base, apart
     places = dict.fromkeys(curves, len(grid) // 2)
     for _ in range(3):
         for number, (curve, _, _) in curves.items():

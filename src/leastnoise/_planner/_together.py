@@ -102,8 +102,8 @@ def _beside(task: Task, counts: _Counts) -> list[Product]:
     """What is measured beside both ends: the other tables, and under Gaussian noise the counts of all of them once more."""
     workload = task.workload
     if task.norm == 1:
-        told = {(counts[product.measure], *_table(product)) for product in workload if product.measure in counts}
-        return [product for product in workload if product.measure not in counts and product.question not in told]
+        tables_known = {(counts[product.measure], *_table(product)) for product in workload if product.measure in counts}
+        return [product for product in workload if product.measure not in counts and product.question not in tables_known]
     others: list[Product] = []
     worth: dict[tuple[object, ...], tuple[Product, float, str | None]] = {}
     for product in workload:
@@ -129,8 +129,8 @@ def _balanced(task: Task, parts: Sequence[tuple[Weighted, Workload]]) -> Weighte
             return math.inf
         return math.fsum(product.importance * known[product.measure].total(product) for product in workload)
 
-    def changed(place: int, own: float) -> float:
-        return error(joined([*strengths[:place], own, *strengths[place + 1 :]]), task.workload)
+    def changed(part_number: int, own: float) -> float:
+        return error(joined([*strengths[:part_number], own, *strengths[part_number + 1 :]]), task.workload)
 
     strengths = [0.0] * len(parts)
     smooth = max(weight for part, _ in parts for _, weight in part) <= _SMOOTH
@@ -147,8 +147,8 @@ def _balanced(task: Task, parts: Sequence[tuple[Weighted, Workload]]) -> Weighte
     dear = len(along) > len(set(along)) and cells > _MOST_JOINT
     if dear or sum(block.rows for block in blocks) > _MOST_TRIED[0] or len(blocks) > _MOST_TRIED[1]:
         return joined(strengths)
-    for place in [*range(1, len(parts))] * (1 if len(parts) <= 2 else 2):
-        strengths[place] = _least(partial(changed, place))
+    for part_number in [*range(1, len(parts))] * (1 if len(parts) <= 2 else 2):
+        strengths[part_number] = _least(partial(changed, part_number))
     return joined(strengths)
 
 
@@ -156,17 +156,17 @@ def _least(error: Callable[[float], float]) -> float:
     """Where an error is least, by golden sections."""
     low, high = -_WIDEST, _WIDEST
     inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
-    found = [error(own) for own in inner]
+    errors = [error(own) for own in inner]
     for _ in range(_TRIES):
-        if found[0] <= found[1]:
-            high, inner, found = inner[1], [0.0, inner[0]], [0.0, found[0]]
+        if errors[0] <= errors[1]:
+            high, inner, errors = inner[1], [0.0, inner[0]], [0.0, errors[0]]
             inner[0] = high - _GOLDEN * (high - low)
-            found[0] = error(inner[0])
+            errors[0] = error(inner[0])
         else:
-            low, inner, found = inner[0], [inner[1], 0.0], [found[1], 0.0]
+            low, inner, errors = inner[0], [inner[1], 0.0], [errors[1], 0.0]
             inner[1] = low + _GOLDEN * (high - low)
-            found[1] = error(inner[1])
-    return inner[0] if found[0] <= found[1] else inner[1]
+            errors[1] = error(inner[1])
+    return inner[0] if errors[0] <= errors[1] else inner[1]
 
 
 def shared(task: Task, blocks: tuple[tuple[Block, float], ...]) -> tuple[tuple[Block, float], ...]:

@@ -80,14 +80,14 @@ class _Quick:
             (name, asked) for own in self.products for name, asked in zip(own.attributes, own.query_sets, strict=True)
         }
         sets |= {(name, None) for name in self.sizes}
-        found = []
+        partings = []
         for name, asked in sorted(sets, key=repr):
             parting = tuple(dict(zip(own.attributes, own.query_sets, strict=True)).get(name) == asked for own in self.products)
             if any(parting) and not all(parting):
-                found.append(parting if not parting[0] else tuple(not side for side in parting))
-        if not found:
+                partings.append(parting if not parting[0] else tuple(not side for side in parting))
+        if not partings:
             raise NotApplicable("all products ask the same along every attribute: one table serves them")
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(partings))
 
     def whole(self) -> float:
         """The same for one table."""
@@ -102,8 +102,8 @@ class _Quick:
         best = self.error(parting)
         for _ in range(2):
             before = best
-            for place in range(len(parting)):
-                moved = tuple(side != (place == other) for other, side in enumerate(parting))
+            for at in range(len(parting)):
+                moved = tuple(side != (at == other) for other, side in enumerate(parting))
                 if any(moved) and not all(moved) and (error := self.error(moved)) < best * (1 - 1e-9):
                     parting, best = moved, error
             if best == before:

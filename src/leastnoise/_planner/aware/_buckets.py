@@ -184,9 +184,11 @@ def _fitted(name: str, gram: Gram, norm: int) -> Factor:
     trees: list[ScaledTree] = []
     for tree in (lambda: fit_level_tree(gram, norm).nodes(), lambda: fit_greedy_h(gram) if norm == 1 else None):
         with suppress(*_FAULTS):
-            found = tree()
+            fitted_tree = tree()
             # Where a bucket hardly is measured, the error is a difference of huge numbers and not to be trusted.
-            trees += [found] if found is not None and math.isfinite(found.rmse) and found.scales[0].min() > 1e-6 else []
+            trees += (
+                [fitted_tree] if fitted_tree is not None and math.isfinite(fitted_tree.rmse) and fitted_tree.scales[0].min() > 1e-6 else []
+            )
     if not trees:
         return Factor((name,), Identity(k))
     if k <= _MOST_NODES:
@@ -225,7 +227,7 @@ def first_levels(costs: Sequence[float], total: float, norm: int, *, lift: float
     depth = len(costs)
     top = max(depth - 3, 0)
     steps = -(-top // 4)
-    powers = [top * place // steps for place in range(steps + 1)] if steps else [0]
+    powers = [top * level_of // steps for level_of in range(steps + 1)] if steps else [0]
 
     def weights_of(point: FloatArray) -> FloatArray:
         weights = np.exp(np.clip(point - point.max(), -9.0, 0.0))
@@ -238,16 +240,16 @@ def first_levels(costs: Sequence[float], total: float, norm: int, *, lift: float
             below = upward[-1] * 2 ** (high - low)
             upward.append(below * float(own) / (below + float(own)))
         places = np.searchsorted(powers, np.arange(depth), side="right") - 1
-        parts = (costs[level] * 2 ** (level + 1 - powers[place]) * upward[place] for level, place in enumerate(places.tolist()))
+        parts = (costs[level] * 2 ** (level + 1 - powers[level_of]) * upward[level_of] for level, level_of in enumerate(places.tolist()))
         return float(sum(parts) + total * 2 ** (depth - top) * upward[-1])
 
-    found = minimize(
+    minimum = minimize(
         lambda point: math.log(error(point) + 1e-300),
         np.zeros(len(powers)),
         method="Nelder-Mead",
         options={"maxfev": 600, "xatol": 1e-3, "fatol": 1e-6},
     ).x
-    raised = weights_of(found) * (lift if norm == 1 else lift**0.75) ** np.arange(len(powers))
-    kept = [place for place in range(len(powers)) if place == 0 or raised[place] > 0.03 * raised.max()]
+    raised = weights_of(minimum) * (lift if norm == 1 else lift**0.75) ** np.arange(len(powers))
+    kept = [level_of for level_of in range(len(powers)) if level_of == 0 or raised[level_of] > 0.03 * raised.max()]
     weights = np.maximum(raised[kept], 0.03 * raised.max())
-    return tuple(2 ** powers[place] for place in kept), np.asarray(weights / (weights**norm).sum() ** (1 / norm))
+    return tuple(2 ** powers[level_of] for level_of in kept), np.asarray(weights / (weights**norm).sum() ** (1 / norm))

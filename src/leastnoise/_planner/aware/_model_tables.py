@@ -29,9 +29,9 @@ def precisions(cells: Sequence[float], importance: Sequence[float]) -> FloatArra
 def bins(shares: FloatArray, least: float) -> IntArray:
     """Where runs of neighbouring cells begin that hold a share of at least ``least`` each; two runs at least, of two cells or more."""
     starts, held = [0], 0.0
-    for place, share in enumerate(shares.tolist()):
+    for cell, share in enumerate(shares.tolist()):
         if held >= least or (held > 0 and share >= least):
-            starts.append(place)
+            starts.append(cell)
             held = 0.0
         held += share
     if held < least / 2 and len(starts) > 1:
@@ -45,11 +45,11 @@ def bins(shares: FloatArray, least: float) -> IntArray:
 def table_bins(parts: Sequence[FloatArray], share: float) -> tuple[IntArray, ...]:
     """Bins along attributes so that an average cell of their table holds ``share`` of the rows; small attributes leave it to the others."""
     even = share ** (1 / len(parts))
-    found: dict[int, IntArray] = {}
-    for place in sorted(range(len(parts)), key=lambda one: len(bins(parts[one], even))):
-        found[place] = bins(parts[place], min(share ** (1 / (len(parts) - len(found))), 1.0))
-        share = min(share * len(found[place]), 1.0)
-    return tuple(found[place] for place in range(len(parts)))
+    starts: dict[int, IntArray] = {}
+    for side in sorted(range(len(parts)), key=lambda one: len(bins(parts[one], even))):
+        starts[side] = bins(parts[side], min(share ** (1 / (len(parts) - len(starts))), 1.0))
+        share = min(share * len(starts[side]), 1.0)
+    return tuple(starts[side] for side in range(len(parts)))
 
 
 def binned_tables(

@@ -398,9 +398,9 @@ class SumBuckets:
         """For sums along one number."""
         matrix = asked_along(workload, attribute)[0]
         asked = matrix.dense()
-        told = np.flatnonzero((asked[1:] != asked[:-1]).any(axis=1)) + 1
+        changes = np.flatnonzero((asked[1:] != asked[:-1]).any(axis=1)) + 1
         last = candidate_cells(edges, _RATIO)
-        starts = np.union1d(np.append(0, told), last[:-1] + 1)
+        starts = np.union1d(np.append(0, changes), last[:-1] + 1)
         upper = edges[last].astype(np.float64)
         lower = np.append(upper[0] / _RATIO, upper[:-1])
         return SumBuckets(
