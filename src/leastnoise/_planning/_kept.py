@@ -45,19 +45,19 @@ def place_of(workload: Workload, privacy: Privacy, search: Search, *further: obj
     return where / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
 
-def kept_plan(place: Path | None, workload: Workload, privacy: Privacy, make: Callable[[], Plan]) -> Plan:
+def kept_plan(path: Path | None, workload: Workload, privacy: Privacy, make: Callable[[], Plan]) -> Plan:
     """The plan of an entry, or else one that is made and kept."""
-    found = _read(place, lambda text: _checked(text, workload, privacy))
-    if found is None:
-        found = make()
-        _write(place, found.to_json)
-    return found
+    kept = _read(path, lambda text: _checked(text, workload, privacy))
+    if kept is None:
+        kept = make()
+        _write(path, kept.to_json)
+    return kept
 
 
 def best_tried(workload: Workload, privacy: Privacy, search: Search) -> Plan:
     """The plan of least expected error of all that the automatic choice tries; they are kept together."""
-    found = _read(place_of(workload, privacy, search), lambda text: _checked(json.loads(text)[0]["plan"], workload, privacy))
-    return found or _tried(workload, privacy, search)[0]
+    kept = _read(place_of(workload, privacy, search), lambda text: _checked(json.loads(text)[0]["plan"], workload, privacy))
+    return kept or _tried(workload, privacy, search)[0]
 
 
 def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Candidate, ...]:
@@ -66,10 +66,10 @@ def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Can
     def read(text: str) -> tuple[Candidate, ...]:
         return tuple(_candidate(entry, workload, privacy) for entry in json.loads(text))
 
-    found = _read(place_of(workload, privacy, search), read)
-    if found is None or any(one.left_out for one in found):
-        found = _tried(workload, privacy, replace(search, every=True))[1]
-    return found
+    kept = _read(place_of(workload, privacy, search), read)
+    if kept is None or any(candidate.left_out for candidate in kept):
+        kept = _tried(workload, privacy, replace(search, every=True))[1]
+    return kept
 
 
 def _tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Plan, tuple[Candidate, ...]]:
@@ -77,10 +77,10 @@ def _tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Plan, 
     if details := crowded(best, search):
         best = replace(best, details={**best.details, "crowded": details})
     first, *others = sorted(tried, key=lambda candidate: candidate.rank)
-    found = replace(first, plan=best), *others
+    candidates = replace(first, plan=best), *others
     if not any(one.ended for one in tried):  # another time it may find more
-        _write(place_of(workload, privacy, search), lambda: json.dumps([_entry(candidate) for candidate in found]))
-    return best, found
+        _write(place_of(workload, privacy, search), lambda: json.dumps([_entry(candidate) for candidate in candidates]))
+    return best, candidates
 
 
 def _entry(candidate: Candidate) -> dict[str, Any]:
@@ -115,34 +115,34 @@ def _checked(text: str, workload: Workload, privacy: Privacy) -> Plan:
     return made
 
 
-def _read(place: Path | None, read: Callable[[str], _Found]) -> _Found | None:
+def _read(path: Path | None, read: Callable[[str], _Found]) -> _Found | None:
     """What an entry holds, or None."""
-    if place is None:
+    if path is None:
         return None
     try:
-        digest, _, text = place.read_text(encoding="utf-8").partition("\n")
+        digest, _, text = path.read_text(encoding="utf-8").partition("\n")
         return read(text) if hashlib.sha256(text.encode()).hexdigest() == digest else None
     except (OSError, InputError, KeyError, TypeError, IndexError, ValueError, RecursionError):
         return None
 
 
-def _write(place: Path | None, text_of: Callable[[], str]) -> None:
+def _write(path: Path | None, text_of: Callable[[], str]) -> None:
     """Write an entry whole or not at all, and remove the oldest where all together are too many."""
-    if place is None:
+    if path is None:
         return
     text = text_of()
     if len(text) > _MOST_ENTRY:
         return
     try:
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, draft = tempfile.mkstemp(dir=place.parent, prefix=".", suffix=".draft")
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".draft")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
-            Path(draft).replace(place)
+            Path(draft).replace(path)
         except OSError:
             Path(draft).unlink(missing_ok=True)
-        _trim(place.parent)
+        _trim(path.parent)
     except OSError:
         return
 

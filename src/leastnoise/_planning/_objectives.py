@@ -28,10 +28,10 @@ def worst(workload: Workload, privacy: Privacy, search: Search, level: float = L
 
 def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
     """About how many CPU seconds `worst` takes."""
-    found = balanced_seconds(workload, privacy, search)
+    seconds = balanced_seconds(workload, privacy, search)
     if not workload.has_targets:
-        found += sum(planning_seconds(own, privacy, search) for own in _alone(workload).values())
-    return found
+        seconds += sum(planning_seconds(alone, privacy, search) for alone in _alone(workload).values())
+    return seconds
 
 
 def _alone(workload: Workload) -> dict[tuple[object, ...], Workload]:
@@ -55,22 +55,22 @@ class Reached:
 
 def reached(plan: Plan, level: float) -> tuple[Reached | None, ...]:
     """What a plan makes of the targets of its tables; None for a table without one."""
-    found: list[Reached | None] = []
-    for place, product in enumerate(plan.workload):
+    reached_by: list[Reached | None] = []
+    for number, product in enumerate(plan.workload):
         if product.target is None:
-            found.append(None)
+            reached_by.append(None)
             continue
         most = float(product.target.most)
-        found.append(Reached(product.target.kind, most, most * math.sqrt(goal(product, level).ratio(plan, place))))
-    return tuple(found)
+        reached_by.append(Reached(product.target.kind, most, most * math.sqrt(goal(product, level).ratio(plan, number))))
+    return tuple(reached_by)
 
 
 def reached_by_means(plan: Plan, level: float) -> tuple[Reached | None, ...]:
     """What a plan reaches of each target of a mean, in a group of the target's size; None for a statistic without one."""
     known = {goal.asked: goal for goal in mean_goals(plan.workload, level)}
     return tuple(
-        None if one.target is None else Reached(one.target.kind, known[one].most, known[one].error(plan))
-        for one in plan.workload.statistics
+        None if statistic.target is None else Reached(statistic.target.kind, known[statistic].most, known[statistic].error(plan))
+        for statistic in plan.workload.statistics
     )
 
 
@@ -92,34 +92,34 @@ def prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
     if not 2 <= len(products) <= MOST_PRICED:
         raise refuse("the number of tables to be priced", len(products), f"from 2 to {MOST_PRICED}")
     known: Known = {}
-    found, search = [], search or Search()
-    for place, product in enumerate(products):
+    prices_of, search = [], search or Search()
+    for number, product in enumerate(products):
         if search.tell is not None:
             search.tell(product.name)
-        found.append(price(plan, (place,), replace(search, tell=None), known))
-    return tuple(found)
+        prices_of.append(price(plan, (number,), replace(search, tell=None), known))
+    return tuple(prices_of)
 
 
 Known: TypeAlias = dict[object, float]
 """What was searched for prices of a plan: each part of its tables once."""
 
 
-def price(plan: Plan, places: Sequence[int], search: Search | None = None, known: Known | None = None) -> Price:
+def price(plan: Plan, numbers: Sequence[int], search: Search | None = None, known: Known | None = None) -> Price:
     """What some tables of a plan cost together, as `prices` says it."""
-    count, apart, known = len(plan.workload.products), set(places), {} if known is None else known
+    count, apart, known = len(plan.workload.products), set(numbers), {} if known is None else known
     if count <= len(apart):
         raise InputError("Tables have a price where there are others beside them; keep at least one more.")
     inside, outside = (
-        part(_ratio(plan, [place for place in range(count) if (place in apart) is own], search or Search(), known), plan.privacy)
+        part(_ratio(plan, [number for number in range(count) if (number in apart) is own], search or Search(), known), plan.privacy)
         for own in (True, False)
     )
-    return Price(", ".join(plan.workload.products[place].name for place in places), inside, 1 - min(1.0, outside))
+    return Price(", ".join(plan.workload.products[number].name for number in numbers), inside, 1 - min(1.0, outside))
 
 
 def _ratio(plan: Plan, kept: Sequence[int], search: Search, known: Known) -> float:
     """About the largest ratio of squared errors to those of a plan, if only some of its tables were asked."""
     products, errors = plan.workload.products, [table.rmse for table in plan.expected_error().tables]
-    asked = Workload(plan.domain, tuple(products[place] for place in kept))
+    asked = Workload(plan.domain, tuple(products[number] for number in kept))
     if len(kept) == 1:
         question = asked.products[0].question
         if question not in known:
@@ -127,7 +127,7 @@ def _ratio(plan: Plan, kept: Sequence[int], search: Search, known: Known) -> flo
         return (known[question] / errors[kept[0]]) ** 2
     if frozenset(kept) not in known:
         near = plan if len(kept) >= _NEARLY_ALL * len(products) else None  # few are left out: the rest has nearly the same tables
-        known[frozenset(kept)] = nearly_balanced(asked, plan.privacy, [Goal(errors[place]) for place in kept], search, near)
+        known[frozenset(kept)] = nearly_balanced(asked, plan.privacy, [Goal(errors[number]) for number in kept], search, near)
     return known[frozenset(kept)]
 
 

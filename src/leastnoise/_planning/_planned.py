@@ -116,10 +116,10 @@ def plan(
 
 def expected_seconds(workload: Workload, privacy: Privacy | Least, search: Search, objective: str = "total") -> float:
     """About how many CPU seconds planning takes; 0 for a mechanism that looks at the data."""
-    one = smallest(privacy)
+    smallest_privacy = smallest(privacy)
     if stated(privacy) is None:
-        return balanced_seconds(workload, one, search)
-    return EXPECTED.get(objective, planning_seconds)(workload, one, search)
+        return balanced_seconds(workload, smallest_privacy, search)
+    return EXPECTED.get(objective, planning_seconds)(workload, smallest_privacy, search)
 
 
 def _workload(workload: object) -> Workload:
@@ -160,8 +160,8 @@ def planned(
             return _chosen_for(least(workload, privacy, search).plan, "least")
         if (objective, strategy) == ("total", "auto"):
             return best_tried(workload, privacy, search)
-        place = place_of(workload, privacy, search, objective, level) if search.own is None else None
-        return kept_plan(place, workload, privacy, lambda: _made(workload, privacy, search, objective, level))
+        kept_at = place_of(workload, privacy, search, objective, level) if search.own is None else None
+        return kept_plan(kept_at, workload, privacy, lambda: _made(workload, privacy, search, objective, level))
     except MemoryError as error:
         raise InputError(f"This workload cannot be planned: {too_large(error)}.") from None
 
@@ -219,7 +219,7 @@ def compare(
     search = Search(seconds=seconds)
     with planning_shown(progress, lambda: expected_seconds(workload, privacy, search)) as tell:
         tried = [*all_tried(workload, privacy, replace(search, tell=tell))]
-        for name in (one.name for one in PLANNERS.values() if by_name and not one.automatic):
+        for name in (planner.name for planner in PLANNERS.values() if by_name and not planner.automatic):
             tried += candidates(workload, privacy, name, tell=tell)
         if own is not None:
             tried += candidates(workload, privacy, own_planner(own), tell=tell)

@@ -49,7 +49,7 @@ class MeanGoal:
         low, high = measure.low_units, measure.high_units
         most, size = float(target.most), float(asked.size or 0)
         whole = most / float(measure.unit) * size
-        where = {product.question: place for place, product in enumerate(workload)}
+        where = {product.question: number for number, product in enumerate(workload)}
         counts, sums = (where[product.question] for product in workload.tables_of(asked))
         limits = 2 * whole / (high - low), whole * (abs(high) + abs(low)) / (high - low)
         return cls(asked, most, size, (counts, sums), limits, level if target.kind == "margin" else None)
@@ -57,7 +57,7 @@ class MeanGoal:
     def error(self, plan: Plan) -> float:
         """Standard error of a mean by the delta method, or half the width of its interval, at most; in the measure's amounts."""
         measured, tables = plan.measured(), plan.expected_error().tables
-        counts, sums = (tables[place] for place in self.places)
+        counts, sums = (tables[number] for number in self.places)
         amounts = float(plan.domain.measure(self.asked.of).unit) / self.size
         if self.level is None:
             return mean_error(measured, self.asked.of, counts.rmse, sums.rmse) * amounts
@@ -111,12 +111,16 @@ def goals_of(workload: Workload, level: float) -> tuple[Goal, ...]:
     if not workload.has_targets:
         raise InputError("No table has a target. Give one table at least a margin, a relative error with a size, or an rmse.")
     means = mean_goals(workload, level)
-    return tuple(goal(product, level, [one for one in means if place in one.places]) for place, product in enumerate(workload))
+    return tuple(
+        goal(product, level, [mean_goal for mean_goal in means if number in mean_goal.places]) for number, product in enumerate(workload)
+    )
 
 
 def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
     """The targets of means as goals, in the order of the statistics."""
-    return tuple(MeanGoal.of(one, one.target, workload, level) for one in workload.statistics if one.target is not None)
+    return tuple(
+        MeanGoal.of(statistic, statistic.target, workload, level) for statistic in workload.statistics if statistic.target is not None
+    )
 
 
 def goal(product: Product, level: float, means: Sequence[MeanGoal] = ()) -> Goal:
@@ -132,7 +136,7 @@ def goal(product: Product, level: float, means: Sequence[MeanGoal] = ()) -> Goal
 
 def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
     """Squared error over squared limit of every table: float array of shape (tables,); at most 1 where the goal is kept."""
-    return np.array([goal.ratio(plan, place) for place, goal in enumerate(goals)])
+    return np.array([goal.ratio(plan, number) for number, goal in enumerate(goals)])
 
 
 _WEIGHT_BITS = 20
@@ -196,7 +200,7 @@ def balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal], search
     """
     search = search or Search()
     tried = _compared(_first(even(workload, goals), privacy, tuple(goals), search), _ROUNDS, search)
-    best = min((_again(one, search) for one in tried[:_FINALISTS]), key=lambda one: one.ratio)
+    best = min((_again(trial, search) for trial in tried[:_FINALISTS]), key=lambda trial: trial.ratio)
     return _found(best, workload, privacy)
 
 
@@ -208,8 +212,12 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
         return 2 * first
     norms = {noise.norm for noise in noises(privacy)}
     # Which strategies are the best is not known: those that may take longest of what can be tried in a part of the time.
-    fits = [one for one in PLANNERS.values() if one.automatic and all(one.least_seconds(workload, norm) <= quick.seconds for norm in norms)]
-    again = sorted(max(one.most_seconds(workload, norm) for norm in norms) for one in fits)
+    fits = [
+        planner
+        for planner in PLANNERS.values()
+        if planner.automatic and all(planner.least_seconds(workload, norm) <= quick.seconds for norm in norms)
+    ]
+    again = sorted(max(planner.most_seconds(workload, norm) for norm in norms) for planner in fits)
     return first + sum(again[-_FINALISTS:])
 
 
@@ -234,26 +242,30 @@ def rebalanced(found: Balanced, workload: Workload, privacy: Privacy, goals: Seq
 
 
 def _first(first: Workload, privacy: Privacy, goals: tuple[Goal, ...], search: Search) -> list[_Tried]:
-    return [_Tried(one.plan, first, goals) for one in choose(first, privacy, _quick(search, first, privacy))[1] if one.plan is not None]
+    return [
+        _Tried(candidate.plan, first, goals)
+        for candidate in choose(first, privacy, _quick(search, first, privacy))[1]
+        if candidate.plan is not None
+    ]
 
 
 def _quick(search: Search, workload: Workload, privacy: Privacy) -> Search:
     """A part of the time, but enough for what is mostly the best, and for what is not mostly worse and takes at most half of all."""
     enough = 0.0
     for noise in noises(privacy):
-        known = [(one, one.least_seconds(workload, noise.norm)) for one in PLANNERS.values() if one.automatic]
-        enough += sum(cost for one, cost in known if one.reference(workload) or (not one.late and cost <= search.seconds / 2))
+        known = [(planner, planner.least_seconds(workload, noise.norm)) for planner in PLANNERS.values() if planner.automatic]
+        enough += sum(cost for planner, cost in known if planner.reference(workload) or (not planner.late and cost <= search.seconds / 2))
     return replace(search, every=True, seconds=max(_QUICK * search.seconds, min(search.seconds, _BESIDE * enough)))
 
 
 def _compared(tried: Sequence[_Tried], rounds: int, search: Search) -> list[_Tried]:
     """Those that may be the best, with weights of their own, the least largest ratio first."""
-    found: list[_Tried] = []
-    for one in sorted(tried, key=lambda one: one.mean):
-        if not found or one.mean <= _BEHIND * min(other.ratio for other in found):
-            found.append(_moved(one, rounds, search))
-    found.sort(key=lambda one: one.ratio)
-    return [one for one in found if one.ratio <= _BEHIND * found[0].ratio]
+    compared: list[_Tried] = []
+    for trial in sorted(tried, key=lambda trial: trial.mean):
+        if not compared or trial.mean <= _BEHIND * min(other.ratio for other in compared):
+            compared.append(_moved(trial, rounds, search))
+    compared.sort(key=lambda trial: trial.ratio)
+    return [trial for trial in compared if trial.ratio <= _BEHIND * compared[0].ratio]
 
 
 def _moved(start: _Tried, rounds: int, search: Search) -> _Tried:
@@ -273,31 +285,31 @@ def _moved(start: _Tried, rounds: int, search: Search) -> _Tried:
         try:
             now = _Tried(reweighted(now.plan, asked), asked, now.goals)
         except InputError:
-            found = _searched(now, asked, search) if searches < _SEARCHES else None
-            if found is None:
+            searched = _searched(now, asked, search) if searches < _SEARCHES else None
+            if searched is None:
                 break
-            now, searches = found, searches + 1
+            now, searches = searched, searches + 1
         best = now if now.ratio < best.ratio else best
     return best
 
 
-def _searched(one: _Tried, asked: Workload, search: Search) -> _Tried | None:
+def _searched(trial: _Tried, asked: Workload, search: Search) -> _Tried | None:
     """What its strategy finds for other weights in a part of the time; None where it cannot be used."""
     try:
-        return _Tried(searched_again(one.plan, asked, search, _quick(search, asked, one.plan.privacy).seconds), asked, one.goals)
+        return _Tried(searched_again(trial.plan, asked, search, _quick(search, asked, trial.plan.privacy).seconds), asked, trial.goals)
     except InputError:
         return None
 
 
-def _again(one: _Tried, search: Search) -> _Tried:
+def _again(trial: _Tried, search: Search) -> _Tried:
     """What the strategy finds for these weights with all its steps; never worse."""
     if search.tell is not None:
-        search.tell(one.plan.strategy)
+        search.tell(trial.plan.strategy)
     try:
-        found = _Tried(searched_again(one.plan, one.asked, search), one.asked, one.goals)
+        searched = _Tried(searched_again(trial.plan, trial.asked, search), trial.asked, trial.goals)
     except InputError:
-        return one
-    return min(one, _moved(found, _ROUNDS, search), key=lambda one: one.ratio)
+        return trial
+    return min(trial, _moved(searched, _ROUNDS, search), key=lambda trial: trial.ratio)
 
 
 def _found(best: _Tried, workload: Workload, privacy: Privacy) -> Balanced:
@@ -322,7 +334,7 @@ def _wanted(goals: Sequence[Goal]) -> FloatArray:
 
 def _weighted(workload: Workload, goals: Sequence[Goal], shares: FloatArray, noise: Noise) -> Workload:
     """The workload whose weighted squared error is the sum of shares times ratios, but for a factor."""
-    stds = np.array([goal.std(noise, place) for place, goal in enumerate(goals)])
+    stds = np.array([goal.std(noise, number) for number, goal in enumerate(goals)])
     largest = np.array([workload.domain.largest_value(one.measure) for one in workload])
     weights = np.sqrt(shares / np.array([product.rows for product in workload])) * largest / stds
     weights = np.maximum(weights / weights.max(), _LEAST_WEIGHT)
@@ -343,8 +355,8 @@ def dual(asked: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise)
 def _counted(asked: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
     """The weight of every table's ratio in the weighted squared error; 0 where there is no goal."""
     return [
-        product.importance * product.rows * goal.std(noise, place) ** 2 if goal.wanted else 0.0
-        for place, (product, goal) in enumerate(zip(asked, goals, strict=True))
+        product.importance * product.rows * goal.std(noise, number) ** 2 if goal.wanted else 0.0
+        for number, (product, goal) in enumerate(zip(asked, goals, strict=True))
     ]
 
 
@@ -428,21 +440,21 @@ def least(workload: Workload, privacy: Least, search: Search | None = None) -> F
     """
     goals, search = goals_of(workload, privacy.level), search or Search()
     size = _begin(workload, privacy, goals)
-    found = balanced(workload, privacy.privacy(size), goals, search)
+    reached_plan = balanced(workload, privacy.privacy(size), goals, search)
     for _ in range(_TRIES):  # errors of small noise do not scale exactly
-        before, size = size, _rounded(float(size) * part(found.ratio, found.plan.privacy))
+        before, size = size, _rounded(float(size) * part(reached_plan.ratio, reached_plan.plan.privacy))
         if abs(size / before - 1) < Fraction(1, 100):
             break
-        found = rebalanced(found, workload, privacy.privacy(_checked(size)), goals, search)
-    plan, size = _size(workload, goals, found.plan, privacy.privacy, size)
-    return Found(plan, size, _bound(found, goals, privacy, float(size)))
+        reached_plan = rebalanced(reached_plan, workload, privacy.privacy(_checked(size)), goals, search)
+    plan, size = _size(workload, goals, reached_plan.plan, privacy.privacy, size)
+    return Found(plan, size, _bound(reached_plan, goals, privacy, float(size)))
 
 
 def _begin(workload: Workload, privacy: Least, goals: Sequence[Goal]) -> Fraction:
     """Where the search begins: below this no plan keeps all targets, and the best one is not far above."""
-    one = privacy.privacy(Fraction(1))
-    ratio = dual(even(workload, goals), goals, one, noises(one)[0])
-    return min(max(_rounded(part(ratio, one)) if ratio > 0 else SMALL, SMALL), Fraction(_MOST_BUDGET))
+    of_size_one = privacy.privacy(Fraction(1))
+    ratio = dual(even(workload, goals), goals, of_size_one, noises(of_size_one)[0])
+    return min(max(_rounded(part(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL), Fraction(_MOST_BUDGET))
 
 
 def _bound(found: Balanced, goals: Sequence[Goal], privacy: Least, high: float) -> float:
