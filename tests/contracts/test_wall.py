@@ -212,6 +212,12 @@ def test_leaks_are_seen_in_every_package(place: str) -> None:
     assert unseen == []
 
 
+def test_a_file_of_the_kernel_that_is_not_trusted_comes_no_nearer_to_rows() -> None:
+    leak = "from leastnoise._table import columns_of"
+    assert faults("_kernel/_outcome.py", leak)
+    assert faults("_kernel/_series.py", leak) == []
+
+
 def test_every_exception_is_used() -> None:
     """That the tree has no leak is a contract of its own, which `make imports` checks."""
     assert unused(SOURCE) == []

@@ -15,6 +15,7 @@ from leastnoise._check import InputError, InternalError
 from leastnoise._domain import (
     Bins,
     Categories,
+    Clocked,
     Coded,
     Cuts,
     Dates,
@@ -235,12 +236,8 @@ RULE = {"size": 4, "table": STEPS, "null": -1, "outside": -1, "strange": -1, "cl
         {"table": Steps(0, 9, 0, again=5)},
         {"table": Cuts(np.array([0.5]), np.array([0, 4]))},
         {"table": Cuts(np.array([0.5]), np.array([-2, 0]))},
-        {"table": Cuts(np.array([0.5]), np.array([0, 1, 2]))},
-        {"table": Cuts(np.array([0.5, 0.25]), np.array([0, 1, 2]))},
-        {"table": Cuts(np.array([0.5, np.nan]), np.array([0, 1, 2]))},
         {"table": Forms({"": -1, "a": 4}, {})},
         {"table": Forms({"": -1}, {"1": -2})},
-        {"reading": None},
     ],
     ids=str,
 )
@@ -249,6 +246,82 @@ def test_a_rule_with_cells_that_the_attribute_does_not_have_is_refused(changed):
         Rule(**{**RULE, "table": table})
     with pytest.raises(InternalError, match="cells of its own attribute"):
         Rule(**{**RULE, **changed})
+
+
+class Remembering(dict):
+    """Answers otherwise the next time."""
+
+    def __getitem__(self, key):
+        return 0
+
+    def get(self, key, default=None):
+        return 3 if key else default
+
+
+@pytest.mark.parametrize(
+    ("at", "cells"),
+    [
+        ([0.5], [0, 1, 2]),
+        ([0.5, 0.25], [0, 1, 2]),
+        ([0.5, np.nan], [0, 1, 2]),
+        ([[0.5]], [[0, 1]]),
+        ([0.5], np.array([0, 1], np.uint8)),
+        (np.array([1], np.int8), [0, 1]),
+    ],
+    ids=str,
+)
+def test_thresholds_rise_with_a_whole_number_between_any_two(at, cells):
+    with pytest.raises(InternalError, match="thresholds must rise"):
+        Cuts(np.asarray(at), np.asarray(cells))
+
+
+def test_what_a_rule_was_checked_with_is_what_it_looks_up():
+    at, cells = np.array([0.5]), np.array([0, 1])
+    cuts, forms = Cuts(at, cells), Forms(Remembering({"": -1, "a": 3}), {})
+    at[0], cells[0] = 9.0, 70
+    assert (cuts.at.tolist(), cuts.cells.tolist()) == ([0.5], [0, 1])
+    for array in (cuts.at, cuts.cells):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 5
+    assert type(forms.cells) is dict
+    assert forms.cells == {"": -1, "a": 3}
+
+
+def derived(kind):
+    return type(f"Of{kind.__name__}", (kind,), {"__slots__": ()})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"reading": None},
+        {"reading": derived(Reading)()},
+        {"size": np.uint8(4)},
+        {"outside": np.int64(-1)},
+        {"table": derived(Steps)(0, 3, 0)},
+        {"table": derived(Forms)({"": -1}, {})},
+        {"table": derived(Keys)(9)},
+        {"table": {"a": 1}},
+        {"clock": object()},
+    ],
+    ids=str,
+)
+def test_a_rule_is_made_of_parts_of_its_own_classes(changed):
+    with pytest.raises(InternalError, match=r"made of its own parts|cells of its own attribute"):
+        Rule(**{**RULE, **changed})
+
+
+def test_the_parts_of_a_rule_are_of_pythons_own_classes():
+    with pytest.raises(InternalError, match="whole numbers"):
+        Steps(np.int8(-128), np.int8(127), np.int8(-128))
+    with pytest.raises(InternalError, match="texts with whole numbers"):
+        Forms({"a": np.int64(1)}, {})
+    with pytest.raises(InputError, match="longest must be a whole number"):
+        Keys("1 OR 1=1")
+    with pytest.raises(InternalError, match="days, a zone and a pattern"):
+        Clocked(0, 1, "UTC", "%Y")
+    with pytest.raises(InputError, match="reading must be a Reading"):
+        Measure("pay", 0, 9, reading=derived(Reading)())
 
 
 @pytest.mark.parametrize(

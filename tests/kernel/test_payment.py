@@ -11,7 +11,8 @@ import pytest
 from kernel.series import finish, many_steps, measure, one_step
 from leastnoise._accounting import ZCDP, ApproxDP, KeyRule, Noise, Privacy, PureCost, PureDP, SeriesCost, keys_are_private
 from leastnoise._check import BudgetError, InputError, LedgerError
-from leastnoise._domain import Domain, Unknown
+from leastnoise._domain import Domain, Measure, Unknown, _domain
+from leastnoise._domain._cells import plain_json
 from leastnoise._kernel import (
     KeySearch,
     LeastCost,
@@ -181,6 +182,30 @@ def test_a_series_is_not_resumed_with_a_choice_that_differs_in_one_field(choice:
         with pytest.raises(InputError, match="other steps than those that were recorded"):
             Series.resumed(terms, ON_PLANE, ledger, series.receipt).choose(other)
     assert Series.resumed(terms, None, ledger, series.receipt).choose(choice) is not None
+
+
+def test_a_step_is_not_resumed_on_other_bounds_whatever_writes_a_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its charge in rho follows from the bounds of the measure, which code that need not be believed writes as text."""
+    monkeypatch.setattr(_domain, "plain_json", lambda part: {"column": "pay"} if isinstance(part, Measure) else plain_json(part))
+    privacy = Privacy(ZCDP("1/2"))
+
+    def domain(high: int) -> Domain:
+        return Domain(sex=["F", "M"], measures={"pay": Measure("pay", 0, high)})
+
+    def made(high: int) -> Measurements:
+        block = Block((Factor(("sex",), Identity(2)),), Fraction(100), "pay")
+        return Measurements(domain=domain(high), privacy=Privacy(ApproxDP(8, "1e-6")), noise=Noise.DISCRETE_GAUSSIAN, blocks=(block,))
+
+    def table(high: int) -> Table:
+        return Table(domain(high), {"sex": [0, 1, 1]}, {"pay": [high, 3, 1]})
+
+    ledger = Ledger.create(tmp_path / "pay.ledger", "pay", privacy)
+    series = Series.paid(many_steps(domain(100), privacy), table(100), ledger, output="out")
+    series.measure(made(100))
+    assert made(100).digest() == made(10).digest()
+    again = Series.resumed(many_steps(domain(10), privacy), table(10), ledger, series.receipt)
+    with pytest.raises(InputError, match="other steps than those that were recorded"):
+        again.measure(made(10))
 
 
 def test_a_search_is_not_resumed_with_one_that_differs_in_one_field(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import singledispatch
 from typing import Any
 
-from leastnoise._check import InternalError
+from leastnoise._check import InternalError, plain, whole
 from leastnoise._domain._reading import Reading
 
 Label = str | int
@@ -116,7 +116,12 @@ class Steps:
     rounding: str | None = None
 
     def __post_init__(self) -> None:
-        inside = -MOST <= self.origin <= self.low <= self.high <= MOST and self.rounding in (None, "down", "up", "nearest")
+        numbers = (self.low, self.high, self.origin, self.step, 0 if self.again is None else self.again)
+        inside = (
+            all(type(number) is int for number in numbers)
+            and -MOST <= self.origin <= self.low <= self.high <= MOST
+            and self.rounding in (None, "down", "up", "nearest")
+        )
         if not (inside and self.step >= 1 and (self.again is None or self.again >= 1)):
             raise InternalError("steps must be whole numbers that doubles hold; please report this.")
 
@@ -137,6 +142,15 @@ class Cuts:
     at: Any
     cells: Any
 
+    def __post_init__(self) -> None:
+        for name in ("at", "cells"):  # copies: what was checked here is what is looked up
+            array = getattr(self, name).copy()
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        rising = self.at.ndim == self.cells.ndim == 1 and len(self.cells) == len(self.at) + 1 and bool((self.at[1:] >= self.at[:-1]).all())
+        if not rising or self.cells.dtype != "int64" or self.at.dtype not in ("int64", "float64"):
+            raise InternalError("thresholds must rise, with a whole number between any two; please report this.")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forms:
@@ -150,6 +164,13 @@ class Forms:
     cells: Mapping[str, int]
     wholes: Mapping[str, int]
 
+    def __post_init__(self) -> None:
+        for name in ("cells", "wholes"):  # of Python's own: a mapping of another class could answer otherwise the next time
+            cells = {plain(form): cell for form, cell in dict(getattr(self, name)).items()}
+            if not all(type(form) is str and type(cell) is int for form, cell in cells.items()):
+                raise InternalError("forms must be texts with whole numbers; please report this.")
+            object.__setattr__(self, name, cells)
+
 
 @dataclass(frozen=True, slots=True)
 class Keys:
@@ -160,6 +181,9 @@ class Keys:
     """
 
     longest: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "longest", whole("longest", self.longest, 1))
 
     def allows(self, text: str) -> bool:
         r"""Whether a text may be found, from the text alone.
@@ -188,6 +212,10 @@ class Clocked:
     last: int
     zone: str
     pattern: re.Pattern[str]
+
+    def __post_init__(self) -> None:
+        if (type(self.first), type(self.last), type(self.zone), type(self.pattern)) != (int, int, str, re.Pattern):
+            raise InternalError("a clock must have days, a zone and a pattern; please report this.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -219,13 +247,22 @@ class Rule:
 
     def __post_init__(self) -> None:
         cells, table = {self.null, self.outside, self.strange}, self.table
+        parts = {
+            type(table),
+            type(self.clip),
+            type(self.reading),
+            type(self.clock),
+            type(self.size),
+            *map(type, (self.null, self.outside, self.strange)),
+        }
+        if not (parts <= {Steps, Cuts, Forms, Keys, Clocked, Reading, int, bool, type(None)} and type(table) in {Steps, Cuts, Forms, Keys}):
+            raise InternalError("a rule must be made of its own parts; please report this.")
         if isinstance(table, Cuts):
             cells |= {int(table.cells.min()), int(table.cells.max())}
         elif not isinstance(table, Keys):
             cells |= table.cells() if isinstance(table, Steps) else {*table.cells.values(), *table.wholes.values()}
         # among thresholds that do not rise a search in many values at once could let one value have a say in another's place
-        fits = not isinstance(table, Cuts) or (len(table.cells) == len(table.at) + 1 and bool((table.at[1:] >= table.at[:-1]).all()))
-        if not fits or type(self.reading) is not Reading or not all(DROP <= cell < self.size for cell in cells):
+        if type(self.reading) is not Reading or not all(DROP <= cell < self.size for cell in cells):
             raise InternalError("a rule must give cells of its own attribute; please report this.")
 
 

@@ -44,7 +44,7 @@ class Measure:
     reading: Reading = READ_AS_IT_IS
 
     def __init__(self, column: str, low: Exact, high: Exact, unit: Exact = "1", *, reading: Reading = READ_AS_IT_IS) -> None:
-        if not isinstance(reading, Reading) or reading.column is not None:
+        if type(reading) is not Reading or reading.column is not None:
             raise refuse("reading", reading, "a Reading without a column", "The column of a measure is its first argument.")
         name = attribute_name("the column of a measure", column)
         first, last, step = exact("low", low), exact("high", high), exact("unit", unit)

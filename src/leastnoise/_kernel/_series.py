@@ -275,7 +275,9 @@ class Series:
         if only is not None and spent != inside.cost:
             raise InputError("The step is not what was paid for: its queries or their noise were changed. Nothing was drawn.")
         cost = charge(privacy.budget, measurements.privacy.budget, spent)
-        what = measurements.digest() if only is None else self.terms.digest()
+        domain = measurements.domain
+        # with sizes and measures as they are here: the text of a domain is written by code that need not be believed
+        what = request_of((measurements.digest(), domain.shape, dict(domain.measures))) if only is None else self.terms.digest()
         return cast(Observation, _step(self, cost, what, lambda table: observed(draw(measurements, table, inside.entropy)), read))
 
     def __repr__(self) -> str:
