@@ -182,7 +182,7 @@ def _strategy(workload: Workload, parting: tuple[bool, ...], sizes: dict[str, in
 def _seconds(workload: Workload) -> float:
     """Estimated CPU seconds of the fits along every attribute, of two parts and for two partings."""
     sizes = [workload.domain.kind(name).size for name in workload.attributes]
-    made_for = len(workload.products) > 1 and math.prod(sizes) <= _MOST_JOINT and max(sizes) <= _MOST_LONG
+    made_for = len(workload.products) > 1 and math.prod(sizes) <= _MOST_JOINT and max(sizes, default=1) <= _MOST_LONG
     return shortly(workload) + (12 * sum((line.cells / 1024) ** 2.2 for line in lines(workload).values()) if made_for else 0.0)
 
 
