@@ -54,8 +54,8 @@ ASKED = {"_kernel/_series.py": "_kernel/_outcome.py", "_accounting/_deltas.py": 
 # Blocks that are alike are answered at once, and what was drawn is recorded in parts, so that memory holds it once (53).
 # Counts of units: a measure of zeros and ones, made by every source, and what rows and units cost together (65).
 # What chooses the ledger that pays, which the session had before (107); without what converted ledgers of earlier formats (50).
-# What the parts of a rule are: of exact classes, copied and sealed (27).
-CEILING = 6_610
+# What the parts of a rule are: of exact classes, copied and sealed (34).
+CEILING = 6_620
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:
