@@ -143,8 +143,8 @@ class Cuts:
     cells: Any
 
     def __post_init__(self) -> None:
-        for name in ("at", "cells"):  # copies: what was checked here is what is looked up
-            array = getattr(self, name).copy()
+        for name, given in (("at", self.at), ("cells", self.cells)):  # copies: what was checked here is what is looked up
+            array = given.copy()
             array.flags.writeable = False
             object.__setattr__(self, name, array)
         rising = self.at.ndim == self.cells.ndim == 1 and len(self.cells) == len(self.at) + 1 and bool((self.at[1:] >= self.at[:-1]).all())
@@ -165,8 +165,11 @@ class Forms:
     wholes: Mapping[str, int]
 
     def __post_init__(self) -> None:
-        for name in ("cells", "wholes"):  # of Python's own: a mapping of another class could answer otherwise the next time
-            cells = {plain(form): cell for form, cell in dict(getattr(self, name)).items()}
+        for name, given in (
+            ("cells", self.cells),
+            ("wholes", self.wholes),
+        ):  # of Python's own: a mapping of another class could answer otherwise the next time
+            cells = {plain(form): cell for form, cell in dict(given).items()}
             if not all(type(form) is str and type(cell) is int for form, cell in cells.items()):
                 raise InternalError("forms must be texts with whole numbers; please report this.")
             object.__setattr__(self, name, cells)
