@@ -26,6 +26,8 @@ PUBLIC = {
     "planned", "price", "read_spec_text", "reached", "reached_by_means", "read_release", "read_toml", "spec_from_table",
     "spec_warnings", "stated",
 }  # fmt: skip
+# What asks a file or a database for the names and types of its columns alone; tests/studio/test_beginning.py destroys all values.
+NAMES_AND_TYPES = {"CSV", "DatabaseTable", "SourceColumn", "columns", "source_columns"}
 
 
 def typical(view):
@@ -167,7 +169,7 @@ def test_the_studio_asks_the_session_for_nothing_that_takes_data():
                 )
             elif isinstance(node, ast.Import):
                 assert not any(alias.name.startswith("leastnoise") for alias in node.names)
-    assert asked <= PUBLIC
+    assert asked <= PUBLIC | NAMES_AND_TYPES
 
 
 @pytest.fixture
