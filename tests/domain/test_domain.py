@@ -302,7 +302,7 @@ def derived(kind):
         {"table": derived(Forms)({"": -1}, {})},
         {"table": derived(Keys)(9)},
         {"table": {"a": 1}},
-        {"clock": object()},
+        {"clock": "UTC"},
     ],
     ids=str,
 )
