@@ -96,9 +96,9 @@ def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
 def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:
     """The basis of every attribute; where what is measured is equal it is one object, by which tables are known to be alike."""
     measured: dict[object, Basis] = {}
-    for of_attribute in factors.values():
-        if of_attribute.key() not in measured:
-            measured[of_attribute.key()] = basis_without_total(of_attribute) if leaves_out_total(of_attribute) else basis(of_attribute)
+    for factor in factors.values():
+        if factor.key() not in measured:
+            measured[factor.key()] = basis_without_total(factor) if leaves_out_total(factor) else basis(factor)
     # Along an attribute that nothing measures only multiples of the total are known.
     summed = {size: IdentityBasis(size) for size in domain.shape}
     bases = {name: measured[factors[name].key()] if name in factors else None for name in domain.names}
@@ -155,9 +155,9 @@ def _product_structure(tables: Sequence[tuple[Block, float]], bases: Mapping[str
 @lru_cache(maxsize=4096)
 def _shares(shrinks: tuple[float, ...]) -> tuple[float, ...]:
     """For every subset of some attributes, in the order of ``subsets``, the product of what belongs to the others."""
-    all_at = range(len(shrinks))
-    chosen = (kept_out for size in range(len(shrinks) + 1) for kept_out in combinations(all_at, size))
-    return tuple(math.prod([shrinks[at] for at in all_at if at not in kept_out], start=1.0) for kept_out in chosen)
+    positions = range(len(shrinks))
+    every = (subset for size in range(len(shrinks) + 1) for subset in combinations(positions, size))
+    return tuple(math.prod([shrinks[at] for at in positions if at not in subset], start=1.0) for subset in every)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -252,14 +252,14 @@ class Pairs:
         self._scales = np.concatenate([top / bottom for top, bottom in (row_scales(block, measured.grid) for block in measured.blocks)])
         self._columns: dict[tuple[tuple[str, int], ...], dict[int, int]] = {}
 
-    def of(self, first_held: Held, other: Held, units: int) -> Pair:
+    def of(self, held_first: Held, held_second: Held, units: int) -> Pair:
         """Some units that have one thing, or another."""
-        first, second = self._added(first_held), self._added(other)
+        first, second = self._added(held_first), self._added(held_second)
         shifts = {query: first.get(query, 0) - second.get(query, 0) for query in {*first, *second}}
         queries = np.array(sorted(query for query, shift in shifts.items() if shift), dtype=np.int64)
         centres = np.array([second.get(query, 0) for query in queries.tolist()], dtype=np.int64) * units
         apart = np.array([shifts[query] for query in queries.tolist()], dtype=np.float64) * units
-        return Pair((first_held, other), units, queries, centres, apart, self._scales[queries])
+        return Pair((held_first, held_second), units, queries, centres, apart, self._scales[queries])
 
     def worst(self) -> Pair:
         """Of some units the one (or, for replace, the two) that all queries tell best, and enough of it to be told at all."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 SECONDS = 60.0  # for the engine to start
 SECONDS_A_CHART = 5.0
-_MAJOR = 6  # of the specifications, as in their $schema
 _LOCALES: dict[str, Any] = {"en": "en-US", "de": "de-DE"}
 _TAG = re.compile(r"<(?=[/!?a-z])", re.IGNORECASE)
 # inside a picture that is described as one, roles of its parts only confuse those who listen to it
@@ -48,7 +47,8 @@ def live(spec: Spec, title: str) -> "alt.TopLevelMixin":
             key = f"c{crc32(json.dumps(made).encode()):08x}"
             (picture,) = svg_of([made], [(key, title, "")])
             pictures = {} if picture is None else {"image/svg+xml": picture}
-            return {f"application/vnd.vegalite.v{_MAJOR}+json": made, **pictures, "text/plain": title}
+            version = made["$schema"].rsplit("/", 1)[1].partition(".")[0]
+            return {f"application/vnd.vegalite.{version}+json": made, **pictures, "text/plain": title}
 
     return cast("alt.TopLevelMixin", WithPicture.from_dict(json.loads(_TAG.sub("<\u2060", json.dumps(spec)))))
 

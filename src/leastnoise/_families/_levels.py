@@ -20,7 +20,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from leastnoise._check import InputError
-from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._check.arrays import Array, FloatArray, IntArray
 from leastnoise._families._queries import interval_ends, zero_one
 from leastnoise._linop import Identity, Operator, Total, apply_transpose, dense
 
@@ -114,7 +114,7 @@ class Levels:
             orders.append((order, np.flatnonzero(np.diff(parents if order is None else parents[order], prepend=-1))))
         return tuple(orders)
 
-    def summed(self, level: int, values: FloatArray) -> FloatArray:
+    def summed(self, level: int, values: Array) -> Array:
         """Sums of what the groups of a level have, for each group of the next one, along the first axis."""
         order, starts = self._orders[level]
         return np.asarray(np.add.reduceat(values if order is None else values[order], starts, axis=0))
@@ -159,9 +159,7 @@ class Levels:
         for level in range(len(self.parents)):
             # Sums of random numbers stand for multisets of children.
             drawn = random.integers(1 << 62, size=(int(classes[-1].max()) + 1, 2))[classes[-1]]
-            order, starts = self._orders[level]
-            sums = np.add.reduceat(drawn if order is None else drawn[order], starts, axis=0)
-            classes.append(np.unique(sums, axis=0, return_inverse=True)[1].reshape(-1))
+            classes.append(np.unique(self.summed(level, drawn), axis=0, return_inverse=True)[1].reshape(-1))
         orbit, of_groups, parents, times = classes[-1], [classes[-1]], [], []
         for own, above in zip(classes[-2::-1], self.parents[::-1], strict=True):
             keys = orbit[above] * (int(own.max()) + 1) + own

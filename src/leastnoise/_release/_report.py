@@ -134,15 +134,20 @@ def _what(release: Release, entries: Sequence[TableEntry], said: Texts, answers:
     return said.say("what", answers=answers, tables=tables, kinds=kinds, names=said.listed(shown))
 
 
+def _typical(table: Table) -> float:
+    """The mean size of a table's answers; 0 where all are left out."""
+    known = table.answer[~np.isnan(table.answer)]
+    return float(abs(known).mean()) if known.size else 0.0
+
+
 def _exact(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[tuple[str, str]]:
     """The margins of the main tables: those with the fewest attributes, with the typical answer that stands beside each."""
     ranks = [(len(entry.attributes), entry.answers > 1000, position) for position, entry in enumerate(entries)]
     lines = []
     for position in sorted(position for _, _, position in sorted(ranks)[:MOST_MAIN]):
         table = release.tables[position]
-        margin, known = said.error(table.typical_margin), table.answer[~np.isnan(table.answer)]
-        typical = float(abs(known).mean()) if known.size else 0.0
-        if not table.labels and known.size:
+        margin, typical = said.error(table.typical_margin), _typical(table)
+        if not table.labels and not np.isnan(table.answer).all():
             text = said.say("exact_total", answer=said.number(float(table.answer)), margin=margin)
         elif table.typical_margin > typical > 0:
             text = said.say("exact_unreliable", margin=margin, typical=said.number(typical))
@@ -159,8 +164,7 @@ def _fit(release: Release, said: Texts) -> list[str]:
     """What the first tables can be used for, by their typical margins beside their typical answers."""
     fit: dict[str, list[str]] = {"good": [], "care": [], "bad": []}
     for table in release.tables.first(min(len(release.tables), MOST_PICTURES)):
-        known = table.answer[~np.isnan(table.answer)]
-        typical = float(abs(known).mean()) if known.size else 0.0
+        typical = _typical(table)
         kind = "good" if table.typical_margin <= typical / 10 else "care" if table.typical_margin <= typical / 2 else "bad"
         fit[kind].append(table_words(table.product, said))
     shown = {

@@ -98,9 +98,9 @@ class Statement:
         """The columns of answers."""
         return tuple(column for column in self.columns if isinstance(column, Aggregate))
 
-    def along(self, at_all: Sequence[int], cells: Cells) -> dict[str, tuple[QuerySet, tuple[Key, ...]]]:
+    def along(self, grouping: Sequence[int], cells: Cells) -> dict[str, tuple[QuerySet, tuple[Key, ...]]]:
         """What is asked along every attribute for a set of groups, and the values of its columns in every group."""
-        groups = [self.groups[at] for at in at_all]
+        groups = [self.groups[at] for at in grouping]
         names = {group.attribute for group in groups} | {*cells}
         return {
             name: _groups(self.domain.kind(name), [group.keys for group in groups if group.attribute == name], cells.get(name))
