@@ -21,7 +21,7 @@ from leastnoise._mechanisms._choose import _clock, _within, candidates, choose, 
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, Clock, NotApplicable, Task, running
 from leastnoise._planner._covering import design_seconds
-from leastnoise._planning._kept import best_tried
+from leastnoise._planning._plan_cache import best_tried
 from leastnoise._spec._warnings import crowded_warnings, early_warnings
 from leastnoise._workload import Workload, marginals, queries
 

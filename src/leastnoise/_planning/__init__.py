@@ -1,7 +1,7 @@
 """Planning: one call in, one plan out. Public: no data is seen.
 
 Begin with `_planned.py` (`plan`, `compare`). `_targets.py` finds the least budget that keeps every target, `_objectives.py` the least of
-the worst or of relative errors and what each target costs, `_kept.py` keeps plans. Strategies are those of `leastnoise._planner`.
+the worst or of relative errors and what each target costs, `_plan_cache.py` keeps plans. Strategies are those of `leastnoise._planner`.
 """
 
 from leastnoise._planning._objectives import OBJECTIVES, Price, Reached, price, prices, reached, reached_by_means

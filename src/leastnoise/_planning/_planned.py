@@ -11,8 +11,8 @@ from leastnoise._domain import PerCell
 from leastnoise._mechanisms import SECONDS, Comparison, Search, candidates, planning_seconds, sharpened, too_large
 from leastnoise._plan import Plan, guard_share, without_guard
 from leastnoise._planner import OWN, PLANNERS, Own, own_planner
-from leastnoise._planning._kept import all_tried, best_tried, kept_plan, place_of
 from leastnoise._planning._objectives import EXPECTED, OBJECTIVES
+from leastnoise._planning._plan_cache import all_tried, best_tried, cache_file, kept_plan
 from leastnoise._planning._targets import Least, balanced_seconds, least, smallest, stated
 from leastnoise._progress import planning_shown
 from leastnoise._threads import one_thread
@@ -160,7 +160,7 @@ def planned(
             return _chosen_for(least(workload, privacy, search).plan, "least")
         if (objective, strategy) == ("total", "auto"):
             return best_tried(workload, privacy, search)
-        kept_at = place_of(workload, privacy, search, objective, level) if search.own is None else None
+        kept_at = cache_file(workload, privacy, search, objective, level) if search.own is None else None
         return kept_plan(kept_at, workload, privacy, lambda: _made(workload, privacy, search, objective, level))
     except MemoryError as error:
         raise InputError(f"This workload cannot be planned: {too_large(error)}.") from None

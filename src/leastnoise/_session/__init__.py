@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     )
     from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle
     from leastnoise._session._audit import audit
-    from leastnoise._session._before import check_before, check_writable, read_plan
     from leastnoise._session._categories import find_categories
-    from leastnoise._session._elsewhere import enter_release
-    from leastnoise._session._expected import csv_blocks, reading_seconds, resuming_seconds
+    from leastnoise._session._checks import check_before, check_writable, read_plan
+    from leastnoise._session._durations import csv_blocks, reading_seconds, resuming_seconds
+    from leastnoise._session._entering import enter_release
     from leastnoise._session._export import export
     from leastnoise._session._finish import Finished, finish_all, resume
     from leastnoise._session._ledgers import other_ledgers, unknown_releases
@@ -100,10 +100,10 @@ _HOMES = {
     "_mechanisms": ("BY_NAME", "Candidate", "mechanism_of"),
     "_session._accounts": ("IN_MEMORY", "account", "is_published", "settle"),
     "_session._audit": ("audit",),
-    "_session._before": ("check_before", "check_writable", "read_plan"),
+    "_session._checks": ("check_before", "check_writable", "read_plan"),
     "_session._categories": ("find_categories",),
-    "_session._elsewhere": ("enter_release",),
-    "_session._expected": ("csv_blocks", "reading_seconds", "resuming_seconds"),
+    "_session._entering": ("enter_release",),
+    "_session._durations": ("csv_blocks", "reading_seconds", "resuming_seconds"),
     "_session._export": ("export",),
     "_session._finish": ("Finished", "finish_all", "resume"),
     "_session._ledgers": ("other_ledgers", "unknown_releases"),

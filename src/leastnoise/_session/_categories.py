@@ -14,7 +14,7 @@ from leastnoise._plan import CategoryPlan
 from leastnoise._progress import rows_shown
 from leastnoise._release import Draft, FoundCategories, check_target, draft, write_categories
 from leastnoise._session._accounts import IN_MEMORY, paying, settle
-from leastnoise._session._before import given_or_kept, paid_before
+from leastnoise._session._checks import given_or_kept, paid_before
 from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._threads import one_thread
 

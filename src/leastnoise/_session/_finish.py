@@ -17,8 +17,8 @@ from leastnoise._plan import Plan, is_category_plan, versions
 from leastnoise._progress import rows_shown
 from leastnoise._release import Draft, Options, Release, build, check_target, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, paying, settle
-from leastnoise._session._before import given_or_kept
 from leastnoise._session._categories import finish_search
+from leastnoise._session._checks import given_or_kept
 from leastnoise._threads import one_thread
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from leastnoise._planning import expected_seconds, planned
 from leastnoise._progress import rows_shown
 from leastnoise._release import Options, Release, check_options, check_target, draft, fill_draft, finishing_seconds
 from leastnoise._session._accounts import IN_MEMORY, paying, settle, warn_of_unfinished
-from leastnoise._session._before import check_searched, paid_before
-from leastnoise._session._expected import csv_blocks
+from leastnoise._session._checks import check_searched, paid_before
+from leastnoise._session._durations import csv_blocks
 from leastnoise._session._finish import Asked, finish_one, publish, read_table, room_for
 from leastnoise._session._guard import guard_terms, guarded, rehearsed
 from leastnoise._session._ledgers import ledger_for, ledger_made

@@ -10,13 +10,13 @@ from typing import Any
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._adapters import CSV, DatabaseTable, Joined
 from leastnoise._check import MOST_DIGITS, InputError, one_of, refuse, whole
-from leastnoise._domain import Domain, PerCell, known_keys
+from leastnoise._domain import Domain, Measure, PerCell, known_keys
 from leastnoise._frames import several
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
-from leastnoise._plan import guard_share, without_guard
+from leastnoise._plan import Plan, guard_share, without_guard
 from leastnoise._planner import PLANNERS
-from leastnoise._planning import OBJECTIVES, Least, per_cell, stated
+from leastnoise._planning import OBJECTIVES, Least, looks, per_cell, stated
 from leastnoise._release import FoundCategories, Options, table_position, written
 from leastnoise._spec._domain import READING, PublicFiles, domain_from_spec, impossible_from_spec, labels_from_spec
 from leastnoise._spec._searches import Searched, check_searches, named, searches_of, with_found
@@ -374,3 +374,21 @@ def _statistic_part(domain: Domain, kind: str, table: Mapping[str, Any], where: 
         return _STATISTICS[kind](domain, **asked, **{name: table[name] for name in said if name in table})
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
+
+
+def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The attributes and measured columns that a release of a spec, a plan or a workload reads, in the order of the domain."""
+    if isinstance(what, Plan):
+        return what.used()
+    workload = what.workload if isinstance(what, Spec) else what
+    if not isinstance(workload, Workload):
+        raise refuse("what to check", type(what).__name__, "a spec, a plan or a workload")
+    names = {name for product in workload for name in product.attributes}
+    if isinstance(what, Spec) and looks(what.strategy):
+        from leastnoise._mechanisms import mechanism_for  # with all that carries such plans out
+
+        names.update(mechanism_for(what.strategy, workload).decides_along(workload))
+    return (
+        tuple(name for name in workload.domain.names if name in names),
+        tuple(name for name, measure in workload.domain.measures.items() if name in workload.measures and type(measure) is Measure),
+    )

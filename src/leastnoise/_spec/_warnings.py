@@ -15,9 +15,8 @@ from leastnoise._mechanisms import noises
 from leastnoise._plan import Plan
 from leastnoise._planning import goals_of, stated
 from leastnoise._release import cells_save
-from leastnoise._spec._asked import asked_about
 from leastnoise._spec._source import IDENTIFIER, PERSON
-from leastnoise._spec._spec import Spec
+from leastnoise._spec._spec import Spec, asked_about
 
 MOST_EPSILON = 20
 MOST_OF_TARGETS = 2

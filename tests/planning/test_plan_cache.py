@@ -14,7 +14,7 @@ import leastnoise as ln
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._cli import main
 from leastnoise._mechanisms import Search
-from leastnoise._planning import _kept
+from leastnoise._planning import _plan_cache
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 7))
 ASKED = ln.queries(DOMAIN, age="prefix") + ln.marginals(DOMAIN, ways=1, of=["sex"])
@@ -91,7 +91,7 @@ def test_all_that_a_plan_follows_from_is_part_of_its_name(cache: Path, monkeypat
     assert len(entries(cache)) == count  # a budget that was found is not taken from a file
     ln.plan(ln.queries(DOMAIN, age="prefix"), ln.PureDP(1), strategy="identity")
     assert len(entries(cache)) == count + 1
-    monkeypatch.setattr(_kept, "versions", lambda: {"leastnoise": "another"})
+    monkeypatch.setattr(_plan_cache, "versions", lambda: {"leastnoise": "another"})
     assert len(planned()[1]) > 10
 
 
@@ -115,7 +115,7 @@ def test_plans_are_kept_in_the_users_folder(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.delenv("LEASTNOISE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    where = _kept.folder()
+    where = _plan_cache.folder()
     assert where is not None
     assert where.is_relative_to(tmp_path)
     if sys.platform == "linux":
@@ -177,18 +177,18 @@ def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path, monkeypat
 def test_the_oldest_go_where_there_are_too_many_and_none_is_too_large(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planned(strategy="identity")
     (first,) = entries(cache)
-    monkeypatch.setattr(_kept, "_MOST_BYTES", len(entries(cache)[first]) * 3 // 2)
+    monkeypatch.setattr(_plan_cache, "_MOST_BYTES", len(entries(cache)[first]) * 3 // 2)
     planned(strategy="identity", budget=ln.PureDP("1/2"))
     assert first not in entries(cache)
     assert len(entries(cache)) == 1
     before = entries(cache)
-    monkeypatch.setattr(_kept, "_MOST_ENTRY", 100)
+    monkeypatch.setattr(_plan_cache, "_MOST_ENTRY", 100)
     planned(strategy="workload")
     assert entries(cache) == before
 
 
 def test_the_place_of_an_entry_holds_no_name_of_what_is_asked(cache: Path) -> None:
-    place = _kept.place_of(ASKED, Privacy(PureDP(1)), Search())
+    place = _plan_cache.cache_file(ASKED, Privacy(PureDP(1)), Search())
     assert place is not None
     assert place.parent == cache
     assert len(bytes.fromhex(place.stem)) == 32
@@ -213,13 +213,13 @@ def test_plan_compare_and_release_of_one_spec_plan_once(
 ) -> None:
     (tmp_path / "people.csv").write_text("age\n" + "3\n" * 40, encoding="utf-8")
     (tmp_path / "people.toml").write_text(SPEC, encoding="utf-8")
-    planning, choose = [], _kept.choose
+    planning, choose = [], _plan_cache.choose
 
     def counted(*arguments: Any) -> Any:
         planning.append(arguments)
         return choose(*arguments)
 
-    monkeypatch.setattr(_kept, "choose", counted)
+    monkeypatch.setattr(_plan_cache, "choose", counted)
     monkeypatch.chdir(tmp_path)
     for times, command in (
         (1, ["plan", "people.toml"]),

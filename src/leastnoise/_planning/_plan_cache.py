@@ -35,7 +35,7 @@ def folder() -> Path | None:
     return Path(said) if said else user_cache_path("leastnoise", appauthor=False) / "plans"
 
 
-def place_of(workload: Workload, privacy: Privacy, search: Search, *further: object) -> Path | None:
+def cache_file(workload: Workload, privacy: Privacy, search: Search, *further: object) -> Path | None:
     """The file of what is asked for; None if nothing is to be kept: that is said, or there are very many tables."""
     where = folder()
     if where is None or len(workload.products) > _MOST_TABLES:
@@ -56,7 +56,7 @@ def kept_plan(path: Path | None, workload: Workload, privacy: Privacy, make: Cal
 
 def best_tried(workload: Workload, privacy: Privacy, search: Search) -> Plan:
     """The plan of least expected error of all that the automatic choice tries; they are kept together."""
-    kept = _read(place_of(workload, privacy, search), lambda text: _checked(json.loads(text)[0]["plan"], workload, privacy))
+    kept = _read(cache_file(workload, privacy, search), lambda text: _checked(json.loads(text)[0]["plan"], workload, privacy))
     return kept or _tried(workload, privacy, search)[0]
 
 
@@ -66,7 +66,7 @@ def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Can
     def read(text: str) -> tuple[Candidate, ...]:
         return tuple(_candidate(entry, workload, privacy) for entry in json.loads(text))
 
-    kept = _read(place_of(workload, privacy, search), read)
+    kept = _read(cache_file(workload, privacy, search), read)
     if kept is None or any(candidate.left_out for candidate in kept):
         kept = _tried(workload, privacy, replace(search, every=True))[1]
     return kept
@@ -79,7 +79,7 @@ def _tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Plan, 
     first, *others = sorted(tried, key=lambda candidate: candidate.rank)
     candidates = replace(first, plan=best), *others
     if not any(one.ended for one in tried):  # another time it may find more
-        _write(place_of(workload, privacy, search), lambda: json.dumps([_entry(candidate) for candidate in candidates]))
+        _write(cache_file(workload, privacy, search), lambda: json.dumps([_entry(candidate) for candidate in candidates]))
     return best, candidates
 
 
