@@ -3,7 +3,7 @@
     leastnoise experiments coverage [--data ../shared/data] [--out DIR] [--quick]
 
 Nominal 95%. Data are made up; with a folder of real ones their histograms and tables are read too. Noise comes from a seed. The tables of
-`docs/results/coverage.md` are the file `tables.md` that this writes.
+`docs/results/coverage.md` are drawn from the file `tables.md` that this writes.
 """
 
 import csv

@@ -27,18 +27,13 @@ _HOW = """
 
 `tests/mutants/` has the program, `python -m mutants --help` its options (with `tests` on the path).
 
-1. The project is copied to `build/mutants`, so that work on it can go on.
-2. All tests and examples of the trusted packages and of the session run once under `coverage`, one context each: which test runs which
-   line, and how long it takes. Tests that need more than {longest:.0f} CPU seconds with it are stopped and left out.
-3. A sample of all mutants is drawn, each as likely as any other, from a seed. The changes are those of the operators of mutmut 3.8.1.
-   A hundred after the other go through what follows: of a run that is cut short, what was decided is a fair sample too.
+1. All tests and examples of the trusted packages and of the session run once under `coverage`, in a copy of the project: which test runs
+   which line, and how long it takes. Tests that need more than {longest:.0f} CPU seconds with it are left out.
+2. A sample of all mutants is drawn, each as likely as any other, from a seed. The changes are those of the operators of mutmut 3.8.1.
    Left out: types and decorators, the arguments of `len` and `isinstance`, which only raise without them, and docstrings.
-4. Every mutant of a function meets the tests that run its lines, those of its own package first and quick ones before slow ones, until
-   one fails: in a fork of one process that has collected all tests, where the function gets its new code. Tests beyond {in_place:.0f} CPU
-   seconds together are cut off. A child that needs much more than that is left undecided.
-5. What is no function's code (constants, classes, defaults), and what step 4 did not kill, runs afresh: changed file on the disk, package
-   and tests imported anew, 60 tests and then {afresh:.0f} CPU seconds of tests. One that needs 90 CPU seconds more than three times what
-   they took is killed by time.
+3. Every mutant of a function meets the tests that run its lines until one fails, {in_place:.0f} CPU seconds of them at most.
+4. What is no function's code (constants, classes, defaults), and what step 3 did not kill, runs afresh: package and tests imported anew, 60
+   tests and then {afresh:.0f} CPU seconds of tests. One that needs 90 CPU seconds more than three times what they took is killed by time.
 
 *Without those that change no result*: a survivor is left out of that line only if a person has read the code and written down, in
 `tests/mutants/reasons.toml`, why no run gives, writes or refuses anything else: it is *equivalent*, or only speed, memory or the words of a
@@ -106,9 +101,6 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
         "\n## Survivors\n",
         "| where | change | what it alters |\n|---|---|---|",
         *_survivors([one for one in behaviour if found[one.key] not in DEAD], reasons),
-        "\n### Words\n",
-        "| where | change |\n|---|---|",
-        *(f"| {_where(one)} | {_change(one)} |" for one in _sorted(mutants) if one.words and found[one.key] not in DEAD),
     ]
     page.write_text(_HEAD + "\n".join(told) + "\n" + _HOW.format(in_place=in_place, afresh=afresh, longest=LONGEST), "utf-8")
 
