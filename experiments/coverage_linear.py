@@ -14,8 +14,8 @@ from leastnoise._linop import dense
 from leastnoise._mechanisms import candidates
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
+from leastnoise._planning import plan as make
 from leastnoise._release import Options, build
-from leastnoise._session import plan as make
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload, marginals, mean_queries, queries
 

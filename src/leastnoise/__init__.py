@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from leastnoise._holder import check
     from leastnoise._kernel import Ledger
     from leastnoise._plan import Plan, plan_categories
+    from leastnoise._planning import Least, compare, plan
     from leastnoise._release import Options, Release
-    from leastnoise._session import Least, audit, compare, export, find_categories, plan, read_release, read_spec, release, resume
+    from leastnoise._session import audit, export, find_categories, read_release, release, resume
+    from leastnoise._spec import read_spec
     from leastnoise._workload import (
         Workload,
         all_ranges,
@@ -64,7 +66,9 @@ _HOMES = {
     "_kernel": ("Ledger",),
     "_plan": ("Plan", "plan_categories"),
     "_release": ("Options", "Release"),
-    "_session": ("Least", "audit", "compare", "export", "find_categories", "plan", "read_release", "read_spec", "release", "resume"),
+    "_planning": ("Least", "compare", "plan"),
+    "_session": ("audit", "export", "find_categories", "read_release", "release", "resume"),
+    "_spec": ("read_spec",),
     "_workload": (
         "Workload",
         "all_ranges",

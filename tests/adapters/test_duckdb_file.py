@@ -7,7 +7,7 @@ import leastnoise as ln
 from leastnoise import DatabaseTable, Domain, InputError
 from leastnoise._adapters import read
 from leastnoise._kernel._count import count
-from leastnoise._session import parse_spec
+from leastnoise._spec import parse_spec
 
 DOMAIN = Domain({"sex": ["F", "M"], 'a"b': ln.Integers(0, 9)})
 PLAN = ln.plan(ln.marginals(DOMAIN, ways=2), ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=3))

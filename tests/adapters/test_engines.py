@@ -45,7 +45,7 @@ from leastnoise._domain import (
     rule_of,
 )
 from leastnoise._kernel._count import count
-from leastnoise._session import parse_spec
+from leastnoise._spec import parse_spec
 from leastnoise._table import columns_of, keyed_of
 from waiting import HANGS
 

@@ -9,7 +9,7 @@ import pytest
 
 import leastnoise as ln
 from browser.browsers import BROWSERS, found_by
-from leastnoise._session import read_spec
+from leastnoise._spec import read_spec
 from studio.conftest import SPEC, serving
 
 MEANS = """

@@ -13,7 +13,8 @@ import pytest
 
 import leastnoise
 from leastnoise._kernel import _keys
-from leastnoise._session import Ledger, read_spec
+from leastnoise._session import Ledger
+from leastnoise._spec import read_spec
 
 SPEC = """
 [source]

@@ -18,7 +18,9 @@ from leastnoise import _progress as progress_module
 from leastnoise._cli import _demo as demo_module
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
-from leastnoise._session import Ledger, plan, read_spec
+from leastnoise._planning import plan
+from leastnoise._session import Ledger
+from leastnoise._spec import read_spec
 from waiting import HANGS
 
 Run = Callable[..., Any]

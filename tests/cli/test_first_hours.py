@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import leastnoise as ln
-from leastnoise._session import parse_spec
+from leastnoise._spec import parse_spec
 
 Run = Callable[..., Any]
 

@@ -17,8 +17,9 @@ from leastnoise._check import InputError, InternalError, PaidError
 from leastnoise._kernel import _ledger
 from leastnoise._kernel._ledger_file import digest_of
 from leastnoise._mechanisms import Search, mechanism_for
-from leastnoise._session import Ledger, read_spec
+from leastnoise._session import Ledger
 from leastnoise._session import _session as session
+from leastnoise._spec import read_spec
 
 Run = Callable[..., Any]
 
@@ -30,7 +31,7 @@ def no_planning(monkeypatch: pytest.MonkeyPatch) -> None:
     def planned(*_: object, **__: object) -> None:
         raise AssertionError("planned")
 
-    monkeypatch.setattr("leastnoise._session.planned", planned)
+    monkeypatch.setattr("leastnoise._planning.planned", planned)
     monkeypatch.setattr(session, "planned", planned)
 
 

@@ -11,7 +11,7 @@ from leastnoise._check import InputError
 from leastnoise._cli._init import described
 from leastnoise._cli._main import program
 from leastnoise._descriptions import READERS, read_description
-from leastnoise._session import BLANK, parse_spec
+from leastnoise._spec import BLANK, parse_spec
 
 CSVW = {
     "@context": ["http://www.w3.org/ns/csvw"],

@@ -31,7 +31,8 @@ from leastnoise._linop import (
 )
 from leastnoise._measurements import Factor
 from leastnoise._planner import PLANNERS, NotApplicable, Task
-from leastnoise._session import plan, release
+from leastnoise._planning import plan
+from leastnoise._session import release
 from leastnoise._workload import queries
 
 GRAMS: dict[str, Gram] = {

@@ -15,7 +15,7 @@ from leastnoise._families._toeplitz import ToeplitzInverse, convolved, inverse_s
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Toeplitz, Total, Tree, column_sums, dense, largest_entry
 from leastnoise._measurements import Factor
 from leastnoise._planner import PLANNERS, NotApplicable, Task
-from leastnoise._session import plan
+from leastnoise._planning import plan
 from leastnoise._workload import queries
 from simulated import releases
 

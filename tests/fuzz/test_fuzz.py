@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 import leastnoise as ln
 from fuzz.values import WEIRD, damaged
 from leastnoise._cli import main
-from leastnoise._session import parse_spec, read_release
+from leastnoise._session import read_release
+from leastnoise._spec import parse_spec
 
 CASES = int(os.environ.get("LEASTNOISE_FUZZ", "0"))
 MOST = 4200

@@ -17,7 +17,7 @@ from leastnoise._mechanisms import noises
 from leastnoise._plan import Plan, Promise
 from leastnoise._planner import PLANNERS, NotApplicable
 from leastnoise._planner._tables import Candidates, weighted_strategy
-from leastnoise._session import plan
+from leastnoise._planning import plan
 from leastnoise._workload import Workload, marginals, matrix, mean_queries, queries, ranges
 from planner.proposals import proposal
 from simulated import releases

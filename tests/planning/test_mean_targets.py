@@ -12,7 +12,8 @@ from leastnoise._accounting import ZCDP, PureDP
 from leastnoise._check import InputError
 from leastnoise._planning._objectives import reached_by_means
 from leastnoise._planning._targets import MeanGoal, answering, least, mean_goals
-from leastnoise._session import parse_spec, plan_warnings, planned_spec
+from leastnoise._session import planned_spec
+from leastnoise._spec import parse_spec, plan_warnings
 from leastnoise._workload import Statistic, Target
 from simulated import releases
 

@@ -8,8 +8,8 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._check import InputError
+from leastnoise._planning import plan as planned
 from leastnoise._release import build
-from leastnoise._session import plan as planned
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,9 @@ from leastnoise._accounting import Noise
 from leastnoise._accuracy import lower_bound
 from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._mechanisms import candidates, terms_of
-from leastnoise._session import parse_spec, plan_warnings, planned_spec
+from leastnoise._session import planned_spec
 from leastnoise._session._finish import read_table
+from leastnoise._spec import parse_spec, plan_warnings
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
 

@@ -21,9 +21,10 @@ from leastnoise._mechanisms import BY_NAME as MECHANISMS
 from leastnoise._mechanisms import _dawa as dawa
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan
+from leastnoise._planning import compare, plan
 from leastnoise._release import Options
-from leastnoise._session import compare, plan, release
 from leastnoise._session import read_release as read
+from leastnoise._session import release
 from leastnoise._table import Table
 from leastnoise._workload import Workload, all_ranges, marginals, queries
 from mechanisms.remembered import draw_ahead, rescale_once, without_a_search

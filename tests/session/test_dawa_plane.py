@@ -21,7 +21,8 @@ from leastnoise._measurements import cost
 from leastnoise._mechanisms import _dawa_plane as plane
 from leastnoise._plan import Plan
 from leastnoise._planner.aware import _plane_blocks
-from leastnoise._session import outcome_from_json, plan, release
+from leastnoise._planning import plan
+from leastnoise._session import outcome_from_json, release
 from leastnoise._session import read_release as read
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload, all_ranges, marginals, prefix, queries, ranges

@@ -10,7 +10,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._kernel import Series
 from leastnoise._release import read_categories
-from leastnoise._session import parse_spec, spec_warnings
+from leastnoise._spec import parse_spec, spec_warnings
 
 VISITS = pd.DataFrame({"patient_id": [number % 300 for number in range(1200)], "diagnosis": ["a", "b", "b", "c"] * 300})
 PATIENTS = pd.DataFrame({"patient_id": range(300), "sex": ["F", "M", "M"] * 100})

@@ -12,7 +12,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._check import InputError
 from leastnoise._release import texts
-from leastnoise._session import parse_spec
+from leastnoise._spec import parse_spec
 from simulated import releases
 
 RNG = np.random.default_rng(6)

@@ -11,10 +11,11 @@ import pytest
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
-from leastnoise._mechanisms import candidates
+from leastnoise._mechanisms import Candidate, candidates
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
-from leastnoise._session import Candidate, plan, release
+from leastnoise._planning import plan
+from leastnoise._session import release
 from leastnoise._table import Table
 from leastnoise._workload import marginals, queries
 from simulated import realised

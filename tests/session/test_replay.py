@@ -30,8 +30,9 @@ from leastnoise._domain import Bins, Categories, Domain, Integers, Measure
 from leastnoise._kernel import _keys, _ledger, _ledger_file, _measure, _plane, _series
 from leastnoise._mechanisms import _dawa, _dawa_plane
 from leastnoise._plan import Plan
+from leastnoise._planning import plan
 from leastnoise._release import _report, _writing
-from leastnoise._session import plan, release
+from leastnoise._session import release
 from leastnoise._workload import Workload, marginals, queries
 
 Rows = list[tuple[int, str | None, int | None, int | None]]

@@ -11,7 +11,8 @@ import leastnoise as ln
 from leastnoise._accuracy import statistic_errors
 from leastnoise._check import InputError
 from leastnoise._release import Options, check_options, texts
-from leastnoise._session import parse_spec, planned_spec
+from leastnoise._session import planned_spec
+from leastnoise._spec import parse_spec
 from simulated import releases
 
 HEAD = """

@@ -10,7 +10,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._measurements import cost, views
-from leastnoise._session import parse_spec, spec_warnings
+from leastnoise._spec import parse_spec, spec_warnings
 from simulated import releases
 
 RNG = np.random.default_rng(5)

@@ -10,7 +10,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._check import InputError
 from leastnoise._release import texts
-from leastnoise._session import read_spec
+from leastnoise._spec import read_spec
 from leastnoise._studio._beginning import commands, looked_at, spec_of
 from studio.conftest import serving
 from studio.test_guard import nothing

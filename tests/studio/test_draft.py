@@ -7,8 +7,10 @@ import pytest
 import leastnoise as ln
 from leastnoise._accuracy import interval_multiplier, statistic_errors
 from leastnoise._check import InputError
+from leastnoise._planning import answering, of_size, reached_by_means
 from leastnoise._release import texts
-from leastnoise._session import answering, of_size, parse_spec, planned_spec, reached_by_means
+from leastnoise._session import planned_spec
+from leastnoise._spec import parse_spec
 from leastnoise._studio._draft import changed, drafted, save, spec_text
 from leastnoise._studio._plan_page import view
 from leastnoise._studio._planning import Seen, margins, scaled

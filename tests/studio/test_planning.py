@@ -11,8 +11,10 @@ import pytest
 
 import leastnoise as ln
 from leastnoise import _studio
+from leastnoise._planning import price
 from leastnoise._release import texts
-from leastnoise._session import planned_spec, price, read_spec
+from leastnoise._session import planned_spec
+from leastnoise._spec import read_spec
 from leastnoise._studio._plan_page import view
 from leastnoise._studio._planning import Planning, margins
 from leastnoise._studio._worker import made
@@ -157,11 +159,11 @@ def test_data_that_were_opened_would_be_seen(tmp_path):
     os.close(reader)
 
 
-def test_the_studio_asks_the_session_for_nothing_that_takes_data():
+def test_the_studio_asks_session_spec_and_planning_for_nothing_that_takes_data():
     asked = set()
     for path in Path(_studio.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module == "leastnoise._session":
+            if isinstance(node, ast.ImportFrom) and node.module in {"leastnoise._session", "leastnoise._spec", "leastnoise._planning"}:
                 asked |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 assert not node.module.startswith(

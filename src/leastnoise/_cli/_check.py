@@ -19,7 +19,8 @@ def check(spec: Path, source: Path | None, values: bool) -> None:  # noqa: FBT00
     """
     from leastnoise._frames import visible
     from leastnoise._holder import check as checked
-    from leastnoise._session import read_spec, reading_seconds
+    from leastnoise._session import reading_seconds
+    from leastnoise._spec import read_spec
 
     what = read_spec(spec)
     path = source or what.source

@@ -91,7 +91,7 @@ def demo(out: Path | None) -> None:
 
     Makes the survey, plans, releases, and compares the promised with the realised error.
     """
-    from leastnoise._session import read_spec
+    from leastnoise._spec import read_spec
 
     folder = _new_folder(out)
     with Progress("generating a survey", about=_SURVEY_SECONDS):

@@ -16,8 +16,9 @@ from leastnoise._progress import Progress
 if TYPE_CHECKING:
     from leastnoise._mechanisms import Explanation
     from leastnoise._plan import Plan, Promise
+    from leastnoise._planning import Reached
     from leastnoise._release import FoundCategories
-    from leastnoise._session import Reached, Spec
+    from leastnoise._spec import Spec
 
 _MOST_TABLES = 40
 _METHODS = {
@@ -73,7 +74,7 @@ of_spec = click.option(
 
 def read_asked(place: Path, found: "Mapping[str, FoundCategories] | None" = None) -> "Spec":
     """The spec of a command, or that beside its SQL."""
-    from leastnoise._session import read_spec
+    from leastnoise._spec import read_spec
 
     beside = click.get_current_context().meta.get("spec")
     if (place.suffix == ".sql") != (beside is not None):
@@ -108,7 +109,7 @@ def expected(plan: "Plan", level: float = 0.95) -> list[dict[str, Any]]:
     Errors of counts are in rows, those of sums in the measure's own amounts. A table with a target also has it, what the plan makes of it,
     and whether it is kept.
     """
-    from leastnoise._session import reached
+    from leastnoise._planning import reached
 
     products = plan.workload.products
     promised = [None] * len(products) if plan.promise is None else plan.promise.tables
@@ -132,7 +133,7 @@ def expected(plan: "Plan", level: float = 0.95) -> list[dict[str, Any]]:
 def expected_statistics(plan: "Plan", level: float = 0.95) -> list[dict[str, Any]]:
     """What is promised for every mean, quantile and distribution function: the error of its counts, and what follows at a public size."""
     from leastnoise._accuracy import statistic_errors
-    from leastnoise._session import reached_by_means
+    from leastnoise._planning import reached_by_means
 
     if plan.promise is None:
         return []
@@ -158,8 +159,8 @@ def _target_facts(target: "Reached | None") -> dict[str, Any]:
 
 def facts(plan: "Plan", seconds: float, level: float) -> dict[str, Any]:
     """What is promised, as a JSON object with stable keys; null for what depends on the data."""
+    from leastnoise._mechanisms import mechanism_of
     from leastnoise._release import values_words
-    from leastnoise._session import mechanism_of
 
     promise, tables, statistics = plan.promise, expected(plan, level), expected_statistics(plan, level)
     explanation = mechanism_of(plan).explain(plan)
@@ -189,8 +190,8 @@ def facts(plan: "Plan", seconds: float, level: float) -> dict[str, Any]:
 
 def show_plan(plan: "Plan", seconds: float, level: float) -> None:
     """Print the expected error of every table, and of all together; or what will be done, where the error depends on the data."""
+    from leastnoise._mechanisms import mechanism_of
     from leastnoise._release import values_words
-    from leastnoise._session import mechanism_of
 
     tables, explanation = expected(plan, level), mechanism_of(plan).explain(plan)
     totals = _show_steps(explanation, tables) if plan.promise is None else _show_promise(plan.promise, tables)

@@ -336,7 +336,7 @@ def export(release: Path, form: str, out: Path) -> None:
     RELEASE is the directory that `leastnoise release` wrote. Forms: review (for reviewers, after NIST SP 800-226; what only people can
     answer is marked), registry (YAML for the registry of deployments), mbi (measurements for private-pgm), notebook (for Jupyter, Quarto).
     """
-    from leastnoise._session import FILL_IN
+    from leastnoise._exports import FILL_IN
     from leastnoise._session import export as exported
 
     check_new(out, _ADVICE)

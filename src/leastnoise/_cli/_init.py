@@ -13,7 +13,7 @@ from leastnoise._cli._output import shown, write_new
 
 if TYPE_CHECKING:
     from leastnoise._descriptions import Description
-    from leastnoise._session import SourceColumn
+    from leastnoise._spec import SourceColumn
 
 _BLANK = "FILL IN"  # the BLANK of leastnoise._session, which refuses a spec that still has one; importing it here would be slow
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
@@ -129,7 +129,9 @@ def init(file: Path | None, description: Path | None, out: Path | None, delimite
     No value of the data is written into it: what a column may hold is for you to say, from public knowledge. With --from it is what a
     description says: CSVW-EO, SmartNoise metadata, domain.json of mbi, or a domain that OpenDP serialized; FILE need not exist then.
     """
-    from leastnoise._session import CSV, columns, read_description, source_columns
+    from leastnoise._descriptions import read_description
+    from leastnoise._session import CSV, columns
+    from leastnoise._spec import source_columns
 
     if description is not None:
         if delimiter or encoding:

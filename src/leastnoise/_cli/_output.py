@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from leastnoise._accounting import Budget, Charge
-    from leastnoise._session import Spec
+    from leastnoise._spec import Spec
 
 _WIDE = 160  # where there is no terminal, nothing is cut to a width
 

@@ -14,8 +14,11 @@ from leastnoise._cli._release import search_facts, show_searches, warn, warn_of_
 from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
+    from leastnoise._audit import Audit
+    from leastnoise._mechanisms import Candidate
     from leastnoise._plan import Plan
-    from leastnoise._session import Audit, Candidate, Price, Spec
+    from leastnoise._planning import Price
+    from leastnoise._spec import Spec
 
 FAULT = 70
 _MOST_SIZES = 8
@@ -52,7 +55,8 @@ def plan(
     Reads the spec file alone; the data need not exist. With `queries.sql --spec people.toml` it asks SQL statements of that domain.
     """
     from leastnoise._release import check_options
-    from leastnoise._session import check_writable, plan_warnings, spec_warnings
+    from leastnoise._session import check_writable
+    from leastnoise._spec import plan_warnings, spec_warnings
 
     what = read_asked(spec)
     check_writable(what)
@@ -102,7 +106,7 @@ def plan(
 
 def _with_epsilon(what: "Spec", epsilon: str) -> "Spec":
     from leastnoise._accounting import ZCDP
-    from leastnoise._session import of_size
+    from leastnoise._planning import of_size
 
     changed = of_size(what.privacy, epsilon)
     if isinstance(changed.budget, ZCDP):
@@ -119,7 +123,7 @@ def _sizes(option: str, listed: str) -> list[str]:
 
 def _by_budget(made: "Plan", listed: str) -> dict[str, "Plan"]:
     """The same strategy under other budgets of the same kind."""
-    from leastnoise._session import answering, of_size
+    from leastnoise._planning import answering, of_size
 
     _check_promised("--budgets", made)
     return {size: answering(made.workload, made, of_size(made.privacy, size)) for size in _sizes("budgets", listed)}
@@ -127,7 +131,8 @@ def _by_budget(made: "Plan", listed: str) -> dict[str, "Plan"]:
 
 def _by_max_rows(what: "Spec", listed: str) -> dict[str, "Plan"]:
     """The best plans where other numbers of rows of a unit count, with a line of progress."""
-    from leastnoise._session import planned_spec, spec_seconds, with_max_rows
+    from leastnoise._planning import with_max_rows
+    from leastnoise._session import planned_spec, spec_seconds
 
     specs = {size: replace(what, privacy=with_max_rows(what.privacy, size)) for size in _sizes("--max-rows", listed)}
     with within_memory(), Progress("planning", about=sum(map(spec_seconds, specs.values()))) as progress:
@@ -141,7 +146,8 @@ def _by_max_rows(what: "Spec", listed: str) -> dict[str, "Plan"]:
 
 def _table_prices(made: "Plan", what: "Spec") -> tuple["Price", ...]:
     """What every table costs, with a line of progress."""
-    from leastnoise._session import prices, spec_seconds
+    from leastnoise._planning import prices
+    from leastnoise._session import spec_seconds
 
     _check_promised("--prices", made)
     count = len(made.workload.products)
@@ -198,8 +204,9 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     Reads the spec file alone; the data need not exist. Strategies that cannot be used come last, with the reason.
     """
     from leastnoise._frames import several
-    from leastnoise._session import BY_NAME, expected_seconds
-    from leastnoise._session import compare as tried_on
+    from leastnoise._mechanisms import BY_NAME
+    from leastnoise._planning import compare as tried_on
+    from leastnoise._planning import expected_seconds
 
     what = read_asked(spec)
     about = expected_seconds(what.workload, what.planned_privacy, what.search())
@@ -273,7 +280,8 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
     is above what the plan claims.
     """
     from leastnoise._session import audit as audited
-    from leastnoise._session import planned_spec, read_spec, search_plans, spec_seconds
+    from leastnoise._session import planned_spec, spec_seconds
+    from leastnoise._spec import read_spec, search_plans
 
     what = read_spec(spec)
     each = seconds / (1 + len(what.searches))

@@ -16,7 +16,8 @@ from leastnoise._progress import Progress
 if TYPE_CHECKING:
     from leastnoise._plan import Plan
     from leastnoise._release import FoundCategories, Release
-    from leastnoise._session import Entry, Finished, Ledger, Searched, Spec
+    from leastnoise._session import Entry, Finished, Ledger
+    from leastnoise._spec import Searched, Spec
 
 
 def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
@@ -192,7 +193,8 @@ def release(
     The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
     """
     from leastnoise._release import check_options, check_target, notices
-    from leastnoise._session import check_before, ledger_beside, plan_warnings, read_plan, spec_warnings
+    from leastnoise._session import check_before, ledger_beside, read_plan
+    from leastnoise._spec import plan_warnings, spec_warnings
 
     what = read_asked(spec)
     if made is not None and any(search.found is None for search in what.searches):

@@ -8,28 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leastnoise._adapters import CSV, DatabaseTable, columns, ledger_beside
-    from leastnoise._audit import Audit
-    from leastnoise._descriptions import read_description
-    from leastnoise._exports import FILL_IN
     from leastnoise._kernel import Entry, Ledger
-    from leastnoise._mechanisms import BY_NAME, Candidate, mechanism_of
-    from leastnoise._planning import (
-        Least,
-        Price,
-        Reached,
-        answering,
-        compare,
-        expected_seconds,
-        of_size,
-        plan,
-        planned,
-        price,
-        prices,
-        reached,
-        reached_by_means,
-        stated,
-        with_max_rows,
-    )
     from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle
     from leastnoise._session._audit import audit
     from leastnoise._session._categories import find_categories
@@ -41,63 +20,10 @@ if TYPE_CHECKING:
     from leastnoise._session._ledgers import other_ledgers, unknown_releases
     from leastnoise._session._reading import outcome_from_json, read_release
     from leastnoise._session._session import check_affordable, planned_spec, release, spec_seconds
-    from leastnoise._spec import (
-        BLANK,
-        LEAST,
-        Searched,
-        SourceColumn,
-        Spec,
-        parse_spec,
-        plan_warnings,
-        read_spec,
-        read_spec_text,
-        read_toml,
-        search_plans,
-        source_columns,
-        spec_from_table,
-        spec_warnings,
-    )
 
 _HOMES = {
-    "_spec": (
-        "BLANK",
-        "LEAST",
-        "Searched",
-        "SourceColumn",
-        "Spec",
-        "parse_spec",
-        "plan_warnings",
-        "read_spec",
-        "read_spec_text",
-        "read_toml",
-        "search_plans",
-        "source_columns",
-        "spec_from_table",
-        "spec_warnings",
-    ),
-    "_planning": (
-        "Least",
-        "Price",
-        "Reached",
-        "answering",
-        "compare",
-        "expected_seconds",
-        "of_size",
-        "plan",
-        "planned",
-        "price",
-        "prices",
-        "reached",
-        "reached_by_means",
-        "stated",
-        "with_max_rows",
-    ),
     "_adapters": ("CSV", "DatabaseTable", "columns", "ledger_beside"),
-    "_audit": ("Audit",),
-    "_descriptions": ("read_description",),
-    "_exports": ("FILL_IN",),
     "_kernel": ("Entry", "Ledger"),
-    "_mechanisms": ("BY_NAME", "Candidate", "mechanism_of"),
     "_session._accounts": ("IN_MEMORY", "account", "is_published", "settle"),
     "_session._audit": ("audit",),
     "_session._checks": ("check_before", "check_writable", "read_plan"),

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._check import InputError, exact, one_of
-from leastnoise._session import CSV, DatabaseTable, SourceColumn, columns, parse_spec, source_columns
+from leastnoise._session import CSV, DatabaseTable, columns
+from leastnoise._spec import SourceColumn, parse_spec, source_columns
 from leastnoise._studio._draft import inline
 
 Form = Mapping[str, str]

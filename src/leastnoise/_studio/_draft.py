@@ -12,7 +12,7 @@ from secrets import token_hex
 from typing import Any
 
 from leastnoise._check import InputError, InternalError, exact_positive, one_of, refuse, whole
-from leastnoise._session import Spec, read_toml, spec_from_table
+from leastnoise._spec import Spec, read_toml, spec_from_table
 from leastnoise._workload import Product, Statistic, Workload, groups_of
 
 OBJECTIVES = ("total", "worst", "relative")

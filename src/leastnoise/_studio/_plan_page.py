@@ -11,8 +11,9 @@ from starlette.routing import BaseRoute
 from leastnoise._accuracy import interval_multiplier, statistic_errors
 from leastnoise._check import InputError
 from leastnoise._plan import Plan
+from leastnoise._planning import Price, reached_by_means, stated
 from leastnoise._release import Texts, bet_words, budget_words, goodness, texts, values_words
-from leastnoise._session import Price, plan_warnings, reached_by_means, read_spec_text, spec_warnings, stated
+from leastnoise._spec import plan_warnings, read_spec_text, spec_warnings
 from leastnoise._studio._draft import OBJECTIVES, TARGETS, Draft, Question, Row, Setting, spec_text
 from leastnoise._studio._pages import Page, action, asset, get, shown
 from leastnoise._studio._planning import Margin, Planning, Seen, margins

@@ -16,7 +16,8 @@ from leastnoise._check import InputError
 from leastnoise._fitting import rescaled
 from leastnoise._measurements import Measurements
 from leastnoise._plan import Plan, Promise, TableError
-from leastnoise._session import Price, Reached, Spec, answering, reached, stated
+from leastnoise._planning import Price, Reached, answering, reached, stated
+from leastnoise._spec import Spec
 from leastnoise._studio._draft import Draft, Question, changed, drafted, save, spec_text
 from leastnoise._workload import Workload
 

@@ -16,7 +16,8 @@ from typing import Any
 from leastnoise._accuracy import within_memory
 from leastnoise._check import InputError
 from leastnoise._plan import Plan
-from leastnoise._session import answering, parse_spec, planned, price, stated
+from leastnoise._planning import answering, planned, price, stated
+from leastnoise._spec import parse_spec
 from leastnoise._threads import one_thread
 
 Tell = Callable[[Mapping[str, Any]], None]
