@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 51_050, "files": 255, "functions": 3_570, "code": 29_970}
+CEILINGS = {"lines": 51_000, "files": 255, "functions": 3_570, "code": 29_940}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
