@@ -4,7 +4,7 @@
 
 Every workload has one to four tables of random attributes, as cells or cumulated along one, counted or summed, each with a random target;
 the budget is the least epsilon, rho, or epsilon with delta, under both neighbour relations. Noise comes from a seed.
-`docs/results/targets.md` has the table that this writes.
+`docs/results/targets.md` summarises the table that this writes.
 """
 
 import csv
