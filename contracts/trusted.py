@@ -25,11 +25,19 @@ BESIDE = {
     # Transposes that no column sum is computed with, and noisy answers as text: what comes here has its noise.
     "_linop": ("_transposes.py", "_packed.py"),
     "_kernel": ("_outcome.py",),
+    # Which tables are counted in one pass: the kernel refuses one that lacks what is summed out of it.
+    "_table": ("_share.py",),
     # Where a bound is nearly least that holds everywhere.
     "_accounting": ("_alpha.py",),
 }
-# Which trusted file asks which of these: of the first only what has its noise goes there, of the second any answer will do.
-ASKED = {"_kernel/_series.py": "_kernel/_outcome.py", "_accounting/_deltas.py": "_accounting/_alpha.py"}
+# Which trusted file asks which of these. Of the first only what has its noise goes there. Of the second any answer will do. An engine counts
+# the tables of groups as they are proposed, and the kernel looks in each for what it is asked for.
+ASKED = {
+    ("_kernel/_series.py", "_kernel/_outcome.py"),
+    ("_accounting/_deltas.py", "_accounting/_alpha.py"),
+    ("_kernel/_count.py", "_table/_share.py"),
+    ("_adapters/_engine.py", "_table/_share.py"),
+}
 # Folders and patterns of files, and counting in an engine (SQL of every kind, a file an engine), are on this side too (about 700 lines).
 # Dates, edges, decimals, levels and how texts are read: what decides a row's cell is all on this side (about 700 lines);
 # counting how rows fit, for the data's holder, left for `_holder` (125): no release depends on it.

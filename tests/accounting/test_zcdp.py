@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accounting.delta import gaussian_delta
 from leastnoise._accounting import ConcentratedCost, covers, zcdp_delta
 from leastnoise._accounting._budget import ApproxDP
+from leastnoise._accounting._deltas import gaussian_delta
 from leastnoise._check import InputError
 from leastnoise._fitting import largest, zcdp_epsilon
 

@@ -41,7 +41,7 @@ def test_what_trusted_code_imports_is_counted_too():
     names = {(one, *name) for one in counted for name in imported(FOLDER / one)}
     packages = {("leastnoise", "_adapters")}  # whose names are taken of it one by one
     homes = {(one, defined_in(*name)) for one, *name in names if tuple(name) not in packages}
-    assert {pair for pair in homes if pair[1] not in counted} == set(ASKED.items())
+    assert {pair for pair in homes if pair[1] not in counted} == ASKED
     taken = {
         node.attr for node in ast.walk(ast.parse(code_of(FOLDER / CHOOSES))) if isinstance(node, ast.Attribute) and is_adapters(node.value)
     }

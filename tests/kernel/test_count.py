@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._check import InputError
+from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Coded, Domain, Measure
 from leastnoise._kernel import _count
-from leastnoise._kernel._count import count
-from leastnoise._table import Table, _share, groups, windows
+from leastnoise._kernel._count import _windows, count
+from leastnoise._table import Table, _share, groups
 
 
 def made(sizes, rows, seed=0, measure=None):
@@ -111,7 +111,7 @@ def test_windows_and_groups_do_not_change_the_numbers(monkeypatch):
     table, _, _ = made((4, 5, 6, 7, 2, 3), 3000, 2)
     wanted = [pick for ways in range(4) for pick in itertools.combinations(table.domain.names, ways)]
     expected = [(attributes, counts.tolist()) for attributes, counts in count(table, wanted)]
-    monkeypatch.setattr(_share, "WINDOW_CELLS", 100)
+    monkeypatch.setattr(_count, "WINDOW_CELLS", 100)
     assert [(attributes, counts.tolist()) for attributes, counts in count(table, wanted)] == expected
     monkeypatch.setattr(_share, "CACHED_CELLS", 0)
     monkeypatch.setattr(_share, "LEAST_CELLS", 0)
@@ -137,7 +137,7 @@ def test_a_long_stream_is_taken_as_it_is_needed():
             yield ("a0", "a1", "a2")
 
     next(count(table, stream()))
-    assert len(taken) <= _share.WINDOW_CELLS // 1000 + 1
+    assert len(taken) <= _count.WINDOW_CELLS // 1000 + 1
 
 
 @given(st.lists(st.lists(st.integers(0, 6), unique=True, max_size=4).map(tuple), max_size=12), st.integers(0, 10**7))
@@ -162,10 +162,18 @@ def test_a_group_grows_no_further_than_its_cells_are_few():
     assert [group.attributes for group in groups(chain, [10] * 6, 0)] == [(0, 1, 2), (2, 3, 4), (4, 5)]
 
 
+@pytest.mark.parametrize("members", [(0, 1), (0,)])
+def test_a_proposal_that_does_not_hold_what_is_asked_is_refused(members, monkeypatch):
+    table, _, _ = made((2, 3), 10)
+    monkeypatch.setattr(_count, "groups", lambda *_given: [_share.Group(attributes=(0,), members=members)])
+    with pytest.raises((InternalError, KeyError)):
+        list(count(table, [("a0",), ("a1",)]))
+
+
 def test_groups_share_passes():
     wanted = list(itertools.combinations(range(20), 3))
     assert len(groups(wanted, [10] * 20, 10**6)) < len(wanted) / 5
-    assert [len(window) for window in windows(wanted, [10] * 20)] == [1140]
+    assert [len(window) for window in _windows(wanted, [10] * 20)] == [1140]
 
 
 def test_no_table_is_larger_than_what_was_asked_or_the_cache():

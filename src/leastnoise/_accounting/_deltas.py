@@ -9,7 +9,7 @@ Gaussian noise, by Balle and Wang. With ``a = epsilon/mu - mu/2``, ``b = epsilon
     delta(epsilon) = Q(a) - e^epsilon Q(b) = phi(a) (R(a) - R(b))                if a >= 0
                                            = 1 - phi(a) (R(-a) + R(b))           if a < 0.
 
-Every factor is enclosed; the digits are doubled until the enclosure of delta is tight.
+Every factor is enclosed.
 
 rho-zCDP, by Canonne, Kamath and Steinke. For every alpha > 1,
 
@@ -99,18 +99,13 @@ def rounding(digits: int) -> Rounding:
     return Rounding(digits, context(ROUND_FLOOR), context(ROUND_CEILING))
 
 
-def short_upper(value: Decimal) -> Fraction:
+def short_upper(value: Fraction) -> Fraction:
     """Round up to 17 significant digits, and to at least 1e-3000: a probability to be shown and stored.
 
-    >>> short_upper(Decimal("0.123456789012345678"))
+    >>> short_upper(Fraction(123456789012345678, 10**18))
     Fraction(1543209862654321, 12500000000000000)
     """
-    short = rounding(17).up.plus(value)
-    return max(Fraction(short), LEAST_DELTA) if short.adjusted() >= -3001 else LEAST_DELTA
-
-
-_FIRST_DIGITS = 40
-_MOST_DIGITS = 40 * 2**8
+    return max(LEAST_DELTA, Fraction(rounding(17).fraction(value)[1])) if value > LEAST_DELTA else LEAST_DELTA
 
 
 def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool:
@@ -122,7 +117,7 @@ def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool
         delta: the delta to stay at or below.
 
     Returns:
-        True only where it is proved; undecided cases (nearer to delta than 10000 digits tell, or delta below 1e-3000) are False.
+        True only where it is proved; undecided cases (nearer to delta than about 50 digits tell, or delta below 1e-3000) are False.
 
     Raises:
         InputError: an argument is not a finite number in its range.
@@ -132,19 +127,7 @@ def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool
     >>> gaussian_is_private(1, "0.0718", "1e-5"), gaussian_is_private(1, "0.0719", "1e-5")
     (True, False)
     """
-    eps, square = _arguments(epsilon, mu_squared)
-    limit = exact("delta", delta)
-    if _hopeless(eps, square):
-        return limit >= (LEAST_DELTA if 2 * eps > square else 1)
-    digits = _FIRST_DIGITS
-    while digits <= _MOST_DIGITS:
-        low, high = _delta_between(eps, square, digits)
-        if Fraction(high) <= limit:
-            return True
-        if Fraction(low) > limit:
-            return False
-        digits *= 2
-    return False
+    return _delta_above(epsilon, mu_squared) <= exact("delta", delta)
 
 
 def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
@@ -155,7 +138,7 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
         mu_squared: above 0.
 
     Returns:
-        A fraction of 17 digits, at most 1; where the least such delta is below 1e-30, within 1e-35 of it.
+        A fraction of 17 digits, at most 1, within a relative 1e-15 of the least such delta, or 1e-3000 where that is below it.
 
     Raises:
         InputError: an argument is not a finite number in its range.
@@ -165,10 +148,17 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
     >>> round(float(gaussian_delta(1, "0.0718")), 9)
     9.941e-06
     """
-    eps, square = _arguments(epsilon, mu_squared)
-    if _hopeless(eps, square):
+    return min(Fraction(1), short_upper(_delta_above(epsilon, mu_squared)))
+
+
+def _delta_above(epsilon: Exact, mu_squared: Exact) -> Fraction:
+    """The upper end of an enclosure of delta whose digits are more, by far, than those that cancel where mu is small."""
+    eps, square = exact("epsilon", epsilon), exact_positive("mu_squared", mu_squared)
+    if not eps >= 0:
+        raise refuse("epsilon", epsilon, "a number of at least 0")
+    if (eps - square / 2) ** 2 >= 2 * HOPELESS * square:  # a^2 / 2 >= 7000: then Q(|a|) <= exp(-a^2 / 2) / 2 < 1e-3000
         return LEAST_DELTA if 2 * eps > square else Fraction(1)
-    return min(Fraction(1), short_upper(_delta_between(eps, square, 2 * _FIRST_DIGITS)[1]))
+    return Fraction(_delta_between(eps, square, 50 + square.denominator.bit_length() // 3)[1])
 
 
 def normal_tail(x_squared: Fraction, way: Rounding) -> Decimal:
@@ -181,18 +171,6 @@ def normal_tail(x_squared: Fraction, way: Rounding) -> Decimal:
         return way.fraction(LEAST_DELTA)[1]
     density = way.up.divide(way.exp(-x_squared / 2)[1], way.sqrt(2 * _pi_between(way.digits)[0])[0])
     return way.up.multiply(density, _mills_between(x_squared, way)[1])
-
-
-def _arguments(epsilon: Exact, mu_squared: Exact) -> tuple[Fraction, Fraction]:
-    eps = exact("epsilon", epsilon)
-    if not eps >= 0:
-        raise refuse("epsilon", epsilon, "a number of at least 0")
-    return eps, exact_positive("mu_squared", mu_squared)
-
-
-def _hopeless(epsilon: Fraction, square: Fraction) -> bool:
-    """Tell whether ``a^2 / 2 >= 7000``: then ``Q(|a|) <= exp(-a^2/2) / 2 < 1e-3000``."""
-    return (epsilon - square / 2) ** 2 >= 2 * HOPELESS * square
 
 
 def _delta_between(epsilon: Fraction, square: Fraction, digits: int) -> Between:
@@ -328,4 +306,4 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
     log_delta = up.add(way.fraction(exponent)[1], up.subtract(rising, falling))
     if log_delta >= 0:
         return Fraction(1)
-    return min(Fraction(1), short_upper(way.exp(Fraction(log_delta))[1]))
+    return min(Fraction(1), short_upper(Fraction(way.exp(Fraction(log_delta))[1])))

@@ -1,17 +1,19 @@
 """Exact marginals of a table: counts, or sums of a measure. The labels (A1 ...) refer to PROOFS-kernel.md."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._check import InputError, refuse
+from leastnoise._check import InputError, InternalError, refuse
 from leastnoise._check.arrays import IntArray
-from leastnoise._table import Codes, Counted, Table, Values, code_dtype, columns_of, counted_of, groups, windows
+from leastnoise._table import Codes, Counted, Table, Values, code_dtype, columns_of, counted_of, groups
 
 # Rows combined at a time: the combined codes (8 bytes each) and a table of counts together stay in a few MiB of cache.
 _BLOCK = 2**17
+# A window of tables that are asked one after the other is counted together and then handed out in the order asked: 128 MiB of counts.
+WINDOW_CELLS = 2**24
 # float64 sums of whole numbers are exact while they stay below this.
 _EXACT = 2**53
 _OTHER_PLAN = "The table was counted for the tables of another plan. Read the source again for this plan."
@@ -96,15 +98,34 @@ def _count(
     domain, opened = table.domain, columns_of(table)
     columns, rows = {place: opened.codes[name] for name, place in places.items()}, opened.rows
     sizes = domain.shape
-    for window in windows((_positions(attributes, places, table) for attributes in sets), sizes):
+    for window in _windows((_positions(attributes, places, table) for attributes in sets), sizes):
         done: dict[int, IntArray] = {}
-        for group in groups(window, sizes, rows):
+        for group in groups(window, sizes, 1 << rows.bit_length()):  # an untrusted proposal, which every member checks (A3)
             shape = tuple(sizes[place] for place in group.attributes)
             whole = _histogram([columns[place] for place in group.attributes], shape, rows, values, largest).reshape(shape)
             for member in group.members:
                 done[member] = _summed(whole, group.attributes, window[member])
         for index, attributes in enumerate(window):
             yield tuple(domain.names[place] for place in attributes), done.pop(index)
+
+
+def _windows(wanted: Iterable[tuple[int, ...]], sizes: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
+    """Cut a stream of attribute sets into lists with at most `WINDOW_CELLS` cells in all (or a single larger set).
+
+    >>> [len(window) for window in _windows([(0,), (1,), (0, 1)], [3000, 4000])]
+    [3]
+    """
+    window: list[tuple[int, ...]] = []
+    cells = 0
+    for attributes in wanted:
+        more = math.prod(sizes[index] for index in attributes)
+        if window and cells + more > WINDOW_CELLS:
+            yield window
+            window, cells = [], 0
+        window.append(attributes)
+        cells += more
+    if window:
+        yield window
 
 
 def _limited(table: Table, values: Values, attribute: str | None, limits: Values) -> Values:
@@ -134,7 +155,13 @@ def _positions(attributes: tuple[str, ...], places: dict[str, int], table: Table
 
 
 def _summed(whole: IntArray, axes: tuple[int, ...], wanted: tuple[int, ...]) -> IntArray:
-    """Sum out the axes that are not wanted, and put the others in the order wanted (A3)."""
+    """Sum out the axes that are not wanted, and put the others in the order wanted (A3).
+
+    Raises:
+        InternalError: an axis that is wanted is not there.
+    """
+    if not {*wanted} <= {*axes}:
+        raise InternalError("A marginal cannot be summed out of a table without its attributes; please report this.")
     gone = tuple(axis for axis, place in enumerate(axes) if place not in wanted)
     kept = [place for place in axes if place in wanted]
     part = whole.sum(axis=gone) if gone else whole

@@ -1,10 +1,11 @@
 """Which marginals to count together: one pass over the rows for a group of attributes, whose table then gives several smaller ones.
 
-Public input apart from the number of rows, which decides only how the same numbers are computed (A3 of PROOFS-kernel.md).
+Not trusted: the kernel looks whether the table of a group has what it is asked for (A3 of PROOFS-kernel.md). It learns no more of the rows
+than the power of two above their number, which decides only how the same numbers are computed.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +13,6 @@ import numpy.typing as npt
 
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 
-# A window of tables that are asked one after the other is counted together and then handed out in the order asked: 128 MiB of counts.
-WINDOW_CELLS = 2**24
 # Beyond this a table of counts no longer stays in the second-level cache, and counting into it becomes several times slower.
 CACHED_CELLS = 2**17
 # Below this the fixed cost of a call outweighs the cells.
@@ -31,25 +30,6 @@ class Group:
 
     attributes: tuple[int, ...]
     members: tuple[int, ...]
-
-
-def windows(wanted: Iterable[tuple[int, ...]], sizes: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
-    """Cut a stream of attribute sets into lists with at most `WINDOW_CELLS` cells in all (or a single larger set).
-
-    >>> [len(window) for window in windows([(0,), (1,), (0, 1)], [3000, 4000])]
-    [3]
-    """
-    window: list[tuple[int, ...]] = []
-    cells = 0
-    for attributes in wanted:
-        more = math.prod(sizes[index] for index in attributes)
-        if window and cells + more > WINDOW_CELLS:
-            yield window
-            window, cells = [], 0
-        window.append(attributes)
-        cells += more
-    if window:
-        yield window
 
 
 def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -> list[Group]:
