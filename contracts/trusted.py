@@ -22,19 +22,24 @@ BESIDE = {
     # What users may write of an attribute, its labels, levels and JSON, and which table its values find their cells by: public, and made
     # without a row. `Domain` asks for the number of cells once, and `Rule` refuses a table with a cell that is not among them.
     "_domain": ("_kind.py", "_kinds.py", "_dates.py", "_rules.py", "_json.py"),
-    # Transposes that no column sum is computed with, and noisy answers as text: what comes here has its noise.
+    # Transposes that no column sum is computed with; operators and noisy answers as text.
     "_linop": ("_transposes.py", "_packed.py"),
+    # The text of measurements: a recorded step has its charge beside the fingerprint of that.
+    "_measurements": ("_written.py",),
     "_kernel": ("_outcome.py",),
     # Which tables are counted in one pass: the kernel refuses one that lacks what is summed out of it.
     "_table": ("_share.py",),
-    # Where a bound is nearly least that holds everywhere.
-    "_accounting": ("_alpha.py",),
+    # Where a bound is nearly least that holds everywhere; what JSON says, of which the ledger looks whether it is written so.
+    "_accounting": ("_alpha.py", "_read.py"),
 }
-# Which trusted file asks which of these. Of the first only what has its noise goes there. Of the second any answer will do. An engine counts
-# the tables of groups as they are proposed, and the kernel looks in each for what it is asked for.
+# Which trusted file asks which of these. Of the first only what has its noise goes there. Of the next two any answer will do. The ledger
+# looks whether what was read is written as the text it came from. An engine counts the tables of groups as they are proposed, and the kernel
+# looks in each for what it is asked for.
 ASKED = {
     ("_kernel/_series.py", "_kernel/_outcome.py"),
     ("_accounting/_deltas.py", "_accounting/_alpha.py"),
+    ("_kernel/_series.py", "_measurements/_written.py"),
+    ("_kernel/_ledger_file.py", "_accounting/_read.py"),
     ("_kernel/_count.py", "_table/_share.py"),
     ("_adapters/_engine.py", "_table/_share.py"),
 }

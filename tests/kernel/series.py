@@ -5,14 +5,15 @@ from typing import Any
 from leastnoise._accounting import Privacy
 from leastnoise._domain import Domain
 from leastnoise._kernel import Ledger, Receipt, Series, Terms
-from leastnoise._measurements import Measurements, Observation
+from leastnoise._measurements import Measurements, Observation, measurements_digest
 from leastnoise._table import Table
 
 
 def one_step(made: Measurements) -> Terms:
     """Nothing but these measurements."""
     attributes, measures = made.columns()
-    return Terms(domain=made.domain, privacy=made.privacy, attributes=attributes, measures=measures, only=made, text=made.digest())
+    text = measurements_digest(made)
+    return Terms(domain=made.domain, privacy=made.privacy, attributes=attributes, measures=measures, only=made, text=text)
 
 
 def many_steps(domain: Domain, privacy: Privacy) -> Terms:

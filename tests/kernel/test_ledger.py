@@ -21,6 +21,7 @@ from leastnoise._accounting import ZCDP, ApproxDP, Charge, ConcentratedCost, Gau
 from leastnoise._check import BudgetError, InputError, LedgerError
 from leastnoise._domain import PerCell
 from leastnoise._fitting import gaussian_mu_squared
+from leastnoise._kernel import _ledger_file
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_file import SELECT, digest_of, writing
 
@@ -521,6 +522,14 @@ def test_an_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
     for use in (lambda: Ledger.open(ledger.path), lambda: take(ledger), ledger.left, lambda: ledger.reconcile(lambda _: True)):
         with pytest.raises(LedgerError, match=rf"is damaged \({what}\)\. No release can be made from it\."):
             use()
+
+
+def test_what_a_reader_makes_of_a_charge_must_be_written_as_it_was(ledger, monkeypatch) -> None:
+    take(ledger)
+    for other in (Charge(epsilon=Fraction(1, 7)), PureDP("1/9"), "1"):
+        monkeypatch.setattr(_ledger_file, "charge_from_json", lambda _data, other=other: other)
+        with pytest.raises(LedgerError, match="entry 1 is unreadable"):
+            ledger.left()
 
 
 @pytest.mark.parametrize(("column", "value"), [("id", "7"), ("run", ""), ("output", ""), ("description", ""), ("plan_digest", "")])

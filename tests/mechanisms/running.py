@@ -6,6 +6,7 @@ from typing import Any
 from leastnoise._estimate import Outcome
 from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._linop import whole_bytes
+from leastnoise._measurements import measurements_value
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan
 from leastnoise._table import Table
@@ -34,7 +35,7 @@ def written(outcome: Outcome) -> dict[str, Any]:
         "plan_digest": outcome.plan.digest(),
         "receipt": observation.receipt,
         "private": observation.private,
-        "measurements": observation.measurements.to_value(),
+        "measurements": measurements_value(observation.measurements),
         "outcome": outcome.finding.facts(),
         "values": [whole_bytes(value) for value in observation.values],
     }

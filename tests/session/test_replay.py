@@ -28,6 +28,7 @@ from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._cli import main
 from leastnoise._domain import Bins, Categories, Domain, Integers, Measure
 from leastnoise._kernel import _keys, _ledger, _ledger_file, _measure, _plane, _series
+from leastnoise._measurements import measurements_digest
 from leastnoise._mechanisms import _dawa, _dawa_plane
 from leastnoise._plan import Plan
 from leastnoise._planning import plan
@@ -120,7 +121,7 @@ def tape(monkeypatch: pytest.MonkeyPatch) -> Tape:
     real = _measure.draw
 
     def draw(made: Plan, table: Any, entropy: Any) -> Any:
-        return found.frozen(("measure", made.digest(), type(entropy).__name__), real(made, table, entropy))
+        return found.frozen(("measure", measurements_digest(made), type(entropy).__name__), real(made, table, entropy))
 
     monkeypatch.setattr(_measure, "draw", draw)
     monkeypatch.setattr(_series, "draw", draw)

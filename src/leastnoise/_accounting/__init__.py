@@ -10,11 +10,8 @@ from leastnoise._accounting._budget import (
     Neighbours,
     Privacy,
     PureDP,
-    budget_from_json,
-    fraction_from_text,
     fraction_to_text,
     parameters,
-    privacy_from_json,
     readable,
     round_up,
 )
@@ -27,9 +24,7 @@ from leastnoise._accounting._cost import (
     PureCost,
     SeriesCost,
     charge,
-    charge_from_json,
     charge_text,
-    cost_from_json,
     covers,
     is_charge_of,
     left,
@@ -40,3 +35,4 @@ from leastnoise._accounting._cost import (
 )
 from leastnoise._accounting._deltas import gaussian_is_private, zcdp_delta
 from leastnoise._accounting._keys import KeyRule, keys_are_private
+from leastnoise._accounting._read import budget_from_json, charge_from_json, cost_from_json, fraction_from_text, privacy_from_json

@@ -4,8 +4,6 @@ A file holds every fraction as ``"p/q"``, never as a float. What is read back is
 refused and not guessed at.
 """
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
@@ -16,7 +14,6 @@ from leastnoise._domain import PerCell
 
 MAX_DIGITS = MOST_DIGITS
 _LIMIT = 10**MAX_DIGITS
-_TEXT = re.compile(r"(0|[1-9][0-9]*)(/[1-9][0-9]*)?")
 
 
 def short_exact(name: str, value: Exact) -> Fraction:
@@ -49,20 +46,6 @@ def fraction_to_text(name: str, value: Fraction) -> str:
     if not value >= 0:
         raise InputError(f"{name} must be at least 0 to be written to a file; got a negative fraction.")
     return str(short_exact(name, value))
-
-
-def fraction_from_text(name: str, text: object) -> Fraction:
-    """Read what `fraction_to_text` wrote, and nothing else.
-
-    Raises:
-        InputError: not a text, another notation, a zero denominator, or too long.
-
-    >>> fraction_from_text("epsilon", "1/3")
-    Fraction(1, 3)
-    """
-    if not isinstance(text, str) or len(text) > 2 * MAX_DIGITS + 1 or not _TEXT.fullmatch(text):
-        raise refuse(name, text, "a text such as '1/3' or '2'", "The file is damaged, or not of this package.")
-    return short_exact(name, Fraction(text))
 
 
 def readable(value: Fraction) -> str:
@@ -251,34 +234,6 @@ class ZCDP(_Definition):
 Budget = PureDP | ApproxDP | ZCDP
 
 
-def fields_of(name: str, data: object, names: set[str]) -> Mapping[str, object]:
-    """Check that ``data`` is a JSON object with exactly these keys.
-
-    >>> fields_of("budget", {"definition": "ZCDP", "rho": "1"}, {"definition", "rho"})["rho"]
-    '1'
-    """
-    if not isinstance(data, Mapping) or set(data) != names:
-        got = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
-        raise refuse(name, got, "a JSON object with the keys " + ", ".join(sorted(names)))
-    return data
-
-
-def budget_from_json(data: object) -> Budget:
-    """Read a budget back from the values its ``to_json`` gave.
-
-    Raises:
-        InputError: an unknown definition, a missing or superfluous key, or a number that is not an exact positive fraction.
-
-    >>> budget_from_json({"definition": "ZCDP", "rho": "1/2"})
-    ZCDP(rho='1/2')
-    """
-    kinds = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
-    definition = one_of("definition", data.get("definition") if isinstance(data, Mapping) else data, list(kinds))
-    names = [field.name for field in fields(kinds[definition])]
-    texts = fields_of(f"the budget {definition}", data, {"definition", *names})
-    return kinds[definition](*(fraction_from_text(name, texts[name]) for name in names))
-
-
 @dataclass(frozen=True, slots=True, init=False)
 class Privacy:
     """A budget, and what it protects: the privacy unit and the neighbours.
@@ -408,26 +363,3 @@ class Privacy:
             "max_rows": self.max_rows,
             **({} if self.max_per_cell is None else {"max_per_cell": self.max_per_cell.to_json()}),
         }
-
-
-def privacy_from_json(data: object) -> Privacy:
-    """Read a promise back from the values `Privacy.to_json` gave.
-
-    Raises:
-        InputError: a missing or superfluous key, or a value that `Privacy` refuses.
-
-    >>> privacy_from_json(Privacy(ZCDP(1), "replace").to_json()) == Privacy(ZCDP(1), "replace")
-    True
-    """
-    bounded = isinstance(data, Mapping) and "max_per_cell" in data
-    fields = fields_of("privacy", data, {"budget", "neighbours", "unit_column", "max_rows", *(["max_per_cell"] if bounded else [])})
-    column = fields["unit_column"]
-    if column is not None and not isinstance(column, str):
-        raise refuse("unit_column", column, "the name of a column, or null")
-    return Privacy(
-        budget_from_json(fields["budget"]),
-        one_of("neighbours", fields["neighbours"], ["add_remove", "replace"]),
-        column,
-        whole("max_rows", fields["max_rows"], 1),
-        PerCell.read(fields["max_per_cell"]) if bounded else None,
-    )

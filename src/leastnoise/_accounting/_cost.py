@@ -1,7 +1,7 @@
 """Costs, what a plan really spends, computed from its integers, and whether a budget covers it; charges, what a ledger adds up of them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from typing import ClassVar
@@ -12,16 +12,13 @@ from leastnoise._accounting._budget import (
     Budget,
     Json,
     PureDP,
-    budget_from_json,
-    fields_of,
-    fraction_from_text,
     fraction_to_text,
     parameters,
     readable,
     round_up,
 )
 from leastnoise._accounting._deltas import gaussian_is_private, zcdp_delta
-from leastnoise._check import InputError, exact_positive, one_of, refuse
+from leastnoise._check import InputError, exact_positive, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +118,6 @@ class SeriesCost:
 
 
 Cost = PureCost | GaussianCost | ConcentratedCost | SeriesCost
-_KINDS: dict[str, type[PureCost | GaussianCost | ConcentratedCost]] = {one.kind: one for one in (PureCost, GaussianCost, ConcentratedCost)}
 
 
 class Noise(Enum):
@@ -149,22 +145,6 @@ class Noise(Enum):
         if self is Noise.DISCRETE_LAPLACE:
             return PureCost(distance)
         return GaussianCost(distance) if self is Noise.ROUNDED_GAUSSIAN else ConcentratedCost(distance / 2)
-
-
-def cost_from_json(data: object) -> Cost:
-    """Read a cost back from the values its ``to_json`` gave.
-
-    Raises:
-        InputError: an unknown kind, a missing or superfluous key, or a number that is not an exact positive fraction.
-
-    >>> cost_from_json({"kind": "pure", "epsilon": "1/2"})
-    PureCost(epsilon=Fraction(1, 2))
-    """
-    kind = one_of("kind", data.get("kind") if isinstance(data, dict) else data, [*_KINDS, "series"])
-    if kind == "series":
-        return SeriesCost(budget_from_json(fields_of("the cost of a series", data, {"kind", "budget"})["budget"]))
-    (name,) = (field.name for field in fields(_KINDS[kind]))
-    return _KINDS[kind](fraction_from_text(name, fields_of(f"a {kind} cost", data, {"kind", name})[name]))
 
 
 def rho_of(cost: Cost) -> Fraction:
@@ -272,19 +252,6 @@ class Charge:
         {'epsilon': '0', 'delta': '0', 'rho': '1/2'}
         """
         return {name: fraction_to_text(name, part) for name, part in parameters(self).items()}
-
-
-def charge_from_json(data: object) -> Charge:
-    """Read a charge back from the values `Charge.to_json` gave.
-
-    Raises:
-        InputError: a missing or superfluous key, or a number that is not an exact fraction of at least zero.
-
-    >>> charge_from_json({"epsilon": "1/3", "delta": "0", "rho": "0"}).epsilon
-    Fraction(1, 3)
-    """
-    fields = fields_of("a charge", data, {*parameters(Charge())})
-    return Charge(**{name: fraction_from_text(name, value) for name, value in fields.items()})
 
 
 def whole_budget(budget: Budget) -> Charge:

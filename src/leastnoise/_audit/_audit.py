@@ -56,7 +56,7 @@ from leastnoise._kernel import (
     Terms,
 )
 from leastnoise._linop import BlockTree, block_tree, interval_tree
-from leastnoise._measurements import Measurements, Observation
+from leastnoise._measurements import Measurements, Observation, measurements_digest
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import CategoryPlan, Plan
 
@@ -273,7 +273,7 @@ def kinds_of_steps(taken: list[Way]) -> Iterator[Selection | Measurements]:
     seen = set()
     for way in taken:
         for step in way.steps:
-            key = step.digest() if isinstance(step, Measurements) else repr(step)
+            key = measurements_digest(step) if isinstance(step, Measurements) else repr(step)
             if key not in seen:
                 seen.add(key)
                 yield step

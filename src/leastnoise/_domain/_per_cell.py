@@ -1,6 +1,6 @@
 """A bound on the rows of a unit in one cell of some attributes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leastnoise._check import plain, refuse, whole
@@ -40,17 +40,3 @@ class PerCell:
         {'rows': 1, 'attributes': ['month']}
         """
         return {"rows": self.rows, "attributes": list(self.attributes)}
-
-    @staticmethod
-    def read(data: object) -> "PerCell":
-        """Read what ``to_json`` gave.
-
-        Raises:
-            InputError: a missing or superfluous key, or a value that cannot be used.
-
-        >>> PerCell.read({"rows": 1, "attributes": ["month"]})
-        PerCell(rows=1, attributes=('month',))
-        """
-        if not isinstance(data, Mapping) or set(data) != {"rows", "attributes"} or not isinstance(data["attributes"], list):
-            raise refuse("max_per_cell", type(data).__name__, "a JSON object with rows, and attributes in a list")
-        return PerCell(data["rows"], data["attributes"])

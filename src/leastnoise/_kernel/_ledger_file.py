@@ -13,12 +13,12 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast, get_args
 
 from leastnoise._accounting import (
     Budget,
@@ -39,6 +39,7 @@ from leastnoise._accounting import (
 from leastnoise._check import BudgetError, InputError, LedgerError, one_of, refuse
 
 State = Literal["reserved", "sealed", "absent"]
+Read = TypeVar("Read", Privacy, Budget, Charge, Cost)
 Kind = Literal["release", "spent", "budget"]
 # A period is named by what its days have in common.
 PERIODS = {"": "", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y"}
@@ -125,7 +126,7 @@ def fill(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
         connection.execute(f"PRAGMA user_version = {SCHEMA}")
         for table in TABLES:
             connection.execute(table)
-        row = (name, json.dumps(privacy.to_json()), secrets.token_hex(16))
+        row = (name, dump(privacy), secrets.token_hex(16))
         connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row)))
         connection.execute("INSERT INTO head VALUES (1, 0, ?)", (digest_of(row),))
         return row[2]
@@ -155,9 +156,17 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-def dump(value: Charge | Cost | Budget) -> str:
-    """The text that a charge, cost or budget has in the file."""
+def dump(value: Charge | Cost | Budget | Privacy) -> str:
+    """The text that a charge, cost, budget or promise has in the file."""
     return json.dumps(value.to_json())
+
+
+def _read(text: object, reader: Callable[[object], Read]) -> Read:
+    """What was written as this text: the reader proposes, and what it gives must be of this package and be written so again."""
+    value = reader(json.loads(cast(str, text)))
+    if type(value) not in (Privacy, *get_args(Budget), Charge, *get_args(Cost)) or dump(value) != text:
+        raise ValueError
+    return value
 
 
 def digest_of(row: Sequence[object]) -> str:
@@ -254,7 +263,7 @@ def content_of(connection: sqlite3.Connection, path: Path) -> Content:
         if digest != digest_of(row):
             raise ValueError
         name = checked_text("dataset", row[0], least=1)
-        privacy = privacy_from_json(json.loads(row[1]))
+        privacy = _read(row[1], privacy_from_json)
         identity = checked_text("id", row[2], least=1)
     except (ValueError, TypeError, RecursionError):
         raise LedgerError(damaged(path, "the row of the data set is unreadable")) from None
@@ -276,7 +285,7 @@ def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> 
         if digest != _linked(before, row[:9], added):
             raise ValueError
         kind = cast(Kind, one_of("kind", added[0], ["release", "spent", "budget"]))
-        paid, promised = charge_from_json(json.loads(cast(str, charge_text))), budget_from_json(json.loads(cast(str, declared)))
+        paid, promised = _read(charge_text, charge_from_json), _read(declared, budget_from_json)
         if (paid != Charge() or type(promised) is not type(budget)) if kind == "budget" else not is_charge_of(budget, paid):
             raise ValueError
         return Entry(
@@ -284,7 +293,7 @@ def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> 
             id=checked_text("id", entry_id, least=1),
             state=cast(State, one_of("state", state, ["reserved", "sealed", "absent"])),
             charge=paid,
-            cost=cost_from_json(json.loads(cast(str, cost))),
+            cost=_read(cost, cost_from_json),
             declared=promised,
             plan_digest=checked_text("plan_digest", plan_digest),
             output=checked_text("output", output),

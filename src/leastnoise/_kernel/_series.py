@@ -34,7 +34,7 @@ from leastnoise._kernel._measure import check_table, draw, verify
 from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, values_from_text
 from leastnoise._kernel._plane import Selection
 from leastnoise._linop import SignedArray
-from leastnoise._measurements import Measurements, Observation
+from leastnoise._measurements import Measurements, Observation, measurements_digest
 from leastnoise._table import Table, keyed_of
 
 
@@ -275,9 +275,8 @@ class Series:
         if only is not None and spent != inside.cost:
             raise InputError("The step is not what was paid for: its queries or their noise were changed. Nothing was drawn.")
         cost = charge(privacy.budget, measurements.privacy.budget, spent)
-        domain = measurements.domain
-        # with sizes and measures as they are here: the text of a domain is written by code that need not be believed
-        what = request_of((measurements.digest(), domain.shape, dict(domain.measures))) if only is None else self.terms.digest()
+        # with its charge as it is computed here: the text of what is measured is written by code that need not be believed
+        what = request_of((cost, measurements_digest(measurements))) if only is None else self.terms.digest()
         return cast(Observation, _step(self, cost, what, lambda table: observed(draw(measurements, table, inside.entropy)), read))
 
     def __repr__(self) -> str:

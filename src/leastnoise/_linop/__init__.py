@@ -12,7 +12,6 @@ from leastnoise._linop._functions import (
     run_spread,
     run_sums,
 )
-from leastnoise._linop._json import narrow, pack, to_json
 from leastnoise._linop._operators import (
     AllRanges,
     Dense,
@@ -24,9 +23,10 @@ from leastnoise._linop._operators import (
     SignedArray,
     Total,
     Tree,
+    narrow,
     sealed,
 )
-from leastnoise._linop._packed import MOST_UNPACKED, unpack, whole_bytes, whole_bytes_text
+from leastnoise._linop._packed import MOST_UNPACKED, pack, to_json, unpack, whole_bytes, whole_bytes_text
 from leastnoise._linop._plane_order import BlockTree, block_tree, interval_tree
 from leastnoise._linop._structured import Coarse, Contrasts, Haar, Nested, Ordered, Toeplitz
 from leastnoise._linop._transposes import apply_transpose

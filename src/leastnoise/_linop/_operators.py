@@ -45,6 +45,16 @@ def sealed(array: Array) -> Array:
     return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape).view(Sealed)
 
 
+def narrow(array: IntArray) -> SignedArray:
+    """The same whole numbers as int32 if they all fit, else as they are: half the memory, and nothing lost.
+
+    >>> narrow(np.array([3, -4])).dtype, narrow(np.array([2**31])).dtype
+    (dtype('int32'), dtype('int64'))
+    """
+    fits = array.size > 0 and int(array.min()) >= -(2**31) and int(array.max()) < 2**31
+    return array.astype(np.int32) if fits else array
+
+
 def frozen(name: str, values: object, dimensions: int) -> IntArray:
     """A sealed int64 copy of a list of whole numbers.
 

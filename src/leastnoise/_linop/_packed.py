@@ -1,21 +1,44 @@
-"""Noisy answers as JSON values, and arrays read from files; what a file says is not believed beyond public sizes."""
+"""Operators and noisy answers as JSON values, and arrays read from files; what a file says is not believed beyond public sizes."""
 
 import base64
 import math
 import zlib
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import IntArray
-from leastnoise._linop._operators import SignedArray
+from leastnoise._linop._operators import Operator, SignedArray
 
 # As many numbers as a measured table may have cells.
 MOST_UNPACKED = 2**28
 # Bytes of a number, by the key of an array's text.
 _FORMS = {"zlib_int64": 8, "zlib_int32": 4, **{f"int{8 * size}": size for size in range(1, 9)}}
+
+
+def pack(array: SignedArray) -> dict[str, object]:
+    """A JSON value of an int64 or int32 array: its shape and its compressed bytes."""
+    bits = 32 if array.dtype == np.int32 else 64
+    raw = zlib.compress(np.ascontiguousarray(array, dtype=f"<i{bits // 8}").tobytes())
+    return {"shape": list(array.shape), f"zlib_int{bits}": base64.b64encode(raw).decode("ascii")}
+
+
+def to_json(operator: Operator) -> dict[str, object]:
+    """An operator as a JSON value: its kind, and the arguments that made it."""
+    kind: type = type(operator)
+    parts = {one.name: getattr(operator, one.name) for one in fields(kind) if one.init}
+    return {"kind": kind.__name__.lower(), **{name: _written(part) for name, part in parts.items()}}
+
+
+def _written(part: Any) -> object:
+    if isinstance(part, np.ndarray):
+        return pack(part)
+    if isinstance(part, tuple):
+        return list(part)
+    return part if isinstance(part, int) else to_json(part)
 
 
 def whole_bytes(array: SignedArray) -> dict[str, object]:

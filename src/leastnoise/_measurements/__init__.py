@@ -2,3 +2,4 @@
 
 from leastnoise._measurements._measurements import MOST_ROWS, MOST_TABLE_CELLS, Block, Factor, Limits, Measurements, Observation, row_scales
 from leastnoise._measurements._sensitivity import column_norm, cost, rows_in_view, sum_up, views
+from leastnoise._measurements._written import measurements_digest, measurements_value

@@ -3,14 +3,11 @@
 The labels (M5 ...) refer to PROOFS-cost.md beside this file.
 """
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +15,7 @@ from leastnoise._accounting import Noise, Privacy
 from leastnoise._check import InputError, exact_positive, plain, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain, Measure, UnitCount
-from leastnoise._linop import Contrasts, Operator, SignedArray, largest_entry, operators, pack, sealed, to_json
+from leastnoise._linop import Contrasts, Operator, SignedArray, largest_entry, operators, sealed
 
 _MOST = 2**53 - 1  # the most units that a measure's bound may have
 
@@ -377,41 +374,6 @@ class Measurements:
         return tuple(name for name in self.domain.names if name in attributes), tuple(
             name for name in self.domain.measures if name in measures
         )
-
-    def to_value(self) -> dict[str, Any]:
-        """What is measured, as a JSON value: the same for equal measurements."""
-        factors: dict[Factor, int] = {}
-        limits: dict[Limits, int] = {}
-        blocks = [
-            {
-                "factors": [factors.setdefault(factor, len(factors)) for factor in block.factors],
-                "scale": str(block.scale),
-                "measure": block.measure,
-                **({} if block.limits is None else {"limits": limits.setdefault(block.limits, len(limits))}),
-                **({"ends": True} if block.ends else {}),
-            }
-            for block in self.blocks
-        ]
-        return {
-            "mechanism": self.noise.value,
-            "privacy": self.privacy.to_json(),
-            "domain": self.domain.to_json(),
-            "grid": self.grid,
-            "factors": [
-                {
-                    "attributes": list(factor.attributes),
-                    "operator": to_json(factor.operator),
-                    "row_weights": None if factor.row_weights is None else pack(factor.row_weights),
-                }
-                for factor in factors
-            ],
-            **({"limits": [{"attribute": limit.attribute, "values": pack(limit.values)} for limit in limits]} if limits else {}),
-            "blocks": blocks,
-        }
-
-    def digest(self) -> str:
-        """SHA-256 of the JSON text of `to_value`, in hexadecimal."""
-        return hashlib.sha256(json.dumps(self.to_value(), separators=(",", ":"), allow_nan=False).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

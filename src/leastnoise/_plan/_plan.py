@@ -16,7 +16,7 @@ from leastnoise._charts import errors, live
 from leastnoise._check import InputError, exact_positive, html_facts, refuse
 from leastnoise._domain import Domain
 from leastnoise._frames import Columns, Framed, several
-from leastnoise._measurements import Measurements, cost
+from leastnoise._measurements import Measurements, cost, measurements_value
 from leastnoise._plan._json import measurements_from_value, read, read_json
 from leastnoise._workload import Workload
 from leastnoise._workload import from_json as workload_from_json
@@ -317,7 +317,7 @@ class Plan:
             value = {
                 "format": FORMAT,
                 "strategy": self.strategy,
-                **self.measurements.to_value(),
+                **measurements_value(self.measurements),
                 **asked,
                 "promise": _promise_value(self.promise),
                 "details": self.details,

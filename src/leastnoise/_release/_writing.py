@@ -13,7 +13,7 @@ from leastnoise._charts import drawing
 from leastnoise._estimate import REPETITIONS, projection_method
 from leastnoise._frames import key_columns
 from leastnoise._linop import whole_bytes_text
-from leastnoise._measurements import Measurements
+from leastnoise._measurements import Measurements, measurements_value
 from leastnoise._plan import Plan, versions
 from leastnoise._release import _words as words
 from leastnoise._release._csv import write_rows
@@ -80,7 +80,7 @@ def _write_measurements(release: Release, directory: Path) -> None:
     (directory / "plan.json").write_text(release.plan.to_json(), encoding="utf-8")
     head: dict[str, Any] = {"plan_digest": release.plan_digest, "receipt": observation.receipt, "private": observation.private}
     if release.plan.measurements is None:  # what was decided on the way
-        head |= {"measurements": observation.measurements.to_value(), "outcome": release.finding.facts()}
+        head |= {"measurements": measurements_value(observation.measurements), "outcome": release.finding.facts()}
     with (directory / "observation.json").open("w", encoding="utf-8") as file:
         file.write(json.dumps(head)[:-1] + ', "values": [')
         for number, values in enumerate(observation.values):
