@@ -13,7 +13,7 @@ import leastnoise as ln
 from leastnoise._accounting import PureDP
 from leastnoise._check import InputError
 from leastnoise._exports import EXPORTS, FILL_IN, Published
-from leastnoise._exports._review import TEMPLATE
+from leastnoise._exports._forms import TEMPLATE
 from leastnoise._linop import dense
 
 

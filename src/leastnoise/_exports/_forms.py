@@ -1,0 +1,264 @@
+"""The forms of a finished release, each a text made of what was published.
+
+A file for reviewers, after the topics of NIST SP 800-226 in our own words; an entry for the registry of deployments of differential privacy
+(github.com/opendp/deployments-registry-data); measurements as mbi (private-pgm) takes them, which docs/measurements.md reads; a notebook.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leastnoise._accounting import ZCDP, ApproxDP, PureDP, parameters
+from leastnoise._accuracy import Told, told
+from leastnoise._check import InputError, refuse
+from leastnoise._linop import Identity, dense
+from leastnoise._release import Release
+from leastnoise._workload import queries
+
+FILL_IN = "FILL IN"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A release with what was published about it."""
+
+    release: Release
+    manifest: Mapping[str, Any]
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A form for other people or programs."""
+
+    name: str
+    suffix: str
+    what: str
+    text: Callable[[Published], str]
+
+
+_FLAVORS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP"}
+_TEMPLATE = Path(__file__).with_name("templates") / "registry.yml"
+
+
+def _up(value: Fraction) -> float:
+    """The least double that is not below."""
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+def deployment(published: Published) -> str:
+    """The entry as YAML; losses are rounded upwards to doubles. A text is written as in JSON, which YAML reads as the same text."""
+    manifest, budget = published.manifest, published.release.privacy.budget
+    privacy, plan, receipt = manifest["privacy"], manifest["plan"], manifest["receipt"] or {}
+    unit, tables = privacy["unit"], manifest["answers"]["tables"]
+    errors = "" if isinstance(tables, str) else "; ".join(f"{table['name']} {table['rmse']:.4g}" for table in tables)
+    facts = {
+        "written": manifest["written"],
+        "variant": _FLAVORS[type(budget)],
+        "rules": " ".join(manifest["domain"]["rules"]),
+        "unit": f"{FILL_IN} (a row)" if unit["column"] is None else f"{FILL_IN} (the column {unit['column']})",
+        "unit_details": " ".join(
+            [f"Neighbouring tables differ in that {unit['in_words']}.", *([unit["second_table"]] if "second_table" in unit else [])]
+        ),
+        "promise": privacy["promise"],
+        "payment": f"Payment {receipt['number']} in the ledger of the data set." if "number" in receipt else FILL_IN,
+        "outside": f"{manifest['domain']['rows_outside']} {FILL_IN}: any tuning on the data.",
+        "mechanisms": f"leastnoise, strategy {plan['strategy']}: {plan['mechanism_in_words']}.",
+        "note": manifest["post_processing"]["note"],
+        "utility": f"Standard errors are {tables}." if isinstance(tables, str) else f"Typical standard errors: {errors}.",
+    }
+    return _TEMPLATE.read_text(encoding="utf-8") % {
+        "warning": "" if published.release.private else f"# {manifest['warning']}\n",
+        "parameters": "\n".join(f"      {name}: {json.dumps(_up(number))}" for name, number in parameters(budget).items()),
+        **{name: json.dumps(text, ensure_ascii=False) for name, text in facts.items()},
+    }
+
+
+FORMAT = 1
+MOST_ENTRIES = 2**22  # of the matrices of one table
+_SHARED = "mbi fits a distribution of rows, which needs measurements with noise of a known size. "
+
+
+def linear_measurements(published: Published) -> str:
+    """The counts that were measured, as JSON."""
+    release = published.release
+    release.least_squares()  # refuses measurements that were chosen by their own noise
+    measured, values = release.measurements, release.observation.values
+    listed = [_measurement(counts, counts.values(values[counts.place]) / measured.grid) for counts in told(measured, None)]
+    if not listed:
+        raise InputError(_SHARED + "This release measured sums alone; ask for counts too.")
+    domain = measured.domain
+    try:
+        (table,) = release.answer(queries(release.plan.domain))
+        total = {"answer": table.answer.item(), "noise_std": table.noise_std.item()}
+    except InputError:  # nothing that was measured determines the number of rows; mbi then takes it from tables of cells alone
+        total = None
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "private": release.private,
+            "plan_digest": release.plan_digest,
+            "noise": measured.noise.value,
+            "domain": {name: domain.kind(name).size for name in domain.names},
+            "total": total,
+            "labels": {name: [str(label) for label in domain.kind(name).labels] for name in domain.names},
+            "measurements": listed,
+        },
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+
+
+def _measurement(counts: Told, values: Any) -> dict[str, Any]:
+    """What a table tells of counts, its rows scaled to equal noise."""
+    block = counts.block
+    if block.limits is not None:
+        raise InputError(_SHARED + "This release cut what a row adds by a rule of its own.")
+    measurement = {
+        "clique": list(block.attributes),
+        "stddev": math.sqrt(counts.variance),
+        "noisy_measurement": (values * block.scaling()).tolist(),
+    }
+    if all(factor.operator == Identity(factor.operator.size) and factor.even for factor in block.factors):
+        return measurement
+    entries = sum(factor.operator.rows * factor.operator.size for factor in block.factors)
+    if not entries <= MOST_ENTRIES:
+        raise refuse(f"the queries on {' x '.join(block.attributes)}", entries, f"of at most {MOST_ENTRIES} entries in their matrices")
+    return measurement | {"matrices": [(dense(factor.operator) * np.asarray(factor.scaling)[:, None]).tolist() for factor in block.factors]}
+
+
+def notebook(published: Published) -> str:
+    """The notebook, nbformat 4.5."""
+    cells: list[dict[str, Any]] = []
+    for number, (kind, text) in enumerate(_cells(published), 1):
+        code: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
+        cells.append({"id": f"cell-{number}", "cell_type": kind, "metadata": {}, "source": text.splitlines(keepends=True), **code})
+    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    return json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _cells(published: Published) -> Iterator[tuple[str, str]]:
+    """The kind and the text of every cell."""
+    release, manifest = published.release, published.manifest
+    directory, first = json.dumps(published.place, ensure_ascii=False), json.dumps(release.tables[0].id)
+    drawn = next((table for table in release.tables[:200] if table.labels), None)
+    yield "markdown", f"# {FILL_IN}"
+    if not release.private:
+        yield "markdown", f"**{manifest['warning']}**"
+    yield "markdown", f"{manifest['privacy']['promise']}\n\n{manifest['intervals']['method']}"
+    yield "code", f"import leastnoise as ln\n\nrelease = ln.read_release({directory})\nrelease"
+    yield "markdown", "## One table, with its errors\n\n`low` to `high` is the interval, `noise_std` the standard error."
+    yield "code", f"table = release.frame({first})\ntable"
+    if drawn is not None:
+        yield "code", f"release.plot({json.dumps(drawn.id)})"
+    if len(release.statistics):
+        yield "markdown", "## Means, quantiles, distribution functions"
+        yield "code", "release.statistics[0].frame()"
+    if release.finding.further:
+        yield "markdown", "## A sum of its cells\n\nAnswers share noise, so errors of sums are asked for, not added up."
+        yield "code", f"release.sum({first})"
+    yield "markdown", "## What the intervals leave out\n\n" + "\n".join(f"- {text}" for text in manifest["intervals"]["does_not_cover"])
+
+
+Manifest = Mapping[str, Any]
+TEMPLATE = Path(__file__).with_name("templates") / "review.md"
+
+
+def _cost(manifest: Manifest) -> str:
+    cost, receipt = manifest["privacy"]["cost"], manifest["receipt"] or {}
+    within = "within" if cost["within_budget"] else "NOT within"
+    said = f"The queries cost {cost['in_words']}, computed from their integers and {within} what was planned for them."
+    if "guard_charge" in receipt:
+        said += f" A guard counted rows first and cost {receipt['guard_charge']} more, {receipt['guard_share']} of the whole."
+    return said
+
+
+def _unit(unit: Manifest) -> str:
+    second = f" {unit['second_table']}" if "second_table" in unit else ""
+    if unit["column"] is None:
+        return f"One row; nothing links rows of one person.{second}"
+    said = f"All rows of one value of the column '{unit['column']}', of which at most {unit['max_rows']} are used"
+    if "max_per_cell" in unit:
+        said += f", and at most {unit['max_per_cell']['rows']} in one cell of {' x '.join(unit['max_per_cell']['attributes'])}"
+    return f"{said}.{second}"
+
+
+def _ledger(receipt: Manifest) -> str:
+    if "ledger" not in receipt:
+        return "No ledger paid for this release."
+    return (
+        f"Payment {receipt['number']} in the ledger '{receipt['ledger']}' of the data set '{receipt['dataset']}' (charge: "
+        f"{receipt['charge']}). The ledger refuses what exceeds the data set's budget, and was charged before noise was drawn."
+    )
+
+
+def _errors(manifest: Manifest) -> str:
+    tables, level = manifest["answers"]["tables"], manifest["intervals"]["level"]
+    if isinstance(tables, str):
+        return f"Standard errors of {manifest['answers']['number_of_tables']} tables are {tables} (column rmse)."
+    units = {"row": "rows", "unit": "units"}
+    rows = [
+        f"- {table['name']}: {table['rmse']:.4g} {units.get(table['unit'], 'in the unit of the measure')}, {table['answers']} answers"
+        for table in tables
+    ]
+    return f"Typical standard error of an answer (intervals cover {100 * level:g}%):\n\n" + "\n".join(rows)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def review(published: Published) -> str:
+    """The questions with their answers, as Markdown."""
+    manifest = published.manifest
+    privacy, plan, times = manifest["privacy"], manifest["plan"], manifest["expected_error"]["times_the_least_possible"]
+    parameters = ", ".join(f"{name} = {value}" for name, value in privacy["parameters"].items())
+    seeded = "NOT PRIVATE: the noise came from a seed. This release must not be published."
+    looked = "Yes, by noisy steps that were paid for within the budget; what they chose is in the manifest (plan.outcome)."
+    facts = {
+        "written": manifest["written"],
+        "promise": privacy["promise"],
+        "neighbours": privacy["unit"]["in_words"],
+        "strategy": plan["strategy"],
+        "plan_digest": plan["digest"],
+        "number_of_answers": manifest["answers"]["number_of_answers"],
+        "number_of_tables": manifest["answers"]["number_of_tables"],
+        "note": manifest["post_processing"]["note"],
+        "rows_outside": manifest["domain"]["rows_outside"],
+        "digest": published.release.plan_digest,
+        "warned": "" if published.release.private else f"\n\n**{manifest['warning']}**",
+        "definition": f"{_sentence(privacy['definition'])}, {parameters}",
+        "cost": _cost(manifest),
+        "unit": _unit(privacy["unit"]),
+        "public": "is not taken as public" if privacy["neighbours"] == "add_remove" else "is taken as public",
+        "ledger": _ledger(manifest["receipt"] or {}),
+        "noise": _sentence(plan["mechanism_in_words"]),
+        "software": ", ".join(f"{name} {version}" for name, version in manifest["versions"].items()),
+        "randomness": "The noise came from the operating system's generator." if manifest["private"] else seeded,
+        "chosen": looked if "outcome" in plan else "Not by the program: the plan was made without data.",
+        "rules": "\n".join(f"- {rule}" for rule in manifest["domain"]["rules"]),
+        "errors": _errors(manifest),
+        "least": "Not known for this release." if times is None else f"At most {times:.3f} times the least possible error at this budget.",
+        "not_covered": "\n".join(f"- {text}" for text in manifest["intervals"]["does_not_cover"]),
+        # where options are written as one value, the contact is among them
+        "contact": (manifest.get("options") or manifest.get("report") or {}).get("contact", "") or "No contact is named in the release.",
+    }
+    return TEMPLATE.read_text(encoding="utf-8") % facts
+
+
+EXPORTS: Mapping[str, Export] = {
+    export.name: export
+    for export in (
+        Export("review", ".md", "a file for reviewers, after NIST SP 800-226", review),
+        Export("registry", ".yaml", "an entry for the registry of deployments of differential privacy", deployment),
+        Export("mbi", ".json", "measurements as mbi (private-pgm) takes them", linear_measurements),
+        Export("notebook", ".ipynb", "a Jupyter notebook to work with the release", notebook),
+    )
+}
