@@ -32,8 +32,8 @@ BESIDE = {
     # Where a bound is nearly least that holds everywhere; what JSON says, of which the ledger looks whether it is written so.
     "_accounting": ("_alpha.py", "_read.py"),
 }
-# Which trusted file asks which of these. Of the first only what has its noise goes there. Of the next two any answer will do. The ledger
-# looks whether what was read is written as the text it came from. An engine counts the tables of groups as they are proposed, and the kernel
+# Which trusted file asks which of these. Of the first only what has its noise goes there. Of the next two any answer will do. The ledger looks
+# whether what was read is written as the text that it came from. An engine counts the tables of groups as they are proposed, and the kernel
 # looks in each for what it is asked for.
 ASKED = {
     ("_kernel/_series.py", "_kernel/_outcome.py"),

@@ -7,7 +7,7 @@ from leastnoise._estimate._expansion import Expanded, Hidden, Independent, choic
 from leastnoise._estimate._impossible import read_combinations
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._left_out import LeftOut
-from leastnoise._estimate._local_non_negative import LocallyNonNegative, locally_non_negative
+from leastnoise._estimate._local_non_negative import LocallyNonNegative, from_residual_parts, locally_non_negative, residual_parts
 from leastnoise._estimate._means import Means, means
 from leastnoise._estimate._model import MOST_RECORDS, Modelled, Moved, NoisyTables, fitted_model, records
 from leastnoise._estimate._nnls import REPETITIONS, NonNegativeCells, nnls
@@ -16,7 +16,6 @@ from leastnoise._estimate._outcome import Finding, Fixed, Outcome, Said, join, j
 from leastnoise._estimate._plane_expansion import Grid
 from leastnoise._estimate._posterior import Posterior, shrunk_levels
 from leastnoise._estimate._quantiles import quantiles
-from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
 from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, cheapest_blocks, shrink
 from leastnoise._estimate._smoothed import Smoothed, can_be_smoothed
 from leastnoise._estimate._truncated import Truncated

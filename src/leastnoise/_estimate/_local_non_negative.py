@@ -17,7 +17,7 @@ Source: GReM-LNN (arXiv 2410.01091), with the true precisions; Nesterov 1983; O'
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -29,11 +29,33 @@ from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._least_squares import Estimate
-from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
 from leastnoise._linop import along, apply
 from leastnoise._workload import Product, identity, queries
 
 Names = tuple[str, ...]
+
+
+def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
+    """Split a table into its residual components: contrasts along some attributes, sums along the others."""
+    parts: dict[Names, FloatArray] = {(): np.asarray(cube, dtype=np.float64)}
+    for name in names:
+        split: dict[Names, FloatArray] = {}
+        for tau, part in parts.items():
+            axis = len(tau)  # the axes before it are those of tau, the ones behind are still to come
+            total = part.sum(axis=axis)
+            split[tau] = total
+            split[*tau, name] = part - np.expand_dims(total / part.shape[axis], axis)
+        parts = split
+    return parts
+
+
+def from_residual_parts(parts: Mapping[Names, FloatArray], names: Names, shape: Sequence[int]) -> FloatArray:
+    """The table with given residual components, each spread evenly over the attributes it does not have."""
+    answer = np.zeros(tuple(shape))
+    for tau in subsets(names):
+        spread = math.prod(n for name, n in zip(names, shape, strict=True) if name not in tau)
+        answer += parts[tau].reshape([n if name in tau else 1 for name, n in zip(names, shape, strict=True)]) / spread
+    return answer
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,9 +27,14 @@ from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._estimate._answer import Answer, Estimator
 from leastnoise._estimate._impossible import Combination, possible_cells, without_impossible
 from leastnoise._estimate._least_squares import Estimate
-from leastnoise._estimate._local_non_negative import LocallyNonNegative, nearest_tables, residual_precisions
+from leastnoise._estimate._local_non_negative import (
+    LocallyNonNegative,
+    from_residual_parts,
+    nearest_tables,
+    residual_parts,
+    residual_precisions,
+)
 from leastnoise._estimate._mixture import MORE_ROUNDS, ROUNDS, Mixture, NoisyTable, fit_mixture, refit_mixture, smoothed_shares
-from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
 from leastnoise._linop import Coarse, Operator, along, apply
 from leastnoise._measurements import Observation
 from leastnoise._threads import Beside

@@ -37,9 +37,8 @@ _HOMES = {
         "sharpened",
         "too_large",
     ),
-    "_mechanisms._protocol": ("Explanation", "Mechanism", "Reference", "Run", "terms_of"),
+    "_mechanisms._protocol": ("SECONDS", "Explanation", "Mechanism", "Progress", "Reference", "Run", "Search", "terms_of"),
     "_mechanisms._registry": ("BY_NAME", "MECHANISMS", "mechanism_for", "mechanism_of"),
-    "_mechanisms._protocol": ("SECONDS", "Progress", "Search"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
