@@ -78,7 +78,7 @@ def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
     from leastnoise._accounting import Privacy
     from leastnoise._check import InputError
     from leastnoise._mechanisms._choose import choose, crowded
-    from leastnoise._mechanisms._protocol import Search
+    from leastnoise._mechanisms._search import Search
     from leastnoise._planner import PLANNERS
 
     workload, budget = asked(case)

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
         sharpened,
         too_large,
     )
-    from leastnoise._mechanisms._protocol import SECONDS, Explanation, Mechanism, Progress, Reference, Run, Search, terms_of
+    from leastnoise._mechanisms._protocol import Explanation, Mechanism, Reference, Run, terms_of
     from leastnoise._mechanisms._registry import BY_NAME, MECHANISMS, mechanism_for, mechanism_of
+    from leastnoise._mechanisms._search import SECONDS, Progress, Search
 
 _HOMES = {
     "_mechanisms._choose": (
@@ -37,8 +38,9 @@ _HOMES = {
         "sharpened",
         "too_large",
     ),
-    "_mechanisms._protocol": ("SECONDS", "Explanation", "Mechanism", "Progress", "Reference", "Run", "Search", "terms_of"),
+    "_mechanisms._protocol": ("Explanation", "Mechanism", "Reference", "Run", "terms_of"),
     "_mechanisms._registry": ("BY_NAME", "MECHANISMS", "mechanism_for", "mechanism_of"),
+    "_mechanisms._search": ("SECONDS", "Progress", "Search"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -19,7 +19,7 @@ from leastnoise._check import InputError, one_of, refuse
 from leastnoise._fitting import NOISES, fit
 from leastnoise._frames import Columns, Framed
 from leastnoise._measurements import MOST_ROWS
-from leastnoise._mechanisms._protocol import SECONDS, Progress, Search
+from leastnoise._mechanisms._search import SECONDS, Progress, Search
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, Clock, Planner, Strategy, Task, over, reweighted_strategy, running, shared, together
 from leastnoise._workload import Workload

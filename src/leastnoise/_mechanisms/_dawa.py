@@ -40,7 +40,8 @@ from leastnoise._linop import Identity, Operator, Total, Tree, pack
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._choose import noises
 from leastnoise._mechanisms._findings import Drawn, Looked, Unused, explained, fallback, read_finding, reference_plan, within
-from leastnoise._mechanisms._protocol import Explanation, Progress, Reference, Run, Search
+from leastnoise._mechanisms._protocol import Explanation, Reference, Run
+from leastnoise._mechanisms._search import Progress, Search
 from leastnoise._plan import Plan
 from leastnoise._planner import MOST_BUCKETS, difference_costs, first_levels, on_buckets, total_cost
 from leastnoise._workload import Workload

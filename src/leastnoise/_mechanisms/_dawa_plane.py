@@ -23,7 +23,8 @@ from leastnoise._linop import Coarse, Identity, Operator, Ordered, Ranges, Total
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._dawa import STRATEGIES as ON_ONE
 from leastnoise._mechanisms._findings import Looked, Unused, explained, fallback, read_finding, reference_plan, within
-from leastnoise._mechanisms._protocol import Explanation, Progress, Reference, Run, Search
+from leastnoise._mechanisms._protocol import Explanation, Reference, Run
+from leastnoise._mechanisms._search import Progress, Search
 from leastnoise._plan import Plan
 from leastnoise._planner import (
     FIRST_SHARE,

@@ -10,7 +10,8 @@ from leastnoise._check import InputError, quoted
 from leastnoise._estimate import Finding, Fixed, Outcome
 from leastnoise._kernel import Series
 from leastnoise._mechanisms._choose import choose
-from leastnoise._mechanisms._protocol import Explanation, Run, Search
+from leastnoise._mechanisms._protocol import Explanation, Run
+from leastnoise._mechanisms._search import Search
 from leastnoise._plan import Plan, Promise
 from leastnoise._workload import Workload
 

@@ -27,7 +27,8 @@ from leastnoise._linop import Coarse, Identity
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._choose import choose, noises
 from leastnoise._mechanisms._findings import Looked, explained, fallback, read_finding, within
-from leastnoise._mechanisms._protocol import Explanation, Reference, Run, Search
+from leastnoise._mechanisms._protocol import Explanation, Reference, Run
+from leastnoise._mechanisms._search import Search
 from leastnoise._plan import Plan
 from leastnoise._planner import ALONE_SHARE, binned_tables, precisions
 from leastnoise._workload import Workload

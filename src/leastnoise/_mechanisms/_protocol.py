@@ -1,51 +1,18 @@
-"""What every mechanism answers, and how a plan is looked for: which strategies, and how long.
+"""What every mechanism answers: a public half, and a private half that runs within a paid series.
 
-A public half plans, checks and explains; a private half runs within a paid series. Adding a mechanism is one file with these answers, one
-line in ``_registry.py``, and one row in tests/mechanisms/conformance.
+Adding a mechanism is one file with these answers, one line in ``_registry.py``, and one row in tests/mechanisms/conformance.
 """
 
-import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, TypeAlias
 
 from leastnoise._accounting import Privacy
-from leastnoise._check import refuse
 from leastnoise._estimate import Finding, Outcome
 from leastnoise._kernel import Series, Terms
+from leastnoise._mechanisms._search import Search
 from leastnoise._plan import Plan, Promise
-from leastnoise._planner import PLANNERS, Planner
 from leastnoise._workload import Workload
-
-Progress: TypeAlias = Callable[[str], None] | None
-SECONDS = 20.0
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """How a plan is looked for."""
-
-    strategy: str = "auto"
-    seconds: float = SECONDS
-    tell: Progress = None
-    found: Callable[[Plan], None] | None = None
-    every: bool = False
-    own: Planner | None = None
-    impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
-    now: Callable[[], float] = time.thread_time
-
-    def __post_init__(self) -> None:
-        given = self.seconds
-        if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given < math.inf:
-            raise refuse("seconds", given, "a number above 0, such as 20", "It says how much CPU time the search for a plan may take.")
-        object.__setattr__(self, "seconds", float(given))
-
-    @property
-    def planner(self) -> Planner | None:
-        """The planner of the strategy; None for the automatic choice and for mechanisms that look at the data."""
-        return self.own or PLANNERS.get(self.strategy)
-
 
 Run: TypeAlias = Callable[[Series], Outcome]
 """The private half: carries a plan out by steps of a series, which is paid; it never sees a row."""

@@ -30,7 +30,8 @@ from leastnoise._linop import Identity, Ranges
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Limits, Measurements, Observation
 from leastnoise._mechanisms._choose import noises
 from leastnoise._mechanisms._findings import Looked, read_finding
-from leastnoise._mechanisms._protocol import Explanation, Run, Search
+from leastnoise._mechanisms._protocol import Explanation, Run
+from leastnoise._mechanisms._search import Search
 from leastnoise._plan import Plan
 from leastnoise._planner import (
     MOST_SUM_CELLS,
