@@ -152,7 +152,7 @@ def test_the_release_by_name(tmp_path: Path) -> None:
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["plan"]["outcome"]["regime"] == "bucketed"
     said = " ".join(manifest["intervals"]["does_not_cover"])
-    assert "nothing that was measured of others stood out of its noise" in said
+    assert "measured sums of other values did not stand out of their noise" in said
     table = release.tables["q1"]
     assert table.approximation_std is not None
     apart = np.abs(table.answer - np.cumsum(sums_of(amounts)))

@@ -195,7 +195,7 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     errors = statistic_errors(plan)
     times = interval_multiplier(plan.measured().noise, 0.95)
     share = texts().percent(times * errors[3].std_error, 2)
-    assert words[:3] == ["", "", "a public size tells its margin"]
+    assert words[:3] == ["", "", "give a public size to see its margin"]
     assert words[5] == f"shares ± {share}, of that size"
     sized = changed(draft, {"size_of": "300"}, [2])
     mean = times * statistic_errors(planned_spec(sized.spec))[0].std_error
