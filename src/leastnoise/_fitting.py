@@ -1,4 +1,4 @@
-"""The least noise of given proportions, and the least threshold for keys, that a budget allows: the kernel computes their cost anew.
+"""Scales the noise of a strategy, and the threshold for keys, to a budget; the kernel computes their cost anew.
 
 What is found here is not trusted. It also says which epsilon a rho amounts to at a delta, for people; ledgers add up rho.
 """

@@ -1,4 +1,4 @@
-"""What is said when a run stops: why, and which payments to ask the ledgers about. It takes part in no payment."""
+"""The message when a run stops: why it stopped, and what was paid. It takes part in no payment."""
 
 import re
 import traceback

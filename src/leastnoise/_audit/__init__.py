@@ -1,4 +1,4 @@
-"""What a plan loses at least, seen from outside: the kernel as built, on rows that are made up."""
+"""A lower bound on the privacy loss of a plan: the installed kernel measures made-up rows."""
 
 from leastnoise._audit._audit import Audit, audited
 from leastnoise._audit._measured import Part

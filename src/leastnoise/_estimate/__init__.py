@@ -1,4 +1,4 @@
-"""Reconstruction and post-processing: least squares, and what users may ask for beside it."""
+"""Estimates from observations: least squares, non-negative answers, means, quantiles, records."""
 
 from leastnoise._estimate._answer import Answer, Estimator, estimates
 from leastnoise._estimate._by_group import ByGroup, measured_by_group

@@ -1,3 +1,3 @@
-"""How rows fit a domain, exactly and without noise: for the data's holder alone, and out of reach of all that makes a release."""
+"""How rows fit a domain, exactly and without noise: for the data holder alone; nothing that makes a release may import it."""
 
 from leastnoise._holder._check import check

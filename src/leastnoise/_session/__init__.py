@@ -1,4 +1,4 @@
-"""The one place that wires sources, planning, kernel, estimate and release together: it pays, and finishes what was paid.
+"""The only code that calls sources, planning, kernel, estimate and release together: it pays, and finishes paid releases.
 
 Names are loaded when first used: planning needs nothing of what reads rows, pays or writes.
 """

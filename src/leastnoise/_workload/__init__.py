@@ -1,4 +1,4 @@
-"""What is asked: query sets on attributes, their products, and weighted unions of those."""
+"""Workloads: query sets on attributes, their products, and weighted unions of those."""
 
 from leastnoise._workload._numbered import Along, Numbered, by_width, numbered
 from leastnoise._workload._product import Product
