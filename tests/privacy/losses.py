@@ -414,11 +414,13 @@ def rows() -> list[Row]:
     return [*strategies(), *operators(), *sums(), *guards(), *mechanisms(), *bounds(), *choices()]
 
 
-HEAD = """# What is lost beside what is claimed
+HEAD = """# Exact privacy losses
+
+**In short:** no release loses more than its manifest states, in any case that brute force can list; most lose exactly that.
 
 Everything that can be released, on small domains, over **all** pairs of neighbouring tables: the exact loss as a share of the claim,
 which is the declared budget. Units of one, two and three rows are added or removed, or replaced by others or by rows outside the domain.
-1 means that no noise is wasted. Above 1 there is nothing. Budgets: E is epsilon with Laplace noise, G and L are (epsilon, delta) with
+1 means that no noise is wasted; nothing is above 1. Budgets: E is epsilon with Laplace noise, G and L are (epsilon, delta) with
 Gaussian and Laplace noise, R is rho with Gaussian noise.
 
 `make losses` (`tests/privacy/losses.py`) writes this page in some minutes. What there is to be covered is read from the package's
@@ -426,10 +428,11 @@ registries: a new strategy, operator, mechanism or choice fails the suite until 
 `sum_i |d_i| / s_i` (epsilon) or `sum_i d_i^2 / s_i^2` (mu squared; half of it is rho) of all differences `d` of up to k rows, which are
 listed. For mechanisms it is the sum over the steps of one run: exact for what is measured, the charge for what is chosen. The choices by
 themselves come last, from their own weights and scales over all neighbours of some tables of four cells. Where several workloads were
-tried, the least share is given; an empty cell has too many pairs to be tried. What has the same shares stands in one row.
+tried, the least share is given; units of three rows are left out where they have too many pairs to be tried. One number stands for
+all three sizes where they are equal, and what has the same shares stands in one row.
 
-| kind | what | budgets | +-1 | +-2 | +-3 | replace 1 | replace 2 | replace 3 | why below 0.9 |
-|---|---|---|--:|--:|--:|--:|--:|--:|---|
+| kind | what | budgets | +-1, 2, 3 | replace 1, 2, 3 | why below 0.9 |
+|---|---|---|---|---|---|
 """
 
 
@@ -441,7 +444,8 @@ def page(found: list[Row]) -> str:
     budgets: dict[tuple[str, str, str, str], str] = {}  # by kind, name, shares and reason
     for (kind, name, budget), rows in rows_of.items():
         shares = [[row.ratios[unit] for row in rows if unit in row.ratios] for unit in UNITS]
-        cells = " | ".join(f"{min(share):.3f}" if share else "" for share in shares)
+        least = [f"{min(share):.3f}" if share else "" for share in shares]
+        cells = " | ".join(_triple(least[start : start + 3]) for start in (0, 3))
         key = kind, name, cells, next((row.reason for row in rows if min(row.ratios.values()) < LEAST), "")
         budgets[key] = budgets.get(key, "") + LETTERS[list(KINDS).index(budget)]
     names: dict[tuple[str, str, str, str], list[str]] = {}
@@ -450,6 +454,11 @@ def page(found: list[Row]) -> str:
     return HEAD + "".join(
         f"| {kind} | {', '.join(alike)} | {letters} | {cells} | {reason} |\n" for (kind, letters, cells, reason), alike in names.items()
     )
+
+
+def _triple(shares: list[str]) -> str:
+    """The shares of units of one, two and three rows: one number where they are equal."""
+    return shares[0] if len(set(shares)) == 1 else ", ".join(filter(None, shares))
 
 
 if __name__ == "__main__":
