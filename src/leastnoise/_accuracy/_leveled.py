@@ -20,7 +20,7 @@ from leastnoise._accuracy._measured import Names, subsets, used
 from leastnoise._accuracy._product import ProductStructure
 from leastnoise._check.arrays import FloatArray
 from leastnoise._families import MOST_LISTED, LevelInverse, Levels, leaves_out_total
-from leastnoise._linop import Operator, Total, apply_transpose, dense
+from leastnoise._linop import Operator, Total, apply_transpose
 from leastnoise._measurements import Block
 from leastnoise._workload import Product
 
@@ -97,25 +97,8 @@ class LevelStructure(Structure):
     def covariance(self, product: Product, other: Product) -> FloatArray:
         self.require(product)
         self.require(other)
-        operators = [dict(zip(p.attributes, p.operators, strict=True)) for p in (product, other)]
-        shared = tuple(name for name in operators[0] if name in operators[1] and name != self.name)
-        names = [name for name in product.domain.names if name in operators[0] or name in operators[1] or name == self.name]
-        rows = {name: [dense(own.get(name, Total(product.domain.kind(name).size))).astype(float) for own in operators] for name in names}
-        answer = np.zeros((product.rows, other.rows))
-        for tau in subsets(shared):
-            if tau in self.precisions:
-                term: FloatArray = np.ones((1, 1))
-                for name in names:
-                    first, second = rows[name]
-                    if name == self.name:
-                        part = first @ self.inverse(tau).solve(second.T)
-                    elif name in tau:
-                        part = first @ self.others.bases[name].residual(second.T)
-                    else:
-                        part = np.outer(first @ self.others.bases[name].mean, second @ self.others.bases[name].mean)
-                    term = np.asarray(np.kron(term, part))
-                answer += term
-        return answer
+        inverses = {tau: self.inverse(tau) for tau in self.precisions}
+        return self.others.covariance_by(product, other, inverses.get, self.name)
 
     def cells(self, measured: Sequence[Measured]) -> "LevelCells":
         """u(tau) for every tau that is measured."""

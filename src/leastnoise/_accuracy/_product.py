@@ -18,7 +18,7 @@ docs/mathematics.md.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -27,11 +27,11 @@ from itertools import product as product_of
 
 import numpy as np
 
-from leastnoise._accuracy._determined import Span, UnsupportedQuery, undetermined
+from leastnoise._accuracy._determined import Span, undetermined
 from leastnoise._accuracy._form import Errors, Measured, Structure, marginals_of
 from leastnoise._accuracy._measured import explained, measured_along, subsets, used
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
-from leastnoise._families import MOST_LISTED, Basis, leaves_out_total
+from leastnoise._families import MOST_LISTED, Basis, LevelInverse, leaves_out_total
 from leastnoise._linop import Operator, Total, apply, apply_transpose, dense
 from leastnoise._workload import Along, Product, numbered
 
@@ -467,34 +467,38 @@ class ProductStructure(Structure):
         return answer
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Covariance of every answer of a product with every answer of another.
+        self.require(product)
+        self.require(other)
+        return self.covariance_by(product, other, lambda tau: 1 / known if (known := self.strength(tau)) > 0 else None)
+
+    def covariance_by(
+        self, product: Product, other: Product, inverse: Callable[[Names], float | LevelInverse | None], leveled: str | None = None
+    ) -> FloatArray:
+        """Covariance of every answer of a product with every answer of another, by the inverse on every tau; None: nothing has that part.
+
+        Along an attribute whose levels are measured the inverse is X(tau)^-1, else it is one over lambda(tau).
 
         Source: docs/mathematics.md, (3): in q M^+ q'^T an attribute of tau that only one of the tables has gives 1^T R = 0.
         """
-        self.require(product)
-        self.require(other)
         operators: list[dict[str, Operator]] = [dict(zip(p.attributes, p.operators, strict=True)) for p in (product, other)]
-        names = [name for name in product.domain.names if name in operators[0] or name in operators[1]]
-        shared = [name for name in names if name in operators[0] and name in operators[1]]
-        means: dict[str, FloatArray] = {}
-        spread: dict[str, FloatArray] = {}
-        for name in names:
-            own = self.bases[name]
-            rows = [dense(each.get(name, Total(own.size))).astype(float) for each in operators]
-            means[name] = np.outer(rows[0] @ own.mean, rows[1] @ own.mean)
-            if name in shared:
-                spread[name] = rows[0] @ own.residual(rows[1].T)
+        names = [name for name in product.domain.names if name in operators[0] or name in operators[1] or name == leveled]
+        shared = tuple(name for name in names if name in operators[0] and name in operators[1] and name != leveled)
+        rows = {name: [dense(own.get(name, Total(self.bases[name].size))).astype(float) for own in operators] for name in names}
+        means = {name: np.outer(*(one @ self.bases[name].mean for one in rows[name])) for name in names if name != leveled}
+        spread = {name: rows[name][0] @ self.bases[name].residual(rows[name][1].T) for name in shared}
         answer = np.zeros((product.rows, other.rows))
-        for size in range(len(shared) + 1):
-            for tau in combinations(shared, size):
-                term: FloatArray = np.ones((1, 1))
-                for name in names:
-                    term = np.asarray(np.kron(term, spread[name] if name in tau else means[name]), dtype=np.float64)
-                known = self.strength(tau)
-                if known > 0:
-                    answer += term / known
-                elif math.sqrt(float((term**2).max())) > 1e-12:
-                    raise UnsupportedQuery(f"The measurements do not determine {product.name} and {other.name}.")
+        for tau in subsets(shared):
+            known = inverse(tau)
+            if known is None:
+                continue
+            term: FloatArray = np.full((1, 1), known if isinstance(known, float) else 1.0)
+            for name in names:
+                if isinstance(known, LevelInverse) and name == leveled:
+                    part = rows[name][0] @ known.solve(rows[name][1].T)
+                else:
+                    part = spread[name] if name in tau else means[name]
+                term = np.asarray(np.kron(term, part), dtype=np.float64)
+            answer += term
         return answer
 
     def cells(self, measured: Sequence[Measured]) -> ProductCells:
