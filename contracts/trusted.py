@@ -31,17 +31,33 @@ BESIDE = {
     "_table": ("_share.py",),
     # Where a bound is nearly least that holds everywhere; what JSON says, of which the ledger looks whether it is written so.
     "_accounting": ("_alpha.py", "_read.py"),
+    # Public values as texts for people, by which nothing is decided.
+    "_check": ("_words.py",),
 }
 # Which trusted file asks which of these. Of the first only what has its noise goes there. Of the next two any answer will do. The ledger
-# looks whether what was read is written as the text that it came from. An engine counts the tables of groups as they are proposed, and the
-# kernel looks in each for what it is asked for.
+# looks whether what was read is written as the text that it came from. How numbers are written is a pattern, which remembers nothing. An
+# engine counts the tables of groups as they are proposed, and the kernel looks in each for what it is asked for.
 ASKED = {
     ("_kernel/_series.py", "_kernel/_outcome.py"),
     ("_accounting/_deltas.py", "_accounting/_alpha.py"),
     ("_kernel/_series.py", "_measurements/_written.py"),
     ("_kernel/_ledger_file.py", "_accounting/_read.py"),
+    ("_adapters/_values.py", "_domain/_rules.py"),
     ("_kernel/_count.py", "_table/_share.py"),
     ("_adapters/_engine.py", "_table/_share.py"),
+    *(
+        (file, "_check/_words.py")
+        for file in (
+            "_accounting/_budget.py",
+            "_accounting/_cost.py",
+            "_adapters/_files.py",
+            "_adapters/_read.py",
+            "_check/_arguments.py",
+            "_domain/_domain.py",
+            "_domain/_measure.py",
+            "_kernel/_ledger.py",
+        )
+    ),
 }
 # Folders and patterns of files, and counting in an engine (SQL of every kind, a file an engine), are on this side too (about 700 lines).
 # Dates, edges, decimals, levels and how texts are read: what decides a row's cell is all on this side (about 700 lines);

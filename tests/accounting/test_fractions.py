@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leastnoise._accounting import fraction_from_text, fraction_to_text, readable, round_up
-from leastnoise._check import InputError
+from leastnoise._accounting import fraction_from_text, fraction_to_text, round_up
+from leastnoise._check import InputError, readable
 
 
 @given(st.fractions(min_value=0))

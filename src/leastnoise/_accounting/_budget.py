@@ -5,7 +5,6 @@ refused and not guessed at.
 """
 
 from dataclasses import dataclass, fields, replace
-from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from typing import Any, Literal, Self
 
@@ -46,21 +45,6 @@ def fraction_to_text(name: str, value: Fraction) -> str:
     if not value >= 0:
         raise InputError(f"{name} must be at least 0 to be written to a file; got a negative fraction.")
     return str(short_exact(name, value))
-
-
-def readable(value: Fraction) -> str:
-    """Write a fraction for people: a short decimal if that is exact, a short ``p/q``, or else six digits and the word "about".
-
-    >>> readable(Fraction(1, 8)), readable(Fraction(1, 3)), readable(Fraction(2**70 + 1, 2**71))
-    ('0.125', '1/3', 'about 0.500000')
-    """
-    context = Context(prec=12)
-    decimal = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)
-    if not context.flags[Inexact]:
-        return format(decimal, "f") if Fraction(1, 10**5) <= abs(value) < 10**14 else str(decimal).lower()
-    if value.numerator.bit_length() + value.denominator.bit_length() <= 40:
-        return f"{value.numerator}/{value.denominator}"
-    return "about " + str(Context(prec=6).divide(Decimal(value.numerator), Decimal(value.denominator))).lower()
 
 
 def round_up(value: Fraction, bits: int = 128) -> Fraction:

@@ -6,19 +6,9 @@ from enum import Enum
 from fractions import Fraction
 from typing import ClassVar
 
-from leastnoise._accounting._budget import (
-    ZCDP,
-    ApproxDP,
-    Budget,
-    Json,
-    PureDP,
-    fraction_to_text,
-    parameters,
-    readable,
-    round_up,
-)
+from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Json, PureDP, fraction_to_text, parameters, round_up
 from leastnoise._accounting._deltas import gaussian_is_private, zcdp_delta
-from leastnoise._check import InputError, exact_positive, refuse
+from leastnoise._check import InputError, exact_positive, readable, refuse
 
 
 @dataclass(frozen=True, slots=True)

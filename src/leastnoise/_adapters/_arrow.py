@@ -24,37 +24,20 @@ def strange_types(schema: Iterable[Any]) -> dict[str, str]:
 
 
 def _readable(kind: Any) -> bool:
+    """Whether `to_column` makes values of a type, seen on a null of it."""
     import pyarrow as pa
 
-    if isinstance(kind, pa.BaseExtensionType):
-        return kind.extension_name in {"arrow.uuid", "arrow.json", "arrow.bool8"}
-    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        return _readable(kind.value_type)
-    tests = (
-        pa.types.is_null,
-        pa.types.is_boolean,
-        pa.types.is_integer,
-        pa.types.is_floating,
-        pa.types.is_decimal,
-        pa.types.is_date,
-        pa.types.is_timestamp,
-    )
-    return any(test(kind) for test in tests) or _is_text(kind)
+    extended = isinstance(kind, pa.BaseExtensionType)
+    null = pa.nulls(1, kind.storage_type if extended else kind)
+    data = to_column(kind.wrap_array(null) if extended else null).data
+    return not isinstance(data, list) or data != [STRANGE]
 
 
 def _is_text(kind: Any) -> bool:
     """Text and bytes of every layout: bytes that are UTF-8 are text."""
-    import pyarrow as pa
+    import pyarrow.types as t
 
-    tests = (
-        pa.types.is_string,
-        pa.types.is_large_string,
-        pa.types.is_string_view,
-        pa.types.is_binary,
-        pa.types.is_large_binary,
-        pa.types.is_binary_view,
-        pa.types.is_fixed_size_binary,
-    )
+    tests = (t.is_string, t.is_large_string, t.is_string_view, t.is_binary, t.is_large_binary, t.is_binary_view, t.is_fixed_size_binary)
     return any(test(kind) for test in tests)
 
 
@@ -97,7 +80,7 @@ def to_column(array: Any) -> Column:
         return _of_decimals(array)
     if _is_text(kind):
         return _distinct(array.cast(pa.large_binary()).dictionary_encode())
-    return nothing_but(STRANGE, _null(array))
+    return nothing_but(None if pa.types.is_null(kind) else STRANGE, _null(array))
 
 
 def in_chunks(batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]) -> Iterator[tuple[int, list[Column]]]:
@@ -180,16 +163,13 @@ def _of_decimals(array: Any) -> Column:
 
     found = _distinct(array.view(pa.binary(array.type.bit_width // 8)).dictionary_encode())
     places = -array.type.scale
-    return Column([_decimal(int.from_bytes(raw, "little", signed=True), places) for raw in _raw(found)], None, found.index)
+    numbers = (int.from_bytes(raw, "little", signed=True) for raw in _raw(found))
+    # not by arithmetic, which would round to the digits of the context
+    return Column([Decimal((int(number < 0), tuple(map(int, str(abs(number)))), places)) for number in numbers], None, found.index)
 
 
 def _raw(column: Column) -> list[bytes]:
     return column.data  # type: ignore[return-value]  # of a binary array
-
-
-def _decimal(number: int, places: int) -> Decimal:
-    # not by arithmetic, which would round to the digits of the context
-    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), places))
 
 
 def _of_dictionary(array: Any) -> Column:

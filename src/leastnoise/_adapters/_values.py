@@ -13,6 +13,7 @@ from uuid import UUID
 
 import numpy as np
 
+from leastnoise._check import InternalError
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._domain import Reading, number_pattern
 
@@ -124,6 +125,8 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
     if reading == Reading(column=reading.column):
         return number
     pattern = number_pattern(reading)
+    if type(pattern) is not re.Pattern:  # which remembers nothing, so that any of them reads a text by itself
+        raise InternalError("the numbers of a reading must be a pattern; please report this.")
 
     def read(value: object) -> float | None:
         try:

@@ -1,16 +1,5 @@
 """Argument checks and error classes; imports nothing of the package."""
 
-from leastnoise._check._arguments import (
-    MOST_DIGITS,
-    Exact,
-    did_you_mean,
-    exact,
-    exact_positive,
-    html_facts,
-    one_of,
-    plain,
-    quoted,
-    refuse,
-    whole,
-)
+from leastnoise._check._arguments import Exact, exact, exact_positive, one_of, plain, refuse, whole
 from leastnoise._check._errors import BudgetError, GuardError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
+from leastnoise._check._words import MOST_DIGITS, did_you_mean, html_facts, number_text, quoted, readable, short

@@ -6,54 +6,17 @@ Comparisons accept instead of reject (``if not value > 0``), so that NaN fails.
 import math
 import numbers
 import re
-import reprlib
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
-from html import escape
 from typing import Any
 
 from leastnoise._check._errors import InputError
-
-
-def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
-    """A small table of names and texts in HTML, everything escaped.
-
-    Args:
-        title: above it.
-        facts: a name and a text each.
-
-    >>> html_facts("a <b>", [("x", "1 & 2")])
-    '<table><caption>a &lt;b&gt;</caption><tr><th>x</th><td>1 &amp; 2</td></tr></table>'
-    """
-    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts)
-    return f"<table><caption>{escape(title)}</caption>{rows}</table>"
-
+from leastnoise._check._words import MOST_DIGITS, did_you_mean, quoted
 
 Exact = int | float | str | Fraction | Decimal
 
-MOST_DIGITS = 1000
-"""Of a number that somebody typed, above or below the bar of its fraction."""
-MOST_QUOTED = 200
 _POWER = re.compile(r"[eE][+-]?[0_]*[1-9][0-9_]{3}")
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = MOST_QUOTED
-_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfrozenset = 20
-
-
-def quoted(value: object) -> str:
-    """What was got, for a message: at most 200 characters of it.
-
-    >>> quoted("a" * 1000)[:5], len(quoted([["a" * 1000] * 9])), quoted(10**5000)
-    ("'aaaa", 203, 'a whole number of over 1000 digits')
-    """
-    if isinstance(value, int) and value.bit_length() > 4 * MOST_DIGITS:
-        return f"a whole number of over {MOST_DIGITS} digits"
-    try:
-        text = _SHORT.repr(value)
-    except (ValueError, RecursionError):  # a huge number within, or endless nesting
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= MOST_QUOTED else text[:MOST_QUOTED] + "..."
 
 
 def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError:
@@ -119,35 +82,6 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> int:
     if not number >= low or not (high is None or number <= high):
         raise refuse(name, value, allowed)
     return number
-
-
-def did_you_mean(word: object, words: Iterable[str]) -> str:
-    """Suggest the public name that was probably meant.
-
-    Args:
-        word: what was typed.
-        words: the names that exist.
-
-    Returns:
-        A sentence, or an empty text when nothing is close.
-
-    Edge cases: a name that differs in case alone is always found; a word that is not text gives an empty text.
-
-    >>> did_you_mean("incom", ["age", "income"])
-    "Did you mean 'income'?"
-    >>> did_you_mean("xyz", ["age", "income"])
-    ''
-    """
-    if not isinstance(word, str):
-        return ""
-    names = list(words)
-    same = [name for name in names if name.casefold() == word.casefold()]
-    if not same:
-        # difflib costs a few milliseconds to import and only an error needs it
-        from difflib import get_close_matches
-
-        same = get_close_matches(word, names, n=1)
-    return f"Did you mean {same[0]!r}?" if same else ""
 
 
 def one_of(name: str, value: object, allowed: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leastnoise._check import InputError
+from leastnoise._check import InputError, readable
 from leastnoise._cli._output import noise, number, share, show_facts, show_table, unique, whole
 from leastnoise._progress import Progress
 
@@ -288,7 +288,7 @@ def _show_steps(explanation: "Explanation", tables: Sequence[Mapping[str, Any]])
 
 def _step_lines(steps: Sequence[Mapping[str, Any]], indent: str = "") -> list[tuple[str, str]]:
     """One line a step, alternatives below each other."""
-    from leastnoise._accounting import fraction_from_text, readable
+    from leastnoise._accounting import fraction_from_text
 
     lines: list[tuple[str, str]] = []
     for step in steps:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leastnoise._check import InputError
+from leastnoise._check import InputError, readable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -40,8 +40,6 @@ def noise(mechanism: str) -> str:
 
 def amount(value: Fraction, *, up: bool) -> str:
     """Write a part of a budget for people: exactly where that is short, else six digits, rounded to the safe side."""
-    from leastnoise._accounting import readable
-
     text = readable(value)
     if not text.startswith("about"):
         return text

@@ -5,7 +5,7 @@ What must be right for a release to be private is in `_cells`, `_domain`, `_meas
 need be believed.
 """
 
-from leastnoise._domain._cells import DROP, MOST, Clocked, Cuts, Forms, Keys, Kind, Label, Level, Rule, Steps, number_text, rule_of
+from leastnoise._domain._cells import DROP, MOST, Clocked, Cuts, Forms, Keys, Kind, Label, Level, Rule, Steps, rule_of
 from leastnoise._domain._dates import FOLDED, Dates, period_of
 from leastnoise._domain._domain import Domain
 from leastnoise._domain._json import kind_from_json, kind_to_json
@@ -13,5 +13,5 @@ from leastnoise._domain._kind import RESERVED, known_keys
 from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount
 from leastnoise._domain._per_cell import PerCell
-from leastnoise._domain._reading import BLANKS, Reading, attribute_name, number_pattern
-from leastnoise._domain._rules import inner_edges, multiples
+from leastnoise._domain._reading import BLANKS, Reading, attribute_name
+from leastnoise._domain._rules import inner_edges, multiples, number_pattern

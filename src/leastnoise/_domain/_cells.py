@@ -9,7 +9,6 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import singledispatch
 from typing import Any
 
@@ -302,30 +301,3 @@ def plain_json(part: object) -> dict[str, Any]:
 def parts_of(_value: object) -> tuple[Any, Any]:
     """The kinds and measures that the JSON of a domain means, which `Domain` checks like others."""
     raise InternalError("nothing reads the JSON of a domain.")
-
-
-def number_text(number: Fraction) -> str:
-    """Write an exact number as a decimal if it has one, else as a fraction.
-
-    >>> number_text(Fraction(5, 2)), number_text(Fraction(1, 3))
-    ('2.5', '1/3')
-    """
-    rest, twos, fives = number.denominator, 0, 0
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    places = max(twos, fives)
-    if rest != 1 or places == 0:
-        return str(number)
-    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
-    return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
-
-
-def short(number: Fraction) -> str:
-    """An exact number as Python writes it.
-
-    >>> short(Fraction(2)), short(Fraction(1, 2))
-    ('2', "'0.5'")
-    """
-    return str(number) if number.denominator == 1 else repr(number_text(number))

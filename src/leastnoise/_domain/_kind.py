@@ -9,8 +9,8 @@ from dataclasses import Field, asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._check import Exact, InputError, did_you_mean, exact, one_of, refuse, whole
-from leastnoise._domain._cells import MOST, MOST_CELLS, OTHER, READ_AS_IT_IS, Kind, Label, Level, number_text, short
+from leastnoise._check import Exact, InputError, did_you_mean, exact, number_text, one_of, refuse, short, whole
+from leastnoise._domain._cells import MOST, MOST_CELLS, OTHER, READ_AS_IT_IS, Kind, Label, Level
 from leastnoise._domain._reading import Reading, attribute_name
 
 LISTED = ("drop", OTHER)

@@ -32,8 +32,8 @@ from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._check import InputError, did_you_mean, one_of, refuse, whole
-from leastnoise._domain._cells import MOST, MOST_CELLS, OTHER, READ_AS_IT_IS, Label, kind_of, number_text
+from leastnoise._check import InputError, did_you_mean, number_text, one_of, refuse, whole
+from leastnoise._domain._cells import MOST, MOST_CELLS, OTHER, READ_AS_IT_IS, Label, kind_of
 from leastnoise._domain._kind import LISTED, ORDERED, Described, bound, rising
 from leastnoise._domain._reading import Reading
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from leastnoise._check import Exact, InputError, exact, refuse
-from leastnoise._domain._cells import MOST, READ_AS_IT_IS, number_text, short
+from leastnoise._check import Exact, InputError, exact, number_text, refuse, short
+from leastnoise._domain._cells import MOST, READ_AS_IT_IS
 from leastnoise._domain._per_cell import PerCell
 from leastnoise._domain._reading import Reading, attribute_name
 

@@ -107,24 +107,6 @@ def lowered(text: str) -> str:
     return "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
 
 
-def number_pattern(reading: Reading) -> re.Pattern[str]:
-    """The numbers that a reading allows, with groups ``sign``, ``minus``, ``whole``, ``part`` and ``power``.
-
-    >>> number_pattern(Reading(decimal=",", thousands=".")).fullmatch("-1.234,5")["whole"]
-    '1.234'
-    """
-    blanks = f"[{BLANKS}]*"
-    signs = "|".join(re.escape(sign) for sign in sorted(reading.currency, key=len, reverse=True))
-    money = f"(?:(?:{signs}){blanks})?" if signs else ""
-    behind = f"(?:{blanks}(?:{signs}))?" if signs else ""
-    digits = "[0-9]+"
-    if reading.thousands:
-        digits = f"(?:[0-9]{{1,3}}(?:{re.escape(reading.thousands)}[0-9]{{3}})+|[0-9]+)"
-    mark = re.escape(reading.decimal)
-    number = f"(?P<whole>{digits})?(?:{mark}(?P<part>[0-9]*))?(?P<power>e[+-]?[0-9]+)?"
-    return re.compile(f"{blanks}(?P<sign>[+-]?){blanks}{money}(?P<minus>[+-]?){number}{behind}{blanks}", re.IGNORECASE)
-
-
 def _texts(name: str, value: object, *, empty: bool) -> tuple[str, ...]:
     allowed = "a list of texts" + ("" if empty else " that are not empty")
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):

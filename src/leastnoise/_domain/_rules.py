@@ -10,6 +10,7 @@ from leastnoise._check import InternalError
 from leastnoise._domain._cells import DROP, Clocked, Cuts, Forms, Keys, Kind, Rule, Steps, rule_of
 from leastnoise._domain._dates import Dates
 from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
+from leastnoise._domain._reading import BLANKS, Reading
 
 # numpy is loaded where something is encoded: commands that encode nothing start without it
 HOUR, DAY = 3600, 86_400
@@ -114,3 +115,17 @@ def multiples(first: Fraction, step: Fraction, count: int) -> Any:
         return (np.arange(count, dtype=np.int64) * more + start) / float(common)
     # Python's quotient of integers of any length is rounded once too
     return np.array([(start + more * place) / common for place in range(count)], dtype=np.float64)
+
+
+def number_pattern(reading: Reading) -> re.Pattern[str]:
+    """The numbers that a reading allows, with groups ``sign``, ``minus``, ``whole``, ``part`` and ``power``."""
+    blanks = f"[{BLANKS}]*"
+    signs = "|".join(re.escape(sign) for sign in sorted(reading.currency, key=len, reverse=True))
+    money = f"(?:(?:{signs}){blanks})?" if signs else ""
+    behind = f"(?:{blanks}(?:{signs}))?" if signs else ""
+    digits = "[0-9]+"
+    if reading.thousands:
+        digits = f"(?:[0-9]{{1,3}}(?:{re.escape(reading.thousands)}[0-9]{{3}})+|[0-9]+)"
+    mark = re.escape(reading.decimal)
+    number = f"(?P<whole>{digits})?(?:{mark}(?P<part>[0-9]*))?(?P<power>e[+-]?[0-9]+)?"
+    return re.compile(f"{blanks}(?P<sign>[+-]?){blanks}{money}(?P<minus>[+-]?){number}{behind}{blanks}", re.IGNORECASE)

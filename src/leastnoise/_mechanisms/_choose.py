@@ -13,9 +13,9 @@ from threading import Lock
 
 import numpy as np
 
-from leastnoise._accounting import Noise, Privacy, parameters, readable
+from leastnoise._accounting import Noise, Privacy, parameters
 from leastnoise._accuracy import bound_seconds, lower_bound, promised
-from leastnoise._check import InputError, one_of, refuse
+from leastnoise._check import InputError, one_of, readable, refuse
 from leastnoise._fitting import NOISES, fit
 from leastnoise._frames import Columns, Framed
 from leastnoise._measurements import MOST_ROWS

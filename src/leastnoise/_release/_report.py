@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import readable
 from leastnoise._accuracy import interval_multiplier, lower_bound
 from leastnoise._charts import Picture, chart_for, clear_of_the_rest, svg_of, vague, vega_lite
+from leastnoise._check import readable
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
 from leastnoise._release._files import TableEntry, statement_file

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._charts import Axis, Dots, Picture, chart_for, dots, in_digits, live, vega_lite
-from leastnoise._check import InputError, html_facts
+from leastnoise._check import InputError, html_facts, number_text
 from leastnoise._check.arrays import FloatArray
-from leastnoise._domain import number_text
 from leastnoise._estimate import HasLeastSquares, cdf, few_draws, means, quantiles
 from leastnoise._frames import Columns, key_columns, label_array, to_frame
 from leastnoise._release._keys import Names as Shown

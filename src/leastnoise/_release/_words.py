@@ -21,9 +21,9 @@ from leastnoise._accounting import (
     PureDP,
     SeriesCost,
     parameters,
-    readable,
 )
 from leastnoise._accuracy import interval_multiplier
+from leastnoise._check import readable
 from leastnoise._domain import Bins, Categories, Dates, Decimals, Domain, Edges, Integers, Kind, Measure, UnitCount, ValueCount
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import Plan

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._check import InputError, did_you_mean, exact, refuse, whole
+from leastnoise._check import InputError, did_you_mean, exact, number_text, refuse, whole
 from leastnoise._domain import (
     Bins,
     Categories,
@@ -25,7 +25,6 @@ from leastnoise._domain import (
     Unknown,
     attribute_name,
     known_keys,
-    number_text,
 )
 from leastnoise._linop import apply_transpose
 from leastnoise._workload import groups_of

@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 
-from leastnoise._accounting import Privacy, PureDP, readable
+from leastnoise._accounting import Privacy, PureDP
 from leastnoise._accuracy import interval_multiplier
 from leastnoise._adapters import DatabaseTable, Joined
+from leastnoise._check import readable
 from leastnoise._domain import Bins, Categories, Dates, Decimals, Edges, Integers, Kind, Unknown
 from leastnoise._frames import several
 from leastnoise._measurements import MOST_ROWS

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._check import exact, refuse
-from leastnoise._domain import Bins, Categories, Coded, Decimals, Edges, Integers, Kind, Label, number_text
+from leastnoise._check import exact, number_text, refuse
+from leastnoise._domain import Bins, Categories, Coded, Decimals, Edges, Integers, Kind, Label
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, all_range_ends
 
 Arguments = tuple[tuple[Any, ...], ...]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._check import Exact, InputError, exact, exact_positive, one_of, refuse
-from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, number_text
+from leastnoise._check import Exact, InputError, exact, exact_positive, number_text, one_of, refuse
+from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers
 from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, prefix
 from leastnoise._workload._target import Target, target
 

@@ -1,0 +1,79 @@
+"""Public values as text for people, in messages and where they are shown; nothing is decided by it."""
+
+import reprlib
+from collections.abc import Iterable
+from decimal import Context, Decimal, Inexact
+from fractions import Fraction
+from html import escape
+
+MOST_DIGITS = 1000
+"""Of a number that somebody typed, above or below the bar of its fraction."""
+MOST_QUOTED = 200
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = MOST_QUOTED
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfrozenset = 20
+
+
+def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
+    """A small table of names and texts in HTML, everything escaped."""
+    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts)
+    return f"<table><caption>{escape(title)}</caption>{rows}</table>"
+
+
+def quoted(value: object) -> str:
+    """What was got, for a message: at most 200 characters of it."""
+    if isinstance(value, int) and value.bit_length() > 4 * MOST_DIGITS:
+        return f"a whole number of over {MOST_DIGITS} digits"
+    try:
+        text = _SHORT.repr(value)
+    except (ValueError, RecursionError):  # a huge number within, or endless nesting
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= MOST_QUOTED else text[:MOST_QUOTED] + "..."
+
+
+def did_you_mean(word: object, words: Iterable[str]) -> str:
+    """Suggest the public name that was probably meant."""
+    if not isinstance(word, str):
+        return ""
+    names = list(words)
+    same = [name for name in names if name.casefold() == word.casefold()]
+    if not same:
+        # difflib costs a few milliseconds to import and only an error needs it
+        from difflib import get_close_matches
+
+        same = get_close_matches(word, names, n=1)
+    return f"Did you mean {same[0]!r}?" if same else ""
+
+
+def readable(value: Fraction) -> str:
+    """Write a fraction for people: a short decimal if that is exact, a short ``p/q``, or else six digits and the word "about".
+
+    >>> readable(Fraction(1, 8)), readable(Fraction(1, 3)), readable(Fraction(2**70 + 1, 2**71))
+    ('0.125', '1/3', 'about 0.500000')
+    """
+    context = Context(prec=12)
+    decimal = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)
+    if not context.flags[Inexact]:
+        return format(decimal, "f") if Fraction(1, 10**5) <= abs(value) < 10**14 else str(decimal).lower()
+    if value.numerator.bit_length() + value.denominator.bit_length() <= 40:
+        return f"{value.numerator}/{value.denominator}"
+    return "about " + str(Context(prec=6).divide(Decimal(value.numerator), Decimal(value.denominator))).lower()
+
+
+def number_text(number: Fraction) -> str:
+    """Write an exact number as a decimal if it has one, else as a fraction."""
+    rest, twos, fives = number.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    if rest != 1 or places == 0:
+        return str(number)
+    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
+    return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+
+
+def short(number: Fraction) -> str:
+    """An exact number as Python writes it."""
+    return str(number) if number.denominator == 1 else repr(number_text(number))
