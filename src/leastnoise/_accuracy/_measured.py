@@ -27,7 +27,7 @@ from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain, Measure
 from leastnoise._families import leaves_out_total, only_total
 from leastnoise._linop import dense
-from leastnoise._measurements import Block, Factor, Measurements
+from leastnoise._measurements import Block, Factor, Limits, Measurements
 
 Names = tuple[str, ...]
 Quantity = str | None
@@ -151,9 +151,19 @@ def attributes_told(plan: Measurements, measure: Quantity) -> frozenset[str]:
     return frozenset(name for entry in _blocks_of(plan, measure) for name in entry.block.attributes)
 
 
+def limits_of(plan: Measurements, measure: Quantity) -> Limits | None:
+    """The limits under which a measure is summed, None if there are none; different ones make sums that cannot be combined."""
+    limits = {group[0].limits for group in plan.alike if group[0].measure == measure}
+    if len(limits) > 1:
+        raise InputError(
+            f"Sums of {measure} under different limits differ in their bias and are not estimated together. Make a plan for each limit."
+        )
+    return limits.pop() if limits else None
+
+
 def _blocks_of(plan: Measurements, quantity: Quantity) -> Sequence[Told]:
     """The blocks that tell something of a quantity, as they are."""
-    plan.limits(quantity)  # refuses sums that are not of the same values
+    limits_of(plan, quantity)  # refuses sums that are not of the same values
     variances: dict[int, float] = {}
     for group in plan.alike:
         if group[0].measure == quantity or (group[0].ends and plan.domain.count_of(str(group[0].measure)) == quantity):

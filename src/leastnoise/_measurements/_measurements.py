@@ -353,19 +353,6 @@ class Measurements:
             return np.array([self.domain.largest_value(block.measure)], dtype=np.int64)
         return np.maximum(block.limits.values, -min(self.domain.measure(block.measure).low_units, 0))
 
-    def limits(self, measure: str | None) -> Limits | None:
-        """The limits under which a measure is summed, None if there are none.
-
-        Raises:
-            InputError: its blocks have different limits, so that they do not measure the same sums and cannot be combined.
-        """
-        limits = {group[0].limits for group in self.alike if group[0].measure == measure}
-        if len(limits) > 1:
-            raise InputError(
-                f"Sums of {measure} under different limits differ in their bias and are not estimated together. Make a plan for each limit."
-            )
-        return limits.pop() if limits else None
-
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The attributes and measures that the queries are about, in the order of the domain."""
         limited = {group[0].limits.attribute for group in self.alike if group[0].limits is not None}
