@@ -31,7 +31,10 @@ def joined_source(joined: Joined, first: Source, second: Source, wanted: Sequenc
     Guarantees: a row has nulls for columns of the second table, or the values of the one row there whose key is its own.
     """
     for opened, name in ((first, joined.own), (second, joined.key)):
-        _check_key(opened, name)
+        if (times := opened.names.count(name)) != 1:
+            raise InputError(f"{opened.what} must have one column {name!r} to be joined on; it has {times} of that name.")
+        if name in opened.strange:
+            raise InputError(f"the column {name!r} of {opened.what} must hold numbers, text or dates; its type is {opened.strange[name]}.")
     own = [name for name in second.names if name != joined.key] if joined.columns is None else list(joined.columns)
     missing = [name for name in own if name not in second.names]
     if missing:
@@ -105,13 +108,6 @@ class Partners:
             own = found if len(rows) == len(partner) else [_taken(_stacked([column]), rows) for column in found]
             if len(rows):
                 yield len(rows), [*own, *(_taken(column, places[rows]) for column in columns)]
-
-
-def _check_key(opened: Source, name: str) -> None:
-    if opened.names.count(name) != 1:
-        raise InputError(f"{opened.what} must have one column {name!r} to be joined on; it has {opened.names.count(name)} of that name.")
-    if name in opened.strange:
-        raise InputError(f"the column {name!r} of {opened.what} must hold numbers, text or dates; its type is {opened.strange[name]}.")
 
 
 def _form(column: Column) -> Hashable:

@@ -261,7 +261,9 @@ class Grid:
         coarse, ranges = first.operator.operator, second.operator.operator
         if not (isinstance(coarse, Coarse) and isinstance(ranges, Ranges)):
             raise TypeError(type(ranges))
-        order, base, count = second.operator.order, coarse.starts, _parts(ranges)
+        order, base = second.operator.order, coarse.starts
+        # how many of the rows, from the first on, cover the cells one after the other
+        count = int(np.flatnonzero(ranges.high == ranges.size - 1)[0]) + 1
         values = [value / observation.measurements.grid for value in observation.values]
         scales = [
             float(block.scale) / factor.weights for block, factor in zip(observation.measurements.blocks, (first, second), strict=True)
@@ -274,12 +276,12 @@ class Grid:
         value[place], scale[place] = values[1][count:], scales[1][count:]
         layers, noise = (parts, groups, base), (scales[1][:count], scale, scales[0])
         counts = block_counts(layers, [values[1][:count], value, values[0]], noise)
-        shape = _shape(observation, second.attributes)
-        blocks = Blocks.of((second.attributes[0], second.attributes[1]), shape, order, parts, counts)
+        height, width = (observation.measurements.domain.kind(name).size for name in second.attributes)
+        blocks = Blocks.of((second.attributes[0], second.attributes[1]), (height, width), order, parts, counts)
         variances = laplace_variances(noise[0])
         if shrunk:
             total = float(block_errors(layers, noise, np.ones((1, len(parts))))[0]) ** 2
-            blocks = replace(blocks, kept=kept_shares(counts, variances, total, parts, base, block_tree(*shape).starts))
+            blocks = replace(blocks, kept=kept_shares(counts, variances, total, parts, base, block_tree(height, width).starts))
         return Grid(blocks, layers, noise, _differences(values[1][:count], variances, parts, base, counts))
 
     def estimate(self, product: Product) -> Answer:
@@ -292,11 +294,6 @@ class Grid:
         """
         noise = self.blocks.by_queries(product, lambda weights: block_errors(self.layers, self.scales, weights))
         return self.blocks.estimate(product, noise, self.square)
-
-
-def _parts(ranges: Ranges) -> int:
-    """How many of the rows, from the first on, cover the cells one after the other."""
-    return int(np.flatnonzero(ranges.high == ranges.size - 1)[0]) + 1
 
 
 def _differences(values: FloatArray, variance: FloatArray, parts: IntArray, base: IntArray, counts: FloatArray) -> FloatArray:
@@ -330,8 +327,3 @@ def _factor(observation: Observation, side: int) -> Any:
     if not isinstance(factor.operator, Ordered) or len(factor.attributes) != 2:
         raise TypeError(type(factor.operator))
     return factor
-
-
-def _shape(observation: Observation, names: tuple[str, ...]) -> tuple[int, int]:
-    height, width = (observation.measurements.domain.kind(name).size for name in names)
-    return height, width

@@ -69,6 +69,7 @@ class Posterior:
     def _with(self, observation: Observation, block: Block, values: IntArray) -> "Posterior":
         """Both steps' measurements together: the posterior of normals."""
         from scipy.linalg import cho_factor, cho_solve
+        from scipy.sparse import csr_matrix
 
         (factor,) = block.factors
         if not isinstance(factor.operator, Coarse):
@@ -77,7 +78,7 @@ class Posterior:
         at_edges = self.at_edges(edges)
         ends = edges_of(factor.operator.operator)
         counts = at_edges[1:] - at_edges[:-1]
-        rows = _sparse(dense(factor.operator.operator) @ counts if ends is None else at_edges[ends[1]] - at_edges[ends[0]])
+        rows = csr_matrix(dense(factor.operator.operator) @ counts if ends is None else at_edges[ends[1]] - at_edges[ends[0]])
         variances_of_rows = block_variance(observation.measurements, block) / factor.weights.astype(np.float64) ** 2
         inner = cho_factor((rows.multiply(self.variance) @ rows.T).toarray() + np.diag(variances_of_rows), lower=True)
         change = cho_solve(inner, values / observation.measurements.grid - rows @ self.mean)
@@ -212,9 +213,3 @@ class _Second:
 
 def _dense(matrix: Any) -> FloatArray:
     return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
-
-
-def _sparse(matrix: Any) -> Any:
-    from scipy.sparse import csr_matrix
-
-    return csr_matrix(matrix)

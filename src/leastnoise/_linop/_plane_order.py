@@ -66,7 +66,8 @@ def block_tree(height: int, width: int) -> BlockTree:
     >>> block_tree(2, 3).order.tolist()
     [0, 3, 1, 4, 2, 5]
     """
-    _read_sides(height, width)
+    whole("height", height, 1, _MOST_CELLS)
+    whole("width", width, 1, _MOST_CELLS // height)
     edges = [np.array([0, height]), np.array([0, width])]
     labels: list[IntArray] = []
     while True:
@@ -76,7 +77,8 @@ def block_tree(height: int, width: int) -> BlockTree:
         if max(longest) == 1:
             break
         longer = int(longest[1] >= longest[0])
-        edges[longer] = _halved(edges[longer])
+        edge = edges[longer]
+        edges[longer] = np.unique(np.concatenate([edge, (edge[:-1] + edge[1:] + 1) // 2]))
     order = np.lexsort(labels[::-1])
     starts = [np.flatnonzero(np.diff(label[order], prepend=-1)) for label in labels]
     children = [np.searchsorted(fine, coarse) for coarse, fine in itertools.pairwise(starts)]
@@ -93,12 +95,3 @@ def interval_tree(size: int) -> BlockTree:
     starts = tuple(np.arange(0, size, 2**power) for power in range((size - 1).bit_length(), -1, -1))
     children = tuple(np.arange(0, len(fine), 2) for fine in starts[1:])
     return BlockTree(shape=(1, size), order=starts[-1], starts=starts, children=children)
-
-
-def _halved(edges: IntArray) -> IntArray:
-    return np.unique(np.concatenate([edges, (edges[:-1] + edges[1:] + 1) // 2]))
-
-
-def _read_sides(height: int, width: int) -> None:
-    whole("height", height, 1, _MOST_CELLS)
-    whole("width", width, 1, _MOST_CELLS // height)

@@ -136,14 +136,10 @@ def _shift(plan: Measurements) -> Fraction:
     rows, power = plan.privacy.max_rows, plan.noise.norm
     norm = column_norm(plan, power)
     if plan.privacy.neighbours == "replace":
-        norm = _replaced(plan, norm, power)
+        # Either row may be one outside the domain, whose column is 0 (R0).
+        norm = min(norm * (2 if power == 1 or _all_non_negative(plan) else 4), max(norm, replaced_distance(plan, power)))
     lost, bound = Fraction(norm * rows**power), plan.privacy.max_per_cell
     return lost if bound is None or power == 1 else min(lost, spread_distance(plan, bound))
-
-
-def _replaced(plan: Measurements, norm: Fraction, power: int) -> Fraction:
-    """The largest |c - c'|_p^p, where either may be 0, from that of |c|_p^p: a row may be replaced by one outside the domain (R0)."""
-    return min(norm * (2 if power == 1 or _all_non_negative(plan) else 4), max(norm, replaced_distance(plan, power)))
 
 
 def _all_non_negative(plan: Measurements) -> bool:

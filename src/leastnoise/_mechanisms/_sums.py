@@ -181,7 +181,8 @@ def setting(workload: Workload, privacy: Privacy) -> Setting:
             f"{2**62 // MOST_ROWS}. Choose a larger unit or a smaller upper bound."
         )
     steps = _way(workload, attribute).steps
-    parts = [{"step": name, "budget": _budget_json(privacy.budget, share)} for name, share in steps]
+    budget = parameters(privacy.budget)
+    parts = [{"step": name, "budget": {part: str(number * share) for part, number in budget.items()}} for name, share in steps]
     details = {"measure": measure, "attribute": attribute, "mechanism": noises(privacy)[0].value, "steps": parts}
     return Setting(Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details), measure, attribute, edges)
 
@@ -200,10 +201,6 @@ def _asked(workload: Workload) -> str:
         for product in workload
     }
     return " and ".join(asked[name] or "counts" for name in workload.measures)
-
-
-def _budget_json(budget: Budget, share: Fraction) -> dict[str, str]:
-    return {name: str(number * share) for name, number in parameters(budget).items()}
 
 
 def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:

@@ -100,13 +100,9 @@ def _operator(task: Task, name: str, value: Any, bits: int) -> Operator:
         value = _matrix(name, value, task.norm, bits)
     if value.size != kind.size:
         raise refuse(f"the strategy along {name}", f"{value.rows} x {value.size}", f"{kind.size} columns, one a cell")
-    return value if value.size <= MOST_DENSE else _on_runs(value)
-
-
-def _on_runs(value: Operator) -> Operator:
-    """The same queries over the sums of the runs of cells that none of them tells apart."""
-    starts = first_cells(value)
-    return value if len(starts) == value.size else Coarse(on_runs(value, starts), starts, value.size)
+    if value.size <= MOST_DENSE or len(starts := first_cells(value)) == value.size:
+        return value
+    return Coarse(on_runs(value, starts), starts, value.size)  # the same queries over runs of cells that none of them tells apart
 
 
 def _dense(array: Array) -> Operator:

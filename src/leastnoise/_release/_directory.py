@@ -81,7 +81,9 @@ class Draft:
                     _sync(folder.parent)
             _rename(path, self.target)
         except BaseException:
-            _remove(made)
+            for folder in reversed(made):
+                with suppress(OSError):
+                    folder.rmdir()
             raise
         _sync(self.target.parent)
 
@@ -107,13 +109,6 @@ def draft(target: Path) -> Iterator[Draft]:
         shutil.rmtree(place, ignore_errors=True)
         for lock in locks:
             os.close(lock)
-
-
-def _remove(folders: list[Path]) -> None:
-    """Those that were made for a target that did not come into being."""
-    for folder in reversed(folders):
-        with suppress(OSError):
-            folder.rmdir()
 
 
 def _take(target: Path, above: Path) -> tuple[Path, int]:

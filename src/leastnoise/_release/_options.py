@@ -84,7 +84,8 @@ class Options:
         object.__setattr__(self, "level", checked_level(self.level))
         object.__setattr__(self, "formats", _formats(self.formats))
         for name in ("non_negative", "integer", "nnls", "local_non_negative"):
-            _flag(name, given[name])
+            if not isinstance(given[name], bool):
+                raise refuse(name, given[name], "true or false")
         for name in ("covariances", "statements"):
             object.__setattr__(self, name, _texts(name, given[name]))
         checked_language(self.language)
@@ -183,11 +184,6 @@ def _labels(value: object) -> dict[str, dict[str, str]]:
     ):
         raise refuse("labels", value, "a mapping from attributes to texts of their codes, such as {'sex': {'1': 'men', '2': 'women'}}")
     return {name: dict(texts) for name, texts in value.items()}
-
-
-def _flag(name: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise refuse(name, value, "true or false")
 
 
 def _texts(name: str, value: object) -> tuple[str, ...]:

@@ -42,11 +42,7 @@ def plane_regime(cost: Exact, epsilon: Exact, cells: int, *, narrow: bool = Fals
 
 def single_cells(asked: Sequence[tuple[float, tuple[Operator, Operator]]]) -> bool:
     """Whether every query holds few cells: up to 4; public."""
-    return all(math.prod(_most_cells(operator) for operator in both) <= _NARROW for _, both in asked)
-
-
-def _most_cells(operator: Operator) -> int:
-    return int((dense(operator) != 0).sum(axis=1).max())
+    return all(math.prod(int((dense(operator) != 0).sum(axis=1).max()) for operator in both) <= _NARROW for _, both in asked)
 
 
 def records_a_part(buckets: float, records: float) -> float:
