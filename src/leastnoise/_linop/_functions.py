@@ -104,33 +104,27 @@ def _(operator: Prefix, y: Array) -> Array:
     return np.cumsum(y[::-1], axis=0, dtype=y.dtype)[::-1]
 
 
-def _padded_sums(x: Array) -> Array:
-    """Sums of the first 0, 1, ..., n cells."""
-    sums = np.zeros((x.shape[0] + 1, *x.shape[1:]), dtype=x.dtype)
+def _ends(operator: AllRanges | Ranges) -> tuple[IntArray, IntArray]:
+    return (operator.low, operator.high) if isinstance(operator, Ranges) else all_range_ends(operator.size)
+
+
+@apply.register(AllRanges)
+@apply.register(Ranges)
+def _(operator: AllRanges | Ranges, x: Array) -> Array:
+    low, high = _ends(operator)
+    sums = np.zeros((x.shape[0] + 1, *x.shape[1:]), dtype=x.dtype)  # of the first 0, 1, ..., n cells
     np.cumsum(x, axis=0, dtype=x.dtype, out=sums[1:])
-    return sums
-
-
-def _apply_ranges(low: IntArray, high: IntArray, x: Array) -> Array:
-    sums = _padded_sums(x)
     return sums[high + 1] - sums[low]
 
 
-def _apply_ranges_transpose(size: int, low: IntArray, high: IntArray, y: Array) -> Array:
-    steps = np.zeros((size + 1, *y.shape[1:]), dtype=y.dtype)
+@apply_transpose.register(AllRanges)
+@apply_transpose.register(Ranges)
+def _(operator: AllRanges | Ranges, y: Array) -> Array:
+    low, high = _ends(operator)
+    steps = np.zeros((operator.size + 1, *y.shape[1:]), dtype=y.dtype)
     np.add.at(steps, low, y)
     np.subtract.at(steps, high + 1, y)
     return np.cumsum(steps, axis=0, dtype=y.dtype)[:-1]
-
-
-@apply.register
-def _(operator: AllRanges, x: Array) -> Array:
-    return _apply_ranges(*all_range_ends(operator.size), x)
-
-
-@apply_transpose.register
-def _(operator: AllRanges, y: Array) -> Array:
-    return _apply_ranges_transpose(operator.size, *all_range_ends(operator.size), y)
 
 
 def all_range_ends(size: int) -> tuple[IntArray, IntArray]:
@@ -141,16 +135,6 @@ def all_range_ends(size: int) -> tuple[IntArray, IntArray]:
     """
     low, high = np.triu_indices(size)
     return low.astype(np.int64), high.astype(np.int64)
-
-
-@apply.register
-def _(operator: Ranges, x: Array) -> Array:
-    return _apply_ranges(operator.low, operator.high, x)
-
-
-@apply_transpose.register
-def _(operator: Ranges, y: Array) -> Array:
-    return _apply_ranges_transpose(operator.size, operator.low, operator.high, y)
 
 
 def run_sums(x: Array, width: int) -> Array:

@@ -18,7 +18,7 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from leastnoise._accounting import Budget, Noise, Privacy, parameters
+from leastnoise._accounting import Noise, Privacy, parameters
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
