@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_900, "files": 250, "functions": 3_570, "code": 29_930}
+CEILINGS = {"lines": 50_730, "files": 251, "functions": 3_550, "code": 29_860}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
