@@ -36,7 +36,7 @@ def simulations(measurements: Measurements, table: Table, count: int, seed: int)
     """
     verify(measurements, table)
     blocks = measurements.blocks
-    exact = sorted(_measure._answers(measurements, table), key=itemgetter(0))
+    exact = sorted(_measure.exact_answers(measurements, table), key=itemgetter(0))
     values = _Listed()
     _measure._add_noise(measurements, exact * count, _measure._kinds(measurements), values, SeededEntropy(seed))
     return [

@@ -70,7 +70,7 @@ def test_the_ledger_is_written_before_any_noise_is_drawn(tmp_path: Path, monkeyp
         seen.append(len(Ledger.open(book.path).entries()))
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(_measure._SAMPLERS, Noise.DISCRETE_LAPLACE, sampler)
+    monkeypatch.setitem(_measure.SAMPLERS, Noise.DISCRETE_LAPLACE, sampler)
     with pytest.raises(KeyboardInterrupt):
         measure(plan(), table(), book, output="out")
     assert seen == [1]

@@ -62,8 +62,8 @@ class Spy:
 def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     found = Spy()
     found.forget()
-    for name in _measure._SAMPLERS:
-        monkeypatch.setitem(_measure._SAMPLERS, name, found)
+    for name in _measure.SAMPLERS:
+        monkeypatch.setitem(_measure.SAMPLERS, name, found)
     return found
 
 

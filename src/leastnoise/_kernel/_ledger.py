@@ -340,9 +340,7 @@ class Ledger:
                 or the file cannot be written. Nothing may be drawn.
         """
         with writing(self.path, self.timeout) as connection:
-            entry = self._checked_receipt(connection, receipt)
-            if entry.state != "reserved":  # (J3): its steps are forgotten, so none can be told to be new
-                raise LedgerError(f"Release {entry.number} in the ledger {self.path} is {entry.state}; nothing more is drawn for it.")
+            self._check_drawable(connection, receipt)
             steps.begin(connection, receipt.id, number, request)
 
     def record(self, receipt: Receipt, number: int, outcome: Iterable[str]) -> None:
@@ -360,6 +358,32 @@ class Ledger:
         with writing(self.path, self.timeout) as connection:
             self._checked_receipt(connection, receipt)
             steps.record(connection, receipt.id, number, outcome)
+
+    def draw(self, receipt: Receipt, number: int, request: str, drawn: Callable[[], Iterable[str]]) -> None:
+        """Begin and record a step whose outcome is the same however often it is asked for: both or neither (PROOFS-periods.md).
+
+        Args:
+            receipt: of the release.
+            number: 1, 2, 3 ...
+            request: fingerprint of what is asked for.
+            drawn: gives the outcome, as text in parts, while no other process can write to the ledger.
+
+        Raises:
+            LedgerError: as `begin` and `record`; then nothing of the outcome is in the ledger.
+
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+        >>> receipt = ledger.reserve(cost=PureCost(1), privacy=ledger.privacy, plan_digest="ab12", output="out", plan="{}")
+        >>> ledger.draw(receipt, 1, "counts", lambda: ["7"])
+        >>> ledger.pending(receipt).steps[0].outcome
+        '7'
+        >>> folder.cleanup()
+        """
+        free_room(self.path, receipt.run)
+        with writing(self.path, self.timeout) as connection:
+            self._check_drawable(connection, receipt)
+            steps.begin(connection, receipt.id, number, request)
+            steps.record(connection, receipt.id, number, drawn())
 
     def entry_of(self, receipt: Receipt) -> Entry:
         """Read the entry that a receipt is of, as the file has it.
@@ -510,6 +534,11 @@ class Ledger:
         if entry.run != receipt.run:
             raise LedgerError(f"Release {entry.number} in the ledger {self.path} was taken over by another process, which finishes it.")
         return entry
+
+    def _check_drawable(self, connection: sqlite3.Connection, receipt: Receipt) -> None:
+        entry = self._checked_receipt(connection, receipt)
+        if entry.state != "reserved":  # (J3): its steps are forgotten, so none can be told to be new
+            raise LedgerError(f"Release {entry.number} in the ledger {self.path} is {entry.state}; nothing more is drawn for it.")
 
     def _content(self, connection: sqlite3.Connection) -> Content:
         """The content, if it is still that of the ledger that was opened."""

@@ -447,7 +447,7 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
         finally:
             with suppress(OSError):  # the ledger is in its place, or never will be
                 draft.unlink()
-        _flush_folder(file.parent)
+        flush_folder(file.parent)
     except FileExistsError:
         raise LedgerError(_TAKEN.format(file)) from None
     except OSError as error:
@@ -496,8 +496,11 @@ def _reason(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
-def _flush_folder(folder: Path) -> None:
-    """Make the name of a new file durable too."""
+def flush_folder(folder: Path) -> None:
+    """Make the name of a new file durable too.
+
+    >>> flush_folder(Path("/nowhere"))
+    """
     with suppress(OSError):  # a file system that cannot flush a folder
         handle = os.open(folder, os.O_RDONLY)
         try:

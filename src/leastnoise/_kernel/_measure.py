@@ -38,7 +38,7 @@ from leastnoise._linop import SignedArray, along, apply, narrow
 from leastnoise._measurements import Block, Limits, Measurements, Observation, cost, row_scales
 from leastnoise._table import Table
 
-_SAMPLERS = {Noise.DISCRETE_LAPLACE: discrete_laplace, Noise.DISCRETE_GAUSSIAN: discrete_gaussian, Noise.ROUNDED_GAUSSIAN: rounded_gaussian}
+SAMPLERS = {Noise.DISCRETE_LAPLACE: discrete_laplace, Noise.DISCRETE_GAUSSIAN: discrete_gaussian, Noise.ROUNDED_GAUSSIAN: rounded_gaussian}
 _BATCH_ROWS = 2**18
 
 
@@ -96,7 +96,7 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
     pending: list[tuple[int, IntArray]] = []
     kinds = _kinds(measurements)
     rows = 0
-    for index, exact in _answers(measurements, table):
+    for index, exact in exact_answers(measurements, table):
         pending.append((index, exact))
         rows += len(exact)
         if rows >= _BATCH_ROWS:
@@ -112,8 +112,20 @@ def _kinds(measurements: Measurements) -> list[int]:
     return [numbers[id(block)] for block in measurements.blocks]
 
 
-def _answers(measurements: Measurements, table: Table) -> Iterator[tuple[int, IntArray]]:
-    """A x of every block in multiples of 1 / grid, exact; never leaves this module without noise."""
+def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[int, IntArray]]:
+    """A x of every block in multiples of 1 / grid, exact; never leaves the kernel without noise.
+
+    Args:
+        measurements: what is measured.
+        table: the private rows, which belong to it.
+
+    Returns:
+        The place of every block and its answers, int64 of shape (rows,), in any order.
+
+    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured()
+    >>> [(place, exact.tolist()) for place, exact in exact_answers(made, Table(made.domain, {"sex": [0, 1, 1]}))]
+    [(0, [1, 2])]
+    """
     groups: dict[tuple[str | None, Limits | None, bool], dict[tuple[str, ...], list[int]]] = {}
     for index, block in enumerate(measurements.blocks):
         groups.setdefault((block.measure, block.limits, block.ends), {}).setdefault(block.attributes, []).append(index)
@@ -175,7 +187,7 @@ def _add_noise(
     block_of = {kinds[index]: measurements.blocks[index] for index, _ in pending}
     scales = {kind: row_scales(block, measurements.grid) for kind, block in block_of.items()}
     numerators, denominators = (np.concatenate([scales[kinds[index]][part] for index, _ in pending]) for part in (0, 1))
-    noise = _SAMPLERS[measurements.noise](_one(numerators), _one(denominators), len(numerators), entropy)
+    noise = SAMPLERS[measurements.noise](_one(numerators), _one(denominators), len(numerators), entropy)
     start = 0
     for index, exact in pending:
         values[index] = narrow(exact + noise[start : start + len(exact)])  # a function of the noisy numbers alone

@@ -19,11 +19,12 @@ _KINDS: Mapping[str, type] = {kind.__name__: kind for kind in (Partition, FoundK
 
 def outcome_to_text(outcome: object) -> Iterator[str]:
     """Write what a step gave, in parts, as the whole can be larger than memory should hold twice."""
-    if not isinstance(outcome, Observation):
+    drawn = outcome.values if isinstance(outcome, Observation) else outcome  # all rows, or a tuple of those of a period
+    if not isinstance(drawn, tuple):
         yield json.dumps(_packed(outcome))
         return
     yield '{"values": ['
-    for place, values in enumerate(outcome.values):
+    for place, values in enumerate(drawn):
         yield (", " if place else "") + whole_bytes_text(values)
     yield "]}"
 

@@ -11,14 +11,16 @@ The argument continues that of ``_measure.py``:
      series: it asks for the same steps in the same order, gets the recorded outcomes of those that were drawn, and the ledger's mark of
      every step that was begun keeps any from being drawn twice (PROOFS-ledger.md, theorem 4).
 (K6) A selection's epsilon is met for data that differ by ``distance`` records: the rows of a unit, twice that under replace.
+(K10) A series along an attribute has one measurement, whose rows are drawn when their period is closed: PROOFS-periods.md.
 (K9) A search for keys takes the whole of a budget with a delta, so it is the only step of its series (PROOFS-keys.md).
 """
 
 import hashlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast, get_args
 from weakref import WeakKeyDictionary
 
@@ -32,6 +34,7 @@ from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_run import NeedsData, Receipt, Step
 from leastnoise._kernel._measure import check_table, draw, verify
 from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, values_from_text
+from leastnoise._kernel._periods import Closed, answers, check_along, close, read_closed, write_closed
 from leastnoise._kernel._plane import Selection
 from leastnoise._linop import SignedArray
 from leastnoise._measurements import Measurements, Observation, measurements_digest
@@ -50,9 +53,11 @@ class Terms:
         only: the one step, where it is known beforehand: its real cost is paid then, and nothing else is carried out. None for steps that
             are decided on the way, within the whole budget.
         text: of the plan, for the ledger and whoever finishes the release.
+        along: the attribute along whose cells the only step is drawn, one period after the other; "" to draw it at once.
+        late: what rows of closed periods do that were not there before: "drop", or count on "arrival".
 
     Raises:
-        InputError: parts of another class, or an only step of another domain or privacy.
+        InputError: parts of another class, an only step of another domain or privacy, or one that cannot be drawn period by period.
 
     >>> Terms(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",), text="a plan").digest()[:8]
     'a27fa2ba'
@@ -64,17 +69,23 @@ class Terms:
     measures: tuple[str, ...] = ()
     only: Measurements | None = None
     text: str = ""
+    along: str = ""
+    late: str = "drop"
 
     def __post_init__(self) -> None:
-        types = (type(self.domain), type(self.privacy), type(self.text))
-        if types != (Domain, Privacy, str) or type(self.only) not in {Measurements, type(None)}:  # M6: of these very classes
+        types = (*map(type, (self.domain, self.privacy, self.text, self.along, self.late)),)
+        if types != (Domain, Privacy, str, str, str) or type(self.only) not in {Measurements, type(None)}:  # M6: of these very classes
             raise refuse(
-                "terms", ", ".join(kind.__name__ for kind in (*types, type(self.only))), "Domain, Privacy, str, Measurements or None"
+                "terms",
+                ", ".join(kind.__name__ for kind in (*types, type(self.only))),
+                "Domain, Privacy, three str, Measurements or None",
             )
         object.__setattr__(self, "attributes", tuple(self.attributes))
         object.__setattr__(self, "measures", tuple(self.measures))
         if self.only is not None and (self.only.domain, self.only.privacy) != (self.domain, self.privacy):
             raise InputError("The only step of a series must be of its own domain and privacy. Make the plan again; nothing was spent.")
+        if self.along and self.only is not None:
+            check_along(self.only, self.along, self.late)
 
     def digest(self) -> str:
         """SHA-256 of the plan's text, in hexadecimal."""
@@ -128,13 +139,13 @@ class Series:
 
     @staticmethod
     def paid(
-        terms: Terms, table: Table, ledger: Ledger, *, output: str, description: str = "", options: str = "", run: str = ""
+        terms: Terms, table: Table | None, ledger: Ledger, *, output: str, description: str = "", options: str = "", run: str = ""
     ) -> "Series":
         """Pay for a series, for real.
 
         Args:
             terms: what will be done; public.
-            table: the encoded private rows.
+            table: the encoded private rows; None where no step is asked for before it is resumed.
             ledger: pays, now: the whole declared budget, or the cost of the only step.
             output: where the release will be published, for the ledger.
             description: one line for people, for the ledger.
@@ -262,7 +273,7 @@ class Series:
             raise InputError(
                 f"A step protects {measurements.privacy.unit}, its series {privacy.unit}. Make the plan with the series' unit."
             )
-        if only is not None and (measurements is not only or inside.charges):
+        if only is not None and (measurements is not only or inside.charges or self.terms.along):
             raise InputError("Only the step that was paid for is carried out, and once. Declare a series without an only step.")
 
         def observed(values: tuple[SignedArray, ...]) -> Observation:
@@ -278,6 +289,40 @@ class Series:
         # with its charge as it is computed here: the text of what is measured is written by code that need not be believed
         what = request_of((cost, measurements_digest(measurements))) if only is None else self.terms.digest()
         return cast(Observation, _step(self, cost, what, lambda table: observed(draw(measurements, table, inside.entropy)), read))
+
+    def period(self, state: Path) -> tuple[SignedArray, ...]:
+        """Draw the rows of the next period of the only step; the first is charged with the whole (P4).
+
+        Args:
+            state: the private file beside the ledger; it is made with the first period.
+
+        Returns:
+            For every block its rows of that period in order, in multiples of 1 / grid.
+
+        Raises:
+            InputError: the terms are of no series along an attribute.
+            NeedsData: it was not drawn before, and the rows were not given.
+            LedgerError: the private file is not there or not of this ledger, or something cannot be written; nothing was drawn.
+        """
+        terms, inside = self.terms, _INSIDE[self]
+        only, number = terms.only, len(inside.charges)
+        if only is None or not terms.along:
+            raise InputError("Only what was planned along an attribute is drawn period by period. Declare its only step and the attribute.")
+        cost = Charge() if number else charge(terms.privacy.budget, only.privacy.budget, inside.cost)
+
+        def drawn(table: Table) -> tuple[SignedArray, ...]:
+            receipt = self.receipt.id if self.receipt else ""
+            closed = read_closed(state, receipt, number) if number or state.exists() else Closed()
+            if closed.number == number:  # else it was closed by a process that was killed before the ledger had its rows
+                closed = close(only, terms.along, terms.late, table, closed, inside.entropy)
+                write_closed(state, receipt, closed)
+            return answers(only, terms.along, closed)
+
+        def read(text: str) -> tuple[SignedArray, ...]:
+            return values_from_text(text, (block.rows for block in only.blocks))
+
+        what = request_of((only.digest(), only.domain.shape, terms.along, terms.late, number))
+        return cast(tuple[SignedArray, ...], _step(self, cost, what, drawn, read))
 
     def __repr__(self) -> str:
         return f"<Series on private rows, {len(_INSIDE[self].charges)} steps>"
@@ -371,12 +416,23 @@ def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], A
             raise InputError("This version asks for other steps than those that were recorded. Resume it with the version that began it.")
         if known is None and inside.table is None:
             raise NeedsData("This release was paid and has steps left to measure; it needs its data.")
-        if known is None and inside.ledger is not None and series.receipt is not None:
-            inside.ledger.begin(series.receipt, number, what)
+        paid = None if series.receipt is None else inside.ledger
+        if known is None and paid is not None and series.receipt is not None and not series.terms.along:
+            paid.begin(series.receipt, number, what)
         inside.charges.append(request)
     if known is not None:
         return read(known.outcome)
-    outcome = drawn(cast(Table, inside.table))
-    if inside.ledger is not None and series.receipt is not None:
-        inside.ledger.record(series.receipt, number, outcome_to_text(outcome))
+    table = cast(Table, inside.table)
+    if paid is not None and series.receipt is not None and series.terms.along:  # (P3): from the private file, however often it is begun
+        made: list[Any] = []
+
+        def whole() -> Iterator[str]:
+            made.append(drawn(table))
+            return outcome_to_text(made[0])
+
+        paid.draw(series.receipt, number, what, whole)
+        return made[0]
+    outcome = drawn(table)
+    if paid is not None and series.receipt is not None:
+        paid.record(series.receipt, number, outcome_to_text(outcome))
     return outcome

@@ -1,0 +1,233 @@
+"""A measurement whose rows are drawn period by period: exact counts of closed periods, and the noise of a period, in a private file.
+
+The labels (P1 ...) are those of PROOFS-periods.md.
+"""
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._check import InputError, LedgerError
+from leastnoise._check.arrays import IntArray
+from leastnoise._kernel._count import count
+from leastnoise._kernel._entropy import Entropy
+from leastnoise._kernel._ledger_file import flush_folder
+from leastnoise._kernel._measure import SAMPLERS, exact_answers
+from leastnoise._linop import SignedArray, dense, narrow
+from leastnoise._measurements import Block, Measurements, row_scales
+from leastnoise._table import Table
+
+PRIVATE = "PRIVATE: exact counts of rows, for the data's holder alone. Never publish or share this file. leastnoise needs it, unchanged."
+LATE = ("drop", "arrival")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """What later rows of a series need; private.
+
+    Attributes:
+        number: of the last closed period; 0 before the first.
+        tables: by the attributes, two flat int64 tables over all periods, row-major, 0 in later ones: the counts as they were frozen, and
+            (0 unless late rows count on arrival) the most rows that each cell had whenever a period was closed.
+        noise: of the rows of the last period, int64, an array a block.
+
+    >>> Closed().number
+    0
+    """
+
+    number: int = 0
+    tables: Mapping[tuple[str, ...], IntArray] = field(default_factory=dict)
+    noise: tuple[IntArray, ...] = ()
+
+
+def check_along(measurements: Measurements, along: str, late: str) -> None:
+    """Refuse measurements that cannot be drawn period by period.
+
+    Args:
+        measurements: the whole, of all periods.
+        along: the attribute whose cells are the periods.
+        late: what rows of closed periods do that were not there before: "drop", or "arrival".
+
+    Raises:
+        InputError: a block without a factor on that attribute alone, one of sums, or units whose rows in a period have no bound of their
+            own, or count on arrival.
+
+    >>> domain = ln.Domain(month=[1, 2])
+    >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
+    >>> check_along(made, "month", "drop")
+    >>> check_along(made, "month", "later")
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: Late rows are dropped ("drop") or counted on arrival ("arrival"); got 'later'.
+    """
+    if late not in LATE:
+        raise InputError(f'Late rows are dropped ("drop") or counted on arrival ("arrival"); got {late!r}.')
+    privacy, bound = measurements.privacy, measurements.privacy.max_per_cell
+    each = 0 if bound is None or bound.attributes != (along,) else bound.rows * measurements.domain.cells(along)
+    if privacy.unit_column is not None and (late == "arrival" or not 0 < each <= privacy.max_rows):
+        raise InputError(
+            f"Where a column names the units, a series needs a bound on a unit's rows in each of the periods of {along!r} (max_per_cell), "
+            'of which max_rows holds all, and late = "drop"; rows that count on arrival must each be a unit.'
+        )
+    for block, *_ in measurements.alike:
+        if block.measure is not None or (along,) not in [factor.attributes for factor in block.factors]:
+            raise InputError(f"Every measured table of a series must count rows in the periods of {along!r}. Make the plan again.")
+
+
+def close(measurements: Measurements, along: str, late: str, table: Table, before: Closed, entropy: Entropy) -> Closed:
+    """Close the next period: freeze its counts (P2), and draw the noise of its rows without a look at any count (P3).
+
+    Args:
+        measurements: the whole, of all periods; `check_along` has accepted them.
+        along: the attribute whose cells are the periods.
+        late: "drop" or "arrival".
+        table: the rows as they are now, over the domain of the measurements.
+        before: what was closed before.
+        entropy: where the noise comes from.
+
+    Returns:
+        What is closed then; private.
+
+    >>> domain = ln.Domain(month=[1, 2])
+    >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
+    >>> close(made, "month", "drop", Table(domain, {"month": [0, 0, 1]}), Closed(), SeededEntropy(1)).tables
+    {('month',): array([[2, 0],
+           [0, 0]])}
+    """
+    place, tables = before.number, {}
+    # on arrival one table of all attributes, so that a row arrives in one period in all of them
+    sets = [measurements.columns()[0]] if late == "arrival" else list(dict.fromkeys(block.attributes for block in measurements.blocks))
+    for attributes, counts in count(table, sets):
+        shape, axis = [*map(measurements.domain.cells, attributes)], attributes.index(along)
+        tables[attributes] = before.tables[attributes].copy() if place else np.zeros((2, counts.size), dtype=np.int64)
+        now, frozen, most = (np.moveaxis(one.reshape(shape), axis, 0) for one in (counts, *tables[attributes]))  # views, periods first
+        frozen[place] = now[place]
+        if late == "arrival":
+            frozen[place] += np.maximum(now[:place] - most[:place], 0).sum(axis=0)
+            np.maximum(most[: place + 1], now[: place + 1], out=most[: place + 1])
+    noise = []
+    for block in measurements.blocks:
+        rows = due(block, along, place)
+        top, bottom = (part.reshape(rows.shape)[rows] for part in row_scales(block, measurements.grid))
+        noise.append(SAMPLERS[measurements.noise](top, bottom, len(top), entropy))  # (K4)
+    return Closed(number=place + 1, tables=tables, noise=tuple(noise))
+
+
+def answers(measurements: Measurements, along: str, closed: Closed) -> tuple[SignedArray, ...]:
+    """The rows of the last closed period, with their noise: a function of what is closed, so the same however often it is asked (P3).
+
+    Args:
+        measurements: the whole, of all periods.
+        along: the attribute whose cells are the periods.
+        closed: private.
+
+    Returns:
+        For every block its rows of that period in order, in multiples of 1 / grid.
+
+    >>> domain = ln.Domain(month=[1, 2])
+    >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
+    >>> closed = close(made, "month", "drop", Table(domain, {"month": [0, 0, 1]}), Closed(), SeededEntropy(1))
+    >>> [len(values) for values in answers(made, "month", closed)]
+    [1]
+    """
+    kept: dict[tuple[str | None, tuple[str, ...]], IntArray] = {(None, names): counts for names, (counts, _) in closed.tables.items()}
+    frozen = Table.counted(measurements.domain, measurements.columns()[0], (), kept)
+    exact = dict(exact_answers(measurements, frozen))  # later periods are 0 there (P1)
+    rows = [due(block, along, closed.number - 1) for block in measurements.blocks]
+    return tuple(narrow(exact[index].reshape(own.shape)[own] + closed.noise[index]) for index, own in enumerate(rows))
+
+
+def due(block: Block, along: str, period: int) -> npt.NDArray[np.bool_]:
+    """Which rows of a block are drawn when a period is closed: every row in one period, the last one that it has a coefficient on (P1).
+
+    Args:
+        block: with a factor on the attribute alone.
+        along: the attribute whose cells are the periods.
+        period: 0 for the first.
+
+    Returns:
+        Booleans of shape (rows,) of each factor in turn.
+
+    >>> domain = ln.Domain(month=[1, 2, 3])
+    >>> (block,) = ln.plan(ln.queries(domain, month="identity"), ln.ZCDP(1)).measured().blocks
+    >>> due(block, "month", 1).tolist()
+    [False, True, False]
+    """
+    shape = [factor.operator.rows for factor in block.factors]
+    axis = [factor.attributes for factor in block.factors].index((along,))
+    matrix = dense(block.factors[axis].operator) != 0
+    last = matrix.shape[1] - 1 - matrix[:, ::-1].argmax(axis=1)
+    return np.broadcast_to((last == period).reshape([-1 if place == axis else 1 for place in range(len(shape))]), shape)
+
+
+def write_closed(file: Path, receipt: str, closed: Closed) -> None:
+    """Put what is closed on the disk, whole or not at all, for the data's holder alone.
+
+    Args:
+        file: beside the ledger.
+        receipt: identification of the payment that it belongs to.
+        closed: private.
+
+    Raises:
+        OSError: it cannot be written; the old file is as it was.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_closed(Path(folder, "state"), "ab12", Closed())
+    ...     read_closed(Path(folder, "state"), "ab12", 0).number
+    0
+    """
+    tables = [[names, *map(_text, counts)] for names, counts in closed.tables.items()]
+    body = json.dumps([receipt, closed.number, tables, [*map(_text, closed.noise)]])
+    draft = file.with_name(f".{file.name}.draft")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="ascii") as opened:
+        opened.write("\n".join([PRIVATE, body, hashlib.sha256(body.encode()).hexdigest(), ""]))
+        opened.flush()
+        os.fsync(opened.fileno())
+    draft.replace(file)
+    flush_folder(file.parent)
+
+
+def read_closed(file: Path, receipt: str, drawn: int) -> Closed:
+    """Read what `write_closed` wrote.
+
+    Args:
+        file: beside the ledger.
+        receipt: identification of the payment that it must belong to.
+        drawn: how many periods the ledger has: so many are closed, or one more, whose rows did not come to the ledger.
+
+    Raises:
+        LedgerError: it is not there, damaged, of another payment, or a copy of another time than the ledger.
+
+    >>> read_closed(Path("/nowhere"), "ab12", 0)
+    Traceback (most recent call last):
+    leastnoise._check._errors.LedgerError: The private file /nowhere is not there, ...
+    """
+    try:
+        first, body, digest, *_ = file.read_text(encoding="ascii").split("\n")
+        owner, number, tables, noise = json.loads(body)
+        if [first, digest, owner] != [PRIVATE, hashlib.sha256(body.encode()).hexdigest(), receipt] or number - drawn not in (0, 1):
+            raise ValueError
+        kept = {tuple(names): np.array([*map(_array, counts)]) for names, *counts in tables}
+    except (OSError, ValueError, TypeError):
+        raise LedgerError(
+            f"The private file {file} is not there, is damaged, or is not of this series as the ledger has it. Later periods need its "
+            "counts of the closed ones, which rows that changed since cannot give again. Restore it. Without it nothing later can be "
+            "drawn; what was drawn can still be published, by `leastnoise resume`."
+        ) from None
+    return Closed(number=number, tables=kept, noise=tuple(map(_array, noise)))
+
+
+def _text(array: IntArray) -> str:
+    """All numbers at one length, so that the length tells nothing and room for it is known beforehand."""
+    return base64.b64encode(array.astype("<i8").tobytes()).decode()
+
+
+def _array(text: str) -> IntArray:
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<i8").astype(np.int64)

@@ -1,0 +1,300 @@
+"""Series drawn period by period: all outputs together cost no more than was paid, whatever comes late, and each value is drawn once."""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import leastnoise as ln
+from leastnoise._accounting import ConcentratedCost, Noise, Privacy, PureCost
+from leastnoise._check import InputError, LedgerError
+from leastnoise._kernel import Ledger, NeedsData, SeededEntropy, Series, Terms, UnpaidSeries, _periods
+from leastnoise._kernel._measure import SAMPLERS
+from leastnoise._linop import Dense, Identity, Tree
+from leastnoise._measurements import Block, Factor, Measurements, cost
+from leastnoise._table import Table
+
+PERIODS, GROUPS = 3, 2
+DOMAIN = ln.Domain(month=list(range(PERIODS)), group=list(range(GROUPS)))
+Row = tuple[int, int, int, int]  # its period, its group, when it comes and when it goes
+
+
+def measured(noise: Noise, *operators: Dense | Tree, privacy: Privacy | None = None) -> Measurements:
+    """Each operator along time with the groups, and once more with all of them together."""
+    blocks = [
+        Block((Factor(("month",), operator), *along), scale)
+        for operator in operators
+        for along, scale in (((Factor(("group",), Identity(GROUPS)),), Fraction(7, 2)), ((), Fraction(5)))
+    ]
+    budget = Privacy(ln.PureDP(1000) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(1000))
+    return Measurements(domain=DOMAIN, privacy=privacy or budget, noise=noise, blocks=tuple(blocks))
+
+
+LOWER, HIERARCHY = (
+    Dense(np.array([[4, 0, 0], [2, 3, 0], [1, -2, 5]])),
+    Dense(np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]])),
+)
+KINDS = [(Noise.DISCRETE_LAPLACE, LOWER), (Noise.DISCRETE_GAUSSIAN, LOWER), (Noise.DISCRETE_LAPLACE, HIERARCHY)]
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No noise, so that what a row shifts is seen."""
+    for noise in SAMPLERS:
+        monkeypatch.setitem(SAMPLERS, noise, lambda top, _bottom, _count, _entropy: np.zeros_like(top))
+
+
+def now(rows: Sequence[Row], period: int) -> Table:
+    there = [row for row in rows if row[2] <= period < row[3]]
+    return Table(DOMAIN, {"month": [row[0] for row in there], "group": [row[1] for row in there]}, rows=len(there))
+
+
+def outputs(plan: Measurements, late: str, rows: Sequence[Row]) -> list[tuple[np.ndarray, ...]]:
+    closed, drawn = _periods.Closed(), []
+    for period in range(PERIODS):
+        closed = _periods.close(plan, "month", late, now(rows, period), closed, SeededEntropy(1))
+        drawn.append(_periods.answers(plan, "month", closed))
+    return drawn
+
+
+def loss(plan: Measurements, one: list[tuple[np.ndarray, ...]], other: list[tuple[np.ndarray, ...]]) -> Fraction:
+    """The exact loss of all outputs together: of Laplace noise the largest, of Gaussian noise the rho."""
+    every = Fraction(0)
+    for mine, theirs in zip(one, other, strict=True):
+        for block, a, b in zip(plan.blocks, mine, theirs, strict=True):
+            shifts = [Fraction(abs(int(difference))) / block.scale for difference in a.astype(int) - b]
+            every += sum(shifts) if plan.noise is Noise.DISCRETE_LAPLACE else sum((one * one / 2 for one in shifts), Fraction(0))
+    return every
+
+
+def paid(plan: Measurements) -> Fraction:
+    spent = cost(plan)
+    assert isinstance(spent, PureCost | ConcentratedCost)
+    return spent.epsilon if isinstance(spent, PureCost) else spent.rho
+
+
+def every_row(*, gone: bool) -> list[Row]:
+    return [
+        (period, group, come, left)
+        for period in range(PERIODS)
+        for group in range(GROUPS)
+        for come in range(period, PERIODS)
+        for left in ([*range(come + 1, PERIODS), 99] if gone else [99])
+    ]
+
+
+def neighbours(late: str, *, gone: bool) -> Iterator[tuple[tuple[Row, ...], tuple[Row, ...]]]:
+    """All streams of up to two rows, some of which go again, with one row more; that row goes again if rows that go cost nothing."""
+    others = every_row(gone=True)
+    base = [(), *((row,) for row in others), *itertools.combinations_with_replacement(others[::2], 2)]
+    for rows in base:
+        for row in every_row(gone=gone or late == "drop"):
+            if row[1] == 0:  # the groups are alike
+                yield rows, (*rows, row)
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("late", ["drop", "arrival"])
+@pytest.mark.parametrize(("noise", "operator"), KINDS, ids=["laplace", "gaussian", "hierarchy"])
+def test_neighbouring_streams_lose_no_more_than_was_paid_and_some_lose_it_all(noise: Noise, operator: Dense, late: str) -> None:
+    plan, known = measured(noise, operator), {}
+
+    def seen(rows: tuple[Row, ...]) -> list[tuple[np.ndarray, ...]]:
+        if rows not in known:
+            known[rows] = outputs(plan, late, rows)
+        return known[rows]
+
+    losses = {loss(plan, seen(one), outputs(plan, late, other)) for one, other in neighbours(late, gone=False) if len(one) < 2}
+    losses |= {loss(plan, seen(one), outputs(plan, late, other)) for one, other in [*neighbours(late, gone=False)][::97]}
+    assert max(losses) == paid(plan)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_row_that_goes_again_costs_up_to_twice_where_late_rows_count_on_arrival() -> None:
+    plan = measured(Noise.DISCRETE_LAPLACE, LOWER)
+    rows: tuple[Row, ...] = ((0, 0, 2, 99),)  # another row of the cell comes when this one has gone
+    found = loss(plan, outputs(plan, "arrival", rows), outputs(plan, "arrival", (*rows, (0, 0, 1, 2))))
+    assert paid(plan) < found <= 2 * paid(plan)
+    assert max(
+        loss(plan, outputs(plan, "arrival", a), outputs(plan, "arrival", b)) for a, b in [*neighbours("arrival", gone=True)][::41]
+    ) <= 2 * paid(plan)
+
+
+def test_all_outputs_of_later_data_that_answer_to_earlier_outputs_are_within_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole joint distribution of the outputs of two periods, where what comes in the second depends on what came out of the first."""
+    domain = ln.Domain(month=[0, 1])
+    scale = Fraction(3)
+    block = Block((Factor(("month",), Dense(np.array([[2, 0], [1, 2]]))),), scale)
+    plan = Measurements(domain=domain, privacy=Privacy(ln.PureDP(2)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+    for noise in SAMPLERS:
+        monkeypatch.setitem(SAMPLERS, noise, lambda top, _bottom, _count, _entropy: np.zeros_like(top))
+
+    @functools.cache
+    def exact(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, int]:
+        closed = _periods.close(
+            plan, "month", "drop", Table(domain, {"month": first}, rows=len(first)), _periods.Closed(), SeededEntropy(1)
+        )
+        (one,) = _periods.answers(plan, "month", closed)
+        closed = _periods.close(plan, "month", "drop", Table(domain, {"month": second}, rows=len(second)), closed, SeededEntropy(1))
+        return int(one[0]), int(_periods.answers(plan, "month", closed)[0][0])
+
+    def log_chance(rows: list[int], more: list[int], at: tuple[int, int]) -> float:
+        second = [*rows, *([1, 1] if at[0] > 1 else []), *more]  # two rows come if the first output is large
+        return -sum(abs(seen - own) for seen, own in zip(at, exact((*rows, *more), tuple(second)), strict=True)) / float(scale)
+
+    worst = 0.0
+    for at in itertools.product(range(-4, 7), repeat=2):
+        for rows, more in itertools.product([[], [0], [0, 1]], [[0], [1]]):
+            worst = max(worst, abs(log_chance(rows, [], at) - log_chance(rows, more, at)))
+    assert worst == pytest.approx(float(paid(plan)))
+
+
+def terms(plan: Measurements, late: str = "drop") -> Terms:
+    return Terms(domain=DOMAIN, privacy=plan.privacy, attributes=DOMAIN.names, only=plan, text="a plan", along="month", late=late)
+
+
+ROWS: tuple[Row, ...] = tuple((period, group, period, 99) for period in range(PERIODS) for group in range(GROUPS) for _ in range(40))
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "people.ledger", "people", Privacy(ln.ZCDP(2000)))
+
+
+def begun(book: Ledger, plan: Measurements) -> Callable[[Sequence[Row] | None, int], Series]:
+    """Pay, and give what goes on with the payment on the rows of a period."""
+    with book.running(1000) as run:
+        Series.paid(terms(plan), None, book, output="out", run=run)
+
+    def resumed(rows: Sequence[Row] | None, period: int) -> Series:
+        entry, run = book.entries()[-1], f"{period}-{len(book.entries())}"
+        return Series.resumed(terms(plan), None if rows is None else now(rows, period), book, book.take_over(entry, run))
+
+    return resumed
+
+
+def texts(values: tuple[np.ndarray, ...]) -> list[list[int]]:
+    return [value.tolist() for value in values]
+
+
+def test_each_period_is_drawn_once_and_the_whole_is_paid_once(book: Ledger, tmp_path: Path) -> None:
+    plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
+    resumed, drawn = begun(book, plan), []
+    for period in range(PERIODS):
+        series = resumed(ROWS, period)
+        drawn = [texts(series.period(state)) for _ in range(period + 1)]
+    assert [entry.charge.rho for entry in book.entries()] == [1000]
+    again = resumed(None, PERIODS)
+    assert [texts(again.period(state)) for _ in range(PERIODS)] == drawn
+    with pytest.raises(NeedsData):
+        again.period(state)
+    assert state.read_text().startswith("PRIVATE")
+    assert state.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("when", ["before the file", "after the file"])
+def test_a_process_that_is_killed_between_counting_and_recording_draws_the_same_value(
+    book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
+    resumed = begun(book, plan)
+    resumed(ROWS, 0).period(state)
+    writing, told = _periods.write_closed, []
+
+    def killed(file: Path, receipt: str, closed: _periods.Closed) -> None:
+        if when == "after the file":
+            writing(file, receipt, closed)
+            told.extend(texts(_periods.answers(plan, "month", closed)))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("leastnoise._kernel._series.write_closed", killed)
+    series = resumed(ROWS, 1)
+    series.period(state)
+    with pytest.raises(KeyboardInterrupt):
+        series.period(state)
+    monkeypatch.undo()
+    assert len(book.pending(book.entries()[0]).steps) == 1
+    assert book.entries()[0].resumable
+    series = resumed((*ROWS, *ROWS[:3]), 1)  # the data have changed since
+    series.period(state)
+    drawn = texts(series.period(state))
+    assert when == "before the file" or drawn == told
+
+
+def test_a_private_file_that_is_lost_changed_or_of_another_time_ends_the_series_and_loses_nothing_that_was_drawn(
+    book: Ledger, tmp_path: Path
+) -> None:
+    plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
+    resumed = begun(book, plan)
+    first = texts(resumed(ROWS, 0).period(state))
+    older = state.read_text()
+    series = resumed(ROWS, 1)
+    both = [texts(series.period(state)), texts(series.period(state))]
+    whole = state.read_text()
+    for text in (None, older, whole.replace("2", "3", 1), whole.replace(book.entries()[0].id, "0" * 32), "", whole[:100]):
+        state.unlink(missing_ok=True)
+        if text is not None:
+            state.write_text(text)
+        series = resumed(ROWS, 2)
+        assert [texts(series.period(state)), texts(series.period(state))] == both
+        assert both[0] == first
+        with pytest.raises(LedgerError, match="Restore it"):
+            series.period(state)
+    state.write_text(whole)
+    series = resumed(ROWS, 2)
+    assert [len(series.period(state)) for _ in range(3)] == [2, 2, 2]
+
+
+def test_another_measurement_with_the_text_of_the_first_is_refused_before_it_draws(book: Ledger, tmp_path: Path) -> None:
+    plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
+    begun(book, plan)(ROWS, 0).period(state)
+    other = terms(measured(Noise.DISCRETE_GAUSSIAN, Dense(np.diag([4, 3, 5]))))
+    series = Series.resumed(other, now(ROWS, 1), book, book.take_over(book.entries()[0], "another"))
+    with pytest.raises(InputError, match="other steps"):
+        series.period(state)
+
+
+def test_rows_are_needed_for_a_period_that_was_not_drawn(book: Ledger, tmp_path: Path) -> None:
+    with pytest.raises(NeedsData):
+        begun(book, measured(Noise.DISCRETE_GAUSSIAN, LOWER))(None, 0).period(tmp_path / "people.private")
+
+
+def test_a_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
+    plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
+    series = UnpaidSeries(terms(plan), now(ROWS, 0), SeededEntropy(1))
+    with pytest.raises(InputError, match="Only the step that was paid for"):
+        series.measure(plan)
+    with pytest.raises(InputError, match="planned along an attribute"):
+        UnpaidSeries(Terms(domain=DOMAIN, privacy=plan.privacy, only=plan), now(ROWS, 0), SeededEntropy(1)).period(tmp_path / "state")
+
+
+def test_what_cannot_be_drawn_period_by_period_is_refused() -> None:
+    plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
+    block = Block((Factor(("group",), Identity(GROUPS)),), Fraction(1))
+    without = Measurements(domain=DOMAIN, privacy=plan.privacy, noise=plan.noise, blocks=(*plan.blocks, block))
+    bounds = [None, ln.PerCell(1, "group"), ln.PerCell(2, "month"), ln.PerCell(1, "month")]
+    units = [
+        measured(Noise.DISCRETE_GAUSSIAN, LOWER, privacy=Privacy(ln.ZCDP(1000), unit_column="id", max_rows=3, max_per_cell=bound))
+        for bound in bounds
+    ]
+    assert terms(units[-1]).along == "month"
+    cases = [(without, "drop", "periods of"), (plan, "never", "dropped"), (units[-1], "arrival", "must each be a unit")]
+    for measurements, late, words in [*cases, *((one, "drop", "in each of the periods") for one in units[:-1])]:
+        with pytest.raises(InputError, match=words):
+            terms(measurements, late)
+
+
+def test_the_noise_of_a_period_has_the_scale_of_its_rows() -> None:
+    domain = ln.Domain(month=[0, 1, 2], group=ln.Coded(4000))
+    weights = np.array([1, 2, 1])
+    block = Block((Factor(("month",), LOWER, weights), Factor(("group",), Identity(4000))), Fraction(9))
+    plan = Measurements(domain=domain, privacy=Privacy(ln.PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+    empty, closed = Table(domain, {"month": [], "group": []}), _periods.Closed()
+    for weight in weights:
+        closed = _periods.close(plan, "month", "drop", empty, closed, SeededEntropy(closed.number))
+        assert _periods.answers(plan, "month", closed)[0].std() == pytest.approx(9 / weight * math.sqrt(2), rel=0.08)
