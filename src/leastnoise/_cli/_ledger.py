@@ -8,6 +8,7 @@ import click
 
 from leastnoise._check import InputError
 from leastnoise._cli._output import amount, rounded_budget_text, rounded_charge_text, show_facts, show_json, show_table, shown, whole
+from leastnoise._cli._periods import drawn_words
 from leastnoise._stopped import note_run
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
             whole(entry.number),
             str(entry.reserved_on),
             *("" if entry.kind == "budget" else amount(getattr(entry.charge, part), up=True) for part in parts),
-            _STATES[_state(book, entry)],
+            _state_words(book, entry),
             _what(book, entry),
         ]
         for entry in entries
@@ -207,6 +208,15 @@ def _state(book: "Ledger", entry: "Entry") -> str:
     if entry.state != "reserved":
         return entry.state
     return "running" if book.is_running(entry) else "resumable" if entry.resumable else "reserved"
+
+
+def _state_words(book: "Ledger", entry: "Entry") -> str:
+    """The same for people; of a series, how far it has come."""
+    from leastnoise._session import period_state
+
+    state = _state(book, entry)
+    series = period_state(book, entry) if state == "resumable" else None
+    return _STATES[state] if series is None else f"paid; {drawn_words(series)}"
 
 
 def _budget(epsilon: str | None, delta: str | None, rho: str | None, book: "Ledger | None" = None) -> "Budget":

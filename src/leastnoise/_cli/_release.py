@@ -11,6 +11,7 @@ import click
 from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
 from leastnoise._cli._expected import of_spec, planned_shown, read_asked, without_cache
 from leastnoise._cli._output import data_name, rounded_budget_text, rounded_charge_text, show_facts, shown, whole
+from leastnoise._cli._periods import publish_due
 from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
     """Settle earlier releases that were not finished, and write the state of each."""
-    from leastnoise._session import Ledger, settle
+    from leastnoise._session import Ledger, is_unfinished, settle
 
     if not ledger.exists():
         return frozenset()
@@ -37,7 +38,7 @@ def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
             )
     entries = book.entries()
     for entry in entries if hint else ():
-        if entry.resumable and not book.is_running(entry):
+        if is_unfinished(book, entry):
             click.echo(
                 f"{release_name(entry)} was stopped before it was published: paid and resumable. `leastnoise resume {shown(ledger)}` "
                 "finishes it without paying again.",
@@ -176,6 +177,7 @@ amount. It has no error bars; the unbiased answers stay beside it."""
 @click.option("--share", help="The share of the budget that pays, where the ledger has shares.")
 @click.option("--plan", "made", type=click.Path(path_type=Path), help="A plan from `leastnoise plan SPEC --out`; nothing is planned.")
 @click.option("--seed", type=click.IntRange(min=0), help="NOT PRIVATE: reproducible noise, for tests alone. Nothing is paid.")
+@click.option("--through", help="Of a series: the last period to publish.  [default: the last one that is over]")
 @of_spec
 @without_cache
 def release(
@@ -187,10 +189,13 @@ def release(
     share: str | None,
     made: Path | None,
     seed: int | None,
+    through: str | None,
 ) -> None:
     """Measure, estimate, and write answers, manifest and report.
 
     The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
+
+    A spec with [series] is paid once; each run then publishes the periods that are over, each in a directory of its own in DIR.
     """
     from leastnoise._release import check_options, check_target, notices
     from leastnoise._session import check_before, ledger_beside, read_plan
@@ -206,6 +211,15 @@ def release(
         raise InputError('A release must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
     paying = ledger or what.ledger or ledger_beside(data)
     what = replace(what, source=data, dataset=dataset or what.dataset, share=share or what.share)
+    if what.series is None and through is not None:
+        raise InputError("--through is for a spec with [series], whose periods are published one after the other.")
+    if what.series is not None:
+        if seed is not None:
+            raise InputError("A series has no seeded run; leave out --seed.")
+        settle_earlier(paying)
+        warn(spec_warnings(what))
+        publish_due(what, out, paying, lambda: plan or planned_shown(what)[0], through)
+        return
     target = check_target(out)
     known = settle_earlier(paying) if seed is None else frozenset[str]()
     check_before(paying if seed is None else None, what, target.parent)
@@ -312,7 +326,7 @@ def resume(context: click.Context, ledger: Path | None, number: int | None, out:
     LEDGER is the ledger's file; it may be left out where the current directory holds one only. What cannot be finished does not stop the
     others.
     """
-    from leastnoise._session import IN_MEMORY, Ledger
+    from leastnoise._session import IN_MEMORY, Ledger, is_unfinished
 
     ledger = ledger or _only_ledger()
     settle_earlier(ledger, hint=False)
@@ -321,7 +335,7 @@ def resume(context: click.Context, ledger: Path | None, number: int | None, out:
     running = [entry for entry in resumable if book.is_running(entry)]  # asked once: what cannot be told counts as running, and is said
     for entry in running:
         click.echo(f"{release_name(entry)} is being made by another process, and left to it.", err=True)
-    waiting = [entry for entry in resumable if entry not in running and number in {None, entry.number}]
+    waiting = [entry for entry in resumable if number in {None, entry.number} and is_unfinished(book, entry)]
     if number is None and out is None:
         for entry in waiting:
             if entry.output == IN_MEMORY:

@@ -4,7 +4,7 @@ import datetime as dt
 import re
 import zoneinfo
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from leastnoise._check import InputError, one_of, refuse
@@ -110,6 +110,19 @@ class Dates(Described):
         """The coarser periods that every cell lies in as a whole."""
         hours = [_first_hour(self.first + place, self.by) for place in range(self.regular)]
         return tuple(grouped(by, [_label(period_of(hour, by), by) for hour in hours]) for by in _COARSER[self.by])
+
+    def last_day(self, cells: int) -> dt.date:
+        """The last day of the first so many periods."""
+        after = _first_hour(self.first + cells, self.by) // 24
+        return min(self.end, _EPOCH + dt.timedelta(days=after - 1))
+
+    def until(self, cells: int) -> "Dates":
+        """The first so many periods alone, without levels of their own."""
+        return replace(self, end=self.last_day(cells), levels=())
+
+    def over(self, day: dt.date) -> int:
+        """How many periods are over on a day."""
+        return sum(self.last_day(cells) < day for cells in range(1, self.regular + 1))
 
     @property
     def pattern(self) -> re.Pattern[str]:

@@ -6,6 +6,7 @@ the operator. Begin with these three files, then with the shortest family, ``_to
 
 cells, runs of cells, any matrix    ``_inverse``        trees                     ``_tree``, and their fits ``_tree_fits``
 cells and rows                      ``_p_identity``     the same within blocks    ``_blocks``
+along time, row by row              ``_causal``
 matrices on up to 4096 cells        ``_dense``          all but the total         ``_contrasts``
 levels of groups of any sizes       ``_levels``
 
@@ -13,10 +14,11 @@ levels of groups of any sizes       ``_levels``
 """
 
 from leastnoise._families._blocks import p_identity_blocks
+from leastnoise._families._causal import causal_strategies, first_rows
 from leastnoise._families._contrasts import balanced_rounding, basis_without_total, contrast_strength, leaves_out_total, rest, spread, tilt
 from leastnoise._families._dense import column_norm, eigen_design, fit_gaussian_optimum, gaussian_optimum, singular_value_bound, to_dyadic
 from leastnoise._families._family import Fit, Fitted, every_cell, fitted, fitted_to
-from leastnoise._families._gram import DenseGram, GeneratedGram, Gram, ScaledSum, all_alike, gram_of, merge_equal_cells
+from leastnoise._families._gram import DenseGram, GeneratedGram, Gram, ScaledSum, all_alike, gram_of, merge_equal_cells, summed
 from leastnoise._families._inverse import MOST_LISTED, Basis, DenseBasis, IdentityBasis, Undetermined, basis
 from leastnoise._families._levels import LevelInverse, Levels, Part, nested_levels, partition, root_trace
 from leastnoise._families._p_identity import MIXED, fit_p_identity, p_identity, p_identity_seconds

@@ -64,6 +64,7 @@ class Explanation:
 def terms_of(plan: Plan) -> Terms:
     """What the kernel is told of a plan: measurements that are known beforehand are its only step, and paid by their real cost."""
     attributes, measures = plan.used()
+    series = plan.details.get("series", {})
     return Terms(
         domain=plan.domain,
         privacy=plan.privacy,
@@ -71,6 +72,8 @@ def terms_of(plan: Plan) -> Terms:
         measures=measures,
         only=plan.measurements,
         text=plan.to_json(),
+        along=series.get("along", ""),
+        late=series.get("late", "drop"),
     )
 
 

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from leastnoise._session._durations import csv_blocks, reading_seconds, resuming_seconds
     from leastnoise._session._entering import enter_release
     from leastnoise._session._export import export
-    from leastnoise._session._finish import Finished, finish_all, resume
+    from leastnoise._session._finish import Finished
     from leastnoise._session._ledgers import other_ledgers, unknown_releases
+    from leastnoise._session._periods import PeriodState, PublishedPeriods, is_unfinished, period_state, release_due
     from leastnoise._session._reading import outcome_from_json, read_release
+    from leastnoise._session._resume import finish_all, resume
     from leastnoise._session._session import check_affordable, planned_spec, release, spec_seconds
 
 _HOMES = {
@@ -31,9 +33,11 @@ _HOMES = {
     "_session._entering": ("enter_release",),
     "_session._durations": ("csv_blocks", "reading_seconds", "resuming_seconds"),
     "_session._export": ("export",),
-    "_session._finish": ("Finished", "finish_all", "resume"),
+    "_session._finish": ("Finished",),
     "_session._ledgers": ("other_ledgers", "unknown_releases"),
+    "_session._periods": ("PeriodState", "PublishedPeriods", "is_unfinished", "period_state", "release_due"),
     "_session._reading": ("outcome_from_json", "read_release"),
+    "_session._resume": ("finish_all", "resume"),
     "_session._session": ("check_affordable", "planned_spec", "release", "spec_seconds"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

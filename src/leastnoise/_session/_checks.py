@@ -9,7 +9,7 @@ from leastnoise._accounting import ApproxDP, Cost, Privacy, PureCost, SeriesCost
 from leastnoise._check import InputError
 from leastnoise._kernel import Entry, Ledger
 from leastnoise._plan import Plan
-from leastnoise._planning import SMALL, smallest, stated
+from leastnoise._planning import SMALL, series_of, smallest, stated
 from leastnoise._release import check_formats, written
 from leastnoise._session._ledgers import ledger_for
 from leastnoise._spec import Spec, asked_about
@@ -91,6 +91,15 @@ def read_plan(path: Path, what: Spec) -> Plan:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The plan {path} cannot be read: {type(error).__name__}. {advice}") from None
     made = Plan.from_json(text)
+    if other := other_parts(made, what):
+        raise InputError(
+            f"The plan {path} is of another spec: its {', '.join(other)} differ. Plan again, or give the spec that it was made from."
+        )
+    return made
+
+
+def other_parts(made: Plan, what: Spec) -> list[str]:
+    """The parts of a spec that a plan was not made for."""
     asked = what.planned_privacy
     wanted = smallest(asked)
     same = made.privacy.within(wanted.budget) == wanted and type(made.privacy.budget) is type(wanted.budget)
@@ -98,9 +107,5 @@ def read_plan(path: Path, what: Spec) -> Plan:
     pairs: dict[str, tuple[object, object]] = {"[privacy]": (same, True), "[domain]": (made.domain, what.domain)}
     of_plan, of_spec = ((one.to_json(), one.statistics) for one in (made.workload, what.workload))
     pairs["[[workload]]"] = (of_plan, of_spec)
-    other = [name for name, (planned, said) in pairs.items() if planned != said]
-    if other:
-        raise InputError(
-            f"The plan {path} is of another spec: its {', '.join(other)} differ. Plan again, or give the spec that it was made from."
-        )
-    return made
+    pairs["[series]"] = (series_of(made), what.series)
+    return [name for name, (planned, said) in pairs.items() if planned != said]

@@ -1,7 +1,6 @@
 """From a measurement to a published release: the first time, and again after it was stopped, without paying again."""
 
 import json
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -13,13 +12,10 @@ from leastnoise._check import InputError, InternalError, LeastNoiseError, Ledger
 from leastnoise._estimate import Outcome
 from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series
 from leastnoise._mechanisms import Run, mechanism_of, terms_of
-from leastnoise._plan import Plan, is_category_plan, versions
-from leastnoise._progress import rows_shown
+from leastnoise._plan import Plan, versions
 from leastnoise._release import Draft, Options, Release, build, check_target, draft, fill_draft
-from leastnoise._session._accounts import IN_MEMORY, paying, settle
-from leastnoise._session._categories import finish_search
+from leastnoise._session._accounts import IN_MEMORY, paying
 from leastnoise._session._checks import given_or_kept
-from leastnoise._threads import one_thread
 
 if TYPE_CHECKING:
     from leastnoise._table import Table
@@ -93,6 +89,8 @@ def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
     """The marginals that are measured, by measure, where the plan says all of them."""
     if plan.measurements is None or any(block.limits is not None for block in plan.measurements.blocks):
         return None
+    if plan.details.get("series", {}).get("late") == "arrival":  # one table, so that a row arrives in one period in all
+        return {None: [plan.measurements.columns()[0]]}
     tables: dict[str | None, list[tuple[str, ...]]] = {}
     for block in plan.measurements.blocks:
         for measure in (block.measure, plan.domain.count_of(str(block.measure))) if block.ends else (block.measure,):
@@ -111,6 +109,13 @@ def publish(outcome: Outcome, book: Ledger, asked: Asked, place: Draft | None, s
     receipt = series.receipt
     if receipt is None:
         raise InternalError("A paid series has no receipt; please report this.")
+    made = written_of(outcome, book, asked, place, receipt)
+    book.seal(receipt)
+    return made
+
+
+def written_of(outcome: Outcome, book: Ledger, asked: Asked, place: Draft | None, receipt: Receipt) -> Release:
+    """Answer and write what a receipt paid for."""
     facts = {
         "dataset": receipt.dataset,
         "ledger": book.path.name,
@@ -123,7 +128,6 @@ def publish(outcome: Outcome, book: Ledger, asked: Asked, place: Draft | None, s
     if place is not None:
         fill_draft(made, place)
         place.publish()
-    book.seal(receipt)
     return made
 
 
@@ -184,71 +188,3 @@ def _resumed(run: Run, plan: Plan, book: Ledger, receipt: Receipt, source: Any, 
         if isinstance(source, type(None)):  # noqa: FURB168 - a source is handed on, never compared
             raise InputError("This release has steps left to measure, and its data were not in a file. Give them as source.") from None
     return attempt(read_table(plan, source, progress))
-
-
-def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: Any = None, progress: RowProgress = None) -> list[Any]:
-    """Finish the releases of a ledger that were paid and stopped before they were published; it costs nothing.
-
-    Args:
-        ledger: the ledger, or its file.
-        number: of the one release to finish; None for all that can be finished.
-        source: the data, if they are needed (a release was stopped between two steps) and not where they were.
-        out: another directory than the one it was paid for; with ``number`` only.
-        progress: called with the rows read so far and their number if it is known.
-
-    Returns:
-        The releases, and what searches for categories found, in the order in which they were paid; empty if there is nothing to finish.
-
-    Warns:
-        UserWarning: one of several could not be finished, and why; the others are, and are returned.
-
-    Raises:
-        InputError: no such release, a directory that exists or cannot be made, or data that are needed and not there.
-        LedgerError: the ledger cannot be used.
-        PaidError: something failed again; the message says whether the release can still be finished. Of several releases, the first error
-            if none could be finished.
-
-    Guarantees: what was drawn is drawn never again: recorded steps are taken as they are, and a step that was begun without a record makes
-        the release absent.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ln.resume(ln.Ledger.create(Path(folder, "people.ledger"), "people", ln.Privacy(ln.PureDP(1))))
-    []
-    """
-    return [finished.release for finished in finish_all(ledger, source, number=number, out=out, progress=progress)]
-
-
-@one_thread()
-@rows_shown("finishing")
-def finish_all(
-    ledger: Any, source: Any = None, *, number: int | None = None, out: Any = None, progress: RowProgress = None
-) -> list[Finished]:
-    """As `resume`, with the entries."""
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    settle(book)
-    if out is not None and number is None:
-        raise InputError("Another directory is for one release; say which with its number, as `leastnoise ledger show` has it.")
-    chosen = [entry for entry in book.entries() if number in {None, entry.number} and entry.resumable and not book.is_running(entry)]
-    if number is not None and not chosen:
-        running = any(one.number == number and one.resumable for one in book.entries())
-        why = "is being made by another process, as far as can be told" if running else "is not one that can be finished"
-        raise InputError(f"Release {number} in the ledger {book.path} {why}; see `leastnoise ledger show`.")
-    done, failed = [], []
-    for entry in chosen:
-        try:
-            done.append(_finished(book, entry, source, out, progress))
-        except LeastNoiseError as error:  # the others do not depend on it, and one that is in memory alone would be lost with it
-            failed.append((entry, error))
-    if failed and not done:
-        raise failed[0][1]
-    for entry, why_not in failed:
-        warnings.warn(f"Release {entry.number} was not finished: {why_not}", stacklevel=4)
-    return done
-
-
-def _finished(book: Ledger, entry: Entry, source: Any, out: Any, progress: RowProgress) -> Finished:
-    """A release, or a search for categories."""
-    if not is_category_plan(book.pending(entry).plan):
-        return finish_one(book, entry, source, out=out, progress=progress)
-    found = finish_search(book, entry, source, out=out, progress=progress)
-    return Finished(entry, found, None if out is None and entry.output == IN_MEMORY else Path(out or entry.output))

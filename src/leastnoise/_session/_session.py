@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise import _adapters
-from leastnoise._accounting import SeriesCost
+from leastnoise._accounting import Privacy, SeriesCost
 from leastnoise._check import InputError, refuse
 from leastnoise._frames import library_of, several
 from leastnoise._kernel import Ledger, SeededEntropy, Series, UnpaidSeries
 from leastnoise._mechanisms import Run, mechanism_of, terms_of
 from leastnoise._plan import Plan, guard_share, with_guard
-from leastnoise._planning import expected_seconds, planned
+from leastnoise._planning import expected_seconds, planned, series_of, series_plan
 from leastnoise._progress import rows_shown
 from leastnoise._release import Options, Release, check_options, check_target, draft, fill_draft, finishing_seconds
 from leastnoise._session._accounts import IN_MEMORY, paying, settle, warn_of_unfinished
@@ -29,6 +29,8 @@ from leastnoise._threads import one_thread
 
 def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> Plan:
     r"""The plan that a spec asks for."""
+    if what.series is not None and isinstance(what.privacy, Privacy):
+        return series_plan(what.workload, what.privacy, what.series, what.search(progress))
     return planned(what.workload, what.planned_privacy, what.search(progress), what.objective, what.options.level)
 
 
@@ -87,6 +89,8 @@ def release(
     """
     if not isinstance(plan, Plan):
         raise refuse("plan", type(plan).__name__, "a plan, from leastnoise.plan or Plan.from_json")
+    if series_of(plan) is not None:
+        raise InputError("This plan is of a series, which is published period by period: `leastnoise release SPEC --out DIR` does it.")
     run = mechanism_of(plan).ready(plan)
     asked = Options() if options is None else options
     if not isinstance(asked, Options):

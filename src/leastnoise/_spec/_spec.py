@@ -10,13 +10,13 @@ from typing import Any
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._adapters import CSV, DatabaseTable, Joined
 from leastnoise._check import MOST_DIGITS, InputError, one_of, refuse, whole
-from leastnoise._domain import Domain, Measure, PerCell, known_keys
+from leastnoise._domain import Dates, Domain, Measure, PerCell, known_keys
 from leastnoise._frames import several
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
 from leastnoise._plan import Plan, guard_share, without_guard
 from leastnoise._planner import PLANNERS
-from leastnoise._planning import OBJECTIVES, Least, looks, per_cell, stated
+from leastnoise._planning import OBJECTIVES, AlongTime, Least, looks, per_cell, stated
 from leastnoise._release import FoundCategories, Options, table_position, written
 from leastnoise._spec._domain import READING, PublicFiles, domain_from_spec, impossible_from_spec, labels_from_spec
 from leastnoise._spec._searches import Searched, check_searches, named, searches_of, with_found
@@ -68,6 +68,7 @@ class Spec:
     parts: tuple[tuple[Product, ...], ...] = ()
     searches: tuple[Searched, ...] = ()
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
+    series: AlongTime | None = None
 
     @property
     def planned_privacy(self) -> Privacy | Least:
@@ -143,7 +144,9 @@ def spec_from_table(
 ) -> Spec:
     """Read a spec that is no text any more."""
     _refuse_blanks(name, table)
-    found = known_keys(name, table, ["source", "privacy", "domain", "measures", "workload", "plan", "output", "ledger", "impossible"])
+    found = known_keys(
+        name, table, ["source", "privacy", "domain", "measures", "workload", "plan", "output", "ledger", "impossible", "series"]
+    )
     for key in ("privacy", "domain", "workload"):
         if key not in found:
             raise InputError(f"{name} must have a part [{key}]; it has {', '.join(found) or 'nothing'}. See docs/spec.md for an example.")
@@ -160,9 +163,12 @@ def spec_from_table(
     searches = searches_of(domain, found["domain"], folder, categories)
     domain = with_found(domain, searches)
     options = _options(output, guard_share(plan.get("guard")), labels_from_spec(_mapping("[domain]", found["domain"]), domain, files))
+    series = _series(found.get("series"), domain)
     asked, statements = _parts(domain, found["workload"], _of_unit(domain, found["privacy"]))
     workload = together(asked)
     privacy = _privacy(found["privacy"], options.level, workload)
+    if series is not None:
+        privacy = _of_series(series, privacy, workload, {**found, "searches": searches, "guard": plan.get("guard")})
     check_join(join, privacy.unit_column)
     check_searches(searches, privacy)
     for key in options.covariances:
@@ -184,7 +190,40 @@ def spec_from_table(
         parts=tuple(part.products for part in asked),
         searches=searches,
         impossible=impossible_from_spec(workload.domain, found.get("impossible", [])),
+        series=series,
     )
+
+
+def _series(value: object, domain: Domain) -> AlongTime | None:
+    """What [series] says."""
+    if value is None:
+        return None
+    table: dict[str, Any] = known_keys("[series]", value, ["along", "late"])
+    if "along" not in table:
+        raise InputError("[series] must have along = the attribute of dates whose periods are published one after the other.")
+    try:
+        series = AlongTime(**table)
+        series.dates(domain)
+    except InputError as error:
+        raise InputError(f"[series] {error}") from None
+    return series
+
+
+def _of_series(series: AlongTime, privacy: Privacy | Least, workload: Workload, found: Mapping[str, Any]) -> Privacy:
+    """What protects a unit in all periods together; what a series does not have yet is refused."""
+    if isinstance(privacy, Least):
+        raise refuse("the budget of a spec with [series]", LEAST, "rho, or epsilon and delta", "Give the budget of all periods together.")
+    for what, there in (
+        ("[plan] guard", found["guard"] is not None),
+        ("[plan] objective", "objective" in found.get("plan", {})),
+        ("unknown categories", bool(found["searches"])),
+        ("[[impossible]]", "impossible" in found),
+    ):
+        if there:
+            raise refuse("a spec with [series]", f"one with {what}", "one without", "A series does not have that yet.")
+    if series.late == "arrival" and privacy.unit_column is not None:
+        raise refuse("[series] late", "arrival", '"drop" where a column names the units', "What a unit adds later would have no bound.")
+    return series.privacy(privacy, workload.domain)
 
 
 def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
@@ -350,12 +389,28 @@ def _part(domain: Domain, value: object, unit: tuple[str, Sequence[str]] | None,
                     "Targets of sql are of counts and sums. Ask for means in a part of their own: means = { of, by }, with a size."
                 )
         elif "queries" in table:
-            asked = queries(domain, _mapping("queries", table["queries"]), **common)
+            asked = queries(domain, _windowed(domain, _mapping("queries", table["queries"])), **common)
         else:
             asked = marginals(domain, **common, **known_keys("marginals", table["marginals"], ["ways", "upto", "of"]))  # type: ignore[arg-type]
         return asked.within(**wanted) if wanted else asked
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
+
+
+def _windowed(domain: Domain, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same, with windows of so many periods, as { rolling = 3 } asks for them, as ranges."""
+
+    def ranges(name: str, value: Any) -> Any:
+        if not (isinstance(value, Mapping) and [*value] == ["rolling"]):
+            return value
+        kind = domain.kind(one_of("an attribute of a query", name, domain.names))
+        if not isinstance(kind, Dates):
+            raise refuse(f"rolling windows on {name}", type(kind).__name__, "windows of dates", "Give ranges = [[low, high], ...].")
+        width = whole(f"the window on {name}", value["rolling"], 1, kind.regular)
+        labels = list(map(str, kind.regular_labels))
+        return {"ranges": [[labels[start], labels[start + width - 1]] for start in range(kind.regular - width + 1)]}
+
+    return {name: ranges(name, value) for name, value in asked.items()}
 
 
 def _statistic_part(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:

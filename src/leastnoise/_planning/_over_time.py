@@ -1,0 +1,224 @@
+"""Series: one plan for all periods of an attribute of dates, of which every release publishes the part that is over.
+
+A series measures C (x) A: C along time, lower triangular, so that its rows can be drawn when their period is over; A what a planner finds
+for the other attributes. A release up to a period is an ordinary release over the domain that ends there, from the first rows of C.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from leastnoise._accounting import ZCDP, Privacy
+from leastnoise._accuracy import promised
+from leastnoise._check import InputError, one_of, refuse
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._domain import FOLDED, Dates, Domain, PerCell
+from leastnoise._families import Gram, basis, causal_strategies, first_rows, gram_of, summed
+from leastnoise._fitting import NOISES, fit
+from leastnoise._linop import Operator, dense, largest_entry
+from leastnoise._measurements import Block, Factor, Measurements
+from leastnoise._mechanisms import Search
+from leastnoise._plan import Plan
+from leastnoise._planning._planned import planned
+from leastnoise._workload import Product, QuerySet, Workload, identity
+
+LATE = ("drop", "arrival")
+_ASKED = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix")
+_BITS, _LEAST_BITS = 29, 5  # of all factors of a block together, and along time: sums of 2^32 rows must stay below 2^62
+_Others = tuple[tuple[str, ...], tuple[QuerySet, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class AlongTime:
+    """What a spec says of a series.
+
+    Attributes:
+        along: the attribute of dates.
+        late: what rows do that come after their period was closed: "drop", or count on "arrival".
+    """
+
+    along: str
+    late: str = "drop"
+
+    def __post_init__(self) -> None:
+        one_of("late", self.late, LATE)
+
+    def dates(self, domain: Domain) -> Dates:
+        """The attribute, if periods of it come one after the other."""
+        kind = domain.kind(one_of("along", self.along, domain.names))
+        if not isinstance(kind, Dates) or kind.by in (*FOLDED, "hour"):
+            raise refuse("along", self.along, "an attribute with dates = { ..., by = 'day', 'week', 'month', 'quarter' or 'year' }")
+        if (kind.null, kind.outside) != ("drop", "drop"):
+            raise refuse(f"null and outside of {self.along}", f"{kind.null}, {kind.outside}", "drop, which they are if left out")
+        if kind.size < 2:
+            raise refuse(f"the number of periods of {self.along}", kind.size, "at least 2")
+        return kind
+
+    def privacy(self, privacy: Privacy, domain: Domain) -> Privacy:
+        """What protects a unit in all periods together, from the rows that it may have in each."""
+        if privacy.unit_column is None:
+            return privacy
+        if privacy.max_per_cell is not None:
+            raise refuse("max_per_cell", privacy.max_per_cell.rows, "left out in a series, where max_rows is for each period")
+        each = PerCell(privacy.max_rows, self.along)
+        return replace(privacy, max_rows=privacy.max_rows * self.dates(domain).size, max_per_cell=each)
+
+
+def series_of(plan: Plan) -> AlongTime | None:
+    """What a plan is a series of, or a release of one; None if it is neither."""
+    facts = plan.details.get("series")
+    return None if facts is None else AlongTime(facts["along"], facts["late"])
+
+
+def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search: Search) -> Plan:
+    """The plan for all periods: the optimum along time, times what a planner finds for the other attributes."""
+    series.dates(workload.domain)
+    if workload.statistics or workload.measures != (None,):
+        raise refuse("what a series asks for", "sums, units, means or quantiles", "counts of rows, by period and other attributes")
+    along = [_asked_along(product, series.along) for product in workload]
+    noise = next((one for one in NOISES[type(privacy.budget)] if one.norm == 2), None)
+    if noise is None:
+        raise refuse("the budget of a series", privacy.budget, "rho, or epsilon and delta", "A pure budget has no noise that adds up well.")
+    others = [_others(product, series.along) for product in workload]
+    rows = {other: product.rows / operator.rows for product, operator, other in zip(workload, along, others, strict=True)}
+    first = causal_strategies(_gram(workload, along, [rows[other] for other in others]), 20)[-1]
+    spread = basis(Factor((series.along,), first))
+    base = _of_one_period(workload, series.along, [spread.total_variance(operator) for operator in along], search)
+    errors = {
+        _others(product, series.along): table.rmse**2 * table.queries
+        for product, table in zip(base.workload, base.expected_error().tables, strict=True)
+    }
+    blocks = base.measured().blocks
+    room = _BITS - math.ceil(math.log2(max(math.prod(largest_entry(factor.operator) for factor in block.factors) for block in blocks)))
+    if room < _LEAST_BITS:
+        raise InputError("What is measured of the other attributes leaves no room for whole numbers along time. Choose another strategy.")
+    details = {"series": {"along": series.along, "late": series.late}, "strategy_of_a_period": base.strategy}
+    made = []
+    for operator in causal_strategies(_gram(workload, along, [errors[other] for other in others]), room):
+        timed = [(_over_time(block, series.along, operator, workload.domain), 1 / float(block.scale)) for block in blocks]
+        made.append(promised(workload, fit(workload.domain, privacy, noise, timed), "series", details=details))
+    return min(made, key=lambda plan: plan.expected_error().total_squared_error)
+
+
+def _asked_along(product: Product, along: str) -> Operator:
+    """What a table asks along time."""
+    if along not in product.attributes:
+        raise InputError(
+            f"Every table of a series has its periods; {product.name} has none. Ask for {along} = 'prefix' for what was counted so far, or "
+            f"{along} = 'identity' for each period."
+        )
+    place = product.attributes.index(along)
+    if product.query_sets[place].kind not in _ASKED:
+        raise refuse(f"what a series asks along {along}", product.query_sets[place].kind, "one of " + ", ".join(_ASKED))
+    return product.operators[place]
+
+
+def _others(product: Product, along: str) -> _Others:
+    """What a table asks of the other attributes."""
+    kept = [(name, asked) for name, asked in zip(product.attributes, product.query_sets, strict=True) if name != along]
+    return tuple(name for name, _ in kept), tuple(asked for _, asked in kept)
+
+
+def _gram(workload: Workload, along: list[Operator], errors: list[float]) -> Gram:
+    """What is asked along time, each table weighed by its error along the others."""
+    weights: dict[Operator, float] = {}
+    for product, operator, error in zip(workload, along, errors, strict=True):
+        weights[operator] = weights.get(operator, 0.0) + product.importance * error
+    return summed([(weight, gram_of(operator)) for operator, weight in weights.items()])
+
+
+def _of_one_period(workload: Workload, along: str, errors: list[float], search: Search) -> Plan:
+    """What a planner finds for the other attributes: for a domain of one period, each table weighed by its error along time."""
+    domain = _with_dates(workload.domain, along, 1)
+    weights: dict[_Others, float] = {}
+    for product, error in zip(workload, errors, strict=True):
+        other = _others(product, along)
+        weights[other] = weights.get(other, 0.0) + product.importance * error
+    most, products = max(weights.values()), []
+    for (names, asked), weight in weights.items():
+        sets = {along: identity(), **dict(zip(names, asked, strict=True))}
+        ordered = tuple(name for name in domain.names if name in sets)
+        share = Fraction(max(1, round(math.sqrt(weight / most) * 2**20)), 2**20)
+        products.append(Product(domain=domain, attributes=ordered, query_sets=tuple(map(sets.__getitem__, ordered)), weight=share))
+    return planned(Workload(domain, tuple(products)), Privacy(ZCDP(Fraction(1, 2))), search)
+
+
+def _with_dates(domain: Domain, along: str, periods: int) -> Domain:
+    """The same domain with the first periods alone."""
+    kinds: dict[str, Any] = {name: domain.kind(name) for name in domain.names}
+    return Domain({**kinds, along: kinds[along].until(periods)})
+
+
+def _over_time(block: Block, along: str, operator: Operator, domain: Domain) -> Block:
+    """What is measured of one period, of all of them: along time by an operator."""
+    factors = [Factor((along,), operator)]
+    for factor in block.factors:
+        names = tuple(name for name in factor.attributes if name != along)
+        factors += [Factor(names, factor.operator, factor.row_weights)] if names else []
+    return Block(tuple(sorted(factors, key=lambda factor: domain.names.index(factor.attributes[0]))), block.scale)
+
+
+def up_to(plan: Plan, periods: int) -> Plan | None:
+    """The plan of the release up to a period: the questions that can be answered then, and the rows that are drawn; None without any."""
+    series = series_of(plan)
+    if series is None:
+        raise InputError("This plan is no series; make it with [series] along = ... in the spec.")
+    domain = _with_dates(plan.domain, series.along, periods)
+    products = tuple(one for product in plan.workload if (one := _first_periods(product, series.along, domain)) is not None)
+    if not products:
+        return None
+    measured = plan.measured()
+    blocks = []
+    for block in measured.blocks:
+        cut = [
+            Factor(own.attributes, first_rows(own.operator, periods)) if own.attributes == (series.along,) else own for own in block.factors
+        ]
+        blocks.append(replace(block, factors=tuple(cut)))
+    facts = {**plan.details["series"], "through": str(domain.kind(series.along).labels[-1]), "periods": plan.domain.cells(series.along)}
+    measurements = Measurements(domain=domain, privacy=plan.privacy, noise=measured.noise, blocks=tuple(blocks), grid=measured.grid)
+    return promised(Workload(domain, products), measurements, plan.strategy, details={**plan.details, "series": facts})
+
+
+def last_periods(operator: Operator) -> IntArray:
+    """The last cell that each row has a coefficient on, shape (rows,)."""
+    seen = dense(operator) != 0
+    return np.asarray(seen.shape[1] - 1 - seen[:, ::-1].argmax(axis=1))
+
+
+def _first_periods(product: Product, along: str, domain: Domain) -> Product | None:
+    """The questions of a table that end within the first periods; None if none does."""
+    place, periods = product.attributes.index(along), domain.cells(along)
+    asked = product.query_sets[place]
+    if asked.arguments:
+        kept = [one for one, last in zip(asked.arguments, last_periods(product.operators[place]), strict=True) if last < periods]
+        if not kept:
+            return None
+        asked = QuerySet(asked.kind, tuple(one[:periods] if asked.kind == "matrix" else one for one in kept))
+    sets = (*product.query_sets[:place], asked, *product.query_sets[place + 1 :])
+    return replace(product, domain=domain, query_sets=sets)
+
+
+def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
+    """For each period the typical error of every table's answers that end in it; None where none does."""
+    series = series_of(plan)
+    if series is None:
+        return {}
+    labels = plan.domain.kind(series.along).labels
+    operator = next(own.operator for own in plan.measured().blocks[0].factors if own.attributes == (series.along,))
+    spread = basis(Factor((series.along,), operator))
+    columns = []
+    for product, table in zip(plan.workload, plan.expected_error().tables, strict=True):
+        asked = product.operators[product.attributes.index(series.along)]
+        variances, last = spread.variances(asked), last_periods(asked)
+        columns.append(table.rmse * _typical(variances / variances.mean(), last, len(labels)))
+    return {str(label): [None if math.isnan(one) else float(one) for one in row] for label, *row in zip(labels, *columns, strict=True)}
+
+
+def _typical(variances: FloatArray, last: IntArray, periods: int) -> FloatArray:
+    with np.errstate(invalid="ignore"):
+        sums, numbers = (np.bincount(last, weights=weights, minlength=periods) for weights in (variances, np.ones(len(last))))
+        return np.asarray(np.sqrt(sums / numbers))

@@ -1,0 +1,271 @@
+"""Series: paid once, then published period by period, a directory for each release; and finished after a run was stopped."""
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from leastnoise import _adapters
+from leastnoise._check import InputError, LedgerError, one_of
+from leastnoise._domain import Dates
+from leastnoise._estimate import Fixed, Outcome
+from leastnoise._frames import library_of
+from leastnoise._kernel import Entry, Ledger, Receipt, Series
+from leastnoise._linop import SignedArray, narrow
+from leastnoise._measurements import Observation
+from leastnoise._mechanisms import mechanism_of, terms_of
+from leastnoise._plan import Plan
+from leastnoise._planning import last_periods, series_of, up_to
+from leastnoise._release import Options, Release, check_target, draft
+from leastnoise._session._accounts import paying, settle
+from leastnoise._session._checks import check_writable, other_parts
+from leastnoise._session._finish import Asked, RowProgress, read_table, room_for, written_of
+from leastnoise._session._ledgers import ledger_for, ledger_made
+from leastnoise._spec import Spec
+from leastnoise._threads import one_thread
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodState:
+    """How far a series has come.
+
+    Attributes:
+        entry: of the ledger.
+        along: the attribute of its periods.
+        labels: of all periods.
+        drawn: how many periods were drawn; nothing more is paid for any.
+        due: how many are over.
+        unpublished: the periods that were drawn and are not in the directory.
+    """
+
+    entry: Entry
+    along: str
+    labels: tuple[str, ...]
+    drawn: int
+    due: int
+    unpublished: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedPeriods:
+    """What a run of a series did.
+
+    Attributes:
+        entry: of the ledger.
+        paid: whether it was paid in this run.
+        releases: the directories that were written, in order.
+        state: how far the series is now; None if it is whole.
+    """
+
+    entry: Entry
+    paid: bool
+    releases: tuple[Path, ...]
+    state: PeriodState | None
+
+
+def private_file(book: Ledger, entry: Entry | Receipt) -> Path:
+    """Where the exact counts of closed periods are, for the kernel alone."""
+    return book.path.with_name(f"{book.path.name}.series-{entry.number}.private")
+
+
+def period_state(book: Ledger, entry: Entry) -> PeriodState | None:
+    """How far a series has come; None of an entry that is no series, or whole."""
+    if not entry.resumable:
+        return None
+    pending = book.pending(entry)
+    if not is_series_plan(pending.plan):
+        return None
+    plan = Plan.from_json(pending.plan)
+    dates, along = _dates(plan)
+    labels, drawn = tuple(map(str, dates.labels)), len(pending.steps)
+    target = Path(entry.output)
+    missing = tuple(label for place, label in enumerate(labels[:drawn], 1) if not (target / label).exists() and _answers(plan, place))
+    return PeriodState(entry, along, labels, drawn, dates.over(_today()), missing)
+
+
+def is_series_plan(text: str) -> bool:
+    """Whether the text of a plan is that of a series."""
+    return text.startswith('{"format":1,"strategy":"series",')
+
+
+def is_unfinished(book: Ledger, entry: Entry) -> bool:
+    """Whether a release was stopped and can be finished; of a series, whether something that was drawn is not published."""
+    if not entry.resumable or book.is_running(entry):
+        return False
+    state = period_state(book, entry)
+    return state is None or bool(state.unpublished)
+
+
+def _answers(plan: Plan, periods: int) -> bool:
+    """Whether any question can be answered up to a period."""
+    series = series_of(plan)
+    return series is not None and any(
+        (last_periods(product.operators[product.attributes.index(series.along)]) < periods).any() for product in plan.workload
+    )
+
+
+def _dates(plan: Plan) -> tuple[Dates, str]:
+    series = series_of(plan)
+    if series is None:
+        raise LedgerError("What the ledger holds of this series is unreadable. Restore the ledger from a copy.")
+    return series.dates(plan.domain), series.along
+
+
+def _today() -> dt.date:
+    """The day (UTC), which decides what is due and nothing else."""
+    return dt.datetime.now(dt.UTC).date()
+
+
+@one_thread()
+def release_due(
+    what: Spec,
+    out: Path,
+    ledger: Path,
+    plan: Callable[[], Plan],
+    *,
+    through: str | None = None,
+    progress: RowProgress = None,
+) -> PublishedPeriods:
+    """Pay for a series if that was not done, draw the periods that became due, and publish those that are not in the directory.
+
+    Args:
+        what: the spec, with its source.
+        out: the directory of all releases; each is in one of its own, named by its last period.
+        ledger: which pays.
+        plan: makes the plan, if it is not paid yet.
+        through: the last period to draw; None for the last one that is over.
+        progress: called with the rows read so far.
+
+    Raises:
+        InputError: a period that is not over, or another spec than the one that was paid for; nothing was spent.
+        BudgetError, LedgerError, PaidError: as ``release``; also where the private file of closed periods is lost.
+    """
+    if what.series is None or what.source is None:
+        raise InputError("A series needs [series] and a source.")
+    target, data = Path(out).expanduser().absolute(), what.data(what.source)
+    due = _due(what.series.dates(what.domain), through)
+    check_writable(what)
+    book = ledger_for(ledger, data, what.dataset, [target.parent], share=what.share)
+    if book is not None:
+        settle(book)
+    entry = None if book is None else _entry_of(book, target)
+    if entry is not None and book is not None and entry.state == "sealed":
+        return PublishedPeriods(entry, False, (), None)
+    if entry is None or book is None:
+        check_target(target)
+        made, drawn = plan(), 0
+        mechanism_of(made).ready(made)
+        if book is not None:
+            book.check(made.cost(), made.privacy)
+        kept = Asked(what.options, _adapters.location(data), joined=_adapters.join_facts(data), library=library_of(type(data)))
+    else:
+        pending = book.pending(entry)
+        made, drawn = Plan.from_json(pending.plan), len(pending.steps)
+        if other := other_parts(made, what):
+            raise InputError(
+                f"The directory {target} belongs to a series of another spec (its {', '.join(other)} differ), release {entry.number} "
+                f"in the ledger {book.path}. Go on with that spec, or choose another directory for this one, which is then paid."
+            )
+        kept = replace(Asked.from_json(pending.options), options=what.options)
+    table = read_table(made, data, progress) if due > drawn else None
+    if book is None:
+        book = ledger_made(ledger, what.dataset or _adapters.dataset_name(data) or "data", made.privacy)
+    with paying(book, room_for(made)) as process:
+        if entry is None:
+            facts = {"output": str(target), "description": _described(made), "options": kept.to_json(), "run": process}
+            receipt = Series.paid(terms_of(made), None, book, **facts).receipt
+        else:
+            receipt = book.take_over(entry, process)
+        if receipt is None:
+            raise LedgerError("A paid series has no receipt; please report this.")
+        series = Series.resumed(terms_of(made), table, book, receipt)
+        values = [series.period(private_file(book, receipt)) for _ in range(max(drawn, due))]
+        written = _publish(made, values, book, kept, receipt, target)
+    return _published(book, receipt, written, paid=entry is None)
+
+
+def _due(dates: Dates, through: str | None) -> int:
+    over, labels = dates.over(_today()), [*map(str, dates.labels)]
+    if through is None:
+        if not over:
+            raise InputError(f"No period is over yet; the first, {labels[0]}, ends on {dates.last_day(1)} (UTC). Nothing was spent.")
+        return over
+    wanted = labels.index(one_of("--through", through, labels)) + 1
+    if wanted > over:
+        raise InputError(f"The period {through} is not over; it ends on {dates.last_day(wanted)} (UTC). Nothing was spent.")
+    return wanted
+
+
+def _entry_of(book: Ledger, target: Path) -> Entry | None:
+    """The series that was paid for this directory."""
+    for entry in book.entries():
+        if entry.kind == "release" and entry.output == str(target) and entry.state != "absent":
+            if book.is_running(entry):
+                raise LedgerError(f"Release {entry.number} in the ledger {book.path} is being made by another process. Wait for it.")
+            if entry.state == "sealed" or period_state(book, entry) is not None:
+                return entry
+    return None
+
+
+def _described(plan: Plan) -> str:
+    dates, along = _dates(plan)
+    return f"series of {dates.size} periods along {along}, {len(plan.workload.products)} tables"
+
+
+def _publish(
+    plan: Plan, values: Sequence[tuple[SignedArray, ...]], book: Ledger, asked: Asked, receipt: Receipt, target: Path
+) -> tuple[Path, ...]:
+    """Write every release up to what was drawn that is not there, and seal the series with its last one."""
+    dates, _ = _dates(plan)
+    written = []
+    for periods, label in enumerate(map(str, dates.labels[: len(values)]), 1):
+        part = None if (target / label).exists() else up_to(plan, periods)
+        if part is not None:
+            with draft(check_target(target / label)) as place:
+                written_of(outcome_up_to(plan, part, values[:periods], receipt.id), book, asked, place, receipt)
+            written.append(target / label)
+    if len(values) == dates.size:
+        book.seal(receipt)
+        private_file(book, receipt).unlink(missing_ok=True)
+    return tuple(written)
+
+
+def outcome_up_to(plan: Plan, part: Plan, values: Sequence[tuple[SignedArray, ...]], receipt: str) -> Outcome:
+    """The rows of all periods so far, as one observation of the plan up to the last of them."""
+    _, along = _dates(plan)
+    observed = []
+    for index, block in enumerate(plan.measured().blocks):
+        axis = [factor.attributes for factor in block.factors].index((along,))
+        last = last_periods(block.factors[axis].operator)
+        whole = np.zeros([factor.operator.rows for factor in block.factors], dtype=np.int64)
+        rows = np.moveaxis(whole, axis, 0)  # a view
+        for period, drawn in enumerate(values):
+            rows[last == period] = np.moveaxis(drawn[index].reshape([*whole.shape[:axis], -1, *whole.shape[axis + 1 :]]), axis, 0)
+        observed.append(narrow(np.moveaxis(rows[last < len(values)], 0, axis).reshape(-1)))
+    return Outcome(part, Observation(part.measured(), tuple(observed), receipt, private=bool(receipt)), Fixed())
+
+
+def _published(book: Ledger, receipt: Receipt, written: tuple[Path, ...], *, paid: bool) -> PublishedPeriods:
+    entry = book.entries()[receipt.number - 1]
+    return PublishedPeriods(entry, paid, written, period_state(book, entry))
+
+
+def finish_series(book: Ledger, entry: Entry, options: Options | None = None) -> PublishedPeriods:
+    """Publish what was drawn and is not in the directory; nothing is drawn, so neither rows nor the private file are needed."""
+    pending = book.pending(entry)
+    plan, kept = Plan.from_json(pending.plan), Asked.from_json(pending.options)
+    asked = kept if options is None else replace(kept, options=options)
+    with paying(book, room_for(plan)) as process:
+        receipt = book.take_over(entry, process)
+        series = Series.resumed(terms_of(plan), None, book, receipt)
+        values = [series.period(private_file(book, receipt)) for _ in pending.steps]
+        return _published(book, receipt, _publish(plan, values, book, asked, receipt, Path(entry.output)), paid=False)
+
+
+def last_release(published: PublishedPeriods) -> Release | None:
+    """The last release that a run wrote, read back."""
+    from leastnoise._session._reading import read_release
+
+    return read_release(published.releases[-1]) if published.releases else None

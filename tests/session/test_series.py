@@ -1,0 +1,291 @@
+"""Series: a plan for all periods, paid once and published period by period, whatever happens on the way."""
+
+import datetime as dt
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._kernel import SeededEntropy, UnpaidSeries
+from leastnoise._mechanisms import Search, terms_of
+from leastnoise._planning import AlongTime, period_errors, series_plan, up_to
+from leastnoise._session import _finish, _periods, planned_spec, read_spec, release_due
+from leastnoise._session._finish import read_table
+from leastnoise._session._periods import outcome_up_to
+
+SPEC = """
+[source]
+path = "visits.csv"
+[privacy]
+rho = "1000"
+{unit}
+[domain.month]
+dates = {{ column = "day", from = "2024-01-01", to = "2024-06-30", by = "month" }}
+[domain.sex]
+categories = ["F", "M"]
+[[workload]]
+queries = {{ month = "identity", sex = "identity" }}
+[[workload]]
+queries = {{ month = "prefix" }}
+[[workload]]
+queries = {{ month = {{ rolling = 3 }}, sex = "identity" }}
+[series]
+along = "month"
+late = "{late}"
+[output]
+formats = ["csv"]
+"""
+Rows = list[tuple[str, str]]
+
+
+class Office:
+    """A folder with a spec, data that change, and a day that passes."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.folder, self.patch, self.rows = folder, patch, list[tuple[str, ...]]()
+        self.spec()
+
+    def spec(self, late: str = "drop", unit: str = "", change: Callable[[str], str] = str) -> None:
+        (self.folder / "spec.toml").write_text(change(SPEC.format(late=late, unit=unit)))
+
+    def come(self, *rows: tuple[str, ...]) -> None:
+        self.rows += rows
+
+    def publish(self, day: str, through: str | None = None) -> Any:
+        """What the program does on a day."""
+        names = "day,sex,person" if self.rows and len(self.rows[0]) == 3 else "day,sex"
+        (self.folder / "visits.csv").write_text("\n".join([names, *map(",".join, self.rows), ""]))
+        self.patch.setattr(_periods, "_today", lambda: dt.date.fromisoformat(day))
+        what = read_spec(self.folder / "spec.toml")
+        return release_due(what, self.folder / "monthly", self.folder / "visits.ledger", lambda: planned_spec(what), through=through)
+
+    def answers(self, period: str) -> dict[tuple[str, str], float]:
+        """By the number of the query and the cell, of the release up to a period."""
+        frame = ln.read_release(self.folder / "monthly" / period).answers
+        return dict(zip(zip(frame["query"], frame["cell"], strict=True), frame["answer"], strict=True))
+
+    def counts(self, period: str) -> dict[str, int]:
+        """The counts of months by sex: the noise is so small that they are seen."""
+        return {
+            cell.replace("month=2024-", "").replace(", sex=", ""): round(one)
+            for (q, cell), one in self.answers(period).items()
+            if q == "q1"
+        }
+
+    @property
+    def private(self) -> list[Path]:
+        return [*self.folder.glob("*.private")]
+
+    @property
+    def book(self) -> ln.Ledger:
+        return ln.Ledger.open(self.folder / "visits.ledger")
+
+
+@pytest.fixture
+def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
+    monkeypatch.setenv("LEASTNOISE_CHARTS", "never")
+    return Office(tmp_path, monkeypatch)
+
+
+def rows_of(month: int, women: int, men: int) -> list[tuple[str, str]]:
+    return [(f"2024-{month:02}-15", sex) for sex, number in (("F", women), ("M", men)) for _ in range(number)]
+
+
+def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Office) -> None:
+    office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
+    first = office.publish("2024-02-10")
+    assert (first.paid, [one.name for one in first.releases], first.state.drawn, first.state.due) == (True, ["2024-01"], 1, 1)
+    assert office.counts("2024-01") == {"01F": 30, "01M": 40}
+    office.come(*rows_of(3, 5, 6), *rows_of(1, 2, 0))  # the latter come late, and are dropped
+    second = office.publish("2024-04-01")
+    assert (second.paid, [one.name for one in second.releases]) == (False, ["2024-02", "2024-03"])
+    assert office.counts("2024-03") == {"01F": 30, "01M": 40, "02F": 10, "02M": 20, "03F": 5, "03M": 6}
+    assert [entry.charge.rho for entry in office.book.entries()] == [1000]
+    again = office.publish("2024-04-02")
+    assert (again.releases, again.state.unpublished) == ((), ())
+    later = office.answers("2024-03")
+    for cell, answer in office.answers("2024-02").items():
+        assert later[cell] == pytest.approx(answer, rel=1e-9, abs=1e-9)
+    assert office.private[0].stat().st_mode & 0o777 == 0o600
+    office.publish("2025-01-01")
+    assert office.private == []
+    assert [entry.state for entry in office.book.entries()] == ["sealed"]
+    whole = office.publish("2025-01-02")
+    assert (whole.paid, whole.releases, whole.state) == (False, (), None)
+    manifest = json.loads((office.folder / "monthly/2024-03/manifest.json").read_text())
+    assert manifest["plan"]["details"]["series"] == {"along": "month", "late": "drop", "through": "2024-03", "periods": 6}
+
+
+def test_late_rows_count_in_the_period_in_which_they_come_where_the_spec_says_so(office: Office) -> None:
+    office.spec(late="arrival")
+    office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
+    office.publish("2024-02-10")
+    office.come(*rows_of(1, 2, 0))
+    office.publish("2024-03-10")
+    office.come(*rows_of(1, 0, 7), *rows_of(2, 1, 0), *rows_of(3, 3, 3))
+    office.publish("2024-04-10")
+    assert office.counts("2024-03") == {"01F": 30, "01M": 40, "02F": 12, "02M": 20, "03F": 4, "03M": 10}
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.filterwarnings("ignore:Release . of .* was stopped before it was published")
+def test_a_run_that_is_stopped_before_it_publishes_is_resumed_with_what_was_drawn(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
+    with monkeypatch.context() as patch:
+        patch.setattr(_finish, "build", full)
+        with pytest.raises(ln.PaidError) as stopped:
+            office.publish("2024-03-10")
+    assert stopped.value.state == "resumable"
+    before = [step.outcome for step in office.book.pending(office.book.entries()[0]).steps]
+    assert len(before) == 2
+    office.rows.clear()  # neither the rows nor the file of exact counts are needed
+    for file in office.private:
+        file.unlink()
+    (finished,) = ln.resume(office.book)
+    assert office.counts("2024-01") == {"01F": 30, "01M": 40}
+    assert finished.answers["answer"].tolist() == [*office.answers("2024-02").values()]
+    assert ln.resume(office.book) == []
+
+
+def test_a_lost_file_of_counts_ends_the_series_and_says_what_can_still_be_published(office: Office) -> None:
+    office.come(*rows_of(1, 30, 40))
+    office.publish("2024-02-10")
+    kept = office.private[0].read_bytes()
+    office.private[0].unlink()
+    with pytest.raises(ln.PaidError, match=r"nothing later can be drawn; what was drawn can still be published, by `leastnoise resume`"):
+        office.publish("2024-03-10")
+    assert not (office.folder / "monthly/2024-02").exists()
+    (office.folder / "visits.ledger.series-1.private").write_bytes(kept)
+    assert [one.name for one in office.publish("2024-03-10").releases] == ["2024-02"]
+
+
+def test_another_spec_for_the_directory_of_a_series_is_refused(office: Office) -> None:
+    office.come(*rows_of(1, 30, 40))
+    office.publish("2024-02-10")
+    for part, change in (("privacy", '"1000"'), ("series", '"drop"')):
+        office.spec(change=lambda text, old=change: text.replace(old, '"900"' if old == '"1000"' else '"arrival"'))
+        with pytest.raises(ln.InputError, match=rf"another spec \(its \[{part}\] differ\)"):
+            office.publish("2024-03-10")
+
+
+def test_periods_that_are_not_over_are_refused_before_anything_is_paid(office: Office) -> None:
+    office.come(*rows_of(1, 30, 40))
+    with pytest.raises(ln.InputError, match="No period is over yet"):
+        office.publish("2024-01-31")
+    with pytest.raises(ln.InputError, match="2024-03 is not over; it ends on 2024-03-31"):
+        office.publish("2024-03-31", through="2024-03")
+    with pytest.raises(ln.InputError, match="--through"):
+        office.publish("2024-03-31", through="2023-01")
+    assert not (office.folder / "visits.ledger").exists()
+    assert [one.name for one in office.publish("2024-05-01", through="2024-02").releases] == ["2024-01", "2024-02"]
+
+
+def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
+    plan = planned_spec(read_spec(office.folder / "spec.toml"))
+    with pytest.raises(ln.InputError, match="published period by period"):
+        ln.release(plan, pd.DataFrame({"day": ["2024-01-01"], "sex": ["F"]}), seed=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (('rho = "1000"', 'epsilon = "1"'), "rho, or epsilon and delta"),
+        (('rho = "1000"', 'rho = "least"'), "Give the budget of all periods together"),
+        (('along = "month"', 'along = "sex"'), "an attribute with dates"),
+        (('along = "month"', 'along = "week"'), "along must be one of"),
+        (('along = "month"', ""), "must have along"),
+        (('late = "drop"', 'late = "never"'), "late must be one of"),
+        (('by = "month"', 'by = "weekday"'), "an attribute with dates"),
+        (('by = "month" }', 'by = "month" }\noutside = "clip"'), "null and outside"),
+        (('to = "2024-06-30"', 'to = "2024-01-30"'), "at least 2"),
+        (('{ month = "prefix" }', '{ sex = "identity" }'), "sex has none"),
+        (('{ month = "prefix" }', '{ month = { level = "quarter" } }'), "what a series asks along month"),
+        (("rolling = 3 }", "rolling = 9 }"), "from 1 to 6"),
+        (('{ month = { rolling = 3 }, sex = "identity" }', '{ month = "identity", sex = { rolling = 2 } }'), "windows of dates"),
+        (("[series]", '[plan]\nguard = "1/100"\n[series]'), "does not have that yet"),
+        (("[series]", '[plan]\nobjective = "worst"\n[series]'), "does not have that yet"),
+    ],
+)
+def test_what_a_series_cannot_be_is_refused(office: Office, change: tuple[str, str], words: str) -> None:
+    office.spec(change=lambda text: text.replace(*change))
+    with pytest.raises(ln.InputError, match=words):
+        planned_spec(read_spec(office.folder / "spec.toml"))
+
+
+def test_units_have_so_many_rows_in_each_period_and_the_price_is_in_the_plan(office: Office) -> None:
+    office.spec(unit='unit = { column = "person", max_rows = 2 }')
+    what = read_spec(office.folder / "spec.toml")
+    assert (what.privacy.max_rows, what.privacy.max_per_cell) == (12, ln.PerCell(2, "month"))
+    office.come(*[("2024-01-10", "F", "ann")] * 5, *[("2024-02-10", "F", "ann")] * 5, *[("2024-02-11", "M", f"p{one}") for one in range(9)])
+    office.publish("2024-03-10")
+    assert office.counts("2024-02") == {"01F": 2, "01M": 0, "02F": 2, "02M": 9}
+    office.spec(unit='unit = { column = "person", max_rows = 2, max_per_cell = 1 }')
+    with pytest.raises(ln.InputError, match="max_rows is for each period"):
+        read_spec(office.folder / "spec.toml")
+    office.spec(unit='unit = { column = "person", max_rows = 2 }', late="arrival")
+    with pytest.raises(ln.InputError, match="where a column names the units"):
+        read_spec(office.folder / "spec.toml")
+
+
+def made_up(periods: int, **kinds: Any) -> ln.Domain:
+    return ln.Domain(day=ln.Dates("2024-01-01", dt.date(2024, 1, 1) + dt.timedelta(days=periods - 1)), **kinds)
+
+
+def test_publishing_period_by_period_has_the_least_error_of_waiting_until_the_end() -> None:
+    asked = ln.queries(made_up(64), day="prefix")
+    plan = series_plan(asked, ln.Privacy(ln.ZCDP("1/2")), AlongTime("day"), Search())
+    assert plan.expected_error().tables[0].rmse == pytest.approx(2.0999, abs=5e-5)
+    waiting = ln.plan(asked, ln.ZCDP("1/2"), strategy="gaussian_optimum")
+    assert plan.expected_error().total_squared_error == pytest.approx(waiting.expected_error().total_squared_error, rel=1e-5)
+    promised = [errors[0] for errors in period_errors(plan).values()]
+    for periods in (1, 7, 40, 64):
+        part = up_to(plan, periods)
+        assert part is not None
+        assert part.expected_error().total_squared_error == pytest.approx(sum(one**2 for one in promised[:periods]), rel=1e-9)
+
+
+def test_very_long_series_are_planned_by_a_form_that_is_near_the_optimum() -> None:
+    asked = ln.queries(made_up(700), day="prefix")
+    plan = series_plan(asked, ln.Privacy(ln.ZCDP("1/2")), AlongTime("day"), Search())
+    assert plan.expected_error().times_least < 1.03
+    part = up_to(plan, 300)
+    assert part is not None
+    assert part.expected_error().tables[0].rmse == pytest.approx(
+        math.sqrt(np.mean([e[0] ** 2 for e in period_errors(plan).values()][:300]))
+    )
+
+
+@pytest.mark.parametrize("budget", [ln.ZCDP("1/8"), ln.ApproxDP(1, "1e-6")], ids=["rho", "delta"])
+def test_intervals_cover_at_every_period(tmp_path: Path, budget: Any) -> None:
+    periods, groups, random = 8, 60, np.random.default_rng(5)
+    domain = made_up(periods, group=ln.Coded(groups))
+    asked = ln.queries(domain, day="prefix", group="identity") + ln.queries(domain, day="identity", group="identity")
+    plan = series_plan(asked, ln.Privacy(budget), AlongTime("day"), Search())
+    days, codes = random.integers(periods, size=30_000), random.zipf(1.5, size=30_000) % groups
+    frame = pd.DataFrame({"day": pd.Timestamp("2024-01-01") + pd.to_timedelta(days, "D"), "group": codes})
+    truth = np.zeros((periods, groups))
+    np.add.at(truth, (days, codes), 1)
+    table = read_table(plan, frame)
+    covered = np.zeros(periods)
+    seeds = 4
+    for seed in range(seeds):
+        series = UnpaidSeries(terms_of(plan), table, SeededEntropy(seed))
+        values = []
+        for period in range(periods):
+            values.append(series.period(tmp_path / f"{seed}.private"))
+            part = up_to(plan, period + 1)
+            assert part is not None
+            answers = _finish.Asked(ln.Options(level=0.95)).build(outcome_up_to(plan, part, values, "")).answers
+            right = np.concatenate([truth[: period + 1].cumsum(axis=0).ravel(), truth[: period + 1].ravel()])
+            covered[period] += ((answers["low"] <= right) & (right <= answers["high"])).mean() / seeds
+    assert covered.min() > 0.92  # 480 to 3840 answers; those of later periods have the earlier ones among them
+    assert covered.mean() > 0.94
