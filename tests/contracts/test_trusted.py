@@ -108,7 +108,7 @@ def test_one_file_chooses_the_ledger_that_pays():
     made = {path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("_session/*.py") if "Ledger.create(" in code_of(path)}
     paid = {path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.py") if "Series.paid(" in code_of(path)}
     assert made == {CHOOSES}
-    assert paid == {f"_session/{name}.py" for name in ("_session", "_categories", "_guard")}
+    assert paid == {f"_session/{name}.py" for name in ("_session", "_categories", "_guard", "_periods")}
     for path in paid - {"_session/_guard.py"}:  # which is given the ledger of the release
         assert "ledger_for(ledger, source, dataset, " in code_of(FOLDER / path)
 

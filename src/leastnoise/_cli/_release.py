@@ -177,7 +177,12 @@ amount. It has no error bars; the unbiased answers stay beside it."""
 @click.option("--share", help="The share of the budget that pays, where the ledger has shares.")
 @click.option("--plan", "made", type=click.Path(path_type=Path), help="A plan from `leastnoise plan SPEC --out`; nothing is planned.")
 @click.option("--seed", type=click.IntRange(min=0), help="NOT PRIVATE: reproducible noise, for tests alone. Nothing is paid.")
-@click.option("--through", help="Of a series: the last period to publish.  [default: the last one that is over]")
+@click.option(
+    "--through",
+    expose_value=False,
+    callback=lambda context, _, value: context.meta.update({"through": value}),
+    help="Of a series: the last period to publish.  [default: the last one that is over]",
+)
 @of_spec
 @without_cache
 def release(
@@ -189,7 +194,6 @@ def release(
     share: str | None,
     made: Path | None,
     seed: int | None,
-    through: str | None,
 ) -> None:
     """Measure, estimate, and write answers, manifest and report.
 
@@ -211,6 +215,7 @@ def release(
         raise InputError('A release must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
     paying = ledger or what.ledger or ledger_beside(data)
     what = replace(what, source=data, dataset=dataset or what.dataset, share=share or what.share)
+    through = click.get_current_context().meta["through"]
     if what.series is None and through is not None:
         raise InputError("--through is for a spec with [series], whose periods are published one after the other.")
     if what.series is not None:

@@ -7,8 +7,11 @@ cells follows from the first t rows and never changes with later ones.
 Source: the decomposition is textbook; that nothing is lost by publishing as one goes is in Denisov et al. (arXiv 2202.08312).
 """
 
+from functools import singledispatch
+
 import numpy as np
 
+from leastnoise._check import InternalError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._families._dense import optimal_factor, to_dyadic
 from leastnoise._families._gram import Gram
@@ -41,11 +44,23 @@ def lower_twin(gram: FloatArray) -> FloatArray:
         return np.eye(len(gram)) * 2.0**-20
 
 
+@singledispatch
 def first_rows(operator: Operator, cells: int) -> Operator:
     """The part of a lower triangular strategy that the first cells are estimated from."""
-    if isinstance(operator, Identity):
-        return Identity(cells)
-    if isinstance(operator, Toeplitz):
-        kept = operator.starts < cells
-        return Toeplitz(operator.starts[kept], operator.values[kept], operator.scales[:cells])
-    return Dense(operator.matrix[:cells, :cells])  # type: ignore[attr-defined]  # of the three that are made here
+    raise InternalError(f"A {type(operator).__name__} is not measured along time; please report this.")
+
+
+@first_rows.register
+def _(operator: Dense, cells: int) -> Dense:
+    return Dense(operator.matrix[:cells, :cells])
+
+
+@first_rows.register
+def _(operator: Identity, cells: int) -> Identity:
+    return Identity(cells)
+
+
+@first_rows.register
+def _(operator: Toeplitz, cells: int) -> Toeplitz:
+    kept = operator.starts < cells
+    return Toeplitz(operator.starts[kept], operator.values[kept], operator.scales[:cells])

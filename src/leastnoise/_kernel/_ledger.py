@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from leastnoise._accounting import Budget, Charge, Cost, Privacy, SeriesCost, charge, charge_text, whole_budget
 from leastnoise._check import InputError, LedgerError, html_facts, one_of, refuse
@@ -359,14 +360,18 @@ class Ledger:
             self._checked_receipt(connection, receipt)
             steps.record(connection, receipt.id, number, outcome)
 
-    def draw(self, receipt: Receipt, number: int, request: str, drawn: Callable[[], Iterable[str]]) -> None:
+    def draw(self, receipt: Receipt, number: int, request: str, drawn: Callable[[], Any], text: Callable[[Any], Iterable[str]]) -> Any:
         """Begin and record a step whose outcome is the same however often it is asked for: both or neither (PROOFS-periods.md).
 
         Args:
             receipt: of the release.
             number: 1, 2, 3 ...
             request: fingerprint of what is asked for.
-            drawn: gives the outcome, as text in parts, while no other process can write to the ledger.
+            drawn: gives the outcome, while no other process can write to the ledger.
+            text: of an outcome, in parts.
+
+        Returns:
+            The outcome.
 
         Raises:
             LedgerError: as `begin` and `record`; then nothing of the outcome is in the ledger.
@@ -374,7 +379,8 @@ class Ledger:
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
         >>> receipt = ledger.reserve(cost=PureCost(1), privacy=ledger.privacy, plan_digest="ab12", output="out", plan="{}")
-        >>> ledger.draw(receipt, 1, "counts", lambda: ["7"])
+        >>> ledger.draw(receipt, 1, "counts", lambda: 7, lambda seven: [str(seven)])
+        7
         >>> ledger.pending(receipt).steps[0].outcome
         '7'
         >>> folder.cleanup()
@@ -383,7 +389,8 @@ class Ledger:
         with writing(self.path, self.timeout) as connection:
             self._check_drawable(connection, receipt)
             steps.begin(connection, receipt.id, number, request)
-            steps.record(connection, receipt.id, number, drawn())
+            steps.record(connection, receipt.id, number, text(outcome := drawn()))
+        return outcome
 
     def entry_of(self, receipt: Receipt) -> Entry:
         """Read the entry that a receipt is of, as the file has it.

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._check import InputError, LedgerError
-from leastnoise._check.arrays import IntArray
+from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._ledger_file import flush_folder
@@ -143,7 +142,7 @@ def answers(measurements: Measurements, along: str, closed: Closed) -> tuple[Sig
     return tuple(narrow(exact[index].reshape(own.shape)[own] + closed.noise[index]) for index, own in enumerate(rows))
 
 
-def due(block: Block, along: str, period: int) -> npt.NDArray[np.bool_]:
+def due(block: Block, along: str, period: int) -> BoolArray:
     """Which rows of a block are drawn when a period is closed: every row in one period, the last one that it has a coefficient on (P1).
 
     Args:

@@ -18,7 +18,7 @@ The argument continues that of ``_measure.py``:
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -318,11 +318,9 @@ class Series:
                 write_closed(state, receipt, closed)
             return answers(only, terms.along, closed)
 
-        def read(text: str) -> tuple[SignedArray, ...]:
-            return values_from_text(text, (block.rows for block in only.blocks))
-
+        most = [block.rows for block in only.blocks]
         what = request_of((only.digest(), only.domain.shape, terms.along, terms.late, number))
-        return cast(tuple[SignedArray, ...], _step(self, cost, what, drawn, read))
+        return cast(tuple[SignedArray, ...], _step(self, cost, what, drawn, lambda text: values_from_text(text, most)))
 
     def __repr__(self) -> str:
         return f"<Series on private rows, {len(_INSIDE[self].charges)} steps>"
@@ -424,14 +422,7 @@ def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], A
         return read(known.outcome)
     table = cast(Table, inside.table)
     if paid is not None and series.receipt is not None and series.terms.along:  # (P3): from the private file, however often it is begun
-        made: list[Any] = []
-
-        def whole() -> Iterator[str]:
-            made.append(drawn(table))
-            return outcome_to_text(made[0])
-
-        paid.draw(series.receipt, number, what, whole)
-        return made[0]
+        return paid.draw(series.receipt, number, what, lambda: drawn(table), outcome_to_text)
     outcome = drawn(table)
     if paid is not None and series.receipt is not None:
         paid.record(series.receipt, number, outcome_to_text(outcome))

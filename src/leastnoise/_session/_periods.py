@@ -144,10 +144,10 @@ def release_due(
     """
     if what.series is None or what.source is None:
         raise InputError("A series needs [series] and a source.")
-    target, data = Path(out).expanduser().absolute(), what.data(what.source)
+    target, source, dataset = Path(out).expanduser().absolute(), what.data(what.source), what.dataset
     due = _due(what.series.dates(what.domain), through)
     check_writable(what)
-    book = ledger_for(ledger, data, what.dataset, [target.parent], share=what.share)
+    book = ledger_for(ledger, source, dataset, [target.parent], share=what.share)
     if book is not None:
         settle(book)
     entry = None if book is None else _entry_of(book, target)
@@ -159,7 +159,7 @@ def release_due(
         mechanism_of(made).ready(made)
         if book is not None:
             book.check(made.cost(), made.privacy)
-        kept = Asked(what.options, _adapters.location(data), joined=_adapters.join_facts(data), library=library_of(type(data)))
+        kept = Asked(what.options, _adapters.location(source), joined=_adapters.join_facts(source), library=library_of(type(source)))
     else:
         pending = book.pending(entry)
         made, drawn = Plan.from_json(pending.plan), len(pending.steps)
@@ -169,9 +169,9 @@ def release_due(
                 f"in the ledger {book.path}. Go on with that spec, or choose another directory for this one, which is then paid."
             )
         kept = replace(Asked.from_json(pending.options), options=what.options)
-    table = read_table(made, data, progress) if due > drawn else None
+    table = read_table(made, source, progress) if due > drawn else None
     if book is None:
-        book = ledger_made(ledger, what.dataset or _adapters.dataset_name(data) or "data", made.privacy)
+        book = ledger_made(ledger, dataset or _adapters.dataset_name(source) or "data", made.privacy)
     with paying(book, room_for(made)) as process:
         if entry is None:
             facts = {"output": str(target), "description": _described(made), "options": kept.to_json(), "run": process}
