@@ -15,9 +15,10 @@ import leastnoise as ln
 from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._mechanisms import Search, terms_of
 from leastnoise._planning import AlongTime, period_errors, series_plan, up_to
-from leastnoise._session import _finish, _periods, planned_spec, read_spec, release_due
+from leastnoise._session import _finish, _periods, planned_spec, release_due
 from leastnoise._session._finish import read_table
 from leastnoise._session._periods import outcome_up_to
+from leastnoise._spec import read_spec
 
 SPEC = """
 [source]
@@ -63,7 +64,14 @@ class Office:
         (self.folder / "visits.csv").write_text("\n".join([names, *map(",".join, self.rows), ""]))
         self.patch.setattr(_periods, "_today", lambda: dt.date.fromisoformat(day))
         what = read_spec(self.folder / "spec.toml")
-        return release_due(what, self.folder / "monthly", self.folder / "visits.ledger", lambda: planned_spec(what), through=through)
+        return release_due(
+            what,
+            self.folder / "visits.csv",
+            self.folder / "monthly",
+            self.folder / "visits.ledger",
+            lambda: planned_spec(what),
+            through=through,
+        )
 
     def answers(self, period: str) -> dict[tuple[str, str], float]:
         """By the number of the query and the cell, of the release up to a period."""

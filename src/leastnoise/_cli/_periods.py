@@ -19,13 +19,14 @@ def publish_due(what: "Spec", out: Path, ledger: Path, plan: "Callable[[], Plan]
     from leastnoise._session import Ledger, csv_blocks, release_due
 
     name, then = data_name(what), "drawing, estimating and writing"
-    blocks = csv_blocks(what.source and what.data(what.source))
+    data = what.source and what.data(what.source)
+    blocks = csv_blocks(data)
     with Progress(f"reading {name}, {then}") as progress:
 
         def told(rows: int, among: int | None) -> None:
             progress.rows(f"reading {name}", then, rows, among, blocks)
 
-        done = release_due(what, out, ledger, plan, through=through, progress=told)
+        done = release_due(what, data, out, ledger, plan, through=through, progress=told)
     book = Ledger.open(ledger)
     budget = book.privacy.budget
     paid = rounded_charge_text(budget, done.entry.charge, up=True)

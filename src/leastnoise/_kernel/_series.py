@@ -319,7 +319,7 @@ class Series:
             return answers(only, terms.along, closed)
 
         most = [block.rows for block in only.blocks]
-        what = request_of((only.digest(), only.domain.shape, terms.along, terms.late, number))
+        what = request_of((measurements_digest(only), only.domain.shape, terms.along, terms.late, number))
         return cast(tuple[SignedArray, ...], _step(self, cost, what, drawn, lambda text: values_from_text(text, most)))
 
     def __repr__(self) -> str:

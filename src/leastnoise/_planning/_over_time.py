@@ -219,6 +219,6 @@ def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
 
 
 def _typical(variances: FloatArray, last: IntArray, periods: int) -> FloatArray:
-    with np.errstate(invalid="ignore"):
-        sums, numbers = (np.bincount(last, weights=weights, minlength=periods) for weights in (variances, np.ones(len(last))))
-        return np.asarray(np.sqrt(sums / numbers))
+    """The root of the mean of those that end in each period; NaN where none does."""
+    sums, numbers = np.bincount(last, weights=variances, minlength=periods), np.bincount(last, minlength=periods)
+    return np.asarray(np.where(numbers > 0, np.sqrt(sums / np.maximum(numbers, 1)), np.nan))

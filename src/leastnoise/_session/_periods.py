@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -121,6 +122,7 @@ def _today() -> dt.date:
 @one_thread()
 def release_due(
     what: Spec,
+    source: Any,
     out: Path,
     ledger: Path,
     plan: Callable[[], Plan],
@@ -131,7 +133,8 @@ def release_due(
     """Pay for a series if that was not done, draw the periods that became due, and publish those that are not in the directory.
 
     Args:
-        what: the spec, with its source.
+        what: the spec.
+        source: the private data, as ``release`` takes them.
         out: the directory of all releases; each is in one of its own, named by its last period.
         ledger: which pays.
         plan: makes the plan, if it is not paid yet.
@@ -142,9 +145,9 @@ def release_due(
         InputError: a period that is not over, or another spec than the one that was paid for; nothing was spent.
         BudgetError, LedgerError, PaidError: as ``release``; also where the private file of closed periods is lost.
     """
-    if what.series is None or what.source is None:
-        raise InputError("A series needs [series] and a source.")
-    target, source, dataset = Path(out).expanduser().absolute(), what.data(what.source), what.dataset
+    if what.series is None:
+        raise InputError("Periods are published of a spec with [series]; this one has none.")
+    target, dataset = Path(out).expanduser().absolute(), what.dataset
     due = _due(what.series.dates(what.domain), through)
     check_writable(what)
     book = ledger_for(ledger, source, dataset, [target.parent], share=what.share)
