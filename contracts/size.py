@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_730, "files": 251, "functions": 3_550, "code": 29_860}
+CEILINGS = {"lines": 51_840, "files": 257, "functions": 3_620, "code": 30_450}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
