@@ -52,11 +52,17 @@ def drawn_words(state: "PeriodState") -> str:
     return words + (f"; not published yet: {', '.join(state.unpublished)}" if state.unpublished else "")
 
 
-def show_periods(plan: "Plan") -> None:
-    """The errors that are promised for each period of a series; nothing of other plans."""
+def period_facts(plan: "Plan") -> dict[str, Any]:
+    """The errors that are promised for each period of a series, by table; nothing of other plans."""
     from leastnoise._planning import period_errors
 
-    errors = [*period_errors(plan).items()]
+    errors = period_errors(plan)
+    return {"periods": errors} if errors else {}
+
+
+def show_periods(plan: "Plan") -> None:
+    """The errors that are promised for each period of a series; nothing of other plans."""
+    errors = [*period_facts(plan).get("periods", {}).items()]
     if not errors:
         return
     step = -(-len(errors) // _MOST_SHOWN)

@@ -10,7 +10,7 @@ import click
 from leastnoise._check import InputError, refuse
 from leastnoise._cli._expected import expected, facts, of_spec, planned_shown, read_asked, show_plan, within_memory, without_cache
 from leastnoise._cli._output import budget_text, check_new, noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
-from leastnoise._cli._periods import show_periods
+from leastnoise._cli._periods import period_facts, show_periods
 from leastnoise._cli._release import search_facts, show_searches, warn, warn_of_bias
 from leastnoise._progress import Progress
 
@@ -55,7 +55,6 @@ def plan(
 
     Reads the spec file alone; the data need not exist. With `queries.sql --spec people.toml` it asks SQL statements of that domain.
     """
-    from leastnoise._planning import period_errors
     from leastnoise._release import check_options
     from leastnoise._session import check_writable
     from leastnoise._spec import plan_warnings, spec_warnings
@@ -80,14 +79,12 @@ def plan(
     prices = _table_prices(made, what) if priced else ()
     if as_json:
         further: dict[str, Any] = {"searches": list(search_facts(what))} if what.searches else {}
-        if what.series is not None:
-            further["periods"] = period_errors(made)
         for name, plans in (("budgets", by_budget), ("max_rows", by_rows)):
             if plans:
                 further[name] = [_errors_json(other) for other in plans.values()]
         if prices:
             further["prices"] = [{"table": price.table, "alone": price.alone, "saved": price.saved} for price in prices]
-        show_json({**facts(made, seconds, what.options.level), **further, "warnings": [*warnings, *late]})
+        show_json({**facts(made, seconds, what.options.level), **period_facts(made), **further, "warnings": [*warnings, *late]})
         return
     show_plan(made, seconds, what.options.level)
     show_periods(made)
