@@ -126,7 +126,7 @@ def test_the_first_are_sure_only_where_nothing_else_reaches_them():
         low, high = answer - 2, answer + 2
         order = np.argsort(-answer, kind="stable")
         sure = [k for k in range(1, 5) if low[order[:k]].min() > high[order[k:]].max()]
-        assert clear_of_the_rest(low, high, order, 4) == max(sure, default=0)
+        assert clear_of_the_rest(low, high, order[:4]) == max(sure, default=0)
 
 
 @pytest.mark.parametrize(("below", "scheme"), [(2, "blues"), (8, "blueorange")])

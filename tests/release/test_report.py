@@ -227,15 +227,18 @@ def test_long_lists_are_cut_and_say_so(observation, monkeypatch):
     assert 'release.plot("q4") in Python draws it' in text
 
 
-def test_the_list_of_tables_estimates_no_table_that_it_does_not_list(observation, monkeypatch):
+def test_the_page_takes_each_table_once_and_stops_behind_those_that_it_lists_or_shows(observation, monkeypatch):
     release = build(observation)
     listed, taken = entries(release), []
     make = type(release.tables)._table
     monkeypatch.setattr(type(release.tables), "_table", lambda tables, place, answer: (taken.append(place), make(tables, place, answer))[1])
     monkeypatch.setattr(_report, "MOST_LISTED", 2)
-    found = _report._index(release, listed, texts("en"))
+    monkeypatch.setattr(_report, "MOST_CELLS", 1)
+    shown, summaries = _report.views(release, listed, texts("en"))
+    found = _report._index(release, listed, summaries, texts("en"))
     assert len(found["rows"]) == 2
-    assert taken == [0, 1]
+    assert len(shown) == 2
+    assert taken == [0, 1, 2]
 
 
 def test_a_table_too_large_to_draw_shows_its_largest_cells_and_how_sure_they_are(making, monkeypatch):
@@ -300,7 +303,7 @@ def test_tables_and_statistics_are_named_in_the_language_of_the_page():
     assert '<th scope="col">Anteil</th><th scope="col">Quantil</th>' in page
     assert not re.search(r">total|sum of|mean of|quantiles of|distribution of|>share", page)
     assert "," in release.statistics["distribution of age"].picture(texts("de")).value(0.25, 0.01)
-    named = [[view.name for view in _report.views(release, entries(release), texts(language))] for language in ("en", "de")]
+    named = [[view.name for view in _report.views(release, entries(release), texts(language))[0]] for language in ("en", "de")]
     one = ln.release(ln.plan(ln.marginals(domain, ways=0), ln.PureDP(9)), people, seed=1, options=Options(language="de"))
     assert "eine Antwort in einer Tabelle" in _report.report(one, entries(one))
     own = [one.name for one in (*release.statistics, *release.tables)]

@@ -137,6 +137,7 @@ class LevelCells:
 
     structure: LevelStructure
     components: Mapping[Names, FloatArray]
+    _latest: dict[Names, FloatArray] = field(default_factory=dict, repr=False)
 
     @property
     def names(self) -> Names:
@@ -144,7 +145,13 @@ class LevelCells:
         return tuple(self.structure.others.bases)
 
     def marginal(self, names: Names) -> FloatArray:
-        """The estimated cells of a marginal."""
+        """The estimated cells of a marginal; the latest are kept, as tables of its levels come one after the other."""
+        if names not in self._latest:
+            self._latest.clear()
+            self._latest[names] = self._marginal(names)
+        return self._latest[names]
+
+    def _marginal(self, names: Names) -> FloatArray:
         bases, own = self.structure.others.bases, self.structure.name
         others = tuple(name for name in names if name != own)
         answer = np.zeros((self.structure.levels.size if own in names else 1, *(bases[name].size for name in others)))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from leastnoise._charts._picture import Dots, Picture, Spec, short
+from leastnoise._charts._picture import Dots, Picture, Spec, largest_first, short
 from leastnoise._charts._style import BAR, MUTED, SERIES, WHISKER, WIDTH, amount, named_rows, room, tips
 
 _MOST_BARS, _LARGEST_SHOWN, _MOST_ERRORS = 40, 20, 40
@@ -35,7 +35,7 @@ def suits_largest(picture: Picture) -> bool:
 def draw_largest(picture: Picture) -> Spec:
     """Bars for the largest answers, the largest first."""
     rows = []
-    for cell in np.argsort(-picture.answer.reshape(-1), kind="stable")[:_LARGEST_SHOWN].tolist():
+    for cell in largest_first(picture.answer, _LARGEST_SHOWN).tolist():
         index = np.unravel_index(cell, picture.answer.shape)
         answer, low, high = (float(values[index]) for values in (picture.answer, picture.low, picture.high))
         key = ", ".join(axis.labels[int(at)] for axis, at in zip(picture.axes, index, strict=True))

@@ -100,9 +100,20 @@ def short(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def clear_of_the_rest(low: FloatArray, high: FloatArray, order: IntArray, most: int) -> int:
-    """How many of the first in an order are above all others for sure."""
-    lowest = np.minimum.accumulate(low[order])
-    highest = np.maximum.accumulate(high[order][::-1])[::-1]
-    clear = np.flatnonzero((lowest[:-1] > highest[1:])[:most])
+def largest_first(values: FloatArray, most: int) -> IntArray:
+    """The places of the largest numbers, the largest first, equal ones in their order; NaN is the least."""
+    known = np.where(np.isnan(values), -np.inf, values).reshape(-1)
+    if most < known.size:  # a table may have millions
+        places = np.flatnonzero(known >= np.partition(known, known.size - most)[known.size - most])
+        return places[np.argsort(-known[places], kind="stable")][:most]
+    return np.argsort(-known, kind="stable")
+
+
+def clear_of_the_rest(low: FloatArray, high: FloatArray, order: IntArray) -> int:
+    """How many of the first in an order are above all others for sure; ``order`` is of these, or of all."""
+    rest = np.ones(len(high), dtype=np.bool_)
+    rest[order] = False
+    ends = np.append(high[order], high.max(initial=-np.inf, where=rest))
+    highest = np.maximum.accumulate(ends[::-1])[::-1][1:]
+    clear = np.flatnonzero((np.minimum.accumulate(low[order]) > highest)[: len(high) - 1])
     return int(clear[-1]) + 1 if len(clear) else 0

@@ -1,5 +1,6 @@
 """Estimates from observations: least squares, non-negative answers, means, quantiles, records."""
 
+from leastnoise._estimate._agreed import Agreed, agree, finest_table
 from leastnoise._estimate._answer import Answer, Estimator, estimates
 from leastnoise._estimate._by_group import ByGroup, measured_by_group
 from leastnoise._estimate._cdf import Cdf, Quantile, cdf, few_draws, simulated_noise

@@ -21,6 +21,7 @@ from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import NUMBERS, Label, Table, rounded
 from leastnoise._release._words import cut_words, of_words
 from leastnoise._threads import Beside
+from leastnoise._workload import Product, level_names
 
 MOST_TABLE_FILES = 200
 BATCH_CELLS = 1_000_000
@@ -198,24 +199,36 @@ def _clean(text: str) -> str:
 def _one_by_one(release: Release, directory: Path, formats: _Formats) -> Iterator[tuple[Table, str]]:
     for table in release.tables:
         stem = f"answers/{file_name(table.id, table.name, len(release.tables))}"
-        keys = _Keys(key_columns(table.product.keys, NUMBERS), table.labels, _places(table.answer.shape))
+        keys = _Keys(key_columns(table.product.keys, NUMBERS), table.labels, _places(table.answer.shape), _level(release, table.product))
         _write_keyed(table.id, keys, table.numbers(), directory / stem, formats)
         yield table, stem
 
 
+def _level(release: Release, product: Product) -> str | None:
+    """The level that a table is of, along the attributes that have levels; None where no table asks for one."""
+    if all(one.keys == one.attributes for one in release.workload):
+        return None
+    pairs = zip(product.keys, product.attributes, strict=True)
+    return " x ".join(key.removeprefix(f"{name}:") for key, name in pairs if level_names(product.domain.kind(name))) or "total"
+
+
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The key columns of a file, with the labels along each and the place of every row's."""
+    """The key columns of a file, with the labels along each and the place of every row's; and the level, of a table of one."""
 
     names: list[str]
     labels: tuple[tuple[Label, ...], ...]
     places: Sequence[npt.NDArray[np.int32]]
+    level: str | None = None
 
 
 def _write_keyed(query: str, keys: _Keys, numbers: Mapping[str, Array], stem: Path, formats: _Formats) -> None:
     """One file a format: query, one column a key, and the numbers."""
     texts: dict[str, Sequence[str]] = {"query": [query]}
     columns: dict[str, Array] = {"query": np.zeros(len(next(iter(numbers.values()))), dtype=np.int32)}
+    if keys.level is not None:
+        name = Names({*texts, *numbers, *keys.names}).give("level")
+        columns[name], texts[name] = columns["query"], [keys.level]
     for column, labels, place in zip(keys.names, keys.labels, keys.places, strict=True):
         array = label_array(labels)
         columns[column] = place if array.dtype == object else array[place]

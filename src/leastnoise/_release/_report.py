@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accuracy import interval_multiplier, lower_bound
-from leastnoise._charts import Picture, chart_for, clear_of_the_rest, svg_of, vague, vega_lite
+from leastnoise._charts import Picture, chart_for, clear_of_the_rest, largest_first, svg_of, vague, vega_lite
 from leastnoise._check import readable
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
@@ -52,7 +52,7 @@ _OBJECTIVES = ("worst", "relative", "least")  # what a plan says that it was cho
 def report(release: Release, entries: Sequence[TableEntry], *, written: datetime | None = None) -> str:
     """The report as one HTML text, in the language of the release."""
     said = texts(release.options.language)
-    shown, statistics = views(release, entries, said), len(release.statistics)
+    (shown, summaries), statistics = views(release, entries, said), len(release.statistics)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     return filled(
         "report.html",
@@ -60,8 +60,9 @@ def report(release: Release, entries: Sequence[TableEntry], *, written: datetime
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        head=_head(release, entries, said, (written or datetime.now(UTC)).astimezone(UTC)),
-        index=_index(release, entries, said),
+        head=_head(release, entries, summaries, said, (written or datetime.now(UTC)).astimezone(UTC)),
+        index=_index(release, entries, summaries, said),
+        levels=_levels(release, summaries, said),
         statements=[_statement_view(release, number, said) for number in range(1, len(release.options.statements) + 1)],
         statistics=shown[:statistics],
         views=shown[statistics:],
@@ -72,7 +73,20 @@ def report(release: Release, entries: Sequence[TableEntry], *, written: datetime
     )
 
 
-def _head(release: Release, entries: Sequence[TableEntry], said: Texts, when: datetime) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is said of a table beside its cells, so that each table is estimated once for the page."""
+
+    product: Product
+    typical: float  # the mean size of its answers; 0 where all are left out
+    margin: float
+    largest_margin: float
+    first: tuple[str, ...]  # its largest cells in words, for a table along one attribute
+
+
+def _head(
+    release: Release, entries: Sequence[TableEntry], summaries: Sequence[Summary], said: Texts, when: datetime
+) -> dict[str, Any]:
     """The first screen."""
     privacy = release.privacy
     title = _title(release, said)
@@ -93,7 +107,7 @@ def _head(release: Release, entries: Sequence[TableEntry], said: Texts, when: da
         "protects": words.bet_words(privacy, said),
         "exact": _exact(release, entries, said),
         "exact_intro": said.say("exact_intro", percent=said.percent(release.level)) + (f" {said.say('beyond', of=of)}" if of else ""),
-        "fit": _fit(release, said),
+        "fit": _fit(summaries, said),
         "facts": _facts(release, said),
         "first": first,
         "notices": [notice for notice in _notices(release, said) if notice not in first],
@@ -140,6 +154,14 @@ def _typical(table: Table) -> float:
     return float(abs(known).mean()) if known.size else 0.0
 
 
+def _summary(table: Table, said: Texts) -> Summary:
+    pairs = []
+    for place in largest_first(table.answer, _MOST_NAMED).tolist() if len(table.labels) == 1 else ():
+        answer, margin = float(table.answer[place]), float(table.margins[place])
+        pairs += [] if math.isnan(answer) else [f"{table.shown[0][place]}: {said.value(answer, margin)}"]
+    return Summary(table.product, _typical(table), table.typical_margin, table.largest_margin, tuple(pairs))
+
+
 def _exact(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[tuple[str, str]]:
     """The margins of the main tables: those with the fewest attributes, with the typical answer that stands beside each."""
     ranks = [(len(entry.attributes), entry.answers > 1000, position) for position, entry in enumerate(entries)]
@@ -160,12 +182,11 @@ def _exact(release: Release, entries: Sequence[TableEntry], said: Texts) -> list
     return lines
 
 
-def _fit(release: Release, said: Texts) -> list[str]:
+def _fit(summaries: Sequence[Summary], said: Texts) -> list[str]:
     """What the first tables can be used for, by their typical margins beside their typical answers."""
     fit: dict[str, list[str]] = {"good": [], "care": [], "bad": []}
-    for table in release.tables.first(min(len(release.tables), MOST_PICTURES)):
-        typical = _typical(table)
-        kind = "good" if table.typical_margin <= typical / 10 else "care" if table.typical_margin <= typical / 2 else "bad"
+    for table in summaries[:MOST_PICTURES]:
+        kind = "good" if table.margin <= table.typical / 10 else "care" if table.margin <= table.typical / 2 else "bad"
         fit[kind].append(table_words(table.product, said))
     shown = {
         kind: names if len(names) <= _MOST_NAMED else [*names[:_MOST_NAMED], said.some("further", len(names) - _MOST_NAMED)]
@@ -197,14 +218,15 @@ def _notices(release: Release, said: Texts) -> list[str]:
     return [*words.notices(release, said), *words.clipped(release, said), *([guard] if guard else [])]
 
 
-def _index(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict[str, Any]:
+def _index(release: Release, entries: Sequence[TableEntry], summaries: Sequence[Summary], said: Texts) -> dict[str, Any]:
     """The list of all tables, with margins in place of standard errors."""
     times, half, rounded = release.interval.multiplier, release.interval.half_step, float(exact_rule(release.options)[0]) / 2
     bounds = release.finding.linear and len(entries) <= _MOST_BOUNDS
     rows, gives_way = [], False
-    for product, table, entry in zip(release.workload, release.tables.first(MOST_LISTED), entries, strict=False):
+    for table, entry in zip(summaries, entries, strict=False):
+        product = table.product
         least = _alone(release, product) if bounds else None
-        margins = [said.error(table.typical_margin), said.error(table.largest_margin)]
+        margins = [said.error(table.margin), said.error(table.largest_margin)]
         alone = "" if least is None else said.error(times * least + half * product.unit + rounded)
         gives_way = gives_way or (least is not None and entry.rmse > 2 * least)
         rows.append((entry.query, table_words(product, said), said.plain(entry.answers), *margins, *([alone] if bounds else [])))
@@ -221,6 +243,18 @@ def _index(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict
     cut = said.say("index_cut", count=MOST_LISTED, all=len(entries)) if len(entries) > MOST_LISTED else ""
     notes = [said.say("index_note", percent=said.percent(release.level)), *([said.say("index_alone")] if bounds else [])]
     return {"heads": [said.say(head) for head in heads], "rows": rows, "summary": summary, "cut": cut, "note": " ".join(notes)}
+
+
+def _levels(release: Release, summaries: Sequence[Summary], said: Texts) -> list[tuple[str, ...]]:
+    """The levels of every attribute that are asked about alone, each with its groups, margins and largest groups."""
+    alone = [one for one in summaries if len(one.product.attributes) == 1]
+    leveled = {(one.product.measure, one.product.attributes) for one in alone if one.product.keys != one.product.attributes}
+    rows = []
+    for one in alone:
+        if (one.product.measure, one.product.attributes) in leveled:
+            margins = [said.error(one.margin), said.error(one.largest_margin)]
+            rows.append((table_words(one.product, said), said.plain(one.product.rows), *margins, "; ".join(one.first)))
+    return rows
 
 
 def _short(value: float) -> str:
@@ -384,25 +418,29 @@ def _statement_view(release: Release, number: int, said: Texts) -> View:
     )
 
 
-def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[View]:
+def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> tuple[list[View], list[Summary]]:
     """Every table of the release, as far as a page can hold them: each has its place, the largest ones only their largest cells."""
-    made: list[tuple[View, str, bool, Table | None]] = []
+    summaries: list[Summary] = []
+    made: list[tuple[View, str, bool, str]] = []
     hidden: dict[str, tuple[str, ...]] = {}
     names: list[tuple[str, str, str]] = []
     specs: list[dict[str, Any]] = []
     for statistic in release.statistics:
         spec, view = statistic.spec(said), _statistic_view(release, statistic, said)
-        made.append((view, "" if spec is None else statistic.chart(said), spec is not None, None))
+        made.append((view, "" if spec is None else statistic.chart(said), spec is not None, ""))
         if spec is not None:
             specs.append(spec)
             names.append((f"c-{view.id}", view.name, view.meta))
             hidden[view.id] = vague(statistic.picture(said)) if statistic.chart(said) == "lines" else ()
     left, marks = MOST_CELLS, MOST_MARKS
-    for position, entry in enumerate(entries):
-        whole = entry.answers <= min(MOST_OF_A_TABLE, left)
-        if not whole and left <= 0:
+    for table, entry in zip(release.tables, entries, strict=True):
+        if len(summaries) < MOST_LISTED:
+            summaries.append(_summary(table, said))
+        elif left <= 0:
             break
-        table = release.tables[position]
+        if left <= 0:
+            continue
+        whole = entry.answers <= min(MOST_OF_A_TABLE, left)
         drawn = table.picture(said)
         view = _view(release, entry, table, said, whole=whole)
         left -= len(view.rows)
@@ -411,20 +449,20 @@ def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[
             specs.append(vega_lite(drawn, marks) or {})
             names.append((f"c-{table.id}", drawn.name, _alt(drawn, said)))
             marks -= 0 if chart.name == "largest" else drawn.cells
-            made.append((view, chart.name, True, table))
+            made.append((view, chart.name, True, _sure(release, table, said) if chart.name == "largest" else ""))
             hidden[view.id] = vague(drawn) if chart.name == "lines" else ()
         else:
-            made.append((view, "" if chart is None else chart.name, False, table))
+            made.append((view, "" if chart is None else chart.name, False, ""))
     pictures = _within(svg_of(specs, names, said.language))
     shown = [
-        _with_picture(release, view, chart, next(pictures) if has else None, table, said, hidden.get(view.id, ()))
-        for view, chart, has, table in made
+        _with_picture(release, view, chart, next(pictures) if has else None, sure, said, hidden.get(view.id, ()))
+        for view, chart, has, sure in made
     ]
     if sum(len(view.rows) for view in shown) <= MOST_ELEMENTS:
-        return shown
+        return shown, summaries
     # Tables that are not open have plain lines in the place of elements, which browsers read in a fraction of the time.
     widths = [0 if view.is_open else 2 + max(map(len, chain(view.keys, view.numbers, *view.rows))) for view in shown]
-    return [replace(view, width=width) for view, width in zip(shown, widths, strict=True)]
+    return [replace(view, width=width) for view, width in zip(shown, widths, strict=True)], summaries
 
 
 def _within(pictures: list[str | None]) -> Iterator[str | None]:
@@ -446,7 +484,7 @@ def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, who
     places = np.arange(table.cells)
     rows_said = said.say("rows_whole")
     if not whole:
-        places = np.argsort(-table.answer.reshape(-1), kind="stable")[:MOST_LARGEST]
+        places = largest_first(table.answer, MOST_LARGEST)
         rows_said = said.say("rows_cut", count=len(places), all=table.cells, file=entry.files)
     extra = [name for name in table.numbers() if name not in ("answer", "noise_std", "approximation_std", "low", "high")]
     alike = [place for place, along in enumerate(table.labels) if len(along) == 1 and table.cells > 1]
@@ -480,15 +518,15 @@ def _rows(table: Table, places: np.ndarray, extra: Sequence[str], said: Texts) -
 
 
 def _with_picture(
-    release: Release, view: View, chart: str, svg: str | None, table: Table | None, said: Texts, hidden: Sequence[str]
+    release: Release, view: View, chart: str, svg: str | None, sure: str, said: Texts, hidden: Sequence[str]
 ) -> View:
     if not chart:
         return view
     words = [said.say(f"how_{chart}", percent=said.percent(release.level))] if svg else [said.say("not_drawn", id=view.id)]
     if hidden:
         words.append(said.say("vague", names=said.listed([*hidden])))
-    if chart == "largest" and svg and table is not None:
-        words.insert(0, _sure(release, table, said))
+    if sure and svg:
+        words.insert(0, sure)
     if of := of_words(release, said):
         words.append(said.say("beyond", of=of))
     return replace(view, svg=svg or "", said=" ".join(words))
@@ -503,11 +541,10 @@ def _sure(release: Release, table: Table, said: Texts) -> str:
     times = interval_multiplier(release.measurements.noise, 1 - (1 - release.level) / table.cells)
     rounding = float(exact_rule(release.options)[0]) / 2
     margin = times * table.noise_std + in_unit(table.product, np.array(release.interval.half_step)) + rounding
-    order = np.argsort(-table.answer.reshape(-1), kind="stable")
     gone = np.isnan(table.answer)  # of these is known that they are below
     low = np.where(gone, -np.inf, table.answer - margin).reshape(-1)
     high = np.where(gone, float(release.options.below or 0) + margin, table.answer + margin).reshape(-1)
-    sure = clear_of_the_rest(low, high, order, shown)
+    sure = clear_of_the_rest(low, high, largest_first(table.answer, shown))
     if not sure:
         return said.say("largest_unsure", count=shown, all=table.cells)
     key = "largest_equal" if sure == shown else "largest_sure"

@@ -17,7 +17,17 @@ from leastnoise._accounting import Privacy
 from leastnoise._charts import Picture, live, vega_lite
 from leastnoise._check import Exact, InputError, exact_positive, html_facts
 from leastnoise._check.arrays import Array, FloatArray
-from leastnoise._estimate import Answer, Estimator, estimates, non_negative, whole_numbers
+from leastnoise._estimate import (
+    Agreed,
+    Answer,
+    Estimator,
+    agree,
+    estimates,
+    finest_table,
+    non_negative,
+    projection_method,
+    whole_numbers,
+)
 from leastnoise._frames import Columns, Names, key_columns, label_array, to_frame
 from leastnoise._release._extras import table_position
 from leastnoise._release._keys import Names as Shown
@@ -356,6 +366,8 @@ class Tables(LazySequence[Table]):
         self._interval = interval
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
         self._positions: dict[str, int] = {}
+        self._finest_tables: dict[str | None, Product | None] = {}
+        self._agreed: dict[tuple[str | None, bool], Agreed] = {}
         self._texts = with_other(options, products[0].domain) if products else {}
 
     def __len__(self) -> int:
@@ -392,10 +404,35 @@ class Tables(LazySequence[Table]):
     def _make(self, position: int) -> Table:
         return self._table(position, self._estimator.estimate(self._products[position]))
 
+    def projection(self, product: Product) -> str:
+        """How a table's answers become non-negative."""
+        finest = self._finest(product.measure)
+        return projection_method(product) if finest is None or projection_method(finest) == "none" else "agreed"
+
+    def _finest(self, measure: str | None) -> Product | None:
+        if measure not in self._finest_tables:
+            self._finest_tables[measure] = finest_table([product for product in self._products if product.measure == measure])
+        return self._finest_tables[measure]
+
+    def _biased(self, product: Product, values: FloatArray) -> tuple[FloatArray | None, Array | None]:
+        """The non-negative answers, and those in whole numbers, where they are asked for."""
+        finest, options = self._finest(product.measure), self._options
+        if finest is None:
+            biased = non_negative(product, values) if options.non_negative else None
+            return biased, whole_numbers(product, values if biased is None else biased) if options.integer else None
+        above = options.non_negative and projection_method(finest) != "none"
+        made: list[Array | None] = []
+        for wanted, whole in ((above, False), (options.integer, True)):
+            key = product.measure, whole
+            if wanted and key not in self._agreed:
+                products = [other for other in self._products if other.measure == product.measure]
+                self._agreed[key] = agree(self._estimator, products, finest, non_negative=above, whole=whole)
+            made.append(self._agreed[key].values(product) if wanted else None)
+        return made[0], made[1]
+
     def _table(self, position: int, estimate: Answer) -> Table:
         product, options, interval = self._products[position], self._options, self._interval
-        biased = non_negative(product, estimate.values) if options.non_negative else None
-        integers = whole_numbers(product, estimate.values if biased is None else biased) if options.integer else None
+        biased, integers = self._biased(product, estimate.values)
         answer, rest = in_unit(product, estimate.values), estimate.approximation_std
         reaches = estimate.reaches(interval.multiplier, interval.one_sided, interval.half_step)
         below, above = (in_unit(product, reach) for reach in reaches)

@@ -10,7 +10,7 @@ from typing import Any
 from leastnoise._accounting import covers
 from leastnoise._accuracy import block_variance
 from leastnoise._charts import drawing
-from leastnoise._estimate import REPETITIONS, projection_method
+from leastnoise._estimate import REPETITIONS
 from leastnoise._frames import key_columns
 from leastnoise._linop import whole_bytes_text
 from leastnoise._measurements import Measurements, measurements_value
@@ -37,6 +37,8 @@ from leastnoise._release._words import cut_words, of_words
 FORMAT = 1
 MOST_LISTED = 200
 PROJECTIONS = {
+    "agreed": "from the total down, the nearest groups within each group (least squares) that are at least 0 and add up to it; all tables are "
+    "sums of the one that has the cells of all others, so they agree",
     "marginal": "the nearest cells (least squares) that are at least 0 and keep the estimated total, if that is positive",
     "prefix": "the nearest answers (least squares) that do not fall along the prefix sums and are at least 0",
     "clip": "negative answers are replaced by 0",
@@ -241,13 +243,14 @@ def _post_processing(release: Release) -> dict[str, Any]:
         return {"columns": [], "note": f"answer is unbiased least squares; it is {made}{', and it may be negative' * (least is None)}."}
     columns: dict[str, Any] = {}
     if release.options.non_negative:
-        used = {projection_method(product) for product in release.workload}
+        used = {release.tables.projection(product) for product in release.workload}
         columns["answer_non_negative"] = {method: text for method, text in PROJECTIONS.items() if method in used}
     if release.options.integer:
         source = "answer_non_negative where that is there, else answer" if release.options.non_negative else "answer"
         columns["answer_integer"] = (
             f"{source}, in whole rows or multiples of the measure's unit: tables of cells by largest remainders, so that they keep their "
-            "rounded total, others to the nearest"
+            "rounded total, others to the nearest; where levels are asked for and one table has the cells of all others, from the total "
+            "down instead, so that all tables agree"
         )
     if release.options.nnls:
         columns["answer_nnls"] = (
@@ -341,5 +344,5 @@ def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
 
 def _table(release: Release, position: int, entry: TableEntry) -> dict[str, Any]:
     product = release.workload.products[position]
-    biased = {"answer_non_negative": projection_method(product)} if release.options.non_negative else {}
+    biased = {"answer_non_negative": release.tables.projection(product)} if release.options.non_negative else {}
     return {**entry.to_json(), "key_columns": key_columns(product.keys, NUMBERS), **biased}
