@@ -1,6 +1,8 @@
 """Non-negative and whole answers of tables with levels: they agree up the tree, and are the nearest ones within each group."""
 
 import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import leastnoise as ln
@@ -9,10 +11,10 @@ from leastnoise._estimate._agreed import within
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._table import Table
 
-SIZES = np.random.default_rng(2).permutation(np.repeat(np.arange(6), [1, 2, 3, 5, 8, 11]))  # of groups that no order of cells keeps together
-GROUPS = {"town": SIZES, "land": SIZES // 3, "place": np.arange(30)}
+TOWNS = np.random.default_rng(2).permutation(np.repeat(np.arange(6), [1, 2, 3, 5, 8, 11]))  # which no order of cells keeps together
+GROUPS = {"town": TOWNS, "land": TOWNS // 3, "place": np.arange(30)}
 DOMAIN = ln.Domain(
-    sex=ln.Coded(2), place=ln.Coded(30, levels={"town": dict(enumerate(SIZES.tolist())), "land": dict(enumerate((SIZES // 3).tolist()))})
+    sex=ln.Coded(2), place=ln.Coded(30, levels={"town": dict(enumerate(TOWNS.tolist())), "land": dict(enumerate((TOWNS // 3).tolist()))})
 )
 
 
@@ -61,10 +63,10 @@ def test_within_each_group_they_are_the_nearest_and_whole_numbers_are_less_than_
     random = np.random.default_rng(5)
     values, sums = random.normal(1, 4, (30, 3)), random.integers(0, 20, (6, 3)).astype(float)
     sums[2] = 0
-    near = within(values, SIZES, sums, non_negative=True, whole=False)
-    rounded = within(values, SIZES, sums, non_negative=True, whole=True)
+    near = within(values, TOWNS, sums, non_negative=True, whole=False)
+    rounded = within(values, TOWNS, sums, non_negative=True, whole=True)
     for group in range(6):
-        of_group = group == SIZES
+        of_group = group == TOWNS
         for column in range(3):
             np.testing.assert_allclose(near[of_group, column], onto_simplex(values[of_group, column], sums[group, column]), atol=1e-9)
             assert rounded[of_group, column].sum() == sums[group, column]
@@ -81,14 +83,21 @@ def test_only_tables_with_levels_of_which_one_has_all_cells_agree_in_this_way():
     assert finest_table((half + cells).products).attributes == ("a", "b")
 
 
-def test_a_release_has_the_columns_that_agree_and_says_so(tmp_path):
+def test_a_release_of_levels_has_columns_that_agree_the_level_of_each_table_and_a_list_of_levels(tmp_path):
     rows = np.random.default_rng(1).integers(0, 30, 200)
-    source = {"sex": rows % 2, "place": rows}
     plan = ln.plan(asked(), ln.ZCDP("1/50"), strategy="marginals")
-    pandas = pytest.importorskip("pandas")
-    release = ln.release(plan, pandas.DataFrame(source), seed=1, options=ln.Options(non_negative=True, integer=True), out=tmp_path / "out")
+    options = ln.Options(non_negative=True, integer=True)
+    release = ln.release(plan, pd.DataFrame({"sex": rows % 2, "place": rows}), seed=1, options=options, out=tmp_path / "out")
     tables = {table.product.keys: table for table in release.tables}
     whole, towns = tables["sex", "place"].integer, tables["sex", "place:town"]
     assert (whole >= 0).all()
-    np.testing.assert_array_equal(np.stack([whole[:, SIZES == int(one)].sum(axis=1) for one in towns.labels[1]], axis=1), towns.integer)
+    np.testing.assert_array_equal(np.stack([whole[:, int(one) == TOWNS].sum(axis=1) for one in towns.labels[1]], axis=1), towns.integer)
     assert '"agreed"' in (tmp_path / "out" / "manifest.json").read_text()
+    written = [pq.read_table(file).to_pydict() for file in sorted((tmp_path / "out" / "answers").glob("*.parquet"))]
+    levels = {one["query"][0]: set(one["level"]) for one in written}
+    names = ["total", "land", "town", "place"]
+    assert levels == {f"q{number}": {name} for number, name in enumerate([*names, *names], 1)}
+    listed = (tmp_path / "out" / "report.html").read_text().split('id="levels"')[1].split("</table>")[0]
+    assert listed.count("<tr>") == 4  # with the heading
+    largest = tables[("place:town",)]
+    assert f"{largest.labels[0][int(largest.answer.argmax())]}: " in listed

@@ -62,7 +62,7 @@ def report(release: Release, entries: Sequence[TableEntry], *, written: datetime
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         head=_head(release, entries, summaries, said, (written or datetime.now(UTC)).astimezone(UTC)),
         index=_index(release, entries, summaries, said),
-        levels=_levels(release, summaries, said),
+        levels=_levels(summaries, said),
         statements=[_statement_view(release, number, said) for number in range(1, len(release.options.statements) + 1)],
         statistics=shown[:statistics],
         views=shown[statistics:],
@@ -84,9 +84,7 @@ class Summary:
     first: tuple[str, ...]  # its largest cells in words, for a table along one attribute
 
 
-def _head(
-    release: Release, entries: Sequence[TableEntry], summaries: Sequence[Summary], said: Texts, when: datetime
-) -> dict[str, Any]:
+def _head(release: Release, entries: Sequence[TableEntry], summaries: Sequence[Summary], said: Texts, when: datetime) -> dict[str, Any]:
     """The first screen."""
     privacy = release.privacy
     title = _title(release, said)
@@ -245,7 +243,7 @@ def _index(release: Release, entries: Sequence[TableEntry], summaries: Sequence[
     return {"heads": [said.say(head) for head in heads], "rows": rows, "summary": summary, "cut": cut, "note": " ".join(notes)}
 
 
-def _levels(release: Release, summaries: Sequence[Summary], said: Texts) -> list[tuple[str, ...]]:
+def _levels(summaries: Sequence[Summary], said: Texts) -> list[tuple[str, ...]]:
     """The levels of every attribute that are asked about alone, each with its groups, margins and largest groups."""
     alone = [one for one in summaries if len(one.product.attributes) == 1]
     leveled = {(one.product.measure, one.product.attributes) for one in alone if one.product.keys != one.product.attributes}
@@ -517,9 +515,7 @@ def _rows(table: Table, places: np.ndarray, extra: Sequence[str], said: Texts) -
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _with_picture(
-    release: Release, view: View, chart: str, svg: str | None, sure: str, said: Texts, hidden: Sequence[str]
-) -> View:
+def _with_picture(release: Release, view: View, chart: str, svg: str | None, sure: str, said: Texts, hidden: Sequence[str]) -> View:
     if not chart:
         return view
     words = [said.say(f"how_{chart}", percent=said.percent(release.level))] if svg else [said.say("not_drawn", id=view.id)]

@@ -36,9 +36,10 @@ from leastnoise._release._words import cut_words, of_words
 
 FORMAT = 1
 MOST_LISTED = 200
+MOST_LABELS = 100_000  # of all attributes and their levels
 PROJECTIONS = {
-    "agreed": "from the total down, the nearest groups within each group (least squares) that are at least 0 and add up to it; all tables are "
-    "sums of the one that has the cells of all others, so they agree",
+    "agreed": "from the total down, the nearest groups within each group (least squares) that are at least 0 and add up to it; all tables "
+    "are sums of the one that has the cells of all others, so they agree",
     "marginal": "the nearest cells (least squares) that are at least 0 and keep the estimated total, if that is positive",
     "prefix": "the nearest answers (least squares) that do not fall along the prefix sums and are at least 0",
     "clip": "negative answers are replaced by 0",
@@ -197,8 +198,10 @@ def _unit(release: Release) -> dict[str, Any]:
 
 def _domain(release: Release) -> dict[str, Any]:
     domain = release.plan.domain
+    kinds = [domain.kind(name) for name in domain.names]
+    long = sum(kind.size * (1 + len(kind.levels)) for kind in kinds) > MOST_LABELS
     return {
-        **domain.to_json(),
+        **({"attributes": "listed in measurements/plan.json under 'domain'"} if long else domain.to_json()),
         "rules": [
             *(words.domain_words(name, domain.kind(name)) for name in domain.names),
             *(words.measure_words(name, measure) for name, measure in domain.measures.items()),
