@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 51_840, "files": 257, "functions": 3_620, "code": 30_450}
+CEILINGS = {"lines": 50_950, "files": 252, "functions": 3_570, "code": 30_010}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
