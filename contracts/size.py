@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_950, "files": 252, "functions": 3_570, "code": 30_010}
+CEILINGS = {"lines": 52_060, "files": 258, "functions": 3_630, "code": 30_590}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
