@@ -87,7 +87,7 @@ level = 0.95
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), help="A new directory for everything.  [default: the next number in demo-release]")
 def demo(out: Path | None) -> None:
-    """All of it on a generated survey of 200,000 people; nothing is needed.
+    """Plan and release a generated survey of 200,000 people.
 
     Makes the survey, plans, releases, and compares the promised with the realised error.
     """
@@ -235,7 +235,7 @@ def available(root: Path) -> dict[str, str]:
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for tables and figures; default build/NAME.")
 @click.option("--quick", is_flag=True, help="A small version, in about half a minute.")
 def experiments(name: str | None, data: Path | None, out: Path | None, quick: bool) -> None:  # noqa: FBT001 - click passes flags by name
-    """A paper's figures and tables from our own runs; without NAME, which there are.
+    """Repeat a paper's figures and tables; without NAME, list them.
 
     Works in a source checkout; the installed package has no experiments. Noise comes from a seed, so nothing here is private.
     """

@@ -43,7 +43,7 @@ def _opened(directory: Path) -> "Release":
 @click.argument("release", type=click.Path(path_type=Path))
 @click.argument("table", required=False)
 def show(release: Path, table: str | None) -> None:
-    """A finished release: what it has, how exact it is, and its tables.
+    """Show a finished release: how exact it is, and its tables.
 
     RELEASE is the directory that `leastnoise release` wrote; TABLE the id or the name of one of its tables, such as q7 or "sex x age", or
     of one of its means, quantiles and distribution functions, such as s1.
@@ -145,7 +145,7 @@ def bar(low: float, answer: float, high: float, top: float, width: int = _BAR_WI
 @click.option("--level", type=float, help="Coverage of the intervals.  [default: that of the release]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> None:  # noqa: FBT001 - click passes flags by name
-    """Further answers from a finished release, each with its exact error.
+    """Give further answers from a finished release, with exact errors.
 
     RELEASE is the directory that `leastnoise release` wrote. Costs nothing and reads no data: answers follow from the measurements in the
     release, and what these do not determine is refused.

@@ -51,7 +51,7 @@ def plan(
     rows: str | None,
     priced: bool,  # noqa: FBT001 - the same
 ) -> None:
-    """Expected error of every query set, before any budget is spent.
+    """Show the expected error of every table, before any budget is spent.
 
     Reads the spec file alone; the data need not exist. With `queries.sql --spec people.toml` it asks SQL statements of that domain.
     """
@@ -201,7 +201,7 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # 
 @of_spec
 @without_cache
 def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 - click passes flags by name
-    """Every strategy side by side, least expected error first.
+    """Compare every strategy, least expected error first.
 
     Reads the spec file alone; the data need not exist. Strategies that cannot be used come last, with the reason.
     """
@@ -276,7 +276,7 @@ def _candidate(candidate: "Candidate") -> dict[str, Any]:
 @click.option("--seconds", type=float, default=20.0, show_default=True, help="How long to measure.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None:  # noqa: FBT001 - click passes flags by name
-    """A lower bound on the privacy loss, from the program as built.
+    """Bound the privacy loss from below: try the installed program.
 
     Reads the spec file alone. Rows are made up from its domain; the data are not read and nothing is spent. The exit code is 70 if a bound
     is above what the plan claims.
@@ -327,7 +327,7 @@ def _audit_facts(bounds: "Audit") -> list[tuple[str, str]]:
 @click.command()
 @click.argument("place", metavar="[FILE|SPEC|RELEASE]", type=click.Path(path_type=Path), required=False)
 def studio(place: Path | None) -> None:
-    """Begin, plan or explore in the browser, without data.
+    """Make a spec, plan, or explore a release in the browser.
 
     With a file of data, or nothing: forms that make a spec from names and types of columns alone. With a spec: budget, targets, weights and
     tables, and what becomes of every margin. With the directory that `leastnoise release` wrote: tables of any attributes, their charts,

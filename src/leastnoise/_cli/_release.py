@@ -326,7 +326,7 @@ _WORSE = (2, 4, 3, 70)  # exit codes, the least bad first
 @click.option("--source", type=click.Path(path_type=Path), help="The data, if steps are left to measure and the data have moved.")
 @click.pass_context
 def resume(context: click.Context, ledger: Path | None, number: int | None, out: Path | None, source: Path | None) -> None:
-    """Finish releases that were paid and measured, and not written; it costs nothing.
+    """Finish releases that were paid and not written, at no cost.
 
     LEDGER is the ledger's file; it may be left out where the current directory holds one only. What cannot be finished does not stop the
     others.
