@@ -1,4 +1,4 @@
-"""The results page: the score of each package, and every survivor that may change a result with its reason."""
+"""The results page: the score of each package, and the survivors that matter, with their reasons."""
 
 import json
 import tomllib
@@ -100,8 +100,8 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
         _note(folder),
         "\n## Survivors\n",
         "| where | change | what it alters |\n|---|---|---|",
-        *_survivors([one for one in counted if found[one.key] not in DEAD], reasons),
-        _harmless([one for one in behaviour if one not in counted], reasons),
+        *_survivors([one for one in counted if found[one.key] not in DEAD and _matters(reasons.get(one.name, ""))], reasons),
+        _others([one for one in behaviour if found[one.key] not in DEAD], reasons),
     ]
     page.write_text(_HEAD + "\n".join(told) + "\n" + _HOW.format(in_place=in_place, afresh=afresh, longest=LONGEST), "utf-8")
 
@@ -131,11 +131,17 @@ def _survivors(mutants: list[Mutant], reasons: dict[str, str]) -> list[str]:
     return [f"| {_where(one)} | {_change(one)} | {reasons.get(one.name, '**not yet looked at**')} |" for one in _sorted(mutants)]
 
 
-def _harmless(mutants: list[Mutant], reasons: dict[str, str]) -> str:
-    """How many survivors change no result, by kind."""
-    kinds = Counter(next(kind for kind in HARMLESS if reasons[one.name].startswith(kind)) for one in mutants)
-    shown = ", ".join(f"{kinds[kind]} {kind}" for kind in HARMLESS if kinds[kind])
-    return f"\nSurvivors that change no result: {shown or 'none'}. Their reasons are in `tests/mutants/reasons.toml`."
+def _matters(reason: str) -> bool:
+    """Whether a survivor is listed: no test kills it since, or it could change the privacy loss."""
+    return not reason.startswith(CLOSED) or "privacy loss" in reason
+
+
+def _others(mutants: list[Mutant], reasons: dict[str, str]) -> str:
+    """How many survivors change no result, or die of a test that was written since, by kind."""
+    kinds = Counter(kind for one in mutants for kind in (*HARMLESS, CLOSED) if reasons.get(one.name, "").startswith(kind))
+    shown = ", ".join(f"{kinds[kind]} {kind}" for kind in (*HARMLESS, CLOSED) if kinds[kind])
+    where = "Their reasons are in\n`tests/mutants/reasons.toml`."
+    return f"\nSurvivors that change no result, or that a test kills now: {shown or 'none'}. {where}"
 
 
 def _sorted(mutants: list[Mutant]) -> list[Mutant]:

@@ -209,10 +209,11 @@ def test_the_page_lists_every_survivor_with_its_reason(tmp_path, module, monkeyp
     assert "| **without those that change no result** | 2 | 1 | 0 | 1 | 50.0 |" in page
     assert "| **the same, with the tests added since** | 2 | 1 | 0 | 1 | 50.0 |" in page
     assert page.count("not yet looked at") == 1
-    assert "Survivors that change no result: 1 equivalent." in page
+    assert "or that a test kills now: 1 equivalent." in page
     (tmp_path / "reasons.toml").write_text(f'{reasons}"{mutants[1].name}" = "closed: there is a test"', "utf-8")
     report.write(tmp_path, tmp_path / "page.md", 60, 30)
     page = (tmp_path / "page.md").read_text("utf-8")
     assert "| **without those that change no result** | 2 | 1 | 0 | 1 | 50.0 |" in page
     assert "| **the same, with the tests added since** | 2 | 2 | 0 | 0 | 100.0 |" in page
+    assert "or that a test kills now: 1 equivalent, 1 closed." in page
     assert "not yet looked at" not in page
