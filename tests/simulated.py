@@ -2,24 +2,22 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from accuracy.plans import dense_strategy
+from accuracy.plans import dense_product, dense_strategy
 from leastnoise._estimate import Estimate
 from leastnoise._kernel import SeededEntropy, UnpaidSeries, _measure, simulate
 from leastnoise._kernel._measure import verify
-from leastnoise._linop import dense
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan
 from leastnoise._release import Options, Release
 from leastnoise._session._finish import Asked, read_table
 from leastnoise._table import Table
-from leastnoise._workload import Product, Workload
+from leastnoise._workload import Workload
 
 
 class _Listed(list[np.ndarray]):
@@ -50,13 +48,6 @@ def releases(plan: Plan, rows: Any, seeds: Iterable[int], options: Options | Non
     run, terms, table, asked = mechanism_of(plan).ready(plan), terms_of(plan), read_table(plan, rows), Asked(options or Options())
     for seed in seeds:
         yield asked.build(run(UnpaidSeries(terms, table, SeededEntropy(seed))))
-
-
-def dense_product(product: Product) -> np.ndarray:
-    """The queries of a product over all cells of a small domain."""
-    known = dict(zip(product.attributes, product.operators, strict=True))
-    domain = product.domain
-    return reduce(np.kron, [dense(known[name]) if name in known else np.ones((1, domain.kind(name).size)) for name in domain.names])
 
 
 def numbers(observation: Observation, measure: str | None) -> np.ndarray:

@@ -6,11 +6,11 @@ from fractions import Fraction
 import numpy as np
 
 from leastnoise._accounting import ApproxDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import block_rows, block_variance
+from leastnoise._accuracy import block_rows, block_variance, joint_rows
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._linop import Contrasts, Dense, DiagonalAndRows, Identity, Prefix, Total, Tree
 from leastnoise._measurements import Block, Factor, Measurements
-from leastnoise._workload import Workload, marginals, matrix, queries
+from leastnoise._workload import Product, Workload, marginals, matrix, queries
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 4), c=["p", "q", "r"], measures={"pay": Measure("pay", 0, 50)})
 NAMES = DOMAIN.names
@@ -38,6 +38,25 @@ def dense_strategy(plan: Measurements, measure: str | None) -> tuple[np.ndarray,
             rows.append(block_rows(plan.domain, plan.domain.names, block) / scaling)
             variances.append(np.full(block.rows, block_variance(plan, block)) / scaling[:, 0] ** 2)
     return np.vstack(rows), np.concatenate(variances)
+
+
+def dense_product(product: Product) -> np.ndarray:
+    """The queries of a product over all cells of a small domain."""
+    known, domain = dict(zip(product.attributes, product.operators, strict=True)), product.domain
+    return joint_rows([known.get(name, Total(domain.kind(name).size)) for name in domain.names])
+
+
+def dense_error(workload: Workload, plan: Measurements) -> float:
+    """The total squared error of least squares over the integers that are measured, by dense algebra on the joint cells."""
+    expected = 0.0
+    for measure in workload.measures:
+        rows, variances = dense_strategy(plan, measure)
+        covariance = np.linalg.pinv(rows.T @ (rows / variances[:, None]), rcond=1e-13, hermitian=True)
+        for product in workload:
+            if product.measure == measure:
+                asked = dense_product(product)
+                expected += product.importance * float(np.einsum("ij,jk,ik->", asked, covariance, asked))
+    return expected
 
 
 def factor(name: str, operator: object, weights: object = None) -> Factor:

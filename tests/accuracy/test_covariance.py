@@ -5,21 +5,16 @@ import itertools
 import numpy as np
 import pytest
 
-from accuracy.plans import CASES, DOMAIN, NAMES, Case
+from accuracy.plans import CASES, Case, dense_product
 from leastnoise._accounting import Noise, Privacy, PureDP
-from leastnoise._accuracy import covariances, joint_rows, structure, structures
+from leastnoise._accuracy import covariances, structure, structures
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Measure
-from leastnoise._linop import Identity, Total
+from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements
-from leastnoise._workload import Product, marginals, queries
+from leastnoise._workload import marginals, queries
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-
-
-def dense_rows(product: Product) -> np.ndarray:
-    operators = dict(zip(product.attributes, product.operators, strict=True))
-    return joint_rows([operators.get(name, Total(DOMAIN.kind(name).size)) for name in NAMES])
 
 
 @every
@@ -30,7 +25,7 @@ def test_covariances_are_those_of_dense_least_squares(case: Case) -> None:
             continue
         rows, variances = case.strategy(one.measure)
         covariance = np.linalg.pinv(rows.T @ (rows / variances[:, None]))
-        expected = dense_rows(one) @ covariance @ dense_rows(other).T
+        expected = dense_product(one) @ covariance @ dense_product(other).T
         scale = np.abs(expected).max()
         np.testing.assert_allclose(covariances(known[one.measure], one, other), expected, rtol=1e-8, atol=1e-9 * scale)
 

@@ -6,13 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from accuracy.plans import CASES, DOMAIN, NAMES, Case, factor
+from accuracy.plans import CASES, DOMAIN, Case, dense_product, factor
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import (
     DenseStructure,
     ProductStructure,
     UnsupportedQuery,
-    joint_rows,
     promised,
     structure,
     structures,
@@ -20,16 +19,11 @@ from leastnoise._accuracy import (
 )
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
-from leastnoise._linop import Dense, Identity, Prefix, Total, Tree
+from leastnoise._linop import Dense, Identity, Prefix, Tree
 from leastnoise._measurements import Block, Measurements
-from leastnoise._workload import Product, marginals, queries
+from leastnoise._workload import marginals, queries
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-
-
-def dense_rows(product: Product) -> np.ndarray:
-    operators = dict(zip(product.attributes, product.operators, strict=True))
-    return joint_rows([operators.get(name, Total(DOMAIN.kind(name).size)) for name in NAMES])
 
 
 @every
@@ -38,7 +32,7 @@ def test_variances_are_those_of_dense_least_squares(case: Case) -> None:
     for product in case.workload:
         rows, variances = case.strategy(product.measure)
         covariance = np.linalg.pinv(rows.T @ (rows / variances[:, None]))
-        asked = dense_rows(product)
+        asked = dense_product(product)
         expected = np.einsum("ij,jk,ik->i", asked, covariance, asked)
         np.testing.assert_allclose(known[product.measure].variances(product).reshape(-1), expected, rtol=1e-9)
         assert known[product.measure].total(product) == pytest.approx(expected.sum(), rel=1e-9)

@@ -3,8 +3,11 @@
 import fcntl
 import json
 import os
+import select
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,8 @@ import pytest
 from waiting import HANGS
 
 HERE = Path(__file__).parent
+# As in `make browsers`: all pages of the site, and pictures of those of the program.
+WHOLE = os.environ.get("LEASTNOISE_SITE") == "whole"
 BROWSERS = {"chrome": ("chromium", "google-chrome"), "firefox": ("firefox-esr", "firefox")}
 
 
@@ -26,17 +31,37 @@ def _driver() -> bool:
         return (HERE / "node_modules" / ".package-lock.json").exists()
 
 
-def found_by(kind: str, script: str, *arguments: object, home: Path) -> dict[str, Any]:
-    """What a script found in a browser of this kind; the test is skipped where there is none."""
+def _started(kind: str, home: Path) -> subprocess.Popen[str]:
+    """A browser of this kind that waits for scripts; the test is skipped where there is none."""
     program = next((path for name in BROWSERS[kind] if (path := shutil.which(name))), None)
     if program is None or shutil.which("npm") is None:
         pytest.skip(f"{kind} or npm is not installed (make machine, as root)")
     if not _driver():
         pytest.skip("npm could not install what drives a browser (cd tests/browser; npm ci)")
-    command = ["node", script, kind, program, *map(str, arguments)]
-    done = subprocess.run(
-        command, cwd=HERE, env={**os.environ, "HOME": str(home)}, capture_output=True, text=True, timeout=HANGS, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    command = ["node", "drive.mjs", kind, program]
+    environment = {**os.environ, "HOME": str(home)}
+    return subprocess.Popen(command, cwd=HERE, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+@contextmanager
+def browsers(home: Path) -> Iterator[Callable[..., dict[str, Any]]]:
+    """What a script found in a browser of a kind; each browser is started when it is first asked for."""
+    running: dict[str, subprocess.Popen[str]] = {}
+
+    def found_by(kind: str, script: str, *arguments: object) -> dict[str, Any]:
+        if kind not in running:
+            running[kind] = _started(kind, home)
+        asked, answers = running[kind].stdin, running[kind].stdout
+        assert asked is not None
+        assert answers is not None
+        asked.write(json.dumps([script, *map(str, arguments)]) + "\n")
+        asked.flush()
+        assert select.select([answers], [], [], HANGS)[0], f"{script} hangs in {kind}"
+        said: dict[str, Any] = json.loads(answers.readline())
+        assert "failed" not in said, said["failed"]
+        found: dict[str, Any] = said["found"]
+        return found
+
+    yield found_by
+    for process in running.values():
+        process.communicate(timeout=HANGS)

@@ -1,18 +1,13 @@
-// Opens a report in a real browser and says what it found, as one JSON object on the standard output stream.
-// node check.mjs chrome|firefox EXECUTABLE PAGE FOLDER
+// Opens a report in a real browser and says what it found: its file, and a folder if there are to be pictures.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
-import puppeteer from "puppeteer-core";
 
-const [kind, executablePath, file, folder] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
-const address = pathToFileURL(file).href;
-const browser = await puppeteer.launch({
-  browser: kind, executablePath, headless: true, args: kind === "chrome" ? ["--no-sandbox"] : [],
-});
-const found = { said: [], requests: [], overflow: {} };
-try {
+
+export default async function check(kind, browser, file, folder) {
+  const address = pathToFileURL(file).href;
+  const found = { said: [], requests: [], overflow: {} };
   const page = await browser.newPage();
   page.on("console", (message) => found.said.push(`${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => found.said.push(String(error)));
@@ -107,7 +102,5 @@ try {
     await plain.goto(address);
     found.plain = await plain.evaluate(counted).catch(() => null);
   }
-} finally {
-  await browser.close();
+  return found;
 }
-console.log(JSON.stringify(found));

@@ -1,17 +1,12 @@
-// Opens every page of the documentation's site in a real browser and says what it found, as one JSON object on the standard output stream.
-// node site.mjs chrome|firefox EXECUTABLE ADDRESS PAGES EXAMINED [FOLDER]: all pages are opened on a phone, those examined at three widths with
-// a picture of each in the folder; axe reads those examined, and in Chromium all pages
+// Opens pages of the documentation's site in a real browser and says what it found: all pages are opened on a phone, those examined at three
+// widths with a picture of each in the folder, if there is one; axe reads those examined, and in Chromium all pages
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import puppeteer from "puppeteer-core";
 
-const [kind, executablePath, address, pages, examined, folder] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
-const browser = await puppeteer.launch({
-  browser: kind, executablePath, headless: true, args: kind === "chrome" ? ["--no-sandbox"] : [],
-});
-const found = { visited: 0, read: 0, said: [], requests: [], failed: [], overflow: {}, axe: {}, dark: {} };
-try {
+
+export default async function site(kind, browser, address, pages, examined, folder) {
+  const found = { visited: 0, read: 0, said: [], requests: [], failed: [], overflow: {}, axe: {}, dark: {} };
   const page = await browser.newPage();
   let path = "";
   page.on("console", (message) => found.said.push(`${path}: ${message.type()}: ${message.text()}`));
@@ -52,7 +47,5 @@ try {
   await Promise.all([page.waitForNavigation({ waitUntil: "load" }), page.keyboard.press("Enter")]);
   await page.waitForSelector("#mkdocs-search-results article a");
   found.results = await page.$$eval("#mkdocs-search-results article a", (links) => links.length);
-} finally {
-  await browser.close();
+  return found;
 }
-console.log(JSON.stringify(found));

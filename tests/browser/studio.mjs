@@ -1,28 +1,26 @@
-// Uses a page of the studio in a real browser, by keys alone, and says what it found, as one JSON object on the standard output stream.
-// node studio.mjs chrome|firefox EXECUTABLE ADDRESS FOLDER begin|plan|explore|tabs
+// Uses a page of the studio in a real browser, by keys alone, and says what it found: begin, plan, explore or tabs; with pictures, if there is a
+// folder for them.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import puppeteer from "puppeteer-core";
 
-const [kind, executablePath, address, folder, mode] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
-const browser = await puppeteer.launch({
-  browser: kind, executablePath, headless: true, args: kind === "chrome" ? ["--no-sandbox"] : [], timeout: 0, protocolTimeout: 0,
-});
-const found = { said: [], loaded: [], overflow: {} };
 const patience = { timeout: 0, polling: 100 }; // a tab behind another draws nothing
-let page;
+let kind, browser, folder, found, page;
 
 const text = (selector) => page.$eval(selector, (element) => element.textContent);
 const column = (place) => page.$$eval("#rows tr", (rows, at) => rows.map((row) => row.cells[at].textContent), place);
 
-// Tab from the start of the page until the element that is wanted has the focus; false where no number of steps leads there.
+// Tab until the element that is wanted has the focus, from where the focus is or, where the element is above it, from the start of the page;
+// false where no number of steps leads there.
 async function reach(selector) {
-  await page.evaluate(() => {
+  await page.evaluate((wanted) => {
+    const element = document.querySelector(wanted);
+    if (document.activeElement.matches("input, select, button") && element
+      && document.activeElement.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING) return;
     const top = document.querySelector("h1");
     top.tabIndex = -1;
     top.focus();
-  });
+  }, selector);
   for (let step = 0; step < 200; step += 1) {
     await page.keyboard.press("Tab");
     if (await page.evaluate((wanted) => document.activeElement.matches(wanted), selector)) return true;
@@ -114,7 +112,7 @@ async function begins() {
   await page.waitForFunction(() => document.getElementById("commands").textContent, patience);
   found.commands = await text("#commands");
   found.axe_begin.push(...await violations());
-  for (const width of [380, 1400]) {
+  for (const width of folder ? [380, 1400] : []) {
     await page.setViewport({ width, height: 900 });
     await page.screenshot({ path: `${folder}/${kind}-whole-${width}.png`, fullPage: true });
   }
@@ -214,7 +212,10 @@ async function explores() {
   found.wider = (await column(1)).length;
 }
 
-try {
+export default async function studio(...given) {
+  let address, mode;
+  [kind, browser, address, mode, folder] = given;
+  found = { said: [], loaded: [], overflow: {} };
   page = await browser.newPage();
   page.setDefaultTimeout(0);
   page.on("console", (message) => found.said.push(`${message.type()}: ${message.text()}`));
@@ -227,13 +228,11 @@ try {
   for (const width of [390, 800, 1400]) {
     await page.setViewport({ width, height: 900 });
     found.overflow[width] = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    await page.screenshot({ path: `${folder}/${kind}-${mode}-${width}.png`, fullPage: false });
+    if (folder) await page.screenshot({ path: `${folder}/${kind}-${mode}-${width}.png`, fullPage: false });
   }
   await page.reload({ waitUntil: "load" }); // the address without the token, by the session
   found.again = await text("h1");
   if (mode === "explore") await page.waitForSelector("#chart svg", { timeout: 0 });
   found.axe = await violations();
-} finally {
-  await browser.close();
+  return found;
 }
-console.log(JSON.stringify(found));

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from browser.browsers import BROWSERS, found_by
+from browser.browsers import BROWSERS, WHOLE
 from waiting import HANGS
 
 ROOT = Path(__file__).parents[2]
 # Pages of every kind: text, code, wide tables with pictures, a list. LEASTNOISE_SITE=whole, as in `make browsers`, opens all of them, and
 # axe reads all of them in Chromium, and the typical ones and some more in Firefox.
 TYPICAL = ["index", "how-to", "results/sums", "decisions/index"]
-WHOLE = os.environ.get("LEASTNOISE_SITE") == "whole"
 EXAMINED = [*TYPICAL, "python", "spec", "commands", "strategies", "contributing"] if WHOLE else TYPICAL
 
 
@@ -41,12 +40,12 @@ def site(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", BROWSERS)
-def test_the_site_works_in_a_browser(site, kind, tmp_path):
+def test_the_site_works_in_a_browser(site, kind, found_by):
     folder, address = site
     whole = sorted(str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.html"))
     assert set(EXAMINED) < set(whole)
     opened = [name for name in whole if name not in {"404", "search"}] if WHOLE else TYPICAL
-    found = found_by(kind, "site.mjs", address, ",".join(opened), ",".join(EXAMINED), home=tmp_path)
+    found = found_by(kind, "site.mjs", address, ",".join(opened), ",".join(EXAMINED))
     assert found["visited"] == len(opened)
     assert found["read"] == len(opened if kind == "chrome" else EXAMINED)
     assert [text for text in found["said"] if "earch" not in text] == []  # the search says on the console that it is ready

@@ -74,9 +74,6 @@ REFERENCE = [
     ("prefix", 128, 4.451),
     ("ranges", 128, 4.752),
     ("prefix", 256, 5.199),
-    ("ranges", 256, 5.700),
-    ("width32", 256, 4.482),
-    ("permuted", 256, 5.704),
     ("idtotal", 256, 1.227),
 ]
 KINDS = {

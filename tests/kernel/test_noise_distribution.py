@@ -14,7 +14,7 @@ from kernel.noise_oracle import SAMPLERS, SCALES, chi_square, cumulative, mass, 
 from leastnoise._kernel._entropy import SeededEntropy, SystemEntropy
 
 ALARM = 1e-6
-DRAWS = 1_000_000
+DRAWS = 250_000  # a wrong scale by four percent is as far from the law as two percent are with a million
 SEED = 20261121
 # A discrete Gaussian of scale 1/8 is 0 but with probability 2 exp(-32): no sample can tell; see test_noise_composition.py.
 CASES = [(law, p, q) for law in SAMPLERS for p, q in SCALES if (law, p, q) != ("gaussian", 1, 8)]
@@ -47,13 +47,13 @@ def test_the_oracle_of_large_gaussians_agrees_with_the_sum():
 
 
 @pytest.mark.parametrize(("law", "p", "q"), CASES)
-def test_law_and_that_a_scale_wrong_by_two_percent_is_caught(law, p, q):
+def test_law_and_that_a_scale_wrong_by_four_percent_is_caught(law, p, q):
     count = draws_for(law, p, q)
     draws = SAMPLERS[law](p, q, count, SeededEntropy(seed(law, p, q)))
     assert draws.dtype == np.int64
     assert draws.shape == (count,)
     assert chi_square(law, p / q, draws) > ALARM
-    assert max(chi_square(law, p / q * wrong, draws) for wrong in (0.98, 1.02)) < ALARM
+    assert max(chi_square(law, p / q * wrong, draws) for wrong in (0.96, 1.04)) < ALARM
 
 
 def test_a_discrete_gaussian_of_scale_one_eighth_is_zero():
@@ -63,7 +63,7 @@ def test_a_discrete_gaussian_of_scale_one_eighth_is_zero():
 @pytest.mark.parametrize("law", SAMPLERS)
 def test_tails(law):
     """The number of draws beyond t scales, out to a probability of 1e-6, is Poisson."""
-    scale, count = 1000, 4 * DRAWS
+    scale, count = 1000, 16 * DRAWS
     draws = np.abs(SAMPLERS[law](scale, 1, count, SeededEntropy(SEED)))
     for beyond in (5, 8, 11, 14) if law == "laplace" else (3.3, 4.0, 4.5, 4.9):
         reach = int(beyond * scale)
@@ -114,9 +114,9 @@ def test_a_constant_array_of_scales_gives_the_draws_of_the_scale(law):
 @pytest.mark.parametrize("scales", [SCALES, SCALES[-3:]], ids=["all scales", "large scales"])
 def test_one_scale_a_draw(law, scales):
     rng = np.random.default_rng(SEED)
-    which = rng.integers(len(scales), size=DRAWS)
+    which = rng.integers(len(scales), size=4 * DRAWS)
     p, q = (np.array([scale[part] for scale in scales])[which] for part in (0, 1))
-    draws = SAMPLERS[law](p, q, DRAWS, SeededEntropy(SEED))
+    draws = SAMPLERS[law](p, q, 4 * DRAWS, SeededEntropy(SEED))
     for number, (numerator, denominator) in enumerate(scales):
         if 8 * numerator <= denominator:
             assert np.abs(draws[which == number]).max() <= (3 if law == "laplace" else 1)
@@ -127,16 +127,16 @@ def test_one_scale_a_draw(law, scales):
 @pytest.mark.parametrize("law", SAMPLERS)
 def test_only_the_value_of_the_fraction_matters(law):
     for factor in (2, 1000, 2**53):
-        draws = SAMPLERS[law](3 * factor, 2 * factor, DRAWS // 4, SeededEntropy(SEED + factor % 97))
+        draws = SAMPLERS[law](3 * factor, 2 * factor, DRAWS // 2, SeededEntropy(SEED + factor % 97))
         assert chi_square(law, 1.5, draws) > ALARM
 
 
 @pytest.mark.parametrize("law", SAMPLERS)
 def test_the_largest_and_the_smallest_scale(law):
-    largest = SAMPLERS[law](2**56 - 1, 1, DRAWS // 4, SeededEntropy(SEED))
+    largest = SAMPLERS[law](2**56 - 1, 1, DRAWS // 2, SeededEntropy(SEED))
     assert chi_square(law, 2.0**56, largest) > ALARM
     assert not SAMPLERS[law](1, 2**56 - 1, 10_000, SeededEntropy(SEED)).any()
-    assert chi_square(law, 1.0, SAMPLERS[law](2**56 - 1, 2**56 - 2, DRAWS // 4, SeededEntropy(SEED))) > ALARM
+    assert chi_square(law, 1.0, SAMPLERS[law](2**56 - 1, 2**56 - 2, DRAWS // 2, SeededEntropy(SEED))) > ALARM
 
 
 def test_rounded_gaussian_has_the_stated_moments():
@@ -150,6 +150,6 @@ def test_rounded_gaussian_has_the_stated_moments():
 @pytest.mark.parametrize("law", SAMPLERS)
 def test_with_the_operating_systems_entropy(law):
     """The one test here whose outcome is random: it fails by chance once in 10^9 runs a sampler."""
-    draws = SAMPLERS[law](3, 2, DRAWS // 4, SystemEntropy())
+    draws = SAMPLERS[law](3, 2, DRAWS // 2, SystemEntropy())
     assert chi_square(law, 1.5, draws) > 1e-9
-    assert not np.array_equal(draws, SAMPLERS[law](3, 2, DRAWS // 4, SystemEntropy()))
+    assert not np.array_equal(draws, SAMPLERS[law](3, 2, DRAWS // 2, SystemEntropy()))

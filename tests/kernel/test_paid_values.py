@@ -132,7 +132,8 @@ ASKED = (
     ln.queries(PLANE, age="prefix") + ln.queries(PLANE, pay="all_ranges") + ln.queries(PLANE, age="identity", sex="identity"),
 )
 BUDGETS = (ln.PureDP(2), ln.ZCDP(1), ln.Privacy(ln.PureDP(2), "replace"))
-CASES = [(ASKED[one], BUDGETS[other]) for one, other in itertools.product(range(6), range(3)) if (one + other) % 3 != 1]
+# So that every strategy is measured, and every workload and budget.
+CASES = [(ASKED[one], BUDGETS[other]) for one, other in ((0, 1), (1, 0), (1, 2), (2, 0), (2, 1), (3, 0), (4, 0), (5, 1), (5, 2))]
 NAMES = [*PLANNERS, *(name for mechanism in MECHANISMS for name in mechanism.names)]
 
 

@@ -2,15 +2,14 @@
 
 import sys
 
-import numpy as np
 import pytest
 
+from accuracy.plans import dense_error
 from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP, covers
-from leastnoise._accuracy import joint_rows, promised
+from leastnoise._accuracy import promised
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._fitting import fit
-from leastnoise._linop import Contrasts, Operator, Total
-from leastnoise._measurements import Measurements, cost
+from leastnoise._measurements import cost
 from leastnoise._planner import PLANNERS, NotApplicable, Strategy, Task
 from leastnoise._workload import Workload, marginals, queries
 
@@ -28,31 +27,6 @@ def proposed(name: str, workload: Workload, budget: Budget, noise: Noise) -> Str
         return PLANNERS[name].strategy(Task(workload, Privacy(budget), noise))
     except NotApplicable:
         return None
-
-
-def squared_norms(operator: Operator) -> np.ndarray:
-    """What the noise variances of a factor's rows are multiplied by: contrasts have noise in proportion to their norms."""
-    return operator.squared_norms.astype(float) if isinstance(operator, Contrasts) else np.ones(operator.rows)
-
-
-def dense_error(workload: Workload, measured: Measurements) -> float:
-    """The total squared error of least squares over the integers that are measured, by dense algebra on the joint cells."""
-    rows, variances = [], []
-    for block in measured.blocks:
-        along = {factor.attributes[0]: factor for factor in block.factors}
-        rows.append(joint_rows([along[one].operator if one in along else Total(DOMAIN.kind(one).size) for one in DOMAIN.names]))
-        norms = np.ones(1)
-        for one in DOMAIN.names:
-            norms = np.kron(norms, squared_norms(along[one].operator) if one in along else np.ones(1))
-        variances.append((3 - measured.noise.norm) * float(block.scale) ** 2 * norms / block.row_weights().astype(float) ** 2)
-    stacked, noise = np.vstack(rows), np.concatenate(variances)
-    covariance = np.linalg.pinv(stacked.T @ (stacked / noise[:, None]), rcond=1e-12, hermitian=True)
-    expected = 0.0
-    for product in workload:
-        operators = dict(zip(product.attributes, product.operators, strict=True))
-        asked = joint_rows([operators.get(one, Total(DOMAIN.kind(one).size)) for one in DOMAIN.names])
-        expected += product.importance * float(np.einsum("ij,jk,ik->", asked, covariance, asked))
-    return expected
 
 
 @pytest.mark.parametrize("kind", NOISES)

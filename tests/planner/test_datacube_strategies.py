@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from experiments.residuals import coefficients
 
+from accuracy.plans import dense_error
 from leastnoise import _planner
 from leastnoise._accounting import ZCDP, Budget, Privacy, PureDP, covers
-from leastnoise._accuracy import joint_rows
 from leastnoise._domain import Coded, Domain, Integers, Measure
-from leastnoise._linop import Dense, Identity, Total
+from leastnoise._linop import Dense
 from leastnoise._mechanisms import candidates
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
@@ -111,22 +111,7 @@ MIXED = marginals(SMALL, ways=2) + queries(SMALL, b="prefix", weight=2) + margin
 def test_the_promise_is_that_of_dense_least_squares(name: str, budget: Budget) -> None:
     plan = planned(MIXED, name, budget)
     assert plan.strategy == name
-    expected = 0.0
-    for measure in (None, "pay"):
-        rows, variances = [], []
-        for block in plan.measured().blocks:
-            if block.measure == measure:
-                along = {factor.attributes[0]: factor for factor in block.factors}
-                rows.append(joint_rows([along[one].operator if one in along else Total(SMALL.kind(one).size) for one in SMALL.names]))
-                variances.append((1 + isinstance(budget, PureDP)) * float(block.scale) ** 2 / block.row_weights().astype(float) ** 2)
-        stacked, noise = np.vstack(rows), np.concatenate(variances)
-        covariance = np.linalg.pinv(stacked.T @ (stacked / noise[:, None]), rcond=1e-13, hermitian=True)
-        for product in MIXED:
-            if product.measure == measure:
-                along_asked = dict(zip(product.attributes, product.operators, strict=True))
-                asked = joint_rows([along_asked.get(one, Total(SMALL.kind(one).size)) for one in SMALL.names])
-                expected += product.importance * float(np.einsum("ij,jk,ik->", asked, covariance, asked))
-    assert plan.expected_error().total_squared_error == pytest.approx(expected, rel=2e-3)
+    assert plan.expected_error().total_squared_error == pytest.approx(dense_error(MIXED, plan.measured()), rel=2e-3)
 
 
 def test_tables_that_see_different_cells_share_the_budget_of_each() -> None:
@@ -202,12 +187,4 @@ def test_covering_measures_signs_beside_tables_as_the_design_has_them() -> None:
     assert Dense(np.array([[1, -1]])) in {factor.operator for block in plan.measured().blocks for factor in block.factors}
     found = plan.expected_error().total_squared_error * float(EPSILON) ** 2
     assert found == pytest.approx(2 * design.error, rel=1e-4)
-    rows, variances = [], []
-    for block in plan.measured().blocks:
-        along = {factor.attributes[0]: factor.operator for factor in block.factors}
-        rows.append(joint_rows([along.get(one, Total(2)) for one in domain.names]))
-        variances += [2 * float(block.scale) ** 2] * block.rows
-    stacked = np.vstack(rows)
-    covariance = np.linalg.pinv(stacked.T @ (stacked / np.array(variances)[:, None]), hermitian=True)
-    asked = np.vstack([10**k * joint_rows([Identity(2) if i == k else Total(2) for i in range(3)]) for k in range(3)])
-    assert found == pytest.approx(float(np.einsum("ij,jk,ik->", asked, covariance, asked)) * float(EPSILON) ** 2, rel=1e-5)
+    assert found == pytest.approx(dense_error(workload, plan.measured()) * float(EPSILON) ** 2, rel=1e-5)

@@ -1,6 +1,5 @@
 """Plans that are kept: planned once, checked when they are taken, public, and switched off in three ways."""
 
-import functools
 import hashlib
 import json
 import sys
@@ -235,45 +234,3 @@ def test_plan_compare_and_release_of_one_spec_plan_once(
             main()
         assert (stopped.value.code or 0, len(planning)) == (0, times), capsys.readouterr().err
     assert len(entries(cache)) == 1
-
-
-def variants() -> list[tuple[ln.Workload, ln.Privacy, str]]:
-    """What can be planned, each different from the first in one thing alone, for strategies that keep what they fitted."""
-    ages, more = ln.Domain(age=ln.Integers(0, 5)), ln.Domain(age=ln.Integers(0, 6))
-    named, pay = ln.Domain(years=ln.Integers(0, 5)), {"pay": ln.Measure("pay", 0, 9)}
-    pure = ln.Privacy(ln.PureDP(1))
-    asked = [(ln.queries(ages, age="prefix"), pure)]
-    asked += [(ln.queries(domain, {domain.names[0]: "prefix"}), pure) for domain in (more, named)]
-    asked += [(ln.queries(ages, age="all_ranges"), pure), (ln.queries(ages, age="prefix") + ln.queries(ages, age="total", weight=9), pure)]
-    asked += [
-        (asked[0][0], ln.Privacy(budget)) for budget in (ln.PureDP("1/2"), ln.ZCDP(1), ln.ApproxDP(1, "1e-6"), ln.ApproxDP(1, "1e-7"))
-    ]
-    asked += [(asked[0][0], ln.Privacy(ln.PureDP(1), "replace")), (asked[0][0], ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=2))]
-    asked += [
-        (asked[0][0], ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=2, max_per_cell=bound)) for bound in (None, ln.PerCell(1, "age"))
-    ]
-    sums = ln.queries(ln.Domain(age=ln.Integers(0, 5), measures=pay), age="identity", sum="pay")
-    fitted = [(*one, strategy) for one in asked for strategy in ("level_tree", "p_identity", "marginals")]
-    return [*fitted, *((sums, privacy, "identity") for _, privacy in asked)]
-
-
-def outcome_of(workload: ln.Workload, privacy: ln.Privacy, strategy: str) -> str:
-    try:
-        return ln.plan(workload, privacy, strategy=strategy).to_json()
-    except ln.InputError as refused:
-        return str(refused)
-
-
-def test_plans_do_not_depend_on_what_was_planned_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever functions keep: what is planned after many others, in another order, is what is planned from nothing."""
-    monkeypatch.setenv("LEASTNOISE_CACHE", "off")
-    modules = [module for name, module in [*sys.modules.items()] if name.split(".")[0] == ln.__name__]
-    kept = {id(one): one for module in modules for one in vars(module).values() if isinstance(one, functools._lru_cache_wrapper)}
-    assert len(kept) > 20
-    alone = []
-    for one in variants():
-        for function in kept.values():
-            function.cache_clear()
-        alone.append(outcome_of(*one))
-    assert len({*alone}) > len(alone) * 3 // 4
-    assert [outcome_of(*one) for one in reversed(variants())] == alone[::-1]

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cache
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any, get_args
 
@@ -237,8 +237,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
 
 
-@pytest.mark.parametrize("kind", UNITS)
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(("name", "kind"), [*zip(FILES, cycle(UNITS))])
 @pytest.mark.usefixtures("quiet")
 def test_the_command_does_the_same_on_every_neighbouring_file(
     tmp_path: Path, tape: Tape, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str, kind: str
@@ -263,8 +262,7 @@ def test_the_command_does_the_same_on_every_neighbouring_file(
         assert not differences(first, run(rows)), what
 
 
-@pytest.mark.parametrize("kind", UNITS)
-@pytest.mark.parametrize("name", IN_MEMORY)
+@pytest.mark.parametrize(("name", "kind"), [*zip(IN_MEMORY, cycle(UNITS))])
 def test_a_release_does_the_same_on_every_neighbouring_frame(
     tmp_path: Path, tape: Tape, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str, kind: str
 ) -> None:
