@@ -29,6 +29,8 @@ BESIDE = {
     "_kernel": ("_outcome.py",),
     # Which tables are counted in one pass: the kernel refuses one that lacks what is summed out of it.
     "_table": ("_share.py",),
+    # Names and types of columns, for drafts: no release depends on it.
+    "_adapters": ("_columns.py",),
     # Where a bound is nearly least that holds everywhere; what JSON says, of which the ledger looks whether it is written so.
     "_accounting": ("_alpha.py", "_read.py"),
     # Public values as texts for people, by which nothing is decided.

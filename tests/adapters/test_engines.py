@@ -42,6 +42,7 @@ from leastnoise._domain import (
     UnitCount,
     Unknown,
     ValueCount,
+    Weighted,
     rule_of,
 )
 from leastnoise._kernel._count import count
@@ -110,6 +111,12 @@ MEASURES = [
 ]
 MEASURES += [Measure("x", -1000, 3000, unit="1000"), Measure("x", "0.3", "0.9", unit="0.3")]
 MEASURES += [ValueCount(measure) for measure in MEASURES]
+# values times weights, both small integers of a server's columns and doubles
+WEIGHTED = [
+    Weighted(Measure("n", -7, 2**31), Measure("n", 0, 2**20)),
+    Weighted(Measure("x", -5, 20, unit="0.01"), Measure("n", 0, 17)),
+    Weighted(ValueCount(Measure("x", 0, 1)), Measure("x", 0, 10, unit="0.5")),
+]
 
 # ------------------------------------------------------------------------------------------------------------ the contract
 
@@ -192,7 +199,7 @@ def test_the_least_number_is_no_time(held):
 def test_tables_and_sums_of_all_attributes_have_the_same_counts(engine):
     domain = Domain(
         {"n": KINDS[2], "x": KINDS[7], "t": KINDS[8], "b": KINDS[4]},
-        measures={f"m{place}": measure for place, measure in enumerate(MEASURES)},
+        measures={f"m{place}": measure for place, measure in enumerate([*MEASURES, *WEIGHTED])},
     )
     pairs = [*itertools.combinations(domain.names, 2), ("t", "n"), ()]
     tables = {None: pairs, **{name: [("t",), (), ("b", "x")] for name in domain.measures}}

@@ -86,6 +86,16 @@ export default async function check(kind, browser, file, folder) {
     places.add(await page.evaluate(() => document.activeElement.outerHTML.slice(0, 80)));
   }
   found.reached = places.size;
+  // on paper every table is open, its rows are those of its page, and afterwards all is as before
+  await page.reload();
+  await page.evaluate(() => {
+    const state = () => [document.querySelectorAll("details[open]").length, document.querySelectorAll("article tbody tr").length];
+    window.prints = [state()];
+    for (const name of ["beforeprint", "afterprint"]) addEventListener(name, () => window.prints.push(state()));
+  });
+  if (kind === "chrome") await page.pdf();
+  else await page.evaluate(() => ["beforeprint", "afterprint"].forEach((name) => dispatchEvent(new Event(name))));
+  found.prints = await page.evaluate(() => window.prints);
   if (kind === "chrome") {
     found.pdf = (await page.pdf()).length;
     await page.setBypassCSP(true);

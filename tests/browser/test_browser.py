@@ -54,6 +54,9 @@ def test_the_report_works_in_a_browser(page, kind, tmp_path, found_by):
     assert float(rows[1][4]) == pytest.approx(float(rows[1][1]) + float(rows[1][2]))
     assert found["opened"] is True
     assert found["reached"] > 20
+    (closed, drawn), (opened, printed), (after, _) = found["prints"]
+    assert closed == after < opened == 4
+    assert drawn < printed == sum(found["rows"])
     if kind == "chrome":
         assert found["plain"] == found["rows"]  # without scripts
         assert found["pdf"] > 50_000

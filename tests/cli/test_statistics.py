@@ -41,7 +41,7 @@ def test_a_plan_says_what_is_known_beforehand(asked: Path, run: Run) -> None:
     shown = run("plan", "spec.toml")
     assert re.search(r"mean of pay by sex +standard error at most [\d.,]+ in a group of 200(\.0)? rows \(delta method\)", shown.out)
     assert "mean of pay " in shown.out
-    assert "Means and sums of pay are of values clipped to" in shown.out
+    assert "In means and sums of pay a value below" in shown.out
     assert "say a public size for the error of a mean" in shown.out
     assert re.search(r"quantiles of age by sex +standard error of the counts up to a cell [\d.]+ rows, 0\.\d+ of 200(\.0)? rows", shown.out)
     value = json.loads(run("plan", "spec.toml", "--json").out)
@@ -55,8 +55,9 @@ def test_a_plan_says_what_is_known_beforehand(asked: Path, run: Run) -> None:
     assert third["rows"] == pytest.approx(value["rmse"]["sex x age:prefix"])
     assert third["std_error"] == pytest.approx(third["rows"] / 200)
     assert fourth["asked"] == {"cdf": {"of": "income", "by": []}}
-    (sentence,) = value["values"]
+    sentence, cost = value["values"]
     assert sentence.endswith("a row without a value adds nothing to a sum and is left out of a mean.")
+    assert "its standard error is about 1000 times that of a count of rows" in cost
 
 
 def test_a_release_shows_them(asked: Path, run: Run) -> None:

@@ -202,7 +202,7 @@ def test_the_manifest_says_everything(rich, written):
     intervals = value["intervals"]
     assert (intervals["level"], intervals["half_width_in_noise_std"]) == (0.95, rich.interval.multiplier)
     covered = " ".join(intervals["does_not_cover"])
-    for words in ("not measured", "sampling error", "clipped to the public bounds", "biased", "Coverage is per interval"):
+    for words in ("not measured", "sampling error", "values beyond the bounds", "biased", "Coverage is per interval"):
         assert words in covered
     assert list(value["post_processing"]["columns"]) == ["answer_non_negative", "answer_integer"]
     assert set(value["post_processing"]["columns"]["answer_non_negative"]) == {"marginal", "prefix", "clip", "none"}

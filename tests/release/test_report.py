@@ -184,7 +184,7 @@ def test_the_page_says_what_was_promised_and_what_is_not_covered(page):
         "95%",
         "Lower bound alone",
         "whole numbers from 17 to 21",
-        "Sums of pay are of values clipped to",
+        "In sums of pay a value below",
         "To cite",
     ):
         assert words in text
@@ -376,7 +376,8 @@ def test_of_which_values_cells_and_sums_are_is_said():
     plan = ln.plan(ln.marginals(domain, ways=1) + ln.queries(domain, sum="pay"), ln.PureDP(1))
     assert _words.clipped(ln.release(plan, pd.DataFrame({"pay": [1, 20]}), seed=1)) == [
         "Values beyond the public bounds were counted at the nearest bound: pay.",
-        "Sums of pay are of values clipped to 0 .. 9; a row without a value adds nothing.",
+        "In sums of pay a value below 0 counts as 0 and one above 9 as 9; a row without a value adds nothing.",
+        _words.ENGLISH.say("row_adds", name="pay", most="9"),
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._check import InputError
 from leastnoise._release import texts
-from leastnoise._spec import read_spec
+from leastnoise._spec import parse_spec, read_spec
 from leastnoise._studio._beginning import commands, looked_at, spec_of
 from studio.conftest import serving
 from studio.test_guard import nothing
@@ -160,18 +160,20 @@ def test_what_is_missing_or_wrong_is_refused_with_a_sentence(data, change, messa
         spec_of(data, {**FORM, **change}, "en")
 
 
-def test_nothing_asked_and_a_distance_without_a_table_are_refused(data):
+def test_nothing_asked_is_refused(data):
     with pytest.raises(InputError, match="Nothing is asked yet"):
         spec_of(data, {"epsilon": "1"}, "en")
-    means = {key: text for key, text in FORM.items() if key[:2] not in ("a0", "a4", "a6", "a8")}
-    with pytest.raises(InputError, match="ask for a table"):
-        spec_of(data, {**means, "how": "within", "margin": "500"}, "en")
 
 
 def test_a_distance_is_the_target_of_every_table_and_the_budget_follows(data):
     text = spec_of(data, {**FORM, "how": "within", "margin": "500"}, "en")
     assert 'epsilon = "least"' in text
-    assert text.count('margin = "500"') == 4
+    targets = {product.name: product.target and int(product.target.most) for product in parse_spec(text, data.folder).workload}
+    assert targets == {
+        **dict.fromkeys(("sex x age:group", "bought", "gone", "sum of pay (EUR)", "age:prefix", "sex x pay (EUR):prefix"), 500),
+        "count of pay (EUR) by store:region": 500,
+        "sum of pay (EUR) by store:region": 500_000,
+    }
 
 
 def test_texts_that_nobody_can_list_are_found_under_a_delta(data):

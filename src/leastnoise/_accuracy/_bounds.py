@@ -31,7 +31,7 @@ from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy._intervals import noise_variance
 from leastnoise._accuracy._measured import Names, subsets
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._domain import Domain, Measure, ValueCount
+from leastnoise._domain import Domain, Measure, ValueCount, Weighted, parts
 from leastnoise._families import Levels, Part, apply_gram, gram_diagonal, root_trace, singular_values
 from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
 from leastnoise._linop import Identity, Operator, Total
@@ -298,10 +298,11 @@ def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
     Let a measure's values be their larger end with some probability and else the other, and M the matrix of E t_i t_j, t_0 = 1 for
     counts and else the value over the largest one. For any such probabilities the norm is at least the nuclear norm of diag(norms) M^(1/2).
     """
+    heaviest, norms = _weights(domain, norms), _apart(domain, norms)
     if len(norms) == 1:
         return max(norms.values())
-    # Rows without a value change less: the bound is that of rows which have one.
-    far, near = np.array([(1.0, 1.0) if name is None else _ends(domain.measure(name)) for name in norms]).T
+    # Rows without a value, and of smaller weights, change less: the bound is that of rows with a value and the largest weight.
+    far, near = np.array([(1.0, 1.0) if name is None else _ends(domain.measure(name), heaviest) for name in norms]).T
     weights = np.array(list(norms.values()))
     chosen, best = np.full(len(norms), 0.5), 0.0
     for at in [*range(len(norms))] * _SWEEPS:
@@ -315,9 +316,31 @@ def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
     return best
 
 
-def _ends(measure: Measure) -> tuple[float, float]:
+def _weights(domain: Domain, norms: Mapping[str | None, float]) -> set[Measure]:
+    measures = [domain.measure(name) for name in norms if name is not None]
+    return {measure.weight for measure in measures if isinstance(measure, Weighted)}
+
+
+def _apart(domain: Domain, norms: Mapping[str | None, float]) -> dict[str | None, float]:
+    """Those whose values are independent of each other in rows of the largest weight: of values with and without weights, the first."""
+    weights = _weights(domain, norms)
+    kept: dict[str | None, float] = {}
+    values: set[Measure] = set(weights)
+    for name, norm in norms.items():
+        measure = None if name is None else domain.measure(name)
+        value = measure if measure is None else parts(measure)[0]
+        if measure not in weights and type(value) is Measure:
+            if value in values:
+                continue
+            values.add(value)
+        kept[name] = norm
+    return kept
+
+
+def _ends(measure: Measure, weights: set[Measure]) -> tuple[float, float]:
     """Both ends of a measure's values over the largest absolute one, that one first; a value counts 1 whatever it is."""
-    if isinstance(measure, ValueCount):
+    measure, weight = parts(measure)[0], measure in weights
+    if weight or isinstance(measure, ValueCount):
         return 1.0, 1.0
     low, high = measure.low_units / measure.largest, measure.high_units / measure.largest
     return (high, low) if abs(high) >= abs(low) else (low, high)

@@ -1,5 +1,6 @@
 """From files and data frames to encoded private rows; nothing of a row leaves by a message, and no row makes reading fail."""
 
+from leastnoise._adapters._columns import columns
 from leastnoise._adapters._location import (
     CSV,
     DatabaseTable,
@@ -11,5 +12,5 @@ from leastnoise._adapters._location import (
     location,
     protected_tables,
 )
-from leastnoise._adapters._read import Wanted, check_source, columns, read, read_keys
+from leastnoise._adapters._read import Wanted, check_source, read, read_keys
 from leastnoise._adapters._units import CUT, MOST_CUT, ROWS, USAGE

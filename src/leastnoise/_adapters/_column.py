@@ -175,13 +175,11 @@ class FileKind:
         name: how messages call it.
         endings: of its files' names, in lower case.
         open: opens a file, reading no row.
-        columns: name and type of each column, in order, from the header or schema alone.
     """
 
     name: str
     endings: tuple[str, ...]
     open: Callable[[Path], Source]
-    columns: Callable[[Path], list[tuple[str, str]]]
 
 
 def not_whole(what: str) -> str:

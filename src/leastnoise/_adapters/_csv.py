@@ -329,11 +329,6 @@ def _text(raw: object, encoding: str) -> object:
         return STRANGE
 
 
-def csv_columns(path: Path, layout: CSV | None = None) -> list[tuple[str, str]]:
-    """The names in the header of a CSV file; the types are unknown, since no value is looked at."""
-    return [(name, "unknown") for name in open_csv(path, layout).names]
-
-
 def opener(path: Path) -> Callable[..., Any]:
     return gzip.open if path.suffix.lower() == ".gz" else Path.open
 
@@ -357,4 +352,4 @@ def _first_line(path: Path, what: str, encoding: str) -> str:
         ) from None
 
 
-CSV_FILES = FileKind(name="CSV", endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz"), open=open_csv, columns=csv_columns)
+CSV_FILES = FileKind(name="CSV", endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz"), open=open_csv)

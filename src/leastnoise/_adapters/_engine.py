@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from leastnoise._adapters._sql import Expression, Held, Value, amount_of, cell_o
 from leastnoise._adapters._units import MOST_CUT
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Keys, UnitCount
+from leastnoise._domain import Keys, UnitCount, parts
 from leastnoise._table import Wanted, groups
 
 # More cells than this are not sent for: then the rows are read, and counted here. 128 MiB of counts.
@@ -191,8 +192,9 @@ class Engine:
     def _bounded_rows(self, wish: Wish, entropy_bytes: Entropy) -> exp.Select | None:
         """The rows that count for their unit, encoded, with those that the domain drops; of unknown categories those with a key."""
         sources = [rule.reading.column or name for name, rule in wish.rules.items()]
-        sums = {f"v{place}": measure for place, measure in enumerate(wish.sums.values()) if not isinstance(measure, UnitCount)}
-        wanted = [*sources, *(measure.column for measure in sums.values()), *([] if wish.unit_column is None else [wish.unit_column])]
+        sums = {f"v{place}": measure for place, measure in enumerate(wish.sums.values()) if parts(measure)}
+        added = [part.column for measure in sums.values() for part in parts(measure)]
+        wanted = [*sources, *added, *([] if wish.unit_column is None else [wish.unit_column])]
         if not set(wanted) <= set(self.values):
             return None
         # each value is computed once, and called by a name of ours
@@ -204,7 +206,9 @@ class Engine:
             called, keys = one and Value(one.held, exp.column(f"p{place}")), rule.table
             made = cell_of(rule, called) if called and not isinstance(keys, Keys) else None
             columns[f"c{place}"] = key_of(rule.reading, keys, called, self.sound) if called and isinstance(keys, Keys) else made
-        columns |= {name: amount_of(measure, values[measure.column]) for name, measure in sums.items()}
+        for name, measure in sums.items():
+            amounts = [amount_of(part, values[part.column]) for part in parts(measure)]
+            columns[name] = None if None in amounts else reduce(lambda one, other: sql(":one * :other", one=one, other=other), amounts)
         columns |= {} if wish.unit_column is None else {"u0": unit_of(values[wish.unit_column])}
         if any(column is None for column in columns.values()):
             return None

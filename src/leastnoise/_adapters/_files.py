@@ -34,20 +34,6 @@ def open_parquet(path: Path) -> Source:
     return Source(what=what, names=tuple(schema.names), total=opened.metadata.num_rows, chunks=chunks, strange=strange_types(schema))
 
 
-def parquet_columns(path: Path) -> list[tuple[str, str]]:
-    """Name and type (in DuckDB's words) of each column of a Parquet file, from its schema alone."""
-    import duckdb
-
-    what = f"the Parquet file {str(path)!r}"
-    literal = "".join(f"[{character}]" if character in "*?[" else character for character in str(path))
-    try:
-        with duckdb.connect(":memory:") as connection:
-            schema = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [literal]).fetchall()
-    except duckdb.Error:
-        raise InputError(_not_parquet(what)) from None
-    return [(str(row[0]), str(row[1])) for row in schema]
-
-
 def _opened(path: Path, what: str) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -56,14 +42,10 @@ def _opened(path: Path, what: str) -> Any:
         # the time stamps of old files, which 64 bits of nanoseconds do not hold
         return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError):
-        raise InputError(_not_parquet(what)) from None
+        raise InputError(f"{what} cannot be read as Parquet. Check that the file is whole and is a Parquet file.") from None
 
 
-def _not_parquet(what: str) -> str:
-    return f"{what} cannot be read as Parquet. Check that the file is whole and is a Parquet file."
-
-
-PARQUET_FILES = FileKind(name="Parquet", endings=(".parquet",), open=open_parquet, columns=parquet_columns)
+PARQUET_FILES = FileKind(name="Parquet", endings=(".parquet",), open=open_parquet)
 
 
 KINDS = (

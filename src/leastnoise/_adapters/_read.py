@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
 from os import urandom
 from typing import Any
@@ -17,7 +17,7 @@ from leastnoise._adapters._units import MOST_CUT, Units, usage_table
 from leastnoise._adapters._values import is_null, is_spelled_null, text
 from leastnoise._check import InputError, did_you_mean, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
-from leastnoise._domain import DROP, Domain, Keys, Kind, Measure, PerCell, Rule, UnitCount
+from leastnoise._domain import DROP, Domain, Keys, Kind, Measure, PerCell, Rule, UnitCount, parts
 from leastnoise._table import Table
 
 _NONE = -1
@@ -115,11 +115,12 @@ def read(
             beside = None if used is None else usage_table(*used, unit_column, most)
             return Table.counted(domain, list(kinds), list(sums), tables, usage=beside, **bounds)
     cells = [cell_encoder(rule) for rule in rules.values()]
-    amounts = [amount_encoder(measure) for measure in sums.values() if not isinstance(measure, UnitCount)]
+    amounts = [[amount_encoder(part) for part in parts(measure)] for measure in sums.values() if parts(measure)]
     collected = _Collected(sizes, [name for name in sums if name not in counts])
     for rows, columns in opened.chunks(names):
         codes = [encode(column) for encode, column in zip(cells, columns, strict=False)]
-        collected.add(rows, codes, [encode(column) for encode, column in zip(amounts, columns[len(cells) :], strict=False)])
+        numbers = iter(columns[len(cells) :])
+        collected.add(rows, codes, [reduce(np.multiply, [encode(next(numbers)) for encode in factors]) for factors in amounts])  # E4
         if units is not None:
             units.add(columns[-1], codes)
         if progress is not None:
@@ -158,7 +159,7 @@ def opened_for(source: Any, kinds: Mapping[str, Kind], sums: Mapping[str, Measur
         source.check_unit(unit_column)
     wanted = [
         *(kind.reading.column or name for name, kind in kinds.items()),
-        *(measure.column for measure in sums.values() if not isinstance(measure, UnitCount)),
+        *(part.column for measure in sums.values() for part in parts(measure)),
         *([] if unit_column is None else [unit_column]),
     ]
     opened = open_source(source, wanted)
@@ -169,37 +170,6 @@ def opened_for(source: Any, kinds: Mapping[str, Kind], sums: Mapping[str, Measur
             f"the unit column {unit_column!r} of {opened.what} must hold numbers, text or dates; its type is {opened.strange[unit_column]}."
         )
     return opened, wanted
-
-
-def columns(path: str | os.PathLike[str] | CSV | DatabaseTable) -> list[tuple[str, str]]:
-    """List the columns of a file, or of the first of several, or of a table, from its header or schema alone.
-
-    Args:
-        path: a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or a folder or pattern of them; CSV files with their layout; or a table of a
-            database.
-
-    Returns:
-        Name and type of each column, in order: a Parquet file's types are in DuckDB's words such as ``VARCHAR``, ``BIGINT``, ``DOUBLE``;
-        those of a CSV file and of a table are ``"unknown"``.
-
-    Guarantees: no value of the data is read into the result.
-
-    Raises:
-        InputError: the file is missing, of another kind, or has no header.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "people.csv")
-    ...     _ = file.write_text("sex,age")
-    ...     columns(file)
-    [('sex', 'unknown'), ('age', 'unknown')]
-    """
-    from leastnoise._adapters._csv import csv_columns
-    from leastnoise._adapters._files import files
-
-    if isinstance(path, DatabaseTable):
-        return [(name, "unknown") for name in _open_table(path).names]
-    file, kind = files(path.path if isinstance(path, CSV) else path)[0]
-    return csv_columns(file, path) if isinstance(path, CSV) else kind.columns(file)
 
 
 class _Collected:

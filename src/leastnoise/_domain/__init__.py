@@ -11,7 +11,7 @@ from leastnoise._domain._domain import Domain
 from leastnoise._domain._json import kind_from_json, kind_to_json
 from leastnoise._domain._kind import RESERVED, known_keys
 from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
-from leastnoise._domain._measure import Measure, UnitCount, ValueCount
+from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted, parts
 from leastnoise._domain._per_cell import PerCell
 from leastnoise._domain._reading import BLANKS, Reading, attribute_name
 from leastnoise._domain._rules import inner_edges, multiples, number_pattern

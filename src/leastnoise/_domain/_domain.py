@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from leastnoise._check import InputError, InternalError, html_facts, one_of, refuse, whole
 from leastnoise._domain._cells import MOST_CELLS, Keys, Kind, Rule, kind_of, parts_of, plain_json, rule_of
-from leastnoise._domain._measure import Measure, UnitCount, ValueCount
+from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted
 from leastnoise._domain._reading import attribute_name
 
 
@@ -62,7 +62,7 @@ class Domain:
             raise refuse("measures", measures, "a mapping from a name to a Measure")
         sums = tuple((attribute_name("the name of a measure", name), measure) for name, measure in (measures or {}).items())
         for name, measure in sums:
-            if type(measure) not in (Measure, UnitCount, ValueCount):
+            if type(measure) not in (Measure, UnitCount, ValueCount, Weighted):
                 raise refuse(f"the measure {name!r}", measure, "a Measure", "Write for example Measure('income', 0, 200000).")
             if isinstance(measure, UnitCount) and not {*measure.attributes} <= {*checked}:
                 raise refuse(f"the attributes of {name!r}", list(measure.attributes), "attributes of the domain")
@@ -199,7 +199,9 @@ class Domain:
         >>> ln.Domain(sex=["F", "M"], measures={"pay": pay, "count of pay": ValueCount(pay)}).count_of("pay")
         'count of pay'
         """
-        return next((name for name, one in self._measures if one == ValueCount(self.measure(measure))), None)
+        summed = self.measure(measure)
+        counted = Weighted(ValueCount(summed.of), summed.weight) if isinstance(summed, Weighted) else ValueCount(summed)
+        return next((name for name, one in self._measures if one == counted), None)
 
     def to_json(self) -> dict[str, Any]:
         """Write the domain as plain JSON values; fractions are texts such as ``"1/3"``.

@@ -11,7 +11,7 @@ from leastnoise._domain._cells import Kind, Level, parts_of, plain_json
 from leastnoise._domain._dates import Dates
 from leastnoise._domain._kind import known_keys, level_json, own_fields
 from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
-from leastnoise._domain._measure import Measure, UnitCount, ValueCount
+from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted
 from leastnoise._domain._reading import Reading, attribute_name
 
 _KINDS: dict[str, type[Kind]] = {
@@ -73,10 +73,15 @@ def measure_to_json(measure: Measure) -> dict[str, Any]:
     """Write a measure."""
     if isinstance(measure, UnitCount):
         return {"units_of": list(measure.attributes)}
+    if isinstance(measure, Weighted):
+        return {"of": measure_to_json(measure.of), "weighted_by": measure_to_json(measure.weight)}
     said = {"column": measure.column}
     if not isinstance(measure, ValueCount):
         said |= {"low": str(measure.low), "high": str(measure.high), "unit": str(measure.unit)}
     return said | {name: value for name, value in {"reading": measure.reading.to_json()}.items() if value}
+
+
+_PARTS = ("column", "low", "high", "unit", "reading")
 
 
 def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
@@ -84,6 +89,13 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
     if "units_of" in value:
         counted: dict[str, Any] = known_keys("a count of units in JSON", value, ["name", "units_of"])
         return attribute_name("'name' of a count of units in JSON", counted.get("name")), UnitCount(counted["units_of"])
+    if "weighted_by" in value:
+        product: dict[str, Any] = known_keys("a weighted measure in JSON", value, ["name", "of", "weighted_by"])
+        name = attribute_name("'name' of a weighted measure in JSON", product.get("name"))
+        of, weight = (
+            measure_from_json({"name": name, **known_keys("a measure", product.get(key), _PARTS)})[1] for key in ("of", "weighted_by")
+        )
+        return name, Weighted(of, weight)
     keys = ["name", "column", "low", "high", "unit"] if {*value} - {"name", "column", "reading"} else ["name", "column"]
     given: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
     if missing := [key for key in keys if key not in given]:

@@ -124,3 +124,44 @@ class UnitCount(Measure):
 
     def __repr__(self) -> str:
         return f"UnitCount({list(self.attributes)})"
+
+
+@dataclass(frozen=True, init=False, repr=False, kw_only=True)
+class Weighted(Measure):
+    """A measure times a weight, summed like a measure; of a `ValueCount` it is the weight of the rows with a value.
+
+    Args:
+        of: a `Measure` or a `ValueCount`.
+        weight: a `Measure` whose values are not negative.
+
+    Raises:
+        InputError: parts of other kinds, a weight that may be negative, or a largest product of more than 2^53 - 1 units.
+
+    Guarantees: a row is worth the product, in whole units, of what it is worth for both; it is 0 where either has no value.
+
+    >>> paid = Weighted(ln.Measure("income", -10, 100), ln.Measure("weight", 0, 50, unit="0.5"))
+    >>> paid, paid.low_units, paid.largest
+    (Weighted('income x weight', -500, 5000, unit=0.5), -1000, 10000)
+    """
+
+    of: Measure
+    weight: Measure
+
+    def __init__(self, of: Measure, weight: Measure) -> None:
+        if type(of) not in (Measure, ValueCount) or type(weight) is not Measure or weight.low < 0:
+            raise refuse(
+                "a weight", weight, "a Measure with a lower bound of at least 0, beside a Measure", "Declare it with bounds from 0."
+            )
+        low, high = min(of.low, Fraction(0)) * weight.high, max(of.high, Fraction(0)) * weight.high
+        super().__init__(f"{of.column} x {weight.column}", low, high, of.unit * weight.unit)
+        object.__setattr__(self, "of", of)
+        object.__setattr__(self, "weight", weight)
+
+
+def parts(measure: Measure) -> tuple[Measure, ...]:
+    """The measures of columns whose amounts, multiplied, are those of a measure; none for a count of units.
+
+    >>> parts(Measure("income", 0, 10)), parts(UnitCount())
+    ((Measure('income', 0, 10),), ())
+    """
+    return (measure.of, measure.weight) if isinstance(measure, Weighted) else () if isinstance(measure, UnitCount) else (measure,)

@@ -10,6 +10,7 @@ from leastnoise._accuracy import ROUNDING, centre, checked_level, interval_multi
 from leastnoise._charts import Dots, dots, live
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
+from leastnoise._domain import parts
 from leastnoise._estimate._up_to import HasLeastSquares
 from leastnoise._frames import Columns, Framed, grouped_columns
 from leastnoise._threads import one_thread
@@ -102,7 +103,8 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     """
     estimate = source.least_squares()
     plan = estimate.observation.measurements
-    bounds = plan.domain.measure(measure)
+    summed_of = plan.domain.measure(measure)
+    bounds = parts(summed_of)[0]  # of weighted sums a mean is within the bounds of the values
     level = checked_level(level)
     sets = groups_of(plan.domain, by, "the groups of means")
     number = plan.domain.count_of(measure)
@@ -131,8 +133,8 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
         mean=np.clip(quotient, low, high) * unit,
         low=low * unit,
         high=high * unit,
-        sums=sums * float(bounds.unit.numerator) / float(bounds.unit.denominator),
-        counts=np.asarray(counts),
+        sums=sums * float(summed_of.unit.numerator) / float(summed_of.unit.denominator),
+        counts=np.asarray(counts * float(plan.domain.measure(number).unit)),
         level=level,
         std_error=np.where(clear, spread / np.where(clear, counts, 1.0), np.nan) * unit,
         labels=counted.labels,

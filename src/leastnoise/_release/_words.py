@@ -24,7 +24,21 @@ from leastnoise._accounting import (
 )
 from leastnoise._accuracy import interval_multiplier
 from leastnoise._check import readable
-from leastnoise._domain import Bins, Categories, Dates, Decimals, Domain, Edges, Integers, Kind, Measure, UnitCount, ValueCount
+from leastnoise._domain import (
+    Bins,
+    Categories,
+    Dates,
+    Decimals,
+    Domain,
+    Edges,
+    Integers,
+    Kind,
+    Measure,
+    UnitCount,
+    ValueCount,
+    Weighted,
+    parts,
+)
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import Plan
 from leastnoise._release._extras import MOST_WRITTEN, is_large
@@ -174,6 +188,9 @@ def measure_words(name: str, measure: Measure, said: Texts = ENGLISH) -> str:
     """What is summed, or how units are counted."""
     if isinstance(measure, UnitCount):
         return said.say("measure_units_of" if measure.attributes else "measure_units", name=name, names=said.listed([*measure.attributes]))
+    if isinstance(measure, Weighted):
+        of = "1" if isinstance(measure.of, ValueCount) else repr(measure.of.column)
+        return said.say("measure_weighted", name=name, of=of, weight=repr(measure.weight.column))
     if isinstance(measure, ValueCount):
         return said.say("measure_values", name=name, column=repr(measure.column))
     low, high, unit = (said.local(readable(value)) for value in (measure.low, measure.high, measure.unit))
@@ -202,13 +219,16 @@ def clipped(release: Release, said: Texts = ENGLISH) -> list[str]:
 
 def values_words(workload: Workload, said: Texts = ENGLISH) -> list[str]:
     """Of which values the sums and means of a workload are, and how a row without a value counts: a sentence for every measure."""
+    known, summed = workload.domain.measures, sorted({str(product.measure) for product in workload.products if product.of_values})
+    columns = {part: name for name in summed for part in parts(known[name]) if type(part) is Measure}
+    averaged = {part for statistic in workload.statistics if statistic.form.of_measure for part in parts(known[statistic.of])}
     sentences = []
-    for name in sorted({str(product.measure) for product in workload.products if product.of_values}):
-        measure = workload.domain.measure(name)
+    for measure, name in columns.items():
         low, high = (said.local(readable(value)) for value in (measure.low, measure.high))
-        mean = any(statistic.form.of_measure and statistic.of == name for statistic in workload.statistics)
-        sentences.append(said.say("clipped_means" if mean else "clipped_sums", name=name, low=low, high=high))
-    return sentences
+        named = next((known_as for known_as, one in known.items() if one == measure), name)
+        sentences.append(said.say("clipped_means" if measure in averaged else "clipped_sums", name=named, low=low, high=high))
+    most = {name: readable(known[name].largest * known[name].unit) for name in summed}
+    return [*sentences, *(said.say("row_adds", name=name, most=said.local(text)) for name, text in most.items())]
 
 
 def of_words(release: Release, said: Texts = ENGLISH) -> str:

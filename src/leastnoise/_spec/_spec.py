@@ -10,7 +10,7 @@ from typing import Any
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._adapters import CSV, DatabaseTable, Joined
 from leastnoise._check import MOST_DIGITS, InputError, one_of, refuse, whole
-from leastnoise._domain import Dates, Domain, Measure, PerCell, known_keys
+from leastnoise._domain import Dates, Domain, Measure, PerCell, known_keys, parts
 from leastnoise._frames import several
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
@@ -363,14 +363,14 @@ def _statements(domain: Domain, entry: object, unit: tuple[str, Sequence[str]] |
 
 
 def _part(domain: Domain, value: object, unit: tuple[str, Sequence[str]] | None, where: str, statements: Sequence[Statement]) -> Workload:
-    table: dict[str, Any] = known_keys(where, value, [*_ASKED, "weight", "sum", "count", *_TARGETS])
+    table: dict[str, Any] = known_keys(where, value, [*_ASKED, "weight", "sum", "count", "weighted_by", *_TARGETS])
     given = [name for name in _ASKED if name in table]
     if len(given) != 1:
         raise InputError(f"{where} must have exactly one of {', '.join(_ASKED)}; got {' and '.join(given) or 'none of them'}.")
     if given[0] in _STATISTICS:
         return _statistic_part(domain, given[0], table, where)
     wanted = {name: table[name] for name in _TARGETS if name in table}
-    if statements and (beside := [name for name in ("sum", "count") if name in table]):
+    if statements and (beside := [name for name in ("sum", "count", "weighted_by") if name in table]):
         raise refuse(f"a key of {where}, which has sql,", beside[0], "left out: the statement says what is counted and summed")
     common = {
         "weight": table.get("weight", 1),
@@ -392,6 +392,7 @@ def _part(domain: Domain, value: object, unit: tuple[str, Sequence[str]] | None,
             asked = queries(domain, _windowed(domain, _mapping("queries", table["queries"])), **common)
         else:
             asked = marginals(domain, **common, **known_keys("marginals", table["marginals"], ["ways", "upto", "of"]))  # type: ignore[arg-type]
+        asked = asked.weighted_by(table["weighted_by"]) if "weighted_by" in table else asked
         return asked.within(**wanted) if wanted else asked
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
@@ -415,7 +416,7 @@ def _windowed(domain: Domain, asked: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _statistic_part(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
     """Means, quantiles or a distribution function."""
-    said = ["weight", "size", *(["margin", "rmse"] if kind == "means" else [])]
+    said = ["weight", "size", *(["margin", "rmse", "weighted_by"] if kind == "means" else [])]
     foreign = [name for name in table if name not in (kind, *said)]
     if foreign:
         advice = "Other targets, and sums, are of tables: give them to queries that ask for the same table."
@@ -426,7 +427,8 @@ def _statistic_part(domain: Domain, kind: str, table: Mapping[str, Any], where: 
         for name in keys:
             if name not in asked:
                 raise InputError(f"{kind} must have {name}; it has {', '.join(table[kind]) or 'nothing'}.")
-        return _STATISTICS[kind](domain, **asked, **{name: table[name] for name in said if name in table})
+        made = _STATISTICS[kind](domain, **asked, **{name: table[name] for name in said if name in table and name != "weighted_by"})
+        return made.weighted_by(table["weighted_by"]) if "weighted_by" in table else made
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
@@ -443,7 +445,8 @@ def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         from leastnoise._mechanisms import mechanism_for  # with all that carries such plans out
 
         names.update(mechanism_for(what.strategy, workload).decides_along(workload))
+    read = {part for name in workload.measures if name is not None for part in parts(workload.domain.measure(name))}
     return (
         tuple(name for name in workload.domain.names if name in names),
-        tuple(name for name, measure in workload.domain.measures.items() if name in workload.measures and type(measure) is Measure),
+        tuple(name for name, measure in workload.domain.measures.items() if measure in read and type(measure) is Measure),
     )

@@ -68,8 +68,6 @@ def spec_of(data: Data, form: Form, language: str) -> str:
     within = form.get("margin", "") if form.get("how") == "within" else ""
     if form.get("how") == "within" and not within:
         raise InputError("Say how far a number may be from the truth, such as 500; or give a budget.")
-    if within and not any("queries" in entry for entry in asked):
-        raise InputError("How far tables may be from the truth is said of counts and sums: ask for a table of them, or give a budget.")
     used = {name for entry in asked for name in _attributes(entry)}
     numbers = {name: number for number, name in names.items()}
     measured = {entry["sum"] if "sum" in entry else entry["means"]["of"] for entry in asked if "sum" in entry or "means" in entry}
@@ -80,7 +78,7 @@ def spec_of(data: Data, form: Form, language: str) -> str:
         table["measures"] = {name: _measure(data.columns[numbers[name]], numbers[name], form) for name in sorted(measured)}
     if not used:  # a domain has an attribute, though none is asked about
         table["domain"] = {name: _attribute(data.columns[numbers[name]], numbers[name], name, form) for name in sorted(measured)}
-    table["workload"] = [{**entry, "margin": within} if within and "queries" in entry else entry for entry in asked]
+    table["workload"] = _within(within, asked, table.get("measures", {})) if within else asked
     table["plan"] = {"guard": "1/100"}
     output = {"title": form.get("title", ""), "language": "" if language == "en" else language}
     table |= {"output": {key: text for key, text in output.items() if text}} if any(output.values()) else {}
@@ -137,6 +135,22 @@ def _groups(question: int, names: Mapping[int, str], form: Form) -> dict[str, An
             level = form.get(f"c{number}.level", "") if ways == ["level"] else "group"
             groups[name] = "identity" if ways == ["cells"] else {"level": level}
     return groups
+
+
+def _within(margin: str, asked: Sequence[Mapping[str, Any]], measures: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is asked with its targets: of statistics the tables that they follow from have them, a sum as many times as a row adds."""
+    made = [{**entry, "margin": margin} if "queries" in entry else dict(entry) for entry in asked]
+    for kind, one in [(kind, entry[kind]) for entry in asked for kind in ("means", "quantiles", "cdf") if kind in entry]:
+        of, groups = one["of"], {name: "identity" for name in one["by"] if isinstance(name, str)}
+        groups |= {name: sets for part in one["by"] if not isinstance(part, str) for name, sets in part.items()}
+        if kind != "means":
+            made.append({"queries": {**groups, of: "prefix"}, "margin": margin})
+            continue
+        made.append({"queries": groups, "count": of, "margin": margin})
+        if {"queries": groups, "sum": of, "margin": margin} not in made:
+            most = max(abs(exact(f"a bound of {of}", end)) for end in measures[of]["clip"])
+            made.append({"queries": groups, "sum": of, "margin": str(exact("the distance", margin) * most)})
+    return made
 
 
 def _attributes(entry: Mapping[str, Any]) -> list[str]:

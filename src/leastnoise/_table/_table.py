@@ -187,7 +187,7 @@ class Table:
         for name, measure in measures.items():
             inside, nothing = (sums[name] >= measure.low_units) & (sums[name] <= measure.high_units), sums[name] == 0
             given = sums.get(domain.count_of(name) or "")
-            if not (inside | nothing if given is None else np.where(given == 1, inside, nothing)).all():
+            if not (inside | nothing if given is None else np.where(given != 0, inside, nothing)).all():
                 raise InternalError(f"the values of {name!r} must lie within the bounds of the measure.")  # T1
         self._have(domain, tuple(columns), tuple(sums), unit_column, max_rows, max_per_cell, usage)
         keep(self, Columns(codes=columns, values=sums, rows=lengths.pop()))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from leastnoise._check import refuse
-from leastnoise._domain import Domain, Label, Measure, UnitCount
+from leastnoise._domain import Domain, Label, Measure, UnitCount, Weighted
 from leastnoise._linop import Operator
 from leastnoise._workload._query_sets import QuerySet, identity
 from leastnoise._workload._target import Target
@@ -78,7 +78,7 @@ class Product:
     @property
     def of_values(self) -> bool:
         """Whether it sums the values of a measure."""
-        return self.measure is not None and type(self.domain.measure(self.measure)) is Measure
+        return self.measure is not None and type(self.domain.measure(self.measure)) in (Measure, Weighted)
 
     @property
     def values_of(self) -> str | None:

@@ -7,7 +7,7 @@ from itertools import chain, combinations
 from typing import Any
 
 from leastnoise._check import Exact, InputError, exact_positive, html_facts, one_of, refuse, whole
-from leastnoise._domain import Domain, Measure, UnitCount, ValueCount
+from leastnoise._domain import Domain, Measure, UnitCount, ValueCount, Weighted
 from leastnoise._frames import several
 from leastnoise._linop import Operator
 from leastnoise._workload._product import Product
@@ -190,6 +190,37 @@ class Workload:
             raise InputError("A target must have one of margin, relative (with size) and rmse; got none.")
         products = tuple(replace(product, target=wanted, size=known) for product in self.products)
         return replace(self, products=products)
+
+    def weighted_by(self, weight: str) -> "Workload":
+        """The same counts, sums and means with weights: a row counts, or adds its value, as many times as its weight says.
+
+        Args:
+            weight: a measure whose bounds are not negative.
+
+        Raises:
+            InputError: no such measure, tables of privacy units or of weights already, quantiles, or means with a size or a target.
+
+        >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 100), "w": ln.Measure("weight", 0, 50)})
+        >>> [table.name for table in ln.mean_queries(domain, "pay", by=["sex"]).weighted_by("w")]
+        ['sum of w of rows with pay by sex', 'sum of pay weighted by w by sex']
+        """
+        known = self.domain.measures
+        if type(known.get(weight)) is not Measure or known[weight].low < 0:
+            listed = ", ".join(name for name, one in known.items() if type(one) is Measure and one.low >= 0)
+            advice = "Declare it: [measures.weight] clip = [0, 500] in a spec, ln.Measure in Python."
+            raise refuse("weighted_by", weight, f"a measure whose bounds are not negative ({listed or 'none is declared'})", advice)
+        if any(not asked.form.of_measure or asked.size is not None for asked in self.statistics):
+            advice = "Give queries for their sums and weights targets of their own."
+            raise InputError(f"weighted_by is for counts, sums, and means without a size; quantiles and shares have no weights. {advice}")
+        if any(type(known[name]) not in (Measure, ValueCount) for name in self.measures if name):
+            raise InputError(
+                "weighted_by is for counts of rows and of values and for sums; counts of units, and weighted tables, have no weights."
+            )
+        values = {product.measure: product.values_of for product in self}
+        called = {name: f"{weight} of rows with {of}" if of else f"{name} weighted by {weight}" for name, of in values.items() if name}
+        made = _with(self, {called[name]: Weighted(known[name], known[weight]) for name in called})
+        products = tuple(replace(one, measure=called[one.measure] if one.measure else weight).knowing(one.operators) for one in made)
+        return replace(made, products=products, statistics=tuple(replace(asked, of=called[asked.of]) for asked in self.statistics))
 
     def to_json(self) -> list[dict[str, object]]:
         """A JSON value of the tables; domain and statistics are kept elsewhere.

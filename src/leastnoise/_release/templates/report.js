@@ -108,6 +108,12 @@
     details.addEventListener("toggle", () => ready(details));
     ready(details);
   }
+  let printed = []; // tables that are closed are printed too
+  addEventListener("beforeprint", () => {
+    printed = [...document.querySelectorAll("details:not([open])")];
+    for (const details of printed) { details.open = true; ready(details); }
+  });
+  addEventListener("afterprint", () => { for (const details of printed.splice(0)) details.open = false; });
   const jump = () => {
     const article = articles.get(location.hash.slice(1));
     const details = article && article.querySelector("details");

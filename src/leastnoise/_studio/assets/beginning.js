@@ -34,7 +34,8 @@ function edges(column) {
       const slider = make("input", { type: "range" });
       slider.addEventListener("input", () => {
         const all = [...area.querySelectorAll("input")].map((one) => Number(one.value));
-        field.value = all.sort((a, b) => a - b).join(", ");
+        // two edges never meet: a knob that is moved onto another one stays where it was
+        if (new Set(all).size === all.length) field.value = all.sort((a, b) => a - b).join(", ");
         edges(column);
       });
       return slider;

@@ -1,0 +1,168 @@
+"""Weights of surveys: weighted counts, sums and means are right against brute force, and what a weight costs is said beforehand."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._accounting import Noise
+from leastnoise._accuracy import lower_bound
+from leastnoise._check import InputError
+from leastnoise._domain import Measure, Weighted
+from leastnoise._release import texts, values_words
+from leastnoise._spec import parse_spec
+from simulated import releases
+
+RNG = np.random.default_rng(8)
+ROWS = 4_000
+REGION = RNG.choice(["north", "south"], ROWS, p=[0.3, 0.7])
+PEOPLE = pd.DataFrame({"region": REGION, "pay": RNG.normal(30, 25, ROWS), "wt": RNG.gamma(2, 12, ROWS)})
+PEOPLE.loc[RNG.random(ROWS) < 0.05, "pay"] = np.nan
+PEOPLE.loc[RNG.random(ROWS) < 0.02, "wt"] = np.nan
+VALUE, WEIGHT = np.rint(np.clip(PEOPLE.pay, -10, 90) * 2) / 2, np.rint(np.clip(PEOPLE.wt, 0, 60) * 4) / 4
+SPEC = """
+[privacy]
+epsilon = "400"
+[domain.region]
+categories = ["north", "south"]
+[measures.pay]
+clip = [-10, 90]
+unit = "0.5"
+[measures.weight]
+column = "wt"
+clip = [0, 60]
+unit = "0.25"
+[[workload]]
+means = { of = "pay", by = ["region"] }
+weighted_by = "weight"
+[[workload]]
+queries = { region = "identity" }
+weighted_by = "weight"
+[[workload]]
+marginals = { ways = 0 }
+sum = "pay"
+weighted_by = "weight"
+"""
+
+
+def by_region(values: pd.Series) -> list[float]:
+    return [values[(name == REGION)].sum() for name in ("north", "south")]
+
+
+@pytest.mark.parametrize("source", ["pandas", "csv", "engine"])
+def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path: Path) -> None:
+    spec = parse_spec(SPEC, tmp_path)
+    names = [product.name for product in spec.workload]
+    count, total, whole = "sum of weight of rows with pay by region", "sum of pay weighted by weight by region", "sum of weight by region"
+    assert names == [count, total, whole, "sum of pay weighted by weight"]
+    data: object = PEOPLE
+    if source == "csv":
+        data = tmp_path / "people.csv"
+        PEOPLE.to_csv(data, index=False)
+    elif source == "engine":
+        import duckdb
+        import pyarrow as pa
+
+        data = duckdb.from_arrow(pa.Table.from_pandas(PEOPLE, preserve_index=False))
+    made = ln.release(ln.plan(spec.workload, spec.privacy), data, seed=4)
+    assert made.tables[count].answer == pytest.approx(by_region(WEIGHT[VALUE.notna()].fillna(0).reindex(PEOPLE.index, fill_value=0)), abs=9)
+    assert made.tables[total].answer == pytest.approx(by_region((VALUE * WEIGHT).fillna(0)), abs=900)
+    assert made.tables[whole].answer == pytest.approx(by_region(WEIGHT.fillna(0)), abs=9)
+    (means,) = made.statistics
+    assert means.name == "mean of pay weighted by weight by region"
+    both = VALUE.notna() & WEIGHT.notna()
+    assert means.values == pytest.approx(
+        [np.average(VALUE[m], weights=WEIGHT[m]) for m in (both & (n == REGION) for n in ("north", "south"))], abs=0.1
+    )
+    assert (means.further["count"] == made.tables[count].answer).all()
+    assert ln.Plan.from_json(made.plan.to_json()).workload == made.plan.workload
+
+
+@pytest.mark.parametrize("budget", [ln.PureDP("1/2"), ln.ZCDP("1/100")], ids=["pure", "zcdp"])
+def test_intervals_hold_weighted_means(budget: object) -> None:
+    """One group has few rows, so that its intervals are open to the bounds now and then."""
+    domain = parse_spec(SPEC, Path()).domain
+    plan = ln.plan(ln.mean_queries(domain, "pay", by=["region"], weight=3).weighted_by("weight"), budget)
+    few = PEOPLE[(REGION == "south") | (PEOPLE.index % 8 == 0)]
+    value, weight = VALUE[few.index], WEIGHT[few.index]
+    both = value.notna() & weight.notna()
+    true = [np.average(value[m], weights=weight[m]) for m in (both & (few.region == name) for name in ("north", "south"))]
+    found = [ln.means(release, "pay weighted by weight", by=["region"], level=0.9) for release in releases(plan, few, range(150))]
+    held = np.array([(one.low <= true) & (true <= one.high) for one in found])
+    assert held.mean() > 0.9 - 3 * (0.09 / held.size) ** 0.5
+    assert held[:, 1].mean() < 0.98
+    assert all((one.low >= -10).all() and (one.high <= 90).all() for one in found)
+
+
+def test_what_a_weight_costs_is_said_and_true() -> None:
+    domain = parse_spec(SPEC, Path()).domain
+    rows, weighted = (
+        ln.plan(asked, ln.ZCDP("1/50"), strategy="identity")
+        for asked in (ln.queries(domain, region="identity"), ln.queries(domain, region="identity").weighted_by("weight"))
+    )
+    factor = weighted.expected_error().tables[0].rmse * 0.25 / rows.expected_error().tables[0].rmse
+    assert factor == pytest.approx(60, rel=0.02)
+    (clipped, cost) = values_words(weighted.workload)
+    assert clipped.startswith("In sums of weight a value below 0 counts as 0 and one above 60 as 60")
+    assert "its standard error is about 60 times that of a count of rows" in cost
+    both = values_words(ln.mean_queries(domain, "pay").weighted_by("weight"), texts("de"))
+    assert [sentence.split(" von ")[1].split(" ")[0] for sentence in both] == ["pay", "weight", "pay", "weight"]
+    assert "um höchstens 5400:" in both[2]
+
+
+def test_no_bound_is_above_what_the_rows_allow() -> None:
+    """The lower bound is that of rows which exist: a weight, and a value times this weight."""
+    domain = ln.Domain(sex=["f", "m"], measures={"pay": Measure("pay", 0, 10), "w": Measure("w", 0, 5)})
+    weighted = ln.mean_queries(domain, "pay", by=["sex"]).weighted_by("w")
+    plain = ln.queries(domain, sex="identity").weighted_by("w") + ln.queries(domain, sex="identity", sum="pay")
+    for asked in (weighted, weighted + plain, weighted + ln.queries(domain, sex="identity")):
+        privacy = ln.plan(asked, ln.ZCDP(1)).privacy
+        scales = [asked.domain.measure(product.measure).largest if product.measure else 1 for product in asked]
+        rows = []
+        for weight in range(6):
+            for pay in range(11):
+                worth = {"w": weight, "pay": pay, "w of rows with pay": weight, "pay weighted by w": weight * pay, None: 1}
+                rows.append([worth[product.measure] / scale for product, scale in zip(asked, scales, strict=True)])
+        # two cells: the least trace over Gaussian mechanisms, by multiplicative weights on the rows
+        table, shares = np.array(rows), np.full(len(rows), 1 / len(rows))
+        for _ in range(4000):
+            root = np.linalg.eigh((table.T * shares) @ table)
+            inverse = root.eigenvectors @ np.diag(np.maximum(root.eigenvalues, 1e-12) ** -0.5) @ root.eigenvectors.T
+            gains = np.einsum("ri,ij,rj->r", table, inverse, table)
+            shares *= gains / gains.max()
+            shares /= shares.sum()
+        best = np.sqrt(np.maximum(np.linalg.eigvalsh((table.T * shares) @ table), 0)).sum() ** 2
+        found = lower_bound(asked, privacy, Noise.ROUNDED_GAUSSIAN) / (2 * 0.5)
+        assert 0.6 * best < found <= best * 1.001
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ('weighted_by = "height"', r"weighted_by must be a measure whose bounds are not negative \(weight\); got 'height'"),
+        ('weighted_by = "pay"', r"weighted_by must be a measure whose bounds are not negative \(weight\); got 'pay'. Declare it"),
+        (
+            'weighted_by = "weight"\nsize = 100',
+            "weighted_by is for counts, sums, and means without a size; quantiles and shares have no weights",
+        ),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused(changed: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_spec(SPEC.replace('weighted_by = "weight"', changed, 1), Path())
+
+
+def test_quantiles_and_units_are_not_weighted() -> None:
+    domain = parse_spec(SPEC, Path()).domain
+    for asked in (ln.marginals(domain, ways=1, count="units"), ln.queries(domain, sum="pay").weighted_by("weight")):
+        with pytest.raises(InputError, match="counts of units, and weighted tables, have no weights"):
+            asked.weighted_by("weight")
+    numbers = ln.Domain(age=ln.Integers(0, 9), measures={"weight": Measure("w", 0, 1)})
+    with pytest.raises(InputError, match="quantiles and shares have no weights"):
+        ln.cdf_queries(numbers, "age").weighted_by("weight")
+    with pytest.raises(InputError, match="a weight must be a Measure with a lower bound of at least 0"):
+        Weighted(Measure("pay", 0, 1), Measure("w", -1, 1))
+    with pytest.raises(InputError, match="at most 2\\^53 - 1 units"):
+        Weighted(Measure("pay", 0, 2**30), Measure("w", 0, 2**30))
