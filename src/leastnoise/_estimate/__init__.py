@@ -7,7 +7,6 @@ from leastnoise._estimate._cdf import Cdf, Quantile, cdf, few_draws, simulated_n
 from leastnoise._estimate._expansion import Expanded, Hidden, Independent, choice_hides
 from leastnoise._estimate._impossible import read_combinations
 from leastnoise._estimate._least_squares import Estimate
-from leastnoise._estimate._left_out import LeftOut
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, from_residual_parts, locally_non_negative, residual_parts
 from leastnoise._estimate._means import Means, means
 from leastnoise._estimate._model import MOST_RECORDS, Modelled, Moved, NoisyTables, fitted_model, records
@@ -19,5 +18,5 @@ from leastnoise._estimate._posterior import Posterior, shrunk_levels
 from leastnoise._estimate._quantiles import quantiles
 from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, cheapest_blocks, shrink
 from leastnoise._estimate._smoothed import Smoothed, can_be_smoothed
-from leastnoise._estimate._truncated import Truncated
+from leastnoise._estimate._truncated import LeftOut, Truncated
 from leastnoise._estimate._up_to import HasLeastSquares

@@ -1,19 +1,22 @@
-"""Sums of values cut at a threshold that was chosen privately: least squares, and what the cut is estimated to have taken away.
+"""Sums of cut values, and sums of which some cells are left out: what both leave away is estimated.
 
-The error bars cover the noise, given the threshold. The bias is known only as far as the noisy counts of the tail tell it, which chose the
-threshold: every record of an interval between two candidates is taken at the middle of its cell, and groups are taken to share the loss in
-proportion to their sums.
+The threshold that values are cut at was chosen privately, and the error bars cover the noise, given it. The bias is known only as far as
+the noisy counts of the tail tell it, which chose the threshold: every record of an interval between two candidates is taken at the middle
+of its cell, and groups are taken to share the loss in proportion to their sums. Cells along a number are left out because nothing in them
+stood out of their noise: least squares on the cells that are kept is that on all cells given that the others hold nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leastnoise._check.arrays import FloatArray
-from leastnoise._estimate._answer import Answer
+from leastnoise._accuracy import GivenNothing
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._estimate._answer import Answer, Sides
+from leastnoise._estimate._expansion import Expanded, answers_of, chunks, edges_of, operator_of
 from leastnoise._estimate._least_squares import Estimate
-from leastnoise._linop import along, apply
+from leastnoise._linop import Operator, along, apply, dense
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product
 
@@ -54,3 +57,72 @@ class Truncated:
             share = along(apply, product.operators[other], share, place)
         outer = np.multiply.outer(share, lost)
         return np.asarray(np.moveaxis(outer, -1, axis) if axis >= 0 else outer)
+
+
+_AT_ONCE = 2**22  # numbers
+_ROUNDING = 1e-9  # of what enters an answer once
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeftOut:
+    """Least squares on the cells that are kept."""
+
+    full: Expanded
+    kept: Expanded
+    given: GivenNothing
+    missing: FloatArray
+
+    @staticmethod
+    def of(observation: Observation, first: int, stop: int, losses: Iterable[tuple[int, int, float]]) -> "LeftOut":
+        """From the measurement, the cells that are kept, and the sums that may be missing between others."""
+        full = Expanded.of(observation, None)
+        starts = full.buckets.starts
+        given = GivenNothing.of(full.covariance, (starts >= first) & (starts < stop))
+        kept = replace(full, counts=given.estimates(full.counts), covariance=given.covariance)
+        missing = np.zeros(full.buckets.size)
+        for start, behind, loss in losses:
+            missing[start:behind] = loss / (behind - start)
+        carried = given.carried @ np.add.reduceat(missing, starts)
+        inside = np.repeat(given.kept, full.buckets.lengths)
+        missing[inside] = np.repeat(carried / full.buckets.lengths, full.buckets.lengths)[inside]
+        return LeftOut(full, kept, given, missing)
+
+    def estimate(self, product: Product) -> Answer:
+        """The noise is exact given what is left out; the rest of the error is what may be missing, which is never added to anything.
+
+        An answer about nothing that is kept is 0, with the noise of what was measured and did not stand out of it.
+
+        Guarantees: its sides are of the sums of all values, wherever these lie. No sum of a cell is below 0, so that none is above what
+            everything measured says of it, and none is below the answer by more than what cells that are left out have raised it by.
+        """
+        values, known = answers_of(product, self.kept.even), self.kept.variances(product)
+        everything = np.sqrt(self.full.variances(product))
+        noise = np.where(known > 0, np.sqrt(known), everything)
+        taken, variance = (part.reshape(product.shape) for part in self._taken(operator_of(product, self.full.buckets.size)))
+        sides = Sides(values - taken, np.sqrt(known + variance), answers_of(product, self.full.even), everything)
+        return Answer(values, noise, np.abs(answers_of(product, self.missing)), sides)
+
+    def _taken(self, operator: Operator) -> tuple[FloatArray, FloatArray]:
+        """By how much cells that are left out have raised answers, those alone that do, and the variances of that."""
+        outside = np.flatnonzero(~self.given.kept)
+        covariance = self.full.covariance[np.ix_(outside, outside)]
+        taken, variance = np.zeros(operator.rows), np.zeros(operator.rows)
+        rows = _sums_of(operator, self.given.carried[:, outside], self.full.buckets.starts)
+        for part in chunks(operator.rows, max(1, _AT_ONCE // len(self.given.kept))):
+            carried = rows(part)
+            some = np.flatnonzero((carried < -_ROUNDING).any(axis=1))
+            below = np.maximum(-carried[some], 0.0)
+            taken[part.start + some] = below @ self.full.counts[outside]
+            variance[part.start + some] = ((below @ covariance) * below).sum(axis=1)
+        return taken, variance
+
+
+def _sums_of(operator: Operator, groups: FloatArray, starts: IntArray) -> Callable[[slice], FloatArray]:
+    """What some queries add up from rows by groups of cells, shape (m, k), which begin where the queries tell cells apart."""
+    ends = edges_of(operator)
+    if ends is None:
+        matrix = dense(operator)[:, starts].astype(np.float64)
+        return lambda part: np.asarray(matrix[part] @ groups)
+    upto = np.concatenate([np.zeros((1, groups.shape[1])), np.cumsum(groups, axis=0)])
+    low, high = (np.searchsorted(starts, one) for one in ends)
+    return lambda part: np.asarray(upto[high[part]] - upto[low[part]])

@@ -189,7 +189,8 @@ class Table:
             given = sums.get(domain.count_of(name) or "")
             if not (inside | nothing if given is None else np.where(given != 0, inside, nothing)).all():
                 raise InternalError(f"the values of {name!r} must lie within the bounds of the measure.")  # T1
-        self._have(domain, tuple(columns), tuple(sums), unit_column, max_rows, max_per_cell, usage)
+        bounds = {"unit_column": unit_column, "max_rows": max_rows, "max_per_cell": max_per_cell, "usage": usage}
+        self._have(domain=domain, attributes=tuple(columns), measures=tuple(sums), **bounds)
         keep(self, Columns(codes=columns, values=sums, rows=lengths.pop()))
 
     @classmethod
@@ -227,7 +228,8 @@ class Table:
             if measure is None and int(counts.min()) < 0:
                 raise InternalError(f"the counts of {names!r} must not be negative.")  # T4
             kept[measure, tuple(names)] = _frozen(counts)
-        made._have(domain, read, sums, unit_column, max_rows, max_per_cell, usage)
+        bounds = {"unit_column": unit_column, "max_rows": max_rows, "max_per_cell": max_per_cell, "usage": usage}
+        made._have(domain=domain, attributes=read, measures=sums, **bounds)
         keep(made, Counted(tables=kept))
         return made
 
@@ -267,22 +269,12 @@ class Table:
         if not known or units.shape != (len(texts),) or units.dtype != np.int64 or not int(units.min(initial=1)) >= 1:
             raise InternalError(f"the keys of {attribute!r} must differ and be allowed, each with the units that have it.")  # T5
         made = object.__new__(cls)
-        made._have(domain, (attribute,), (), unit_column, max_rows, None, None)
+        bounds = {"unit_column": unit_column, "max_rows": max_rows, "max_per_cell": None, "usage": None}
+        made._have(domain=domain, attributes=(attribute,), measures=(), **bounds)
         keep(made, Keyed(keys=texts, units=_frozen(units)))
         return made
 
-    def _have(
-        self,
-        domain: Domain,
-        attributes: tuple[str, ...],
-        measures: tuple[str, ...],
-        unit_column: str | None,
-        max_rows: int,
-        max_per_cell: PerCell | None,
-        usage: "Table | None",
-    ) -> None:
-        facts: dict[str, object] = {"domain": domain, "attributes": attributes, "measures": measures}
-        facts |= {"unit_column": unit_column, "max_rows": max_rows, "max_per_cell": max_per_cell, "usage": usage}
+    def _have(self, **facts: object) -> None:
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 
