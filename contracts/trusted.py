@@ -26,7 +26,8 @@ BESIDE = {
     "_linop": ("_transposes.py", "_packed.py"),
     # The text of measurements: a recorded step has its charge beside the fingerprint of that.
     "_measurements": ("_written.py",),
-    "_kernel": ("_outcome.py",),
+    # Noisy outcomes as text; what is said of a ledger.
+    "_kernel": ("_outcome.py", "_ledger_words.py"),
     # Which tables are counted in one pass: the kernel refuses one that lacks what is summed out of it.
     "_table": ("_share.py",),
     # Names and types of columns, for drafts: no release depends on it.
@@ -47,6 +48,7 @@ ASKED = {
     ("_adapters/_values.py", "_domain/_rules.py"),
     ("_kernel/_count.py", "_table/_share.py"),
     ("_adapters/_engine.py", "_table/_share.py"),
+    *((f"_kernel/{name}.py", "_kernel/_ledger_words.py") for name in ("_ledger", "_ledger_file", "_ledger_run")),
     *(
         (file, "_check/_words.py")
         for file in (

@@ -9,12 +9,12 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from leastnoise._accounting import Budget, Charge, Cost, Privacy, SeriesCost, charge, charge_text, whole_budget
+from leastnoise._accounting import Budget, Charge, Cost, Privacy, SeriesCost, charge
 from leastnoise._check import InputError, LedgerError, html_facts, one_of, refuse
 from leastnoise._kernel import _ledger_run as steps
 from leastnoise._kernel._ledger_file import (
@@ -40,8 +40,7 @@ from leastnoise._kernel._ledger_file import (
     writing,
 )
 from leastnoise._kernel._ledger_run import Pending, Receipt, free_room, is_running, running, sweep
-
-_GLANCE = 0.2  # seconds to wait for another process where the ledger is only shown
+from leastnoise._kernel._ledger_words import ledger_facts
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -79,22 +78,10 @@ class Ledger:
     share: str = ""
 
     def __repr__(self) -> str:
-        return f"Ledger({', '.join(f'{name}: {text}' for name, text in self._facts())})"
+        return f"Ledger({', '.join(f'{name}: {text}' for name, text in ledger_facts(self))})"
 
     def _repr_html_(self) -> str:
-        return html_facts("Ledger", self._facts())
-
-    def _facts(self) -> list[tuple[str, str]]:
-        facts = [("of", self.dataset), ("protects", self.privacy.protected), ("file", str(self.path))]
-        try:
-            parts = [(one, f"share {one.share}: " if one.share else "") for one in replace(self, timeout=_GLANCE).limits()]
-        except (LedgerError, InputError) as error:  # it is shown, also in a debugger, and does not raise
-            return [*facts, ("unreadable", str(error))]
-        for limit, whose in parts:
-            amounts = (whole_budget(limit.budget), limit.spent, limit.left)
-            most, spent, rest = (charge_text(limit.budget, one) for one in amounts)
-            facts += [("budget", f"{whose}{most}{limit.period and f' a {limit.period}'}"), ("spent", spent), ("left", rest)]
-        return facts
+        return html_facts("Ledger", ledger_facts(self))
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], dataset: str, privacy: Privacy, *, timeout: float = 30.0) -> "Ledger":

@@ -37,6 +37,7 @@ from leastnoise._accounting import (
     whole_budget,
 )
 from leastnoise._check import BudgetError, InputError, LedgerError, one_of, refuse
+from leastnoise._kernel._ledger_words import damaged, no_ledger, unusable
 
 State = Literal["reserved", "sealed", "absent"]
 Read = TypeVar("Read", Privacy, Budget, Charge, Cost)
@@ -189,7 +190,7 @@ def connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     except UnicodeDecodeError:  # from SQLite's own message about a damaged schema
         raise LedgerError(damaged(path, "its tables are unreadable")) from None
     except sqlite3.Error as error:
-        raise LedgerError(sentence(path, timeout, error)) from None
+        raise LedgerError(unusable(path, timeout, getattr(error, "sqlite_errorname", ""))) from None
 
 
 @contextmanager
@@ -210,29 +211,6 @@ def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-
-
-def sentence(path: Path, timeout: float, error: sqlite3.Error) -> str:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        return f"The ledger {path} was locked by another process for more than {timeout:g} seconds. Try again when that process is done."
-    if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
-        return f"The ledger {path} cannot be written. Check that you may write to it and its folder."
-    if code == sqlite3.SQLITE_CANTOPEN:
-        return f"The ledger {path} cannot be opened. Check that the file is there, and that you may write to it and its folder."
-    if code == sqlite3.SQLITE_NOTADB:
-        return no_ledger(path)
-    if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
-        return f"The disk of the ledger {path} is full, or cannot be read or written. Free space, or check the disk."
-    return damaged(path, "its tables are unreadable")
-
-
-def damaged(path: Path, what: str) -> str:
-    return f"The ledger {path} is damaged ({what}). No release can be made from it. Restore it from a copy that has all its releases."
-
-
-def no_ledger(path: Path) -> str:
-    return f"{path} is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy that has all its releases."
 
 
 def read(path: Path, timeout: float) -> Content:

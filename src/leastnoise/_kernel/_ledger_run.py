@@ -19,7 +19,8 @@ from pathlib import Path
 
 from leastnoise._accounting import Charge
 from leastnoise._check import InputError, LedgerError
-from leastnoise._kernel._ledger_file import damaged, digest_of
+from leastnoise._kernel._ledger_file import digest_of
+from leastnoise._kernel._ledger_words import damaged
 
 
 def run_file(ledger: Path, run: str) -> Path:

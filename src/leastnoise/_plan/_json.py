@@ -77,7 +77,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = None) -> Measurements:
-    """Read what `Measurements.to_value` gave."""
+    """Read what `measurements_value` gave."""
     domain = Domain.from_json(value["domain"]) if domain is None else domain
     factors = [_factor(domain, entry) for entry in value["factors"]]
     limits = [_limits(domain, entry) for entry in value.get("limits", ())]

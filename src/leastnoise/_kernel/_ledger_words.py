@@ -1,0 +1,49 @@
+"""What is said of a ledger: its facts for people, and why its file cannot be used."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from leastnoise._accounting import charge_text, whole_budget
+from leastnoise._check import InputError, LedgerError
+
+_GLANCE = 0.2  # seconds to wait for another process where the ledger is only shown
+
+
+def ledger_facts(ledger: Any) -> list[tuple[str, str]]:
+    """What the representation of a ledger shows, also in a debugger: it does not raise."""
+    facts = [("of", ledger.dataset), ("protects", ledger.privacy.protected), ("file", str(ledger.path))]
+    try:
+        limits = replace(ledger, timeout=_GLANCE).limits()
+    except (LedgerError, InputError) as error:
+        return [*facts, ("unreadable", str(error))]
+    for limit in limits:
+        whose, each = f"share {limit.share}: " if limit.share else "", limit.period and f" a {limit.period}"
+        most, spent, rest = (charge_text(limit.budget, amount) for amount in (whole_budget(limit.budget), limit.spent, limit.left))
+        facts += [("budget", f"{whose}{most}{each}"), ("spent", spent), ("left", rest)]
+    return facts
+
+
+def unusable(path: Path, timeout: float, name: str) -> str:
+    """The sentence for an error of SQLite, by its name."""
+    locked = f"The ledger {path} was locked by another process for more than {timeout:g} seconds. Try again when that process is done."
+    forbidden = f"The ledger {path} cannot be written. Check that you may write to it and its folder."
+    no_disk = f"The disk of the ledger {path} is full, or cannot be read or written. Free space, or check the disk."
+    reasons = {
+        "CANTOPEN": f"The ledger {path} cannot be opened. Check that the file is there, and that you may write to it and its folder.",
+        "NOTADB": no_ledger(path),
+        **dict.fromkeys(("BUSY", "LOCKED"), locked),
+        **dict.fromkeys(("READONLY", "PERM", "AUTH"), forbidden),
+        **dict.fromkeys(("FULL", "IOERR"), no_disk),
+    }
+    return reasons.get(name.removeprefix("SQLITE_").partition("_")[0], damaged(path, "its tables are unreadable"))
+
+
+def damaged(path: Path, what: str) -> str:
+    """The sentence for a file that is not as it was written."""
+    return f"The ledger {path} is damaged ({what}). No release can be made from it. Restore it from a copy that has all its releases."
+
+
+def no_ledger(path: Path) -> str:
+    """The sentence for a file that no ledger was written to."""
+    return f"{path} is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy that has all its releases."
