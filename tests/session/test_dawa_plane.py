@@ -20,7 +20,7 @@ from leastnoise._linop import dense
 from leastnoise._measurements import cost
 from leastnoise._mechanisms import _dawa_plane as plane
 from leastnoise._plan import Plan
-from leastnoise._planner.aware import _plane_blocks
+from leastnoise._planner.aware import _buckets
 from leastnoise._planning import plan
 from leastnoise._session import outcome_from_json, release
 from leastnoise._session import read_release as read
@@ -247,7 +247,7 @@ def draws(cells: list[int], seed: int, count: int, step: int = 4) -> list[object
 @pytest.fixture
 def every_regime(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though so few cells tell little."""
-    monkeypatch.setattr(_plane_blocks, "_CLEAR", 0.0)
+    monkeypatch.setattr(_buckets, "_CLEAR", 0.0)
     draw_ahead(monkeypatch, _plane)
     rescale_once(monkeypatch, plane)
 

@@ -14,25 +14,23 @@ from leastnoise._planner._strategy import Planner, Strategy, Task
 from leastnoise._planner._tables import reweighted_strategy
 from leastnoise._planner._together import shared, together
 from leastnoise._planner.aware._buckets import (
-    MOST_BUCKETS,
-    bucket_gram,
-    difference_costs,
-    first_levels,
-    on_buckets,
-    total_cost,
-)
-from leastnoise._planner.aware._model_tables import ALONE_SHARE, binned_tables, precisions
-from leastnoise._planner.aware._plane_blocks import (
     DEEP,
     FIRST_SHARE,
     GROUP_SHARE,
+    MOST_BUCKETS,
     TEST_SHARE,
+    bucket_gram,
+    difference_costs,
     divided,
     first_level,
+    first_levels,
+    on_buckets,
     plane_regime,
     records_a_part,
     single_cells,
+    total_cost,
 )
+from leastnoise._planner.aware._model_tables import ALONE_SHARE, binned_tables, precisions
 from leastnoise._planner.aware._sums import (
     MOST_SUM_CELLS,
     SURE,
