@@ -48,6 +48,7 @@ ASKED = {
     ("_adapters/_values.py", "_domain/_rules.py"),
     ("_kernel/_count.py", "_table/_share.py"),
     ("_adapters/_engine.py", "_table/_share.py"),
+    # What is said, by which nothing is decided.
     *((f"_kernel/{name}.py", "_kernel/_ledger_words.py") for name in ("_ledger", "_ledger_file", "_ledger_run")),
     *(
         (file, "_check/_words.py")
