@@ -53,7 +53,6 @@ ASKED = {
     *(
         (file, "_check/_words.py")
         for file in (
-            "_accounting/_budget.py",
             "_accounting/_cost.py",
             "_adapters/_files.py",
             "_adapters/_read.py",

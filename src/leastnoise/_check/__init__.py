@@ -1,5 +1,5 @@
 """Argument checks and error classes; imports nothing of the package."""
 
-from leastnoise._check._arguments import Exact, exact, exact_positive, one_of, plain, refuse, whole
+from leastnoise._check._arguments import MOST_DIGITS, Exact, exact, exact_positive, one_of, plain, refuse, whole
 from leastnoise._check._errors import BudgetError, GuardError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
-from leastnoise._check._words import MOST_DIGITS, did_you_mean, html_facts, number_text, quoted, readable, short
+from leastnoise._check._words import did_you_mean, html_facts, number_text, quoted, readable, short

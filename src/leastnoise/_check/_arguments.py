@@ -12,9 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 from leastnoise._check._errors import InputError
-from leastnoise._check._words import MOST_DIGITS, did_you_mean, quoted
+from leastnoise._check._words import did_you_mean, quoted
 
 Exact = int | float | str | Fraction | Decimal
+MOST_DIGITS = 1000
+"""Of a number that somebody typed, above or below the bar of its fraction."""
 
 _POWER = re.compile(r"[eE][+-]?[0_]*[1-9][0-9_]{3}")
 

@@ -6,8 +6,6 @@ from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from html import escape
 
-MOST_DIGITS = 1000
-"""Of a number that somebody typed, above or below the bar of its fraction."""
 MOST_QUOTED = 200
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = MOST_QUOTED
@@ -22,8 +20,8 @@ def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
 
 def quoted(value: object) -> str:
     """What was got, for a message: at most 200 characters of it."""
-    if isinstance(value, int) and value.bit_length() > 4 * MOST_DIGITS:
-        return f"a whole number of over {MOST_DIGITS} digits"
+    if isinstance(value, int) and value.bit_length() > 4000:  # what takes long to be written
+        return "a whole number of over 1000 digits"
     try:
         text = _SHORT.repr(value)
     except (ValueError, RecursionError):  # a huge number within, or endless nesting
