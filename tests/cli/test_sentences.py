@@ -179,9 +179,9 @@ FACTS = {
     "not_dropped": lambda case: not drops(case),
     "not_covered_dropped": drops,
     "clipped": lambda case: case.get("outside") == "clip",
-    **dict.fromkeys(("clipped_sums", "row_adds"), lambda case: bool(case.get("sum"))),
+    "clipped_sums": lambda case: bool(case.get("sum")),
     **dict.fromkeys(
-        ("clipped_means", "measure_values", "measure_weighted", "counts_values"), lambda case: False
+        ("clipped_means", "measure_values", "measure_weighted", "counts_values", "row_adds"), lambda case: False
     ),  # tests/session/test_means_of_values.py
     "guard": lambda case: "guard" in case and "unit" not in case,
     **sized("guard_kept", lambda case: case["unit"] if "guard" in case and "unit" in case else None),

@@ -11,7 +11,7 @@ from leastnoise._accounting import Noise
 from leastnoise._accuracy import lower_bound
 from leastnoise._check import InputError
 from leastnoise._domain import Measure, Weighted
-from leastnoise._release import texts, values_words
+from leastnoise._release import sums_words, texts
 from leastnoise._spec import parse_spec
 from simulated import releases
 
@@ -104,10 +104,10 @@ def test_what_a_weight_costs_is_said_and_true() -> None:
     )
     factor = weighted.expected_error().tables[0].rmse * 0.25 / rows.expected_error().tables[0].rmse
     assert factor == pytest.approx(60, rel=0.02)
-    (clipped, cost) = values_words(weighted.workload)
+    (clipped, cost) = sums_words(weighted.workload)
     assert clipped.startswith("In sums of weight a value below 0 counts as 0 and one above 60 as 60")
     assert "its standard error is about 60 times that of a count of rows" in cost
-    both = values_words(ln.mean_queries(domain, "pay").weighted_by("weight"), texts("de"))
+    both = sums_words(ln.mean_queries(domain, "pay").weighted_by("weight"), texts("de"))
     assert [sentence.split(" von ")[1].split(" ")[0] for sentence in both] == ["pay", "weight", "pay", "weight"]
     assert "um höchstens 5400:" in both[2]
 

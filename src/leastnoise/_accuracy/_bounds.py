@@ -31,7 +31,7 @@ from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy._intervals import noise_variance
 from leastnoise._accuracy._measured import Names, subsets
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._domain import Domain, Measure, ValueCount, Weighted, parts
+from leastnoise._domain import Domain, Measure, ValueCount, Weighted
 from leastnoise._families import Levels, Part, apply_gram, gram_diagonal, root_trace, singular_values
 from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
 from leastnoise._linop import Identity, Operator, Total
@@ -328,7 +328,7 @@ def _apart(domain: Domain, norms: Mapping[str | None, float]) -> dict[str | None
     values: set[Measure] = set(weights)
     for name, norm in norms.items():
         measure = None if name is None else domain.measure(name)
-        value = measure if measure is None else parts(measure)[0]
+        value = measure.of if isinstance(measure, Weighted) else measure
         if measure not in weights and type(value) is Measure:
             if value in values:
                 continue
@@ -339,8 +339,10 @@ def _apart(domain: Domain, norms: Mapping[str | None, float]) -> dict[str | None
 
 def _ends(measure: Measure, weights: set[Measure]) -> tuple[float, float]:
     """Both ends of a measure's values over the largest absolute one, that one first; a value counts 1 whatever it is."""
-    measure, weight = parts(measure)[0], measure in weights
-    if weight or isinstance(measure, ValueCount):
+    if measure in weights:
+        return 1.0, 1.0
+    measure = measure.of if isinstance(measure, Weighted) else measure
+    if isinstance(measure, ValueCount):
         return 1.0, 1.0
     low, high = measure.low_units / measure.largest, measure.high_units / measure.largest
     return (high, low) if abs(high) >= abs(low) else (low, high)

@@ -109,6 +109,8 @@ def draw_dots(dots: Dots) -> Spec:
     names = list(dict.fromkeys(row["group"] for row in rows))
     scale = {"zero": False, "padding": 8}
     x: Spec = {"type": "quantitative", "title": dots.title, "scale": scale, "axis": {"tickCount": 5}}
+    if all(value.is_integer() for _, _, *numbers in dots.rows for value in numbers):
+        x["axis"] |= {"tickMinStep": 1}
     apart: Spec = {}
     colour: Spec = {"value": SERIES[0]}
     shape: Spec = {}

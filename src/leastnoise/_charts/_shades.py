@@ -24,8 +24,8 @@ def draw_heat(picture: Picture) -> Spec:
     down, across = (large, small) if small.size <= _MOST_WRITTEN and large.size <= _HEAT_DOWN else (small, large)
     written = across.size <= _MOST_WRITTEN
     rows, colour, most, encoding = _shaded(picture, down, across, most_down=60)
-    for row in rows:
-        row["said"] = picture.number(row["answer"], row["high"] - row["answer"])
+    for row, answer, high in zip(rows, picture.answer.reshape(-1).tolist(), picture.high.reshape(-1).tolist(), strict=True):
+        row["said"] = picture.number(answer, high - answer)  # of all digits, as in the table
     shades: list[Spec] = [
         {"mark": {"type": "rect", "stroke": "white", "strokeWidth": 0.5}, "encoding": {"color": colour, **encoding["tip"]}}
     ]

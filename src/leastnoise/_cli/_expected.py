@@ -160,7 +160,7 @@ def _target_facts(target: "Reached | None") -> dict[str, Any]:
 def facts(plan: "Plan", seconds: float, level: float) -> dict[str, Any]:
     """What is promised, as a JSON object with stable keys; null for what depends on the data."""
     from leastnoise._mechanisms import mechanism_of
-    from leastnoise._release import values_words
+    from leastnoise._release import sums_words
 
     promise, tables, statistics = plan.promise, expected(plan, level), expected_statistics(plan, level)
     explanation = mechanism_of(plan).explain(plan)
@@ -182,7 +182,7 @@ def facts(plan: "Plan", seconds: float, level: float) -> dict[str, Any]:
         "rmse": {table["name"]: table["rmse"] for table in tables},
         "tables": tables,
         **({"statistics": statistics} if statistics else {}),
-        **({"values": values} if (values := values_words(plan.workload)) else {}),
+        **({"values": values} if (values := sums_words(plan.workload)) else {}),
         "seconds": round(seconds, 3),
         **looks,
     }
@@ -191,7 +191,7 @@ def facts(plan: "Plan", seconds: float, level: float) -> dict[str, Any]:
 def show_plan(plan: "Plan", seconds: float, level: float) -> None:
     """Print the expected error of every table, and of all together; or what will be done, where the error depends on the data."""
     from leastnoise._mechanisms import mechanism_of
-    from leastnoise._release import values_words
+    from leastnoise._release import sums_words
 
     tables, explanation = expected(plan, level), mechanism_of(plan).explain(plan)
     totals = _show_steps(explanation, tables) if plan.promise is None else _show_promise(plan.promise, tables)
@@ -205,7 +205,7 @@ def show_plan(plan: "Plan", seconds: float, level: float) -> None:
             ("protects", plan.privacy.unit),
             ("cost", f"{_cost(plan)}{rest}, with {noise(explanation.mechanism)} noise"),
             *_shares(plan),
-            *(("values", sentence) for sentence in values_words(plan.workload)),
+            *(("values", sentence) for sentence in sums_words(plan.workload)),
             ("seconds", f"{seconds:.2f}"),
         ]
     )

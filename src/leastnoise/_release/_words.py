@@ -227,8 +227,14 @@ def values_words(workload: Workload, said: Texts = ENGLISH) -> list[str]:
         low, high = (said.local(readable(value)) for value in (measure.low, measure.high))
         named = next((known_as for known_as, one in known.items() if one == measure), name)
         sentences.append(said.say("clipped_means" if measure in averaged else "clipped_sums", name=named, low=low, high=high))
+    return sentences
+
+
+def sums_words(workload: Workload, said: Texts = ENGLISH) -> list[str]:
+    """The same with what it costs that a row may add as much as the bounds of a measure, or of a weight, allow."""
+    known, summed = workload.domain.measures, sorted({str(product.measure) for product in workload.products if product.of_values})
     most = {name: readable(known[name].largest * known[name].unit) for name in summed}
-    return [*sentences, *(said.say("row_adds", name=name, most=said.local(text)) for name, text in most.items())]
+    return [*values_words(workload, said), *(said.say("row_adds", name=name, most=said.local(text)) for name, text in most.items())]
 
 
 def of_words(release: Release, said: Texts = ENGLISH) -> str:

@@ -12,7 +12,7 @@ from leastnoise._accuracy import interval_multiplier, statistic_errors
 from leastnoise._check import InputError
 from leastnoise._plan import Plan
 from leastnoise._planning import Price, reached_by_means, stated
-from leastnoise._release import Texts, bet_words, budget_words, goodness, texts, values_words
+from leastnoise._release import Texts, bet_words, budget_words, goodness, sums_words, texts
 from leastnoise._spec import plan_warnings, read_spec_text, spec_warnings
 from leastnoise._studio._draft import OBJECTIVES, TARGETS, Draft, Question, Row, Setting, spec_text
 from leastnoise._studio._pages import Page, action, asset, get, shown
@@ -71,7 +71,7 @@ def _facts(draft: Draft, plan: Plan | None, said: Texts) -> list[tuple[str, str]
     if ratio is not None:
         facts.append((said.say("goodness"), said.say("goodness_value", ratio=said.local(f"{ratio:.2f}"))))
     facts.append((said.say("st_objective"), said.say(f"st_{draft.objective}")))
-    facts += [(said.say("st_of_values"), sentence) for sentence in values_words(spec.workload, said)]
+    facts += [(said.say("st_of_values"), sentence) for sentence in sums_words(spec.workload, said)]
     return facts if privacy is None else [*facts, (said.say("h_protects"), bet_words(privacy, said))]
 
 

@@ -18,16 +18,17 @@ function edges(column) {
   const [low, high, step] = ["low", "high", "step"].map((name) => Number(at(`c${number}.${name}`).value));
   const field = at(`c${number}.edges`);
   const [area, said] = [field.nextElementSibling, field.parentElement.querySelector("p")];
-  const given = field.value.split(/[\s,;]+/).filter((text) => text !== "").map(Number);
+  const typed = () => field.value.split(/[\s,;]+/).filter((text) => text !== "").map(Number);
+  const given = typed();
   const able = high > low && kind(column) && given.every((edge) => !Number.isNaN(edge));
   if (!able) { area.replaceChildren(); write(said, ""); return; }
   const width = step > 0 && kind(column) === "number" ? step : 1;
   if (area.children.length !== given.length + 1) {
     const more = make("button", { type: "button", textContent: document.body.dataset.edge });
     more.addEventListener("click", () => {
-      const last = given.length ? Math.max(...given) : low - width;
-      const middle = given.length ? low + width * Math.round((last + high - 2 * low) / 2 / width) : low;
-      field.value = [...given, middle].join(", ");
+      const now = typed(); // as the edges have been moved since
+      const middle = now.length ? low + width * Math.round((Math.max(...now) + high - 2 * low) / 2 / width) : low;
+      field.value = [...now, middle].join(", ");
       edges(column);
     });
     area.replaceChildren(...given.map(() => {
