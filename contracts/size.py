@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 52_180, "files": 258, "functions": 3_630, "code": 30_670}
+CEILINGS = {"lines": 52_190, "files": 258, "functions": 3_640, "code": 30_680}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
