@@ -141,7 +141,7 @@ class Weighted(Measure):
 
     >>> paid = Weighted(ln.Measure("income", -10, 100), ln.Measure("weight", 0, 50, unit="0.5"))
     >>> paid, paid.low_units, paid.largest
-    (Weighted('income x weight', -500, 5000, unit=0.5), -1000, 10000)
+    (Weighted('income x weight', -500, 5000, unit='0.5'), -1000, 10000)
     """
 
     of: Measure

@@ -420,6 +420,11 @@ def _descend(start: FloatArray, errors: Errors, cost: FloatArray, norm: int, ite
     return Weights(theta=candidates[at], error=reached[at])
 
 
+def set_sizes(closure: Closure) -> FloatArray:
+    """Number of cells of every set of a closure."""
+    return np.concatenate([np.array(closure.shape, dtype=np.float64)[block].prod(axis=1) for block in closure.blocks])
+
+
 def residual_noise_max(
     closure: Closure,
     sets: Sequence[AttributeSet],
@@ -459,5 +464,4 @@ def residual_noise_max(
         share = share * variances / float(share @ variances)
     if best is None:
         raise refuse("iterations", iterations, "at least 1")
-    sizes = np.concatenate([np.array(closure.shape, dtype=np.float64)[block].prod(axis=1) for block in closure.blocks])
-    return best[0] / sizes, best[1], bound
+    return best[0] / set_sizes(closure), best[1], bound
