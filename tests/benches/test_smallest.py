@@ -23,6 +23,7 @@ SMALLEST = [
     ("partition", "--largest", "12", "--repeats", "1"),
     ("reading", "--rows", "100", "--csv-rows", "100", "--rounds", "1"),
     ("scale", "--attributes", "3", "--budget", "gaussian"),
+    ("series", "--periods", "3", "--months", "3", "--seeds", "0"),
     ("studio", "--ways", "1"),
     ("sums", "--queries", "10"),
     ("trees", "--shapes", "even-32", "--strategies", "level_tree"),

@@ -206,7 +206,7 @@ def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (('rho = "1000"', 'epsilon = "1"'), "rho, or epsilon and delta"),
+        (('rho = "1000"\n', 'epsilon = "1"\n', '"2024-06-30"', '"2044-06-30"'), "at most 128 periods"),
         (('rho = "1000"', 'rho = "least"'), "Give the budget of all periods together"),
         (('along = "month"', 'along = "sex"'), "an attribute with dates"),
         (('along = "month"', 'along = "week"'), "along must be one of"),
@@ -223,14 +223,14 @@ def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
         (("[series]", '[plan]\nobjective = "worst"\n[series]'), "does not have that yet"),
     ],
 )
-def test_what_a_series_cannot_be_is_refused(office: Office, change: tuple[str, str], words: str) -> None:
-    office.spec(change=lambda text: text.replace(*change))
+def test_what_a_series_cannot_be_is_refused(office: Office, change: tuple[str, ...], words: str) -> None:
+    office.spec(change=lambda text: text.replace(*change[:2]).replace(*change[2:] or ("", "")))
     with pytest.raises(ln.InputError, match=words):
         planned_spec(read_spec(office.folder / "spec.toml"))
 
 
 def test_units_have_so_many_rows_in_each_period_and_the_price_is_in_the_plan(office: Office) -> None:
-    office.spec(unit='unit = { column = "person", max_rows = 2 }')
+    office.spec(unit='unit = { column = "person", max_rows = 2 }', change=lambda text: text.replace('"1000"', '"40000"'))
     what = read_spec(office.folder / "spec.toml")
     assert (what.privacy.max_rows, what.privacy.max_per_cell) == (12, ln.PerCell(2, "month"))
     office.come(*[("2024-01-10", "F", "ann")] * 5, *[("2024-02-10", "F", "ann")] * 5, *[("2024-02-11", "M", f"p{one}") for one in range(9)])
@@ -259,6 +259,27 @@ def test_publishing_period_by_period_has_the_least_error_of_waiting_until_the_en
         part = up_to(plan, periods)
         assert part is not None
         assert part.expected_error().total_squared_error == pytest.approx(sum(one**2 for one in promised[:periods]), rel=1e-9)
+
+
+def test_under_a_pure_budget_hierarchies_are_measured_when_they_are_over_and_later_ones_improve_earlier_numbers(tmp_path: Path) -> None:
+    asked = ln.queries(made_up(60), day="prefix")
+    plan = series_plan(asked, ln.Privacy(ln.PureDP(1)), AlongTime("day"), Search())
+    (block,) = plan.measured().blocks
+    assert block.rows > 60  # no cells alone
+    promised = [errors[0] for errors in period_errors(plan).values()]
+    cells = 2 * math.exp(-1) / (1 - math.exp(-1)) ** 2 * sum(range(1, 61))  # of sums of cells alone
+    assert sum(one**2 for one in promised) < 0.92 * cells
+    table = read_table(plan, pd.DataFrame({"day": pd.to_datetime(["2024-01-01"] * 500 + ["2024-01-09"] * 300)}))
+    ends, values = np.zeros((40, 2)), []
+    for seed in range(len(ends)):
+        series = UnpaidSeries(terms_of(plan), table, SeededEntropy(seed))
+        values = [series.period(tmp_path / f"{seed}.private") for _ in range(12)]
+        for place, periods in enumerate((10, 12)):
+            part = up_to(plan, periods)
+            assert part is not None
+            ends[seed, place] = _finish.Asked(ln.Options()).build(outcome_up_to(plan, part, values[:periods], "")).answers["answer"][9]
+    assert abs(ends - 800).max() < 60
+    assert np.sqrt(((ends[:, 0] - 800) ** 2).mean()) == pytest.approx(promised[9], rel=0.4)
 
 
 def test_very_long_series_are_planned_by_a_form_that_is_near_the_optimum() -> None:

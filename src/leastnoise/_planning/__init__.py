@@ -6,6 +6,6 @@ are those of `leastnoise._planner`.
 """
 
 from leastnoise._planning._objectives import OBJECTIVES, Price, Reached, price, prices, reached, reached_by_means
-from leastnoise._planning._over_time import AlongTime, last_periods, period_errors, series_of, series_plan, up_to
+from leastnoise._planning._over_time import AlongTime, period_errors, series_of, series_plan, up_to
 from leastnoise._planning._planned import compare, expected_seconds, looks, per_cell, plan, planned, protected, with_max_rows
 from leastnoise._planning._targets import SMALL, Least, answering, goals_of, of_size, smallest, stated

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, Privacy
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError, one_of, refuse
-from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import FOLDED, Dates, Domain, PerCell
-from leastnoise._families import Gram, basis, causal_strategies, first_rows, gram_of, summed
+from leastnoise._families import basis, causal_hierarchy, causal_strategies, ending_variances, first_rows, gram_of, last_cells, summed
 from leastnoise._fitting import NOISES, fit
-from leastnoise._linop import Operator, dense, largest_entry
+from leastnoise._linop import Operator, largest_entry
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._mechanisms import Search
 from leastnoise._plan import Plan
@@ -80,14 +79,11 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
     if workload.statistics or workload.measures != (None,):
         raise refuse("what a series asks for", "sums, units, means or quantiles", "counts of rows, by period and other attributes")
     along = [_asked_along(product, series.along) for product in workload]
-    noise = next((one for one in NOISES[type(privacy.budget)] if one.norm == 2), None)
-    if noise is None:
-        raise refuse("the budget of a series", privacy.budget, "rho, or epsilon and delta", "A pure budget has no noise that adds up well.")
+    noise = max(NOISES[type(privacy.budget)], key=lambda one: one.norm)  # Gaussian noise where the budget has it
     others = [_others(product, series.along) for product in workload]
     rows = {other: product.rows / operator.rows for product, operator, other in zip(workload, along, others, strict=True)}
-    first = causal_strategies(_gram(workload, along, [rows[other] for other in others]), 20)[-1]
-    spread = basis(Factor((series.along,), first))
-    base = _of_one_period(workload, series.along, [spread.total_variance(operator) for operator in along], search)
+    first = _strategies(series.along, _weighed(workload, along, [rows[other] for other in others]), noise, 20)[-1]
+    base = _of_one_period(workload, series.along, [basis(first).total_variance(operator) for operator in along], noise, search)
     errors = {
         _others(product, series.along): table.rmse**2 * table.queries
         for product, table in zip(base.workload, base.expected_error().tables, strict=True)
@@ -98,8 +94,8 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
         raise InputError("What is measured of the other attributes leaves no room for whole numbers along time. Choose another strategy.")
     details = {"series": {"along": series.along, "late": series.late}, "strategy_of_a_period": base.strategy}
     made = []
-    for operator in causal_strategies(_gram(workload, along, [errors[other] for other in others]), room):
-        timed = [(_over_time(block, series.along, operator, workload.domain), 1 / float(block.scale)) for block in blocks]
+    for factor in _strategies(series.along, _weighed(workload, along, [errors[other] for other in others]), noise, room):
+        timed = [(_over_time(block, factor, workload.domain), 1 / float(block.scale)) for block in blocks]
         made.append(promised(workload, fit(workload.domain, privacy, noise, timed), "series", details=details))
     return min(made, key=lambda plan: plan.expected_error().total_squared_error)
 
@@ -123,15 +119,22 @@ def _others(product: Product, along: str) -> _Others:
     return tuple(name for name, _ in kept), tuple(asked for _, asked in kept)
 
 
-def _gram(workload: Workload, along: list[Operator], errors: list[float]) -> Gram:
+def _strategies(along: str, asked: list[tuple[float, Operator]], noise: Noise, bits: int) -> list[Factor]:
+    """What may be measured along time."""
+    if noise.norm == 1:
+        return [causal_hierarchy(along, asked)]
+    return causal_strategies(along, summed([(weight, gram_of(operator)) for weight, operator in asked]), bits)
+
+
+def _weighed(workload: Workload, along: list[Operator], errors: list[float]) -> list[tuple[float, Operator]]:
     """What is asked along time, each table weighed by its error along the others."""
     weights: dict[Operator, float] = {}
     for product, operator, error in zip(workload, along, errors, strict=True):
         weights[operator] = weights.get(operator, 0.0) + product.importance * error
-    return summed([(weight, gram_of(operator)) for operator, weight in weights.items()])
+    return [(weight, operator) for operator, weight in weights.items()]
 
 
-def _of_one_period(workload: Workload, along: str, errors: list[float], search: Search) -> Plan:
+def _of_one_period(workload: Workload, along: str, errors: list[float], noise: Noise, search: Search) -> Plan:
     """What a planner finds for the other attributes: for a domain of one period, each table weighed by its error along time."""
     domain = _with_dates(workload.domain, along, 1)
     weights: dict[_Others, float] = {}
@@ -144,7 +147,7 @@ def _of_one_period(workload: Workload, along: str, errors: list[float], search: 
         ordered = tuple(name for name in domain.names if name in sets)
         share = Fraction(max(1, round(math.sqrt(weight / most) * 2**20)), 2**20)
         products.append(Product(domain=domain, attributes=ordered, query_sets=tuple(map(sets.__getitem__, ordered)), weight=share))
-    return planned(Workload(domain, tuple(products)), Privacy(ZCDP(Fraction(1, 2))), search)
+    return planned(Workload(domain, tuple(products)), Privacy(PureDP(1) if noise.norm == 1 else ZCDP(Fraction(1, 2))), search)
 
 
 def _with_dates(domain: Domain, along: str, periods: int) -> Domain:
@@ -153,11 +156,11 @@ def _with_dates(domain: Domain, along: str, periods: int) -> Domain:
     return Domain({**kinds, along: kinds[along].until(periods)})
 
 
-def _over_time(block: Block, along: str, operator: Operator, domain: Domain) -> Block:
-    """What is measured of one period, of all of them: along time by an operator."""
-    factors = [Factor((along,), operator)]
+def _over_time(block: Block, timed: Factor, domain: Domain) -> Block:
+    """What is measured of one period, of all of them."""
+    factors = [timed]
     for factor in block.factors:
-        names = tuple(name for name in factor.attributes if name != along)
+        names = tuple(name for name in factor.attributes if name not in timed.attributes)
         factors += [Factor(names, factor.operator, factor.row_weights)] if names else []
     return Block(tuple(sorted(factors, key=lambda factor: domain.names.index(factor.attributes[0]))), block.scale)
 
@@ -174,19 +177,11 @@ def up_to(plan: Plan, periods: int) -> Plan | None:
     measured = plan.measured()
     blocks = []
     for block in measured.blocks:
-        cut = [
-            Factor(own.attributes, first_rows(own.operator, periods)) if own.attributes == (series.along,) else own for own in block.factors
-        ]
-        blocks.append(replace(block, factors=tuple(cut)))
+        cut = tuple(first_rows(own, periods) if own.attributes == (series.along,) else own for own in block.factors)
+        blocks.append(replace(block, factors=cut))
     facts = {**plan.details["series"], "through": str(domain.kind(series.along).labels[-1]), "periods": plan.domain.cells(series.along)}
     measurements = Measurements(domain=domain, privacy=plan.privacy, noise=measured.noise, blocks=tuple(blocks), grid=measured.grid)
     return promised(Workload(domain, products), measurements, plan.strategy, details={**plan.details, "series": facts})
-
-
-def last_periods(operator: Operator) -> IntArray:
-    """The last cell that each row has a coefficient on, shape (rows,)."""
-    seen = dense(operator) != 0
-    return np.asarray(seen.shape[1] - 1 - seen[:, ::-1].argmax(axis=1))
 
 
 def _first_periods(product: Product, along: str, domain: Domain) -> Product | None:
@@ -194,7 +189,7 @@ def _first_periods(product: Product, along: str, domain: Domain) -> Product | No
     place, periods = product.attributes.index(along), domain.cells(along)
     asked = product.query_sets[place]
     if asked.arguments:
-        kept = [one for one, last in zip(asked.arguments, last_periods(product.operators[place]), strict=True) if last < periods]
+        kept = [one for one, last in zip(asked.arguments, last_cells(product.operators[place]), strict=True) if last < periods]
         if not kept:
             return None
         asked = QuerySet(asked.kind, tuple(one[:periods] if asked.kind == "matrix" else one for one in kept))
@@ -203,22 +198,16 @@ def _first_periods(product: Product, along: str, domain: Domain) -> Product | No
 
 
 def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
-    """For each period the typical error of every table's answers that end in it; None where none does."""
+    """For each period the typical error of every table's answers that end in it, when they are first published; None where none does."""
     series = series_of(plan)
     if series is None:
         return {}
     labels = plan.domain.kind(series.along).labels
-    operator = next(own.operator for own in plan.measured().blocks[0].factors if own.attributes == (series.along,))
-    spread = basis(Factor((series.along,), operator))
+    factor = next(own for own in plan.measured().blocks[0].factors if own.attributes == (series.along,))
     columns = []
     for product, table in zip(plan.workload, plan.expected_error().tables, strict=True):
         asked = product.operators[product.attributes.index(series.along)]
-        variances, last = spread.variances(asked), last_periods(asked)
-        columns.append(table.rmse * _typical(variances / variances.mean(), last, len(labels)))
-    return {str(label): [None if math.isnan(one) else float(one) for one in row] for label, *row in zip(labels, *columns, strict=True)}
-
-
-def _typical(variances: FloatArray, last: IntArray, periods: int) -> FloatArray:
-    """The root of the mean of those that end in each period; NaN where none does."""
-    sums, numbers = np.bincount(last, weights=variances, minlength=periods), np.bincount(last, minlength=periods)
-    return np.asarray(np.where(numbers > 0, np.sqrt(sums / np.maximum(numbers, 1)), np.nan))
+        sums, numbers = ending_variances(factor, asked, range(1, len(labels) + 1)), np.bincount(last_cells(asked), minlength=len(labels))
+        unit = table.rmse**2 * asked.rows / basis(factor).total_variance(asked)  # what the other attributes make of unit noise
+        columns.append([math.sqrt(unit * one / number) if number else None for one, number in zip(sums, numbers, strict=True)])
+    return {str(label): list(row) for label, *row in zip(labels, *columns, strict=True)}

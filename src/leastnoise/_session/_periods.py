@@ -12,13 +12,14 @@ from leastnoise import _adapters
 from leastnoise._check import InputError, LedgerError, one_of
 from leastnoise._domain import Dates
 from leastnoise._estimate import Fixed, Outcome
+from leastnoise._families import last_cells
 from leastnoise._frames import library_of
 from leastnoise._kernel import Entry, Ledger, Receipt, Series
 from leastnoise._linop import SignedArray, narrow
 from leastnoise._measurements import Observation
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan
-from leastnoise._planning import last_periods, series_of, up_to
+from leastnoise._planning import series_of, up_to
 from leastnoise._release import Options, Release, check_target, draft
 from leastnoise._session._accounts import paying, settle
 from leastnoise._session._checks import check_writable, other_parts
@@ -103,7 +104,7 @@ def _answers(plan: Plan, periods: int) -> bool:
     """Whether any question can be answered up to a period."""
     series = series_of(plan)
     return series is not None and any(
-        (last_periods(product.operators[product.attributes.index(series.along)]) < periods).any() for product in plan.workload
+        (last_cells(product.operators[product.attributes.index(series.along)]) < periods).any() for product in plan.workload
     )
 
 
@@ -155,6 +156,7 @@ def release_due(
         settle(book)
     entry = None if book is None else _entry_of(book, target)
     if entry is not None and book is not None and entry.state == "sealed":
+        private_file(book, entry).unlink(missing_ok=True)  # of a run that was stopped between the two
         return PublishedPeriods(entry, False, (), None)
     if entry is None or book is None:
         check_target(target)
@@ -241,7 +243,7 @@ def outcome_up_to(plan: Plan, part: Plan, values: Sequence[tuple[SignedArray, ..
     observed = []
     for index, block in enumerate(plan.measured().blocks):
         axis = [factor.attributes for factor in block.factors].index((along,))
-        last = last_periods(block.factors[axis].operator)
+        last = last_cells(block.factors[axis].operator)
         whole = np.zeros([factor.operator.rows for factor in block.factors], dtype=np.int64)
         rows = np.moveaxis(whole, axis, 0)  # a view
         for period, drawn in enumerate(values):
