@@ -6,7 +6,7 @@ A case is two to six entries (cells, prefix sums, all and given ranges, levels, 
 cells, under a pure budget, rho, or epsilon and delta. Each plan is made in a process of its own on one core; a strategy that takes more CPU
 seconds than are given counts as not there. OUT gets a line of JSON a case. By name only what `auto` did not
 try in full is planned again, and only what OUT does not have yet. `--table` makes no plan and prints what OUT has as rows of
-docs/results/auto.md, `--steps` how long what no clock can end takes, beside the estimates of it in src/leastnoise/_planner.
+docs/results/auto.md; `--steps` measures what no clock can end, beside the estimates of it in src/leastnoise/_planner, as rows of that page.
 """
 
 import argparse
@@ -25,6 +25,13 @@ os.environ["LEASTNOISE_CACHE"] = "off"
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 WIDEST = 2**20  # cells of a product
 NOT_TRIED = "too little of the", "its tables have no common product form"
+# What takes long between two looks at the clock: a strategy, cells, and what is asked.
+STEPS = [
+    *[("p_identity", size, ["prefix"]) for size in (8192, 12288, 16384)],
+    *[("haar", size, ["prefix"]) for size in (1600, 2048, 4096)],
+    *[("gaussian_optimum", 2048, kinds) for kinds in (["ranges"], ["identity", "prefix"])],
+    *[("workload", size, ["ranges"]) for size in (1024, 2048)],
+]
 BUDGETS = {"pure": {"epsilon": "1"}, "rho": {"rho": "1/2"}, "(epsilon, delta)": {"epsilon": "1", "delta": "1e-6"}}
 
 
@@ -142,21 +149,25 @@ def apart(limit: float, what: Callable[..., dict[str, Any]], *said: Any) -> dict
     return json.loads(text) if text else {"reason": "stopped: it takes longer", "seconds": limit}
 
 
-def steps(case: dict[str, Any], seconds: float) -> list[tuple[str, int, float, float]]:
-    """Of all strategies that take over a fiftieth of the time: name, norm, and the longest step, as estimated and as measured."""
-    from leastnoise._accounting import Privacy
-    from leastnoise._mechanisms._choose import noises
+def steps(seconds: float) -> None:
+    """Of what no clock can end: the longest step, as estimated and as measured, as rows of the page of results."""
     from leastnoise._planner import PLANNERS
 
-    workload, budget = asked(case)
-    found = []
-    for norm in (noise.norm for noise in noises(Privacy(budget))):
-        for planner in PLANNERS.values():
-            if planner.automatic and norm in planner.norms and planner.least_seconds(workload, norm) > seconds / 50:
-                own = apart(10 * seconds, longest_step, case, planner.name, norm)
-                if own.get("made", True):
-                    found.append((planner.name, norm, planner.step(workload), own["seconds"]))
-    return found
+    print("| strategy | cells | CPU s, estimated | measured | within 1.5 |\n|---|--:|--:|--:|---|")
+    for name, size, kinds in STEPS:
+        entries = [{"kind": "queries", "along": {"a0": _given(size) if kind == "ranges" else kind}} for kind in kinds]
+        case = {"budget": "(epsilon, delta)", "sizes": {"a0": size}, "entries": entries}
+        estimate = PLANNERS[name].step(asked(case)[0])
+        measured = apart(10 * seconds, longest_step, case, name, PLANNERS[name].norms[-1])["seconds"]
+        near = "yes" if 1 / 1.5 <= measured / estimate <= 1.5 else "no"
+        what = " and ".join({"identity": "cells", "prefix": "prefix sums", "ranges": "given ranges"}[kind] for kind in kinds)
+        print(f"| `{name}` of {what} | {size:,} | {estimate:.1f} | {measured:.1f} | {near} |", flush=True)
+
+
+def _given(size: int) -> dict[str, list[list[int]]]:
+    """Three ranges a cell."""
+    rng = random.Random(size)
+    return {"ranges": [sorted(rng.choices(range(size), k=2)) for _ in range(3 * size)]}
 
 
 def run(case: dict[str, Any], seconds: float, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -185,22 +196,6 @@ def table(known: list[dict[str, Any]]) -> None:
         )
 
 
-def estimates(known: list[dict[str, Any]]) -> None:
-    """The longest steps, and how far those that were estimated are from it: of all that take over a twentieth of the time."""
-    found: dict[tuple[str, int], list[tuple[float, float]]] = {}
-    for case in known:
-        for name, norm, estimate, seconds in case["steps"]:
-            if max(estimate, seconds) > case["given"] / 20:
-                found.setdefault((name, norm), []).append((estimate, seconds))
-    print("| strategy | noise | cases | longest step, CPU s | estimated | measured / estimated, least | most | within 1.5 |")
-    print("|---|---|--:|--:|--:|--:|--:|--:|")
-    for (name, norm), own in sorted(found.items()):
-        ratios = [seconds / estimate for estimate, seconds in own if estimate > 0]
-        near = sum(1 / 1.5 <= ratio <= 1.5 for ratio in ratios)
-        shown = f"{min(ratios):.2f} | {max(ratios):.2f} | {near} of {len(ratios)} |" if ratios else "| | |"
-        print(f"| `{name}` | {('Laplace', 'Gaussian')[norm - 1]} | {len(own)} | {max(one[1] for one in own):.1f} | {len(ratios)} | {shown}")
-
-
 def _word(along: Any) -> str:
     if isinstance(along, str):
         return {"identity": "cells", "all_ranges": "all ranges"}.get(along, along)
@@ -221,7 +216,7 @@ def main() -> None:
         table(list(known.values()))
         return
     if given.steps:
-        estimates([{**case, "given": given.seconds, "steps": steps(case, given.seconds)} for case in map(drawn, given.cases)])
+        steps(given.seconds)
         return
     for case in sorted(map(drawn, given.cases), key=lambda case: (-len(case["sizes"]), -sum(case["sizes"].values()))):
         made = run(case, given.seconds, known.get(case["seed"], {}).get("named", {}))

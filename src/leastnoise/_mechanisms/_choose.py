@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from gc import disable, enable, freeze, get_freeze_count, isenabled, unfreeze
+from operator import itemgetter
 from threading import Lock
 
 import numpy as np
@@ -28,6 +29,7 @@ _MOST_BUDGET = 2**20
 _NEXT_TO_NOTHING = 1 / 20  # of the time
 _LATEST = 1.3  # of the time: when all searches end, so that with the last error and a look for crowded tables planning ends by 1.5
 _GRACE = 1.0  # CPU seconds beside: what takes next to nothing is planned whole on every machine
+_SECOND, _FURTHER = 1 / 16, 1 / 2  # how likely the best is under the other kind of noise, and that further steps of a search make it so
 _RIGHT = 1.5  # the factor by which estimates of seconds may be wrong
 _FAR = (
     1 / 2
@@ -173,9 +175,10 @@ def _clock(
     if not _slow(planner, task, seconds):
         return Clock(end, now)
     if task.seconds > 0:
-        end = max(end - ways * sum(own.seconds for _, own in others), min(end, now() + _RIGHT * ways * task.seconds))
+        own = min(task.seconds, planner.least_seconds(task.workload, task.norm))
+        end = max(end - ways * sum(other.seconds for _, other in others), min(end, now() + _RIGHT * ways * own))
     else:
-        end = begun + seconds - _GRACE  # a second is what loading takes
+        end = begun + max(seconds / 2, seconds - _GRACE)  # a second is what loading takes
     return Clock(end - planner.step(task.workload), now)
 
 
@@ -202,34 +205,31 @@ def _planned(propose: Callable[[Task], Strategy], task: Task, *, iterate: bool) 
 
 
 def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise] = ()) -> list[tuple[Planner, Task]]:
-    """What is tried in a time: under every noise what takes next to nothing; then, noise by noise in an order, what is mostly the best.
+    """What is tried in a time: what takes next to nothing, then what takes the least time for how likely it is to be the best.
 
-    What is left goes to planners that find more in it, before those that are mostly worse than others have any, under any noise.
-    Shares are of estimates, so that the same workload has the same plan on every machine. What has none comes last,
-    the shortest first.
+    So nothing long takes the turn of what is short; more steps of a search are one more thing to try. Shares are of estimates, so that the
+    same workload has the same plan on every machine. What has none comes last, in the same order.
     """
     left, ways = seconds - bound_seconds(workload), _ways(workload)
-    known = [planner for planner in PLANNERS.values() if planner.automatic]
-    costs = {(one, noise): ways * one.least_seconds(workload, noise.norm) for noise in noises(privacy) for one in known}
-    cheap = _NEXT_TO_NOTHING * seconds
-    tasks: list[tuple[Planner, Task]] = []
-    groups = [[(one, noise) for one in known if costs[one, noise] <= cheap] for noise in noises(privacy)]
-    dear = [(one, noise) for noise in order or noises(privacy) for one in known if costs[one, noise] > cheap]
-    groups += [[one for one in dear if one[1] is noise and not one[0].late] for noise in order or noises(privacy)]
-    groups.append([one for one in dear if one[0].late])
-    spare: list[tuple[Planner, Task]] = []
-    for group in groups:
-        found = []
-        for planner, noise in sorted(group, key=lambda one: (not one[0].reference(workload), costs[one])):
-            cost = costs[planner, noise]
-            share = cost if cost <= max(left, 0.0 if tasks else cheap) else 0.0
-            left -= share
-            found.append((planner, noise, share))
-        for planner, noise, share in found:
-            more = min(max(left, 0.0), max(0.0, ways * planner.most_seconds(workload, noise.norm) - share)) if share > 0 else 0.0
-            left -= more
-            (tasks if share > 0 else spare).append((planner, Task(workload, privacy, noise, (share + more) / ways)))
-    return tasks + sorted(spare, key=lambda one: costs[one[0], one[1].noise])
+    parts: list[tuple[bool, float, tuple[Planner, Noise], float]] = []
+    for noise in noises(privacy):
+        likely = _SECOND ** [*order, *noises(privacy)].index(noise)
+        for planner in (planner for planner in PLANNERS.values() if planner.automatic):
+            cost, most = (ways * estimate(workload, noise.norm) for estimate in (planner.least_seconds, planner.most_seconds))
+            slow = cost > _NEXT_TO_NOTHING * seconds
+            parts.append((slow, cost / (likely * planner.likely(workload)) if slow else 0.0, (planner, noise), cost))
+            if most > cost > 0:
+                parts.append((True, max(cost, most - cost) / (likely * _FURTHER), (planner, noise), most - cost))
+    shares: dict[tuple[Planner, Noise], float] = {}
+    for *_, tried, cost in sorted(parts, key=itemgetter(0, 1)):
+        if tried in shares:
+            share = min(max(left, 0.0), cost) if shares[tried] > 0 else 0.0
+        else:
+            share = cost if cost <= max(left, 0.0 if shares else _NEXT_TO_NOTHING * seconds) else 0.0
+        shares[tried] = shares.get(tried, 0.0) + share
+        left -= share
+    tasks = [(planner, Task(workload, privacy, noise, share / ways)) for (planner, noise), share in shares.items()]
+    return sorted(tasks, key=lambda one: not one[1].seconds > 0)
 
 
 def reweighted(plan: Plan, workload: Workload) -> Plan:

@@ -191,7 +191,7 @@ HIERARCHY = Planner(
     made_for="ranges on long attributes",
     seconds=each_attribute(lambda line: 0.01 + 0.3 * line.cells / 2**16),
     laplace=joint_design_seconds,
-    late=True,
+    likely=lambda _: 1 / 2,
 )
 _HAAR_SECONDS = each_attribute(
     lambda line: 0.01 + 0.35 * (line.cells / 1024) ** 2 + 0.15 * (line.cells / 1024) ** 3 if line.cells <= MOST_DENSE else 0.0
@@ -205,7 +205,7 @@ HAAR = Planner(
     seconds=_HAAR_SECONDS,
     step=_HAAR_SECONDS,
     laplace=joint_design_seconds,
-    late=True,
+    likely=lambda _: 1 / 8,
 )
 
 
@@ -225,7 +225,7 @@ LEVEL_TREE = Planner(
     made_for="ranges, to millions of cells",
     seconds=each_attribute(_level_seconds),
     laplace=_chain_seconds,
-    late=True,
+    likely=lambda _: 1 / 2,
     reference=lambda workload: not searched(workload),
 )
 
@@ -237,7 +237,7 @@ NODE_TREE = Planner(
     made_for="ranges, to millions of cells",
     seconds=each_attribute(lambda line: 0.03 + 1.1 * _level_seconds(line) + 0.1 * line.cells / 2**14),
     laplace=_chain_seconds,
-    late=True,
+    likely=lambda _: 1 / 2,
     reference=searched,
 )
 TOEPLITZ_ROOT = Planner(
@@ -259,7 +259,7 @@ EIGEN_DESIGN = Planner(
     laplace=lambda workload: (
         joint_design_seconds(workload) + 0.3 * sweeps(workload) * sum(size / 16 for size in cells_along(workload).values() if size <= 16)
     ),
-    late=True,
+    likely=lambda _: 1 / 8,
 )
 P_IDENTITY = Planner(
     name="p_identity",
@@ -271,8 +271,9 @@ P_IDENTITY = Planner(
     seconds=each_attribute(_p_identity_begun),
     most=each_attribute(_p_identity_whole),
     laplace=joint_design_seconds,
-    step=each_attribute(lambda line: 10 * (line.cells / 2**14) ** 2.5),  # the inverse of one bell for every 18 cells
+    step=each_attribute(lambda line: 12.5 * (line.cells / 2**14) ** 2.5),  # the inverse of one bell for every 18 cells
     reference=searched,
+    likely=lambda workload: 4 if len(rich(workload)) == 1 else 1,
 )
 P_IDENTITY_BLOCKS = Planner(
     name="p_identity_blocks",
@@ -284,7 +285,7 @@ P_IDENTITY_BLOCKS = Planner(
     limits="attributes of 2^22 cells",
     seconds=each_attribute(lambda line: 0.02 + 0.5 * min(4.0, line.cells / 2**16)),
     laplace=joint_design_seconds,
-    late=True,
+    likely=lambda _: 1 / 2,
 )
 
 
@@ -306,4 +307,5 @@ GAUSSIAN_OPTIMUM = Planner(
     seconds=each_attribute(lambda line: 4 * _optimum_step(line)),
     step=each_attribute(_optimum_step),
     reference=searched,
+    likely=lambda _: 4,
 )

@@ -160,7 +160,7 @@ class Planner:
     contains: Callable[[Workload], Sequence[str]] = lambda _: ()
     laplace: Seconds = lambda _: 0.0
     step: Seconds = lambda _: 0.0
-    late: bool = False
+    likely: Callable[[Workload], float] = lambda _: 1.0  # to be the best, in proportion to others
     reference: Callable[[Workload], bool] = lambda _: False
 
     def least_seconds(self, workload: Workload, norm: int) -> float:

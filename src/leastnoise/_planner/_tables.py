@@ -359,7 +359,7 @@ def _inverse_seconds(workload: Workload) -> float:
     known = {operator for _, _, operator in workload.along if operator.rows > 1} - {
         Identity(workload.domain.kind(name).size) for name in workload.domain.names
     }
-    inverses = sum(0.5 * (min(operator.rows, operator.size) / 1024) ** 3 if operator.size <= MOST_DENSE else 0.3 for operator in known)
+    inverses = sum((min(operator.rows, operator.size) / 1024) ** 3 if operator.size <= MOST_DENSE else 0.3 for operator in known)
     return inverses + _joint_seconds(workload)
 
 
@@ -381,7 +381,7 @@ WORKLOAD = Planner(
     limits="2^22 queries",
     seconds=_workload_seconds,
     step=_inverse_seconds,
-    late=True,
+    likely=lambda _: 1 / 8,
 )
 
 

@@ -254,7 +254,9 @@ def _quick(search: Search, workload: Workload, privacy: Privacy) -> Search:
     enough = 0.0
     for noise in noises(privacy):
         known = [(planner, planner.least_seconds(workload, noise.norm)) for planner in PLANNERS.values() if planner.automatic]
-        enough += sum(cost for planner, cost in known if planner.reference(workload) or (not planner.late and cost <= search.seconds / 2))
+        enough += sum(
+            cost for planner, cost in known if planner.reference(workload) or (planner.likely(workload) >= 1 and cost <= search.seconds / 2)
+        )
     return replace(search, every=True, seconds=max(_QUICK * search.seconds, min(search.seconds, _BESIDE * enough)))
 
 
