@@ -29,7 +29,7 @@ _MOST_BUDGET = 2**20
 _NEXT_TO_NOTHING = 1 / 20  # of the time
 _LATEST = 1.3  # of the time: when all searches end, so that with the last error and a look for crowded tables planning ends by 1.5
 _GRACE = 1.0  # CPU seconds beside: what takes next to nothing is planned whole on every machine
-_SECOND, _FURTHER = 1 / 16, 1 / 2  # how likely the best is under the other kind of noise, and that further steps of a search make it so
+_SECOND, _FURTHER = 1 / 8, 1 / 2  # how likely the best is under the other kind of noise, and that further steps of a search make it so
 _RIGHT = 1.5  # the factor by which estimates of seconds may be wrong
 _FAR = (
     1 / 2

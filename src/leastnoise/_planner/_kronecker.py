@@ -307,5 +307,5 @@ GAUSSIAN_OPTIMUM = Planner(
     seconds=each_attribute(lambda line: 4 * _optimum_step(line)),
     step=each_attribute(_optimum_step),
     reference=searched,
-    likely=lambda _: 4,
+    likely=lambda _: 8,
 )
