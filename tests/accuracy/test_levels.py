@@ -34,25 +34,32 @@ def asked(groups: list[int], *, more: bool = True) -> Workload:
     return sum(products[1:], products[0])
 
 
-def tables(workload: Workload) -> list[tuple[Block, float]]:
-    """Cells by sex and age, groups by age, regions by sex in contrasts, ages alone, places alone: with weights that are not alike."""
+def tables(workload: Workload, *, apart: bool = False) -> list[tuple[Block, float]]:
+    """Cells by sex and age, groups by age, regions by sex in contrasts, ages alone, places alone: with weights that are not alike.
+
+    Of groups by age and of places alone every row may have a weight of its own.
+    """
     along = {asked: operator for name, asked, operator in workload.along if name == "place"}
     cells = {name: Factor((name,), Identity(size)) for name, size in (("sex", 2), ("place", 10), ("age", 3))}
     group, region = (Factor(("place",), along[level(name)]) for name in ("group", "region"))
+    places = cells["place"]
+    if apart:
+        group, places = (Factor(one.attributes, one.operator, np.arange(1, one.operator.rows + 1)) for one in (group, places))
     chosen = [
         ((cells["sex"], cells["place"], cells["age"]), 1.0),
         ((group, cells["age"]), 0.7),
         ((Factor(("sex",), Contrasts(2)), region), 0.4),
         ((cells["age"],), 0.3),
-        ((cells["place"],), 0.2),
+        ((places,), 0.2),
     ]
     return [(Block(factors, Fraction(1)), weight) for factors, weight in chosen]
 
 
 @pytest.mark.parametrize("groups", [IN_ORDER, SHUFFLED])
-def test_errors_and_estimates_are_those_of_one_matrix(groups: list[int]) -> None:
+@pytest.mark.parametrize("apart", [False, True])
+def test_errors_and_estimates_are_those_of_one_matrix(groups: list[int], apart: bool) -> None:
     workload = asked(groups)
-    measured = fit(workload.domain, Privacy(ZCDP("1/2")), Noise.DISCRETE_GAUSSIAN, tables(workload))
+    measured = fit(workload.domain, Privacy(ZCDP("1/2")), Noise.DISCRETE_GAUSSIAN, tables(workload, apart=apart))
     known = quantity_structure(measured, None)
     assert isinstance(known, LevelStructure)
     whole = dense_structure(workload.domain, Joint.of(workload.domain, [(one.block, one.variance) for one in told(measured, None)]))
@@ -137,3 +144,23 @@ def test_equal_groups_of_4096_places_by_sex_and_age_reach_the_least_that_is_know
     assert plan.expected_error().total_squared_error <= 1.001 * least
     if noise.norm == 2:
         assert plan.expected_error().total_squared_error == pytest.approx(plan.lower_bound(), rel=1e-4)
+
+
+def test_groups_of_many_sizes_have_weights_of_their_own_and_all_cells_cost_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = np.repeat(np.arange(12), [1, 1, 2, 2, 3, 5, 8, 20, 40, 90, 200, 400])
+    levels = {"group": dict(enumerate(groups.tolist())), "region": dict(enumerate((groups // 5).tolist()))}
+    domain = Domain(place=Coded(len(groups), levels=levels), age=Coded(9))
+    others: list[dict[str, str]] = [{}, {"age": "identity"}]
+    products = [queries(domain, place=one, **own) for one in ("identity", level("group"), level("region"), "total") for own in others]
+    workload, privacy = sum(products[1:], products[0]), Privacy(ZCDP("1/32"))
+    errors = []
+    for most in (2**12, 0):
+        monkeypatch.setattr("leastnoise._planner._marginals._MOST_ORBITS", most)
+        strategy = PLANNERS["marginals"].strategy(Task(workload, privacy, Noise.DISCRETE_GAUSSIAN))
+        measured = fit(domain, privacy, Noise.DISCRETE_GAUSSIAN, strategy.blocks)
+        promise = promised(workload, measured, iterate=False).expected_error()
+        assert promise.total_squared_error == pytest.approx(strategy.error * 4**2, rel=0.01)
+        assert isinstance(quantity_structure(measured, None), LevelStructure)
+        errors.append(promise.total_squared_error)
+    assert errors[0] < 0.99 * errors[1]
+    assert errors[0] < 1.012 * promise.lower_bound

@@ -2,11 +2,11 @@
 
 On every residual space tau of the other attributes the tables are levels with weights of their own along the one attribute:
 
-    X(tau) = sum over tables (l, S), S containing tau, of p(l, S) prod over i in S but not in tau of 1 / kappa_i * P_l^T P_l
+    X(tau) = sum over tables (l, S), S containing tau, of prod over i in S but not in tau of 1 / kappa_i * P_l^T diag(p(l, S)) P_l
     Var(q) = sum over tau within T of q_l X(tau)^-1 q_l * prod_{i in tau} q_i R_i q_i * prod_{i in T but not tau} (q_i mean_i)^2
 
-with P_l the groups of level l, whatever their sizes. Of one level this is the product form, of equal groups a chain of residual spaces.
-The estimate is the same sum of solutions of X(tau) u(tau) = what the tables say on tau.
+with P_l the groups of level l, whatever their sizes, and p the precisions of a table's rows. Of one level this is the product form, of
+equal groups a chain of residual spaces. The estimate is the same sum of solutions of X(tau) u(tau) = what the tables say on tau.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from leastnoise._accuracy._product import ProductStructure
 from leastnoise._check.arrays import FloatArray
 from leastnoise._families import MOST_LISTED, LevelInverse, Levels, leaves_out_total
 from leastnoise._linop import Operator, Total, apply_transpose
-from leastnoise._measurements import Block
+from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Product
 
 
@@ -31,7 +31,7 @@ class LevelStructure(Structure):
 
     name: str
     levels: Levels
-    precisions: Mapping[Names, FloatArray]  # for every tau that is measured, the precision of every level
+    precisions: Mapping[Names, Sequence[float | FloatArray]]  # for every tau that is measured, of every level or each of its groups
     others: ProductStructure  # what is known along the other attributes
     span: Span
     _inverses: dict[Names, LevelInverse] = field(default_factory=dict, repr=False)
@@ -39,7 +39,7 @@ class LevelStructure(Structure):
     def inverse(self, tau: Names) -> LevelInverse:
         """Of X(tau)."""
         if tau not in self._inverses:
-            self._inverses[tau] = LevelInverse(self.levels, tuple(self.precisions[tau].tolist()))
+            self._inverses[tau] = LevelInverse(self.levels, tuple(self.precisions[tau]))
         return self._inverses[tau]
 
     def require(self, product: Product) -> None:
@@ -113,9 +113,10 @@ class LevelStructure(Structure):
         factors = [factor for factor in block.factors if used(factor)]
         cube = values.reshape([factor.operator.rows for factor in factors])
         place = next((at for at, factor in enumerate(factors) if factor.attributes == (self.name,)), None)
-        own: Operator = Total(self.levels.size) if place is None else factors[place].operator
+        own = Factor((self.name,), Total(self.levels.size)) if place is None else factors[place]
         cube = cube[None] if place is None else np.moveaxis(cube, place, 0)
-        parts: dict[Names, FloatArray] = {(): np.asarray(apply_transpose(own, cube), dtype=np.float64)}
+        cube = cube * (own.scaling**2).reshape(-1, *[1] * (cube.ndim - 1))
+        parts: dict[Names, FloatArray] = {(): np.asarray(apply_transpose(own.operator, cube), dtype=np.float64)}
         for factor in factors:
             name = factor.attributes[0]
             if name == self.name:

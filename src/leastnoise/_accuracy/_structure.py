@@ -14,8 +14,6 @@ from functools import lru_cache
 from itertools import chain, combinations
 from typing import Any
 
-import numpy as np
-
 from leastnoise._accuracy._bounds import lower_bound
 from leastnoise._accuracy._determined import Span, UnsupportedQuery
 from leastnoise._accuracy._form import Errors, Known, Structure
@@ -108,13 +106,14 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:
 def _level_structure(
     name: str, factors: Iterable[Factor], tables: Sequence[tuple[Block, float]], bases: Mapping[str, Basis], span: Span
 ) -> LevelStructure | None:
-    """Where what is measured along one attribute are levels, each without weights of its own; else None."""
-    levels = nested_levels(bases[name].size, [factor.operator for factor in factors if factor.row_weights is None])
-    if levels is None or any(factor.row_weights is not None for factor in factors):
+    """Where what is measured along one attribute are levels; else None."""
+    levels = nested_levels(bases[name].size, [factor.operator for factor in factors])
+    if levels is None:
         return None
-    precisions: dict[Names, FloatArray] = {}
+    precisions: dict[Names, list[float | FloatArray]] = {}
     for block, variance in tables:
-        own = next((factor.operator for factor in block.factors if factor.attributes == (name,)), Total(levels.size))
+        own = next((factor for factor in block.factors if factor.attributes == (name,)), Factor((name,), Total(levels.size)))
+        level, weights = levels.level(own.operator) or 0, 1.0 if own.row_weights is None else own.scaling**2
         names, across = (tuple(attribute for attribute in which if attribute != name) for which in measured_along(block))
         if len(names) - len(across) > _MOST_LISTED:
             return None
@@ -123,7 +122,8 @@ def _level_structure(
         )
         shares = _shares(tuple(1 / bases[attribute].kappa for attribute in names if attribute not in across))
         for tau, share in zip(explained(names, across), shares, strict=True):
-            precisions.setdefault(tau, np.zeros(len(levels.groups)))[levels.level(own)] += precision * share
+            known = precisions.setdefault(tau, [0.0] * len(levels.groups))
+            known[level] = known[level] + precision * share * weights
     return LevelStructure(name, levels, precisions, ProductStructure(bases, {}, (), span), span)
 
 

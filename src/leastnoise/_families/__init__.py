@@ -20,7 +20,7 @@ from leastnoise._families._dense import column_norm, eigen_design, fit_gaussian_
 from leastnoise._families._family import Fit, Fitted, every_cell, fitted, fitted_to
 from leastnoise._families._gram import DenseGram, GeneratedGram, Gram, ScaledSum, all_alike, gram_of, merge_equal_cells, summed
 from leastnoise._families._inverse import MOST_LISTED, Basis, DenseBasis, IdentityBasis, Undetermined, basis
-from leastnoise._families._levels import LevelInverse, Levels, Part, nested_levels, partition, root_trace
+from leastnoise._families._levels import LevelInverse, Levels, Orbits, Part, nested_levels, partition, root_trace
 from leastnoise._families._p_identity import MIXED, fit_p_identity, p_identity, p_identity_seconds
 from leastnoise._families._queries import (
     MOST_DENSE,
@@ -46,7 +46,7 @@ from leastnoise._families._queries import (
     weighted_gram,
     zero_one,
 )
-from leastnoise._families._search import Clock, NotApplicable, go_on, over, running
+from leastnoise._families._search import Clock, NotApplicable, descended, go_on, over, running
 from leastnoise._families._toeplitz import square_root
 from leastnoise._families._tree import ScaledTree, tree_error
 from leastnoise._families._tree_fits import (

@@ -1,9 +1,9 @@
-"""Levels: partitions of the cells along an attribute that lie in each other, with one weight a level; groups may be of any sizes.
+"""Levels: partitions of the cells along an attribute that lie in each other, with a weight a level or a group; groups may be of any sizes.
 
-With P_l the groups of level l as rows and a_l the precision of a row of it, the Gram matrix is X = sum_l a_l P_l^T P_l. Up the tree v_u =
+With P_l the groups of level l as rows and a_l their precisions, the Gram matrix is X = sum_l P_l^T diag(a_l) P_l. Up the tree v_u =
 1 / (a_u + 1 / sum of the children's v) is the variance of group u from what is measured within it; down the tree a child's variance from
 everything is f_c = v_c - (v_c / S)^2 (S - f_u), S the sum of the v of all children of u. So all variances take O(groups), and by the
-reverse pass so do the derivatives of their sum by every a_l.
+reverse pass so do the derivatives of their sum by every a_u.
 
 Groups with equal trees below them whose parents are alike are one *orbit*: they share v and f, and a tree of equal groups has one orbit a
 level whatever its size. The Gram matrices of all levels have invariant spaces in common: k sisters of one orbit span k - 1 copies of the
@@ -28,6 +28,7 @@ _ROUNDING = 1e-13  # of the largest eigenvalue
 _MOST_ROOT = 1024  # orbits of cells whose joint spectrum is computed
 _MOST_SOLVED = 2**28
 _AT_ONCE = 2**22  # numbers
+Precision = float | FloatArray  # of every row of a level, or of each orbit of its groups
 
 
 @lru_cache(maxsize=256)
@@ -153,6 +154,11 @@ class Levels:
         return [rest for part in self.spectrum or () if (rest := part.across) is not None]
 
     @cached_property
+    def each(self) -> "Orbits":
+        """Every group by itself."""
+        return Orbits(self.parents, tuple(map(np.ones, self.counts[:-1])), tuple(map(np.arange, self.counts)))
+
+    @cached_property
     def orbits(self) -> "Orbits":
         """Groups that are alike, told apart from above after classes of equal trees were from below."""
         random, classes = np.random.default_rng(0), [np.zeros(self.size, dtype=np.int64)]
@@ -184,10 +190,10 @@ class Orbits:
         """Groups in each orbit, for every level."""
         return tuple(np.bincount(groups).astype(np.float64) for groups in self.of_groups)
 
-    def up(self, precisions: Sequence[float]) -> tuple[int, list[FloatArray], list[FloatArray]]:
+    def up(self, precisions: Sequence[Precision]) -> tuple[int, list[FloatArray], list[FloatArray]]:
         """The finest level that is measured, and from it on v and S of every orbit; the sums begin a level later."""
-        start = next(level for level, own in enumerate(precisions) if own > 0)
-        own, below = [np.full(len(self.numbers[start]), 1 / precisions[start])], []
+        start = next(level for level, own in enumerate(precisions) if np.any(own))
+        own, below = [np.broadcast_to(1 / precisions[start], self.numbers[start].shape)], list[FloatArray]()
         for level in range(start, len(self.parents)):
             below.append(np.bincount(self.parents[level], self.times[level] * own[-1]).astype(np.float64))
             own.append(below[-1] / (1 + precisions[level + 1] * below[-1]))
@@ -201,10 +207,10 @@ class Orbits:
             final.insert(0, own[level] - (own[level] / below[level][parents]) ** 2 * (below[level] - final[0])[parents])
         return final
 
-    def error(self, precisions: Sequence[float], asked: Sequence[float]) -> tuple[float, FloatArray]:
-        """The sum over levels of ``asked`` times the variances of their groups, and minus its derivatives by the precisions."""
-        slopes = np.zeros(len(precisions))
-        if not any(own > 0 for own in precisions):
+    def error(self, precisions: Sequence[Precision], asked: Sequence[float]) -> tuple[float, list[FloatArray]]:
+        """The sum over levels of ``asked`` times the variances of their groups, and minus its derivatives by the precisions of orbits."""
+        slopes = [np.zeros(len(numbers)) for numbers in self.numbers]
+        if not any(map(np.any, precisions)):
             return math.inf, slopes
         start, own, below = self.up(precisions)
         if any(one > 0 for one in asked[:start]):
@@ -221,10 +227,10 @@ class Orbits:
             back_below[at] += np.bincount(parents, back_final[at] * (2 * share**2 * rest / below[at][parents] - share**2))
         back_own[-1] += back_final[-1]
         for at in range(len(below) - 1, -1, -1):  # the reverse of ``up``
-            slopes[start + at + 1] = back_own[at + 1] @ own[at + 1] ** 2
+            slopes[start + at + 1] = back_own[at + 1] * own[at + 1] ** 2
             back_below[at] += back_own[at + 1] * (own[at + 1] / below[at]) ** 2
             back_own[at] += self.times[start + at] * back_below[at][self.parents[start + at]]
-        slopes[start] = back_own[0] @ own[0] ** 2
+        slopes[start] = back_own[0] * own[0] ** 2
         return error, slopes
 
 
@@ -269,18 +275,22 @@ class LevelInverse:
     """The inverse of the Gram matrix of levels on what they determine; beyond it the estimate of least norm, spread evenly over cells."""
 
     levels: Levels
-    precisions: tuple[float, ...]
+    precisions: tuple[Precision, ...]  # of every level, or of each of its groups
+
+    @cached_property
+    def _orbits(self) -> Orbits:
+        return self.levels.orbits if all(np.ndim(own) == 0 for own in self.precisions) else self.levels.each
 
     @cached_property
     def _passes(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        start, own, below = self.levels.orbits.up(self.precisions)
-        return start, own, below, self.levels.orbits.down(start, own, below)
+        start, own, below = self._orbits.up(self.precisions)
+        return start, own, below, self._orbits.down(start, own, below)
 
     def variances(self, operator: Operator) -> FloatArray:
         """q X^+ q for every row of an operator."""
         level, (start, _, _, final) = self.levels.level(operator), self._passes
         if level is not None and level >= start:
-            return final[level - start][self.levels.orbits.of_groups[level]]
+            return final[level - start][self._orbits.of_groups[level]]
         finer = self.levels.including(operator) if level is None else None
         if finer is not None:
             at = finer.level(operator) or 0
@@ -302,14 +312,14 @@ class LevelInverse:
         """The sum of ``variances``."""
         level, (start, _, _, final) = self.levels.level(operator), self._passes
         if level is not None and level >= start:
-            return float(final[level - start] @ self.levels.orbits.numbers[level])
+            return float(final[level - start] @ self._orbits.numbers[level])
         return float(self.variances(operator).sum())
 
     def solve(self, v: FloatArray) -> FloatArray:
         """X^+ v along the first axis, by the two passes."""
         column, levels = (slice(None),) + (None,) * (v.ndim - 1), self.levels
         start, own, below, _ = self._passes
-        of_groups = levels.orbits.of_groups
+        of_groups = self._orbits.of_groups
         gathered, lengths = v, np.ones(levels.size)
         for level in range(start):
             gathered, lengths = levels.summed(level, gathered), levels.summed(level, lengths)
