@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from gc import disable, enable, freeze, get_freeze_count, isenabled, unfreeze
-from operator import itemgetter
 from threading import Lock
 
 import numpy as np
@@ -221,7 +220,7 @@ def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequenc
             if most > cost > 0:
                 parts.append((True, max(cost, most - cost) / (likely * _FURTHER), (planner, noise), most - cost))
     shares: dict[tuple[Planner, Noise], float] = {}
-    for *_, tried, cost in sorted(parts, key=itemgetter(0, 1)):
+    for *_, tried, cost in sorted(parts, key=lambda part: part[:2]):
         if tried in shares:
             share = min(max(left, 0.0), cost) if shares[tried] > 0 else 0.0
         else:
