@@ -5,16 +5,19 @@
 A case is two to six entries (cells, prefix sums, all and given ranges, levels, marginals, means) on one to five attributes of 2 to 65,536
 cells, under a pure budget, rho, or epsilon and delta. Each plan is made in a process of its own on one core; a strategy that takes more CPU
 seconds than are given counts as not there. OUT gets a line of JSON a case. By name only what `auto` did not
-try in full is planned again, and only what OUT does not have yet. `--table` makes no plan and prints what OUT has as rows of
-docs/results/auto.md; `--steps` measures what no clock can end, beside the estimates of it in src/leastnoise/_planner, as rows of that page.
+try in full is planned again, and only what OUT does not have yet. `--table` makes no plan and prints what OUT has:
+docs/results/auto/grid.csv, and behind it the rows of docs/results/auto.md; `--steps` measures what no clock can end, beside the estimates
+of it in src/leastnoise/_planner, as rows of that page.
 """
 
 import argparse
+import csv
 import json
 import math
 import os
 import random
 import resource
+import sys
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -183,17 +186,21 @@ def run(case: dict[str, Any], seconds: float, known: dict[str, dict[str, Any]]) 
 
 
 def table(known: list[dict[str, Any]]) -> None:
-    """Rows of the page of results."""
-    print("| case | asked | budget | `auto` | CPU s | best by name | error over it | ended early |\n|---|---|---|---|--:|---|--:|---|")
+    """The file of all cases, and the rows of the page of results: cases with another error than the best strategy by name."""
+    head = ["case", "asked", "budget", "`auto`", "CPU s", "best by name", "error over it", "ended early"]
+    rows = []
     for case in sorted(known, key=lambda case: case["seed"]):
         words = [entry["kind"] if "names" in entry else " x ".join(map(_word, entry["along"].values())) for entry in case["entries"]]
         cells = " x ".join(f"{size:,}" for size in case["sizes"].values())
         auto, ratio = case["auto"], "-" if case["ratio"] is None else f"{case['ratio']:.4f}"
-        taken = f"{auto['seconds']:.1f}" if "seconds" in auto else "-"
-        print(
-            f"| {case['seed']} | {cells}: {', '.join(words)} | {case['budget']} | `{auto.get('strategy', '-')}` | {taken} "
-            f"| `{case['best']}` | {ratio} | {', '.join(auto.get('ended', ()))} |"
-        )
+        taken, ended = f"{auto['seconds']:.1f}" if "seconds" in auto else "-", ", ".join(auto.get("ended", ()))
+        asked_for, taking = f"{cells}: {', '.join(words)}", f"`{auto.get('strategy', '-')}`"
+        rows.append([str(case["seed"]), asked_for, case["budget"], taking, taken, f"`{case['best']}`", ratio, ended])
+    csv.writer(sys.stdout, lineterminator="\n").writerows([[cell.strip("`") for cell in row] for row in (head, *rows)])
+    print("\n| " + " | ".join(head) + " |\n|---|---|---|---|--:|---|--:|---|")
+    for row in rows:
+        if row[6] == "-" or abs(float(row[6]) - 1) > 0.0005:
+            print("| " + " | ".join(row) + " |")
 
 
 def _word(along: Any) -> str:
