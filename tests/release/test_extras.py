@@ -85,5 +85,6 @@ def test_nothing_that_is_iterated_fails_after_the_payment(monkeypatch):
     stopped = build(Outcome(plan, observation), Options(nnls=True)).tables["sex x age"]
     assert stopped.nnls.min() >= 0
     assert np.isfinite(stopped.nnls_rmse).all()
-    monkeypatch.setattr(_extras, "_ROUNDS", 0)
+    monkeypatch.setattr("leastnoise._estimate._local_non_negative._LEAST_ROUNDS", 0)
+    monkeypatch.setattr("leastnoise._estimate._local_non_negative._ROUNDS_OF_CELLS", 0)
     assert build(Outcome(plan, observation), Options(local_non_negative=True)).tables["sex x age"].local.min() >= 0

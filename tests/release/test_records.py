@@ -167,3 +167,23 @@ def test_a_file_of_records_is_written_whole_or_not_at_all(tmp_path: Path) -> Non
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         assert "cannot be written" in str(refused.exception) + refused.output
         assert set(tmp_path.iterdir()) == before
+
+
+def test_rows_are_grouped_into_units_by_the_mean_number_of_rows_of_a_unit(tmp_path: Path) -> None:
+    data = pd.DataFrame({"who": np.repeat(np.arange(200), 3), "sex": ["F", "M", "M"] * 200})
+    domain = ln.Domain(sex=["F", "M"])
+    privacy = ln.Privacy(ln.PureDP(50), unit_column="who", max_rows=4)
+    workload = ln.marginals(domain, upto=1) + ln.marginals(domain, ways=0, count="units")
+    release = ln.release(ln.plan(workload, privacy), data, seed=3, out=tmp_path / "release")
+    made = release.synthesize(units=True, library="pandas")
+    assert set(made.columns) == {"who", "sex"}
+    assert made["who"].nunique() == pytest.approx(200, abs=5)
+    assert set(made["who"].value_counts()) <= {2, 3, 4}
+    out = CliRunner().invoke(
+        program, ["synthesize", str(tmp_path / "release"), "--out", str(tmp_path / "a.csv"), "--rows", "30", "--units"]
+    )
+    assert out.exit_code == 0, out.output
+    assert pd.read_csv(tmp_path / "a.csv")["who"].nunique() == 10
+    alone = ln.release(ln.plan(ln.marginals(domain, ways=1), privacy), data, seed=3)
+    with pytest.raises(ln.InputError, match="where rows and units were counted in all; this release has no such counts"):
+        alone.synthesize(units=True)

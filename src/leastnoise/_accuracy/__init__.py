@@ -29,6 +29,7 @@ from leastnoise._accuracy._product import ProductStructure
 from leastnoise._accuracy._structure import (
     ROUNDING,
     combined,
+    exact_variance,
     farthest,
     mean_error,
     promised,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 from leastnoise._accuracy._bounds import lower_bound
 from leastnoise._accuracy._determined import Span, UnsupportedQuery
@@ -37,20 +37,29 @@ from leastnoise._families import (
     leaves_out_total,
     nested_levels,
 )
-from leastnoise._linop import Identity, Total
+from leastnoise._linop import Identity, Total, largest_entry
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._plan import Plan, Promise, TableError
 from leastnoise._workload import Product, Statistic, Workload
 
 _MOST_LISTED = 10
 _FEW = 512  # cells whose inverse takes no time
+Exact: TypeAlias = Sequence[Block]
+"""Tables of counts that are known without noise."""
+_EXACT = 2.0**-22  # of the least variance: much less would take digits from the rest
 ROUNDING = 2.0**-46
 """Of what is subtracted from a variance, at least the error of doing so in doubles: what is left is never too small."""
 
 
-def structure(plan: Measurements, measure: str | None) -> Known:
+def exact_variance(plan: Measurements) -> float:
+    """What stands for no noise at all beside the noise of counts; the estimate then moves its cells by what is still missing."""
+    tables = [(entry.variance, math.prod(largest_entry(factor.operator) for factor in entry.block.factors)) for entry in told(plan, None)]
+    return _EXACT * min(variance / entry**2 for variance, entry in tables)
+
+
+def structure(plan: Measurements, measure: str | None, exact: Exact = ()) -> Known:
     """The covariance of least squares for the counts or the sums of one measure."""
-    return combined(plan, measure, {quantity: quantity_structure(plan, quantity) for quantity in middles(plan, measure)})
+    return combined(plan, measure, {quantity: quantity_structure(plan, quantity, exact) for quantity in middles(plan, measure)})
 
 
 def combined(plan: Measurements, measure: str | None, known: Mapping[str | None, Structure]) -> Known:
@@ -60,11 +69,13 @@ def combined(plan: Measurements, measure: str | None, known: Mapping[str | None,
     return SumKnown(known[measure], known[counted[0]], parts[counted[0]]) if counted else known[measure]
 
 
-def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
-    """The covariance of least squares, and its estimate, from the blocks that tell of one table of cells."""
+def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = ()) -> Structure:
+    """The covariance of least squares, and its estimate, from the blocks that tell of one table of cells, and what is exact of counts."""
     tables = [(entry.block, entry.variance) for entry in told(plan, quantity)]
     if not tables:
         raise UnsupportedQuery(f"The plan measures nothing of {quantity or 'the counts'}.")
+    if quantity is None:
+        tables += [(block, exact_variance(plan)) for block in exact]
     blocks = [block for block, _ in tables]
     span = Span.of(plan.domain, blocks)
     along: dict[str, dict[Factor, None]] = {}
@@ -195,10 +206,10 @@ class SumKnown(Known):
         return self.centred.covariance(product, other) + self.middle**2 * self.counts.covariance(product, other)
 
 
-def structures(workload: Workload, plan: Measurements) -> dict[str | None, Known]:
+def structures(workload: Workload, plan: Measurements, exact: Exact = ()) -> dict[str | None, Known]:
     """The covariance structure of every measure that a workload asks about."""
     quantities = dict.fromkeys(quantity for measure in workload.measures for quantity in middles(plan, measure))
-    known = {quantity: quantity_structure(plan, quantity) for quantity in quantities}
+    known = {quantity: quantity_structure(plan, quantity, exact) for quantity in quantities}
     return {measure: combined(plan, measure, known) for measure in workload.measures}
 
 
@@ -215,9 +226,13 @@ def promised(
     *,
     details: Mapping[str, Any] | None = None,
     iterate: bool = True,
+    exact: Exact = (),
 ) -> Plan:
-    """The plan of some measurements for a workload: with the expected error of its queries, and a lower bound of it."""
-    known = structures(workload, measurements)
+    """The plan of some measurements for a workload: with the expected error of its queries, and a lower bound of it.
+
+    Where ``exact`` tables are known without noise, no bound is known but 0.
+    """
+    known = structures(workload, measurements, exact)
     for structure in known.values():
         if structure.solver_cells and not iterate:
             raise InputError(
@@ -239,7 +254,8 @@ def promised(
         largest = math.sqrt(max(found.largest, mean))
         tables.append(TableError(product.name, rows, weight, math.sqrt(mean), largest, not found.exact))
     facts = dict(details or {})
-    bound = lower_bound(workload, measurements.privacy, measurements.noise, float(facts.get("unit_bound", 0.0)))
+    unit_bound = float(facts.get("unit_bound", 0.0))
+    bound = 0.0 if exact else lower_bound(workload, measurements.privacy, measurements.noise, unit_bound)
     promise = Promise(total, bound, tuple(tables))
     return Plan(
         workload=workload, privacy=measurements.privacy, strategy=strategy, measurements=measurements, promise=promise, details=facts

@@ -35,6 +35,7 @@ _STEPS = {
     "total": "count the rows",
     "alone": "measure every attribute alone",
     "pairs": "measure pairs of attributes on bins that hold about half as many rows as their noise, and fit a model",
+    "threes": "measure tables of three attributes on bins",
     "independent": "measure the plan that does not look at the data",
     "tail": "count the records in the tail, and choose the threshold of least predicted error",
     "sums": "measure the sums of values cut at the threshold, with a strategy made for it",
@@ -46,6 +47,7 @@ _CASES = {
     "adaptive": "much structure:",
     "blocks": "some structure:",
     "model_bins": "cells of few rows:",
+    "model_threes": "cells of rather few rows:",
     "model_tables": "cells of many rows:",
 }
 
@@ -160,7 +162,7 @@ def _target_facts(target: "Reached | None") -> dict[str, Any]:
 def facts(plan: "Plan", seconds: float, level: float) -> dict[str, Any]:
     """What is promised, as a JSON object with stable keys; null for what depends on the data."""
     from leastnoise._mechanisms import mechanism_of
-    from leastnoise._release import sums_words
+    from leastnoise._release import stated_words, sums_words
 
     promise, tables, statistics = plan.promise, expected(plan, level), expected_statistics(plan, level)
     explanation = mechanism_of(plan).explain(plan)
@@ -183,6 +185,7 @@ def facts(plan: "Plan", seconds: float, level: float) -> dict[str, Any]:
         "tables": tables,
         **({"statistics": statistics} if statistics else {}),
         **({"values": values} if (values := sums_words(plan.workload)) else {}),
+        **({"not_protected": dict(said)} if (said := stated_words(plan)) else {}),
         "seconds": round(seconds, 3),
         **looks,
     }
@@ -191,7 +194,7 @@ def facts(plan: "Plan", seconds: float, level: float) -> dict[str, Any]:
 def show_plan(plan: "Plan", seconds: float, level: float) -> None:
     """Print the expected error of every table, and of all together; or what will be done, where the error depends on the data."""
     from leastnoise._mechanisms import mechanism_of
-    from leastnoise._release import sums_words
+    from leastnoise._release import ENGLISH, stated_words, sums_words
 
     tables, explanation = expected(plan, level), mechanism_of(plan).explain(plan)
     totals = _show_steps(explanation, tables) if plan.promise is None else _show_promise(plan.promise, tables)
@@ -206,6 +209,7 @@ def show_plan(plan: "Plan", seconds: float, level: float) -> None:
             ("cost", f"{_cost(plan)}{rest}, with {noise(explanation.mechanism)} noise"),
             *_shares(plan),
             *(("values", sentence) for sentence in sums_words(plan.workload)),
+            *(("not protected", ENGLISH.say(key, values=values)) for key, values in stated_words(plan).items()),
             ("seconds", f"{seconds:.2f}"),
         ]
     )

@@ -371,7 +371,8 @@ def rounding(release: Path, to: str, below: str | None, out: Path) -> None:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write, .csv or .parquet; it must not exist yet.")
 @click.option("--rows", type=int, metavar="N", help="How many records.  [default: as many as the release counted]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the rounding; nothing here is secret.")
-def synthesize(release: Path, out: Path, rows: int | None, seed: int) -> None:
+@click.option("--units", is_flag=True, help="Group rows into units, of as many rows as the release counted for a unit in the mean.")
+def synthesize(release: Path, out: Path, rows: int | None, seed: int, *, units: bool) -> None:
     """Write records that agree with a finished release.
 
     RELEASE is the directory that `leastnoise release` wrote. The records have its attributes in the columns and spellings of the spec, one
@@ -384,7 +385,7 @@ def synthesize(release: Path, out: Path, rows: int | None, seed: int) -> None:
     check_records_file(out)
     found = _opened(release)
     with Progress("making records", about=_SECONDS_OF_A_MODEL):
-        made = make_records(found.outcome, rows, seed)
+        made = make_records(found.outcome, rows, seed, units=units)
         with new_file(out, _ADVICE) as part:
             write_records(made, part)
     click.echo(f"{len(made.codes):,} records of {len(made.names)} attributes are in {shown(out)}.")

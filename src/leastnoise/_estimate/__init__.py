@@ -5,7 +5,6 @@ from leastnoise._estimate._answer import Answer, Estimator, estimates
 from leastnoise._estimate._by_group import ByGroup, measured_by_group
 from leastnoise._estimate._cdf import Cdf, Quantile, cdf, few_draws, simulated_noise
 from leastnoise._estimate._expansion import Expanded, Hidden, Independent, choice_hides
-from leastnoise._estimate._impossible import read_combinations
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, from_residual_parts, locally_non_negative, residual_parts
 from leastnoise._estimate._means import Means, means
@@ -18,5 +17,16 @@ from leastnoise._estimate._posterior import Posterior, shrunk_levels
 from leastnoise._estimate._quantiles import quantiles
 from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, cheapest_blocks, shrink
 from leastnoise._estimate._smoothed import Smoothed, can_be_smoothed
+from leastnoise._estimate._stated import (
+    PublicCounts,
+    checked_public,
+    public_counts,
+    public_of,
+    read_combinations,
+    read_public,
+    sums_within,
+    whole_with_sums,
+    with_public_sums,
+)
 from leastnoise._estimate._truncated import LeftOut, Truncated
 from leastnoise._estimate._up_to import HasLeastSquares

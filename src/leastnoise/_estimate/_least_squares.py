@@ -6,14 +6,27 @@ from itertools import chain
 
 import numpy as np
 
-from leastnoise._accuracy import Cells, Known, Measured, Structure, combined, marginals_of, middles, quantity_structure, told
+from leastnoise._accuracy import (
+    Cells,
+    Known,
+    Measured,
+    Structure,
+    combined,
+    exact_variance,
+    marginals_of,
+    middles,
+    quantity_structure,
+    told,
+)
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._answer import Answer, estimates
+from leastnoise._estimate._stated import PublicCounts, with_exact_sums
 from leastnoise._linop import Operator, along, apply
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product, marginals
 
 Names = tuple[str, ...]
+_NONE = 2.0**10  # times the variance that stands for none: sums of very many public counts have it
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +39,7 @@ class Estimate:
     """
 
     observation: Observation
+    public: tuple[PublicCounts, ...] = ()
     _cells: dict[str | None, Cells] = field(default_factory=dict, repr=False)
     _structures: dict[str | None, Structure] = field(default_factory=dict, repr=False)
     _linear: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
@@ -40,7 +54,7 @@ class Estimate:
 
     def like(self, observation: Observation) -> "Estimate":
         """The estimate of another observation of the same plan, such as a simulated one; what only the plan decides is kept."""
-        return Estimate(observation, _structures=self._structures, _linear=self._linear)
+        return Estimate(observation, self.public, _structures=self._structures, _linear=self._linear)
 
     def needs_solver(self, measure: str | None) -> bool:
         """Whether every estimate has to be solved for, which takes long."""
@@ -52,13 +66,17 @@ class Estimate:
 
     def _alone(self, quantity: str | None) -> Structure:
         if quantity not in self._structures:
-            self._structures[quantity] = quantity_structure(self.observation.measurements, quantity)
+            exact = [one.block for one in self.public]
+            self._structures[quantity] = quantity_structure(self.observation.measurements, quantity, exact)
         return self._structures[quantity]
 
     def _solved(self, quantity: str | None) -> Cells:
         if quantity not in self._cells:
             made, values = self.observation.measurements, self.observation.values
             measured = [Measured(one.block, one.values(values[one.place]), made.grid, one.variance) for one in told(made, quantity)]
+            if quantity is None and self.public:
+                variance = exact_variance(made)
+                measured += [Measured(one.block, one.sums.counts.reshape(-1), 1, variance) for one in self.public]
             self._cells[quantity] = self._alone(quantity).cells(measured)
         return self._cells[quantity]
 
@@ -71,6 +89,8 @@ class Estimate:
     def cells(self, names: Names, measure: str | None = None) -> FloatArray:
         """Cells that explain the measurements: right for queries that these determine, and only for them."""
         parts = middles(self.observation.measurements, measure)
+        if measure is None:
+            return with_exact_sums(self._spread(names, None), names, self.public)
         if len(parts) == 1:
             return self._spread(names, measure)
         return np.asarray(sum(often * self._spread(names, quantity) for quantity, often in parts.items()))
@@ -86,7 +106,13 @@ class Estimate:
 
     def estimate(self, product: Product) -> Answer:
         """The least squares answers to one product, with the errors that the plan promised."""
-        return Answer(self.values(product), np.sqrt(np.maximum(self._structure(product.measure).variances(product), 0.0)))
+        return Answer(self.values(product), self._std(product.measure, self._structure(product.measure).variances(product)))
+
+    def _std(self, measure: str | None, variances: FloatArray) -> FloatArray:
+        """Standard errors; of what is public none."""
+        if measure is None and self.public:
+            variances = np.where(variances < _NONE * exact_variance(self.observation.measurements), 0.0, variances)
+        return np.sqrt(np.maximum(variances, 0.0))
 
     def values(self, product: Product) -> FloatArray:
         """The values of ``estimate`` alone, for whoever simulates; shape ``product.shape``."""
@@ -117,12 +143,12 @@ class Estimate:
             for axis, operator in enumerate(products[places[0]].operators, 1):
                 stack = along(apply, operator, stack, axis)
             values.update(zip(places, stack, strict=True))
-        return [Answer(values[place], np.sqrt(np.maximum(variances[place], 0.0))) for place in range(len(products))]
+        return [Answer(values[place], self._std(products[place].measure, variances[place])) for place in range(len(products))]
 
     def _stacked(self, tables: Sequence[Names], measure: str | None) -> FloatArray:
         """``cells`` of tables of one shape, the tables along the first axis."""
         parts = middles(self.observation.measurements, measure)
-        if len(parts) == 1:
+        if len(parts) == 1 and not (measure is None and self.public):
             known = self._solved(measure)
             if {*chain.from_iterable(tables)} <= {*known.names}:
                 return marginals_of(known, tables)

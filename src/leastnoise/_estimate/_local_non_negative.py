@@ -18,7 +18,7 @@ Source: GReM-LNN (arXiv 2410.01091), with the true precisions; Nesterov 1983; O'
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -29,10 +29,12 @@ from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._least_squares import Estimate
+from leastnoise._estimate._stated import PublicCounts, as_stated
 from leastnoise._linop import along, apply
 from leastnoise._workload import Product, identity, queries
 
 Names = tuple[str, ...]
+_LEAST_ROUNDS, _MOST_ROUNDS, _ROUNDS_OF_CELLS = 30, 2000, 2**27
 
 
 def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
@@ -68,9 +70,13 @@ class LocallyNonNegative:
     shrunk: float
     distance: float
     gap: float
+    public: tuple[PublicCounts, ...] = ()
 
     def marginal(self, names: Names) -> FloatArray:
         """The cells of a table, at least 0, shape: its sizes."""
+        return as_stated(self._near, tuple(names), (), self.public)
+
+    def _near(self, names: Names) -> FloatArray:
         if tuple(names) not in self.parts:
             raise refuse("a table", " x ".join(names), "one of the tables that were asked for, or a part of one")
         # What is left of rounding below 0 is far below any noise.
@@ -114,7 +120,7 @@ class _Group:
 
 
 def locally_non_negative(
-    estimate: Estimate, tables: Iterable[Names], *, measure: str | None = None, rounds: int = 2000, tolerance: float = 1e-3
+    estimate: Estimate, tables: Iterable[Names], *, measure: str | None = None, rounds: int | None = None, tolerance: float = 1e-3
 ) -> LocallyNonNegative:
     """Non-negative tables that agree with each other, nearest to the unbiased estimate in the likelihood of its noise.
 
@@ -129,7 +135,8 @@ def locally_non_negative(
     Source: GReM-LNN (arXiv 2410.01091).
     """
     asked = list(dict.fromkeys(tuple(names) for names in tables))
-    whole("rounds", rounds, 0)
+    if rounds is not None:
+        whole("rounds", rounds, 0)
     if not asked:
         raise InputError("locally_non_negative must be given at least one table; got none.")
     if not tolerance > 0:
@@ -143,7 +150,8 @@ def locally_non_negative(
         for tau, part in residual_parts(estimate.marginal(names, measure), names).items():
             unbiased.setdefault(tau, part)
     sizes = {name: domain.kind(name).size for names in wide for name in names}
-    return nearest_tables(unbiased, residual_precisions(estimate, unbiased, measure), sizes, wide, rounds, tolerance)
+    near = nearest_tables(unbiased, residual_precisions(estimate, unbiased, measure), sizes, wide, rounds, tolerance)
+    return replace(near, public=estimate.public if measure is None else ())
 
 
 def nearest_tables(
@@ -151,17 +159,22 @@ def nearest_tables(
     precision: Mapping[Names, float],
     sizes: Mapping[str, int],
     wide: list[Names],
-    rounds: int = 2000,
+    rounds: int | None = None,
     tolerance: float = 1e-3,
 ) -> LocallyNonNegative:
-    """Non-negative tables that agree with each other, nearest to residual components of given precisions; their total stays."""
+    """Non-negative tables that agree with each other, nearest to residual components of given precisions; their total stays.
+
+    Without a number of rounds they are as many as take a bounded time.
+    """
     total = max(float(parts[()]), 0.0)
     unbiased = {**parts, (): np.array(total)}
     if total == 0:
         zeros = {tau: np.zeros(part.shape) for tau, part in unbiased.items()}
         distance = 0.5 * sum(precision[tau] * float((part**2).sum()) for tau, part in unbiased.items())
         return LocallyNonNegative(zeros, sizes, 0, 1.0, distance, 0.0)
-    return _Ascent(unbiased, precision, sizes, wide).run(total, rounds, tolerance)
+    cells = sum(math.prod(sizes[name] for name in names) for names in wide)
+    most = max(_LEAST_ROUNDS, min(_MOST_ROUNDS, _ROUNDS_OF_CELLS // cells)) if rounds is None else rounds
+    return _Ascent(unbiased, precision, sizes, wide).run(total, most, tolerance)
 
 
 def residual_precisions(estimate: Estimate, parts: Mapping[Names, FloatArray], measure: str | None) -> dict[Names, float]:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial, singledispatch
-from itertools import chain
+from itertools import chain, combinations
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from leastnoise._accuracy import block_variance, subsets
 from leastnoise._check import InputError
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._estimate._answer import Answer, Estimator
-from leastnoise._estimate._impossible import Combination, possible_cells, without_impossible
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._local_non_negative import (
     LocallyNonNegative,
@@ -35,6 +34,7 @@ from leastnoise._estimate._local_non_negative import (
     residual_precisions,
 )
 from leastnoise._estimate._mixture import MORE_ROUNDS, ROUNDS, Mixture, NoisyTable, fit_mixture, refit_mixture, smoothed_shares
+from leastnoise._estimate._stated import Combination, PublicCounts, Sums, as_stated, possible_cells
 from leastnoise._linop import Coarse, Operator, along, apply
 from leastnoise._measurements import Observation
 from leastnoise._threads import Beside
@@ -50,6 +50,7 @@ MOST_RECORDS = 2**27
 _MOST_CELLS, _LEAST_STD = 2**20, 1e-3  # of a table that a model is fitted to afterwards
 _LITTLE = 0.05  # the part of the way to the model that is not worth going: of sparse noise, most of which is 0, it spoils what is right
 _REDRAWN = 100
+_MET, _FITTED = 0.25, 2  # of the noise, which public counts are fitted to as if they had it; and their attributes at most
 _EVEN = 0.25  # of the average cell: what a cell counts as at least where errors are spread over cells
 
 
@@ -62,9 +63,10 @@ class NoisyTables:
     total: float
     total_std: float
     shares: tuple[FloatArray, ...]
+    public: tuple[NoisyTable, ...] = ()
 
     @staticmethod
-    def of(observation: Observation, impossible: Sequence[Combination] = ()) -> "NoisyTables":
+    def of(observation: Observation, impossible: Sequence[Combination] = (), public: Sequence[PublicCounts] = ()) -> "NoisyTables":
         """From an observation of attributes alone, and of tables on bins; those of which no cell is possible hold nobody."""
         made = observation.measurements
         names = tuple(name for name in made.domain.names if any(name in block.attributes for block in made.blocks))
@@ -78,21 +80,26 @@ class NoisyTables:
                 possible_cells(impossible, attributes, [made.domain.kind(name).size for name in attributes]).astype(np.float64), starts
             )
             tables.append(NoisyTable(positions, starts, np.where(possible > 0, counts, 0.0), math.sqrt(block_variance(made, block))))
-        return NoisyTables.from_tables(names, tables)
+        return NoisyTables.from_tables(names, tables, public)
 
     @staticmethod
-    def from_tables(names: Names, tables: Sequence[NoisyTable]) -> "NoisyTables":
-        """From tables, among them every attribute alone."""
+    def from_tables(names: Names, tables: Sequence[NoisyTable], public: Sequence[PublicCounts] = ()) -> "NoisyTables":
+        """From tables, among them every attribute alone; public counts are met to a part of the noise, and exactly by the answers."""
         precision = np.array([1 / (table.std**2 * table.counts.size) for table in tables])
         total = float(precision @ [table.counts.sum() for table in tables] / precision.sum())
-        alone = {table.attributes[0]: table for table in tables if len(table.attributes) == 1}
+        total_std, exact = 1 / math.sqrt(precision.sum()), list[NoisyTable]()
+        if public:
+            least = _MET * float(np.median([table.std for table in tables]))
+            tables = [replace(table, std=max(table.std, least)) for table in tables]
+            total, total_std, exact = float(public[0].rows), 0.0, _in_runs(public, names, least)
+        alone = {table.attributes[0]: table for table in [*tables, *exact] if len(table.attributes) == 1 and _of_cells(table)}
         shares = tuple(smoothed_shares(alone[place].counts, alone[place].std, total) for place in range(len(names)))
         told = tuple(table for table in tables if table.attributes)
-        return NoisyTables(names, told, max(total, 1.0), 1 / math.sqrt(precision.sum()), shares)
+        return NoisyTables(names, told, max(total, 1.0), total_std, shares, tuple(exact))
 
     def mixture(self, rounds: int = MORE_ROUNDS) -> Mixture:
         """The model that is fitted to them."""
-        return fit_mixture(self.total, self.shares, self.tables, rounds=rounds)
+        return fit_mixture(self.total, self.shares, [*self.tables, *self.public], rounds=rounds)
 
     def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
         """The model with each of several noises added to the tables, on as many cores as there are, which changes no digit."""
@@ -100,7 +107,7 @@ class NoisyTables:
 
         def refit(draw: int, noise: Sequence[FloatArray]) -> None:
             tables = [replace(table, counts=table.counts + more) for table, more in zip(self.tables, noise, strict=True)]
-            refits[draw] = refit_mixture(mixture, self.total, self.shares, tables, _ROUNDS)
+            refits[draw] = refit_mixture(mixture, self.total, self.shares, [*tables, *self.public], _ROUNDS)
 
         with Beside() as others:
             for draw, noise in enumerate(noises):
@@ -113,6 +120,21 @@ class NoisyTables:
         if missing:
             raise InputError(f"The model is of {', '.join(self.names)}; got a question about {', '.join(missing)}. Ask about these.")
         return self.total * mixture.table([self.names.index(name) for name in names])
+
+
+def _of_cells(table: NoisyTable) -> bool:
+    """Whether a table of one attribute has a count for every cell that it begins with."""
+    return len(table.starts[0]) == int(table.starts[0][-1]) + 1
+
+
+def _in_runs(public: Sequence[PublicCounts], names: Names, std: float) -> list[NoisyTable]:
+    """Public counts of one or two attributes whose groups are runs of neighbouring cells."""
+    found = []
+    for sums in (one.sums.on(tuple(name for name in one.sums.names if name in names)) for one in public):
+        if 0 < len(sums.names) <= _FITTED and all((np.diff(groups) >= 0).all() for groups in sums.groups):
+            starts = tuple(np.flatnonzero(np.diff(groups, prepend=-1)) for groups in sums.groups)
+            found.append(NoisyTable(tuple(map(names.index, sums.names)), starts, sums.counts, std))
+    return found
 
 
 @singledispatch
@@ -146,17 +168,20 @@ def _size_class(counts: FloatArray) -> IntArray:
 class Modelled:
     """Answers from a mixture of products that was fitted to noisy tables on bins, and moved towards them where that pays.
 
-    ``asked`` are the widest tables that were asked for; those of two attributes, if no wider one is among them, are moved.
+    ``asked`` are the widest tables that were asked for; they are moved if all of them were measured.
     """
 
     measured: NoisyTables
     asked: tuple[Names, ...] = ()
     impossible: tuple[Combination, ...] = ()
+    public: tuple[PublicCounts, ...] = ()
 
     @staticmethod
-    def of(observation: Observation, asked: Sequence[Names], impossible: Sequence[Combination] = ()) -> "Modelled":
+    def of(
+        observation: Observation, asked: Sequence[Names], impossible: Sequence[Combination] = (), public: Sequence[PublicCounts] = ()
+    ) -> "Modelled":
         """The model of an observation; it is fitted once."""
-        return _modelled(observation, tuple(asked), tuple(impossible))
+        return _modelled(observation, tuple(asked), tuple(impossible), tuple(public))
 
     @cached_property
     def mixture(self) -> Mixture:
@@ -173,10 +198,10 @@ class Modelled:
     def _like(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Of cells alike in size how much of what was measured beside the model is kept, and the mean squared error that is left.
 
-        That is the error beyond that of other noise, in squared rows. Each of shape (2, sizes): for tables of one and of two attributes.
+        That is the error beyond that of other noise, in squared rows. Each of shape (3, sizes): for tables of one to three attributes.
         A table that the model misses by more than others keeps more: last the factor of every table's squared gap over that of its like.
         """
-        sums, sizes, gaps = np.zeros((5, 2, len(_SIZES) + 1)), [], []
+        sums, sizes, gaps = np.zeros((5, 3, len(_SIZES) + 1)), [], []
         total = self.measured.total
         for place, table in enumerate(self.measured.tables):
             own = total * _binned(self.mixture, table)
@@ -203,13 +228,18 @@ class Modelled:
         """A table by a model, moved towards what was measured; the cells of a bin by one factor."""
         cells = self.measured.counts(mixture, names)
         place = self._places.get(tuple(self.measured.names.index(name) for name in names))
-        if place is None or any(len(table) > 2 for table in self.asked):
+        if place is None or not self._moves:
             return cells
         table = self.measured.tables[place]
         own, size = self.measured.total * _binned(mixture, table), _size_class(self.measured.total * _binned(self.mixture, table))
         beside = table.counts - own if noise is None else table.counts + noise[place] - own
         kept = 1 - (1 - self._like[0][len(names) - 1][size]) / self._like[2][place]
         return cells * _over_cells(1 + kept * beside / np.maximum(own, 1e-12), table, cells.shape)
+
+    @cached_property
+    def _moves(self) -> bool:
+        """Whether the widest tables asked for were measured, so that answers are moved towards that; pairs are wherever both have cells."""
+        return all(len(table) <= 2 or tuple(map(self.measured.names.index, table)) in self._places for table in self.asked)
 
     @cached_property
     def _places(self) -> dict[tuple[int, ...], int]:
@@ -220,7 +250,8 @@ class Modelled:
         """The tables that are published: never negative, and in agreement."""
         names, parts, precision = self.measured.names, dict[Names, FloatArray](), dict[Names, float]()
         several = [(name,) for name in names if any(name in table for table in self.asked)]
-        for table in [*several, *(table for table in self.asked if len(table) == 2)]:
+        pairs = dict.fromkeys(pair for table in self.asked for pair in combinations(table, 2))
+        for table in [*several, *pairs, *(table for table in self.asked if len(table) == 3)]:
             for tau, part in residual_parts(self._cells(table, self.mixture), table).items():
                 place = self._places.get(tuple(names.index(name) for name in tau))
                 if tau not in parts:
@@ -233,11 +264,12 @@ class Modelled:
         names, measured = product.attributes, self.measured
         modelled = _asked(self._cells(names, self.mixture), product)
         moved = [_asked(self._cells(names, refit, more), product) - modelled for refit, more in self._refits]
-        within = any(set(names) <= set(table) for table in self.asked) and all(len(table) <= 2 for table in self.asked)
+        within = self._moves and any(set(names) <= set(table) for table in self.asked)
         table = self._tables.marginal if within else partial(self.measured.counts, self.mixture)
-        values = _asked(without_impossible(table, names, self.impossible), product)
+        values = _asked(as_stated(table, names, self.impossible, self.public), product)
         noise = np.mean(np.square(moved), axis=0) + (values / measured.total * measured.total_std) ** 2
-        return _known_zeros(Answer(values, np.sqrt(np.maximum(noise, 1e-12)), np.sqrt(self._missed(product))), product, self.impossible)
+        answer = Answer(values, np.sqrt(np.maximum(noise, 1e-12)), np.sqrt(self._missed(product)))
+        return _stated(answer, product, self.impossible, self.public)
 
     def _missed(self, product: Product) -> FloatArray:
         """Variances of answers beyond those of refits: of cells alike in size, and of cells that the model alone tells apart.
@@ -251,7 +283,7 @@ class Modelled:
         place, missed = self._places.get(tuple(self.measured.names.index(name) for name in names)), self._like[1]
         untold = cells + np.square(_UNSEEN * cells)
         if place is None:
-            cells = missed[min(len(names), 2) - 1][_size_class(cells)] + untold
+            cells = missed[min(len(names), max(len(table.attributes) for table in self.measured.tables)) - 1][_size_class(cells)] + untold
         else:
             table = self.measured.tables[place]
             own = self.measured.total * _binned(self.mixture, table)
@@ -289,19 +321,22 @@ def _of_bins(cells: FloatArray, starts: Sequence[IntArray]) -> FloatArray:
     return cells
 
 
-def _known_zeros(answer: Answer, product: Product, impossible: Sequence[Combination]) -> Answer:
-    """Answers about impossible cells alone are 0 for certain."""
-    if not impossible:
+def _stated(answer: Answer, product: Product, impossible: Sequence[Combination], public: Sequence[PublicCounts]) -> Answer:
+    """Answers about impossible cells alone are 0 for certain, and those that are public have no error."""
+    if not impossible and not public:
         return answer
     cells = [product.domain.kind(name).size for name in product.attributes]
-    known = _asked(possible_cells(impossible, product.attributes, cells).astype(np.float64), product) == 0
+    never = _asked(possible_cells(impossible, product.attributes, cells).astype(np.float64), product) == 0
+    known = never | any(one.answers(product) for one in public)
     missed = None if answer.approximation_std is None else np.where(known, 0.0, answer.approximation_std)
-    return Answer(np.where(known, 0.0, answer.values), np.where(known, 0.0, answer.noise_std), missed)
+    return Answer(np.where(never, 0.0, answer.values), np.where(known, 0.0, answer.noise_std), missed)
 
 
 @lru_cache(maxsize=2)
-def _modelled(observation: Observation, asked: tuple[Names, ...], impossible: tuple[Combination, ...]) -> Modelled:
-    return Modelled(NoisyTables.of(observation, impossible), asked, impossible)
+def _modelled(
+    observation: Observation, asked: tuple[Names, ...], impossible: tuple[Combination, ...], public: tuple[PublicCounts, ...]
+) -> Modelled:
+    return Modelled(NoisyTables.of(observation, impossible, public), asked, impossible, public)
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,9 +348,11 @@ class Moved:
     impossible: tuple[Combination, ...] = ()
 
     @staticmethod
-    def of(observation: Observation, tables: Sequence[Names], impossible: Sequence[Combination] = ()) -> "Moved":
+    def of(
+        observation: Observation, tables: Sequence[Names], impossible: Sequence[Combination] = (), public: Sequence[PublicCounts] = ()
+    ) -> "Moved":
         """The model of an observation; it is fitted once."""
-        return _moved(observation, tuple(tables), tuple(impossible))
+        return _moved(observation, tuple(tables), tuple(impossible), tuple(public))
 
     @cached_property
     def _parts(self) -> dict[Names, FloatArray]:
@@ -357,7 +394,7 @@ class Moved:
             places = tuple(self._names.index(name) for name in names)
             told = np.where(possible_cells(self.impossible, names, shape), counts, 0.0)
             tables.append(NoisyTable(places, tuple(np.arange(n) for n in shape), told, math.sqrt(max(variance, 1e-9))))
-        return NoisyTables.from_tables(self._names, tables)
+        return NoisyTables.from_tables(self._names, tables, self.least_squares.public)
 
     def _variance(self, tau: Names) -> float:
         return 1 / self._precision[tau] if self._precision[tau] > 0 else 0.0
@@ -418,18 +455,20 @@ class Moved:
         """Answers to what lies within an asked table, and the model's to other questions."""
         names = product.attributes
         if not any(set(names) <= set(table) for table in self.tables):
-            return Modelled(self.measured, (), self.impossible).estimate(product)
-        values = _asked(without_impossible(self._tables.marginal, names, self.impossible), product)
+            return Modelled(self.measured, (), self.impossible, self.least_squares.public).estimate(product)
+        values = _asked(as_stated(self._tables.marginal, names, self.impossible, self.least_squares.public), product)
         noise, cells = self.least_squares.estimate(product).noise_std, math.prod(self._shape(names))
         missed = _spread(values, cells, self.measured.total, self._kept[1] * float((noise**2).mean()) * cells)
         # The total and attributes alone are least squares; elsewhere large cells are moved by more than small ones.
         answer = Answer(values, noise, np.sqrt(missed) if len(names) > 1 else np.zeros(product.shape))
-        return _known_zeros(answer, product, self.impossible)
+        return _stated(answer, product, self.impossible, self.least_squares.public)
 
 
 @lru_cache(maxsize=2)
-def _moved(observation: Observation, tables: tuple[Names, ...], impossible: tuple[Combination, ...]) -> Moved:
-    return Moved(Estimate(observation), tables, impossible)
+def _moved(
+    observation: Observation, tables: tuple[Names, ...], impossible: tuple[Combination, ...], public: tuple[PublicCounts, ...]
+) -> Moved:
+    return Moved(Estimate(observation, public), tables, impossible)
 
 
 def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[NoisyTables, Mixture]:
@@ -466,16 +505,61 @@ def noisy_tables(estimator: Estimator, workload: Sequence[Product]) -> NoisyTabl
     return NoisyTables.from_tables(names, tables_made)
 
 
-def records(mixture: Mixture, rows: int, seed: int, impossible: Sequence[Mapping[int, Sequence[int]]] = ()) -> IntArray:
-    """Rows of codes, of shape (rows, attributes), in random order; those of impossible codes, by their attributes, are drawn again."""
+def records(
+    mixture: Mixture,
+    rows: int,
+    seed: int,
+    impossible: Sequence[Mapping[int, Sequence[int]]] = (),
+    public: Sequence[tuple[tuple[int, ...], Sums]] = (),
+) -> IntArray:
+    """Rows of codes, of shape (rows, attributes), in random order.
+
+    Those of impossible codes, by their attributes, are drawn again; where there are more of a public group than it has, some become rows of
+    groups that lack some, in its attributes alone.
+    """
     codes = _drawn(mixture, rows, np.random.default_rng(seed))
-    again = 0
-    while len(wrong := np.flatnonzero(_impossible_rows(codes, impossible))):
-        if again == _REDRAWN:
-            raise InputError(f"{len(wrong)} records had values that are said to be impossible, after {again} tries. Say fewer of them.")
+    for again in range(_REDRAWN + 1):
+        wrong = np.flatnonzero(_impossible_rows(codes, impossible))
+        if not len(wrong):
+            break
+        _refuse_endless(again, len(wrong))
         codes[wrong] = _drawn(mixture, len(wrong), np.random.default_rng([seed, 2, again]))
-        again += 1
+    for attributes, sums in public:
+        _hold(codes, list(attributes), sums, impossible, np.random.default_rng([seed, 3, *attributes]))
     return codes
+
+
+def _refuse_endless(again: int, wrong: int) -> None:
+    if again == _REDRAWN:
+        raise InputError(f"{wrong} records had values that are said to be impossible, after {again} tries. Say fewer of them.")
+
+
+def _hold(
+    codes: IntArray, attributes: list[int], sums: Sums, impossible: Sequence[Mapping[int, Sequence[int]]], random: np.random.Generator
+) -> None:
+    """Change codes of some attributes in as few rows as possible, so that every group has its public share of the rows."""
+    shape, exact = sums.counts.shape, sums.counts.reshape(-1) * (len(codes) / sums.counts.sum())
+    wanted = np.floor(exact + 1e-9).astype(np.int64)
+    wanted[np.argsort(wanted - exact, kind="stable")[: len(codes) - int(wanted.sum())]] += 1
+    for again in range(_REDRAWN + 1):
+        own = [groups[codes[:, attribute]] for attribute, groups in zip(attributes, sums.groups, strict=True)]
+        groups = np.ravel_multi_index(own, shape) if own else np.zeros(len(codes), dtype=np.int64)
+        order = random.permutation(len(codes))
+        order = order[np.argsort(groups[order], kind="stable")]
+        begins = np.concatenate([[0], np.cumsum(np.bincount(groups, minlength=sums.counts.size))])
+        left = order[np.arange(len(codes)) - begins[groups[order]] >= wanted[groups[order]]]
+        if not len(left):
+            return
+        _refuse_endless(again, len(left))
+        moved = codes[left]
+        for row, group in enumerate(random.permutation(np.repeat(np.arange(sums.counts.size), np.maximum(wanted - np.diff(begins), 0)))):
+            if begins[group] < begins[group + 1]:  # as in a row of that group
+                moved[row, attributes] = codes[order[random.integers(begins[group], begins[group + 1])], attributes]
+            else:
+                places = np.unravel_index(group, shape)
+                moved[row, attributes] = [np.flatnonzero(one == place)[0] for one, place in zip(sums.groups, places, strict=True)]
+        right = ~_impossible_rows(moved, impossible)
+        codes[left[right]] = moved[right]
 
 
 def _impossible_rows(codes: IntArray, impossible: Sequence[Mapping[int, Sequence[int]]]) -> BoolArray:

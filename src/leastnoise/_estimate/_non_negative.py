@@ -7,13 +7,14 @@ estimate, the truth lies near the set rather than in it.
 Source: projection on a simplex by sorting: Held, Wolfe, Crowder 1974; isotonic regression on prefix sums: Hay et al. 2010.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import refuse
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._estimate._stated import PublicCounts, whole_with_sums, with_public_sums
 from leastnoise._linop import non_negative as has_no_negative_entry
 from leastnoise._workload import Product, identity, prefix
 
@@ -54,9 +55,10 @@ def monotone(answers: FloatArray, axis: int) -> FloatArray:
     return np.moveaxis(np.maximum(lines, 0.0), -1, axis)
 
 
-def non_negative(product: Product, answers: FloatArray) -> FloatArray | None:
-    """The non-negative version of one table."""
-    return _PROJECTIONS[projection_method(product)](product, answers)
+def non_negative(product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()) -> FloatArray | None:
+    """The non-negative version of one table; a marginal has the sums that are public."""
+    projected = _PROJECTIONS[projection_method(product)](product, answers)
+    return with_public_sums(projected, product, public) if public and product.is_marginal and projected is not None else projected
 
 
 _PROJECTIONS: Mapping[str, Callable[[Product, FloatArray], FloatArray | None]] = {
@@ -67,10 +69,12 @@ _PROJECTIONS: Mapping[str, Callable[[Product, FloatArray], FloatArray | None]] =
 }
 
 
-def whole_numbers(product: Product, answers: FloatArray) -> IntArray:
-    """The table in whole numbers."""
+def whole_numbers(product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()) -> IntArray:
+    """The table in whole numbers; a marginal has the sums that are public."""
     if not product.is_marginal:
         return np.rint(answers).astype(np.int64)
+    if public:
+        return whole_with_sums(answers, product, public)
     floors = np.floor(answers)
     rounded = floors.astype(np.int64).reshape(-1)
     remainders = (answers - floors).reshape(-1)

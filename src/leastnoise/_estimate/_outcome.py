@@ -11,6 +11,7 @@ from leastnoise._check import InputError
 from leastnoise._domain import Domain
 from leastnoise._estimate._answer import Estimator
 from leastnoise._estimate._least_squares import Estimate
+from leastnoise._estimate._stated import public_of
 from leastnoise._linop import narrow
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan
@@ -87,9 +88,13 @@ class Outcome:
     observation: Observation
     finding: Finding = Fixed()
 
+    def least_squares(self) -> Estimate:
+        """Least squares of what was measured and what is public."""
+        return Estimate(self.observation, public_of(self.plan))
+
     def estimator(self) -> Estimator:
         """The estimate of the answers."""
-        return self.finding.estimator(self.observation)
+        return self.least_squares() if self.finding.linear else self.finding.estimator(self.observation)
 
 
 def join(observations: Sequence[Observation], privacy: Privacy) -> Observation:

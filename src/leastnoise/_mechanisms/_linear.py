@@ -7,7 +7,7 @@ from typing import Any
 from leastnoise._accounting import Privacy
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError, quoted
-from leastnoise._estimate import Finding, Fixed, Outcome
+from leastnoise._estimate import Finding, Fixed, Outcome, public_of
 from leastnoise._kernel import Series
 from leastnoise._mechanisms._choose import choose
 from leastnoise._mechanisms._protocol import Explanation, Run
@@ -35,8 +35,8 @@ class Linear:
 
     def ready(self, plan: Plan) -> Run:
         """Its measurements must answer its questions, as well as it promises."""
-        measurements = plan.measured()
-        _check_promise(plan.expected_error(), promised(plan.workload, measurements).expected_error())
+        measurements, exact = plan.measured(), [one.block for one in public_of(plan)]
+        _check_promise(plan.expected_error(), promised(plan.workload, measurements, exact=exact).expected_error())
 
         def run(series: Series) -> Outcome:
             return Outcome(plan, series.measure(measurements), Fixed())

@@ -20,7 +20,7 @@ from leastnoise._accounting import Noise, Privacy, parameters
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain
-from leastnoise._estimate import Estimator, Finding, Modelled, Moved, NoisyTables, Outcome, Said, join, read_combinations
+from leastnoise._estimate import Estimator, Finding, Modelled, Moved, NoisyTables, Outcome, Said, join, read_combinations, read_public
 from leastnoise._fitting import fit, rescaled
 from leastnoise._kernel import Series
 from leastnoise._linop import Coarse, Identity
@@ -37,33 +37,21 @@ STRATEGY = "model"
 _COUNTING = Fraction(1, 50)  # of the budget at most; halved as long as the rows are still told within a part of those that decide
 _COUNTED, _HALVINGS = 0.05, 10
 _DENSE = 0.02  # the share of rows that the plan which does not look puts into wrong cells, below which it is carried out;
+_THREES, _FEWER = Fraction(3, 10), 0.125  # the part for tables of three attributes, and of the rows that decide what they need at least
 _FEW_CELLS = 14  # of tables of so many cells twice as much, and of 2 x 2 any, because they are seldom empty
 _FEW_ROWS = 100  # who asks for tables has more, so where these decide nothing is counted
-_MOST_SAID = 5
 _MOST_CELLS, _MOST_PAIRS = 2**22, 2**13
-
-
-def _said(domain: Domain, impossible: Sequence[Mapping[str, Sequence[int]]]) -> list[Said]:
-    """That zeros of impossible values are not protected, and which they are."""
-    if not impossible:
-        return []
-    listed = [" x ".join(f"{name} {_labels(domain, name, codes)}" for name, codes in one.items()) for one in impossible]
-    return [("aware_impossible", {"values": "; ".join(listed)})]
-
-
-def _labels(domain: Domain, name: str, codes: Sequence[int]) -> str:
-    labels = [str(domain.kind(name).labels[code]) for code in codes]
-    return ", ".join(labels if len(labels) <= _MOST_SAID else [*labels[: _MOST_SAID - 1], "...", labels[-1]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FromModel(Looked):
-    """What both models know: the widest tables asked for, values that cannot be together, and the noisy number of rows if it decided."""
+    """What all models know: the widest tables asked for, what the spec states, and the noisy number of rows if it decided."""
 
     reading = "aware_reading_model"
 
     asked: tuple[tuple[str, ...], ...]
     impossible: tuple[Mapping[str, Sequence[int]], ...] = ()
+    public: tuple[Mapping[str, Any], ...] = ()
     rows: int | None = None
 
 
@@ -76,14 +64,25 @@ class OnBins(_FromModel):
     tables: int
     cells: int
 
-    def not_covered(self, domain: Domain) -> list[Said]:
+    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains
         """What no pair of attributes shows."""
-        return [("aware_model_bins", {}), *_said(domain, self.impossible)]
+        return [("aware_model_bins", {})]
 
     def estimator(self, observation: Observation) -> Estimator:
         """The model."""
-        domain = observation.measurements.domain
-        return Modelled.of(observation, [tuple(names) for names in self.asked], read_combinations(domain, self.impossible))
+        domain, asked = observation.measurements.domain, [tuple(names) for names in self.asked]
+        return Modelled.of(observation, asked, read_combinations(domain, self.impossible), read_public(domain, self.public))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnThrees(OnBins):
+    """A model of attributes alone, of pairs and of tables of three on bins."""
+
+    regime = "model_threes"
+
+    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains
+        """What bins hide."""
+        return [("aware_model_threes", {})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +91,14 @@ class OnTables(_FromModel):
 
     regime = "model_tables"
 
-    def not_covered(self, domain: Domain) -> list[Said]:
+    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains
         """What is taken for typical of all cells."""
-        return [("aware_model_tables", {}), *_said(domain, self.impossible)]
+        return [("aware_model_tables", {})]
 
     def estimator(self, observation: Observation) -> Estimator:
         """Tables between the model and least squares."""
-        domain = observation.measurements.domain
-        return Moved.of(observation, [tuple(names) for names in self.asked], read_combinations(domain, self.impossible))
+        domain, asked = observation.measurements.domain, [tuple(names) for names in self.asked]
+        return Moved.of(observation, asked, read_combinations(domain, self.impossible), read_public(domain, self.public))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +120,14 @@ class Setting:
         return tuple(names for names in tables if not any(set(names) < set(other) for other in tables))
 
     @property
-    def impossible(self) -> tuple[Mapping[str, Sequence[int]], ...]:
-        """Values that cannot be together, as the spec says them."""
-        return tuple(self.plan.details.get("impossible", ()))
+    def stated(self) -> dict[str, Any]:
+        """Values that cannot be together, and public counts, as the spec says them."""
+        return {key: tuple(self.plan.details.get(key, ())) for key in ("impossible", "public")}
+
+    @property
+    def public_rows(self) -> int | None:
+        """The number of rows if it is public."""
+        return next((one.rows for one in read_public(self.plan.domain, self.stated["public"])), None)
 
     @property
     def noise(self) -> Noise:
@@ -143,11 +147,17 @@ class Setting:
         cells = np.array([product.rows for product in self.plan.workload])
         return 0.4 * float(np.mean(cells * rmse)) / (_DENSE * (1 + (_FEW_CELLS / float(cells.mean())) ** 4))
 
+    def case(self, rows: int | None) -> str:
+        """What is measured of so many rows, or where they are not counted."""
+        if self.deciding_rows <= (_FEW_ROWS if rows is None else max(rows, 1)):
+            return "model_tables"
+        return "model_threes" if self.threes and rows is not None and rows > _FEWER * self.deciding_rows else "model_bins"
+
     @property
     def counting(self) -> Fraction:
         """The part of the budget that counts the rows; none where no count would change what is measured."""
         deciding, share = self.deciding_rows, _COUNTING
-        if not _FEW_ROWS < deciding < math.inf:
+        if not _FEW_ROWS < deciding < math.inf or self.public_rows is not None:
             return Fraction(0)
         for _ in range(_HALVINGS):
             half = self.total(share / 2)
@@ -166,16 +176,29 @@ class Setting:
         factors = [Factor((name,), Identity(size)) for name, size in zip(self.names, sizes, strict=True)]
         relative = precisions(sizes, [1.0] * len(sizes))
         blocks = [(Block((one,), Fraction(1)), float(weight)) for one, weight in zip(factors, relative, strict=True)]
-        return self.fitted((1 - self.counting) * ALONE_SHARE, blocks)
+        return self.fitted(self.part(ALONE_SHARE), blocks)
 
-    def together(self, first: Observation) -> Measurements:
-        """Pairs on bins that follow from noisy counts of the attributes alone."""
-        told, share = NoisyTables.of(first), (1 - self.counting) * (1 - ALONE_SHARE)
+    @property
+    def threes(self) -> dict[tuple[str, ...], float]:
+        """Tables of three attributes that are asked for, with what a squared error of each counts."""
+        found: dict[tuple[str, ...], float] = {}
+        for product in self.plan.workload:
+            if product.attributes in self.asked and len(product.attributes) == 3:
+                found[product.attributes] = found.get(product.attributes, 0.0) + product.importance
+        return found
+
+    def part(self, share: Fraction) -> Fraction:
+        """A part of the budget that counting the rows leaves."""
+        return (1 - self.counting) * share
+
+    def together(self, first: Observation, tables: Mapping[tuple[str, ...], float], share: Fraction) -> Measurements:
+        """Tables on bins that follow from noisy counts of the attributes alone."""
+        told, share = NoisyTables.of(first), self.part(share)
         whole = self.total(share)
         std = math.sqrt(block_variance(whole, whole.blocks[0]))
         shares = dict(zip(told.names, told.shares, strict=True))
         blocks = []
-        for names, (weight, starts) in binned_tables(shares, self.pairs, told.total, std, self.noise.norm).items():
+        for names, (weight, starts) in binned_tables(shares, tables, told.total, std, self.noise.norm).items():
             sizes = [len(shares[name]) for name in names]
             bins = [Identity(n) if n == len(one) else Coarse(Identity(len(one)), one, n) for n, one in zip(sizes, starts, strict=True)]
             factors = tuple(Factor((name,), operator) for name, operator in zip(names, bins, strict=True))
@@ -209,12 +232,17 @@ def _steps(setting: Setting) -> list[dict[str, Any]]:
     def budget(share: Fraction) -> dict[str, str]:
         return {name: str(number * share) for name, number in parameters(setting.plan.privacy.budget).items()}
 
-    rest = 1 - setting.counting
-    bins = [{"step": "alone", "budget": budget(rest * ALONE_SHARE)}, {"step": "pairs", "budget": budget(rest * (1 - ALONE_SHARE))}]
-    tables = [{"step": "independent", "budget": budget(rest)}]
-    if rest == 1:
-        return tables if setting.deciding_rows <= _FEW_ROWS else bins
-    return [{"step": "total", "budget": budget(1 - rest)}, {"step": "one of", "model_bins": bins, "model_tables": tables}]
+    def steps(**shares: Fraction) -> list[dict[str, Any]]:
+        return [{"step": name, "budget": budget(setting.part(share))} for name, share in shares.items()]
+
+    cases = {
+        "model_bins": steps(alone=ALONE_SHARE, pairs=1 - ALONE_SHARE),
+        **({"model_threes": steps(alone=ALONE_SHARE, pairs=1 - ALONE_SHARE - _THREES, threes=_THREES)} if setting.threes else {}),
+        "model_tables": steps(independent=Fraction(1)),
+    }
+    if not setting.counting:
+        return cases[setting.case(setting.public_rows)]
+    return [{"step": "total", "budget": budget(setting.counting)}, {"step": "one of", **cases}]
 
 
 def plan_model(workload: Workload, privacy: Privacy, search: Search) -> Plan:
@@ -225,7 +253,7 @@ def plan_model(workload: Workload, privacy: Privacy, search: Search) -> Plan:
         "mechanism": noises(privacy)[0].value,
         "pairs": len(pairs),
         "reference": Reference.of(reference).facts(),
-        **({"impossible": list(search.impossible)} if search.impossible else {}),
+        **{key: list(said) for key, said in (("impossible", search.impossible), ("public", search.public)) if said},
     }
     setting = Setting(Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details, fallback=reference), pairs)
     rest = within(reference, privacy.share(1 - setting.counting))
@@ -236,7 +264,8 @@ def setting_of(plan: Plan) -> Setting:
     """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
     found = Setting(plan, pairs_of(plan.workload))
     try:
-        read_combinations(plan.domain, found.impossible)
+        read_combinations(plan.domain, found.stated["impossible"])
+        read_public(plan.domain, found.stated["public"])
         same = json.dumps(plan.details["steps"]) == json.dumps(_steps(found))
         tables = len(Reference.read(plan.details["reference"]).rmse)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -250,25 +279,27 @@ def setting_of(plan: Plan) -> Setting:
 
 def carry_out(found: Setting, series: Series) -> Outcome:
     """Count the rows if they decide, then measure tables on bins or what the plan that does not look measures."""
-    rows, share = None, found.counting
+    rows, share = found.public_rows, found.counting
     if share:
         counted = series.measure(found.total(share))
         rows = int(counted.values[0][0] / counted.measurements.grid)
-    if found.deciding_rows > (_FEW_ROWS if rows is None else max(rows, 1)):
+    if found.case(rows) != "model_tables":
         return on_bins(found, series, rows)
     rest = series.measure(rescaled(fallback(found.plan), found.plan.privacy.share(1 - share)))
-    return Outcome(found.plan, join([rest], found.plan.privacy), OnTables(rows=rows, asked=found.asked, impossible=found.impossible))
+    return Outcome(found.plan, join([rest], found.plan.privacy), OnTables(rows=rows, asked=found.asked, **found.stated))
 
 
 def on_bins(found: Setting, series: Series, rows: int | None) -> Outcome:
-    """Measure attributes alone, then pairs of them on bins."""
+    """Measure attributes alone, then pairs of them on bins, and tables of three if rows are not much too few for them."""
     first = series.measure(found.alone())
-    second = series.measure(found.together(first))
-    blocks = second.measurements.blocks
-    finding = OnBins(
-        rows=rows, tables=len(blocks), cells=sum(block.rows for block in blocks), asked=found.asked, impossible=found.impossible
-    )
-    return Outcome(found.plan, join([first, second], found.plan.privacy), finding)
+    threes = found.threes if found.case(rows) == "model_threes" else {}
+    steps = [(found.pairs, 1 - ALONE_SHARE - _THREES), (threes, _THREES)] if threes else [(found.pairs, 1 - ALONE_SHARE)]
+    measured = [series.measure(found.together(first, tables, share)) for tables, share in steps]
+    blocks = [block for one in measured for block in one.measurements.blocks]
+    cells = sum(block.rows for block in blocks)
+    kind = OnThrees if threes else OnBins
+    finding = kind(rows=rows, tables=len(blocks), cells=cells, asked=found.asked, **found.stated)
+    return Outcome(found.plan, join([first, *measured], found.plan.privacy), finding)
 
 
 class Model:
@@ -297,5 +328,5 @@ class Model:
         return explained(plan)
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """One of two models."""
-        return read_finding((OnBins, OnTables), facts)
+        """One of three models."""
+        return read_finding((OnBins, OnThrees, OnTables), facts)

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from leastnoise._check import refuse
 from leastnoise._plan import Plan
@@ -25,6 +25,7 @@ class Search:
     every: bool = False
     own: Planner | None = None
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
+    public: tuple[Mapping[str, Any], ...] = ()
     now: Callable[[], float] = time.thread_time
 
     def __post_init__(self) -> None:

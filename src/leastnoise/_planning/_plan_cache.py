@@ -41,7 +41,7 @@ def cache_file(workload: Workload, privacy: Privacy, search: Search, *further: o
     if where is None or len(workload.products) > _MOST_TABLES:
         return None
     asked = [workload.domain.to_json(), workload.to_json(), privacy.to_json()]
-    text = json.dumps([versions(), *asked, search.strategy, search.seconds, search.impossible, *further], sort_keys=True)
+    text = json.dumps([versions(), *asked, search.strategy, search.seconds, search.impossible, search.public, *further], sort_keys=True)
     return where / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
 

@@ -1,13 +1,15 @@
 """One call in, one plan out: `plan` and `compare`. Public: no data is seen."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
-from leastnoise._accuracy import LEVEL, checked_level
+from leastnoise._accuracy import LEVEL, UnsupportedQuery, checked_level, promised, structures
 from leastnoise._check import Exact, InputError, one_of, refuse
 from leastnoise._domain import PerCell
+from leastnoise._estimate import read_public
 from leastnoise._mechanisms import SECONDS, Comparison, Search, candidates, planning_seconds, sharpened, too_large
 from leastnoise._plan import Plan, guard_share, without_guard
 from leastnoise._planner import OWN, PLANNERS, Own, own_planner
@@ -19,6 +21,7 @@ from leastnoise._threads import one_thread
 from leastnoise._workload import Workload
 
 _MOST_DIGITS = 10
+_LEVELS = "marginals"
 
 
 def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | None) -> PerCell:
@@ -153,17 +156,42 @@ def planned(
         raise refuse("strategy", strategy, "one whose error is known beforehand", "Targets and objectives are about promised errors.")
     if search.impossible and strategy != "model":
         raise refuse("strategy", strategy, "'model' where [[impossible]] is said", "Other strategies have no use for it: leave it out.")
+    if search.public and looks(strategy) and strategy != "model":
+        raise refuse("strategy", strategy, "'model' or one that does not look at the data where [[public]] is said", "Leave it out.")
     try:
-        if isinstance(privacy, Least):  # not kept: no plan shows that its budget is the least
-            if objective != "total":
-                raise refuse("objective", objective, "left out where the budget is the least that keeps every target")
-            return _chosen_for(least(workload, privacy, search).plan, "least")
-        if (objective, strategy) == ("total", "auto"):
-            return best_tried(workload, privacy, search)
-        kept_at = cache_file(workload, privacy, search, objective, level) if search.own is None else None
-        return kept_plan(kept_at, workload, privacy, lambda: _made(workload, privacy, search, objective, level))
+        made = _planned(workload, privacy, search, objective, level)
+        if not search.public or made.measurements is None:
+            return made
+        try:
+            return with_public(made, search.public)
+        except UnsupportedQuery:
+            if strategy == _LEVELS:
+                raise
+            # tables of cells are what public counts of any groups go together with
+            return with_public(_planned(workload, privacy, replace(search, strategy=_LEVELS), objective, level), search.public)
     except MemoryError as error:
         raise InputError(f"This workload cannot be planned: {too_large(error)}.") from None
+
+
+def with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
+    """A plan whose answers are estimated with counts that are public, and the error that this leaves."""
+    if None not in made.workload.measures:
+        raise InputError("Public counts are of use where counts are asked for; this workload asks for sums alone. Leave [[public]] out.")
+    exact = [one.block for one in read_public(made.domain, public)]
+    if any(known.solver_cells for known in structures(made.workload, made.measured(), exact).values()):
+        raise UnsupportedQuery("The measurements have no common form with the public counts.")
+    return promised(made.workload, made.measured(), made.strategy, details={**made.details, "public": list(public)}, exact=exact)
+
+
+def _planned(workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float) -> Plan:
+    if isinstance(privacy, Least):  # not kept: no plan shows that its budget is the least
+        if objective != "total":
+            raise refuse("objective", objective, "left out where the budget is the least that keeps every target")
+        return _chosen_for(least(workload, privacy, search).plan, "least")
+    if (objective, search.strategy) == ("total", "auto"):
+        return best_tried(workload, privacy, search)
+    kept_at = cache_file(workload, privacy, search, objective, level) if search.own is None else None
+    return kept_plan(kept_at, workload, privacy, lambda: _made(workload, privacy, search, objective, level))
 
 
 def _made(workload: Workload, privacy: Privacy, search: Search, objective: str, level: float) -> Plan:

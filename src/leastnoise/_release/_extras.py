@@ -22,6 +22,8 @@ from leastnoise._estimate import (
     Outcome,
     locally_non_negative,
     nnls,
+    public_of,
+    sums_within,
 )
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan
@@ -32,10 +34,10 @@ from leastnoise._workload import Product, QuerySet, Workload, all_ranges, identi
 MOST_WRITTEN = 10_000_000
 """Answers of one table that are written; public."""
 MOST_JOINT = 2**16
+_MOST_SUMS = 2  # whole numbers with the sums of two partitions always exist
 MOST_LOCAL = 2**22
 _MOST_COVARIANCES = 2**11
 _MOST_TABLES, _MOST_ANSWERS = 200, 1_000_000  # of a workbook, or of SDMX messages
-_ROUNDS = 2**27  # rounds times cells of the local projection
 
 
 def written(products: Sequence[Product]) -> tuple[Product, ...]:
@@ -73,6 +75,11 @@ def check_options(plan: Plan, options: Options) -> None:
                 f"The {asked.name} cannot be given by the strategy {plan.strategy!r}, which decides on the way what is measured, so that "
                 "no interval is known. Leave it out, or choose strategy = 'auto'."
             )
+    public = public_of(plan)
+    if public and options.nnls:
+        raise refuse("nnls", options.nnls, "left out where counts are public", "local_non_negative keeps their sums.")
+    if options.integer and any(len(sums_within(one.attributes, one.shape, public)) > _MOST_SUMS for one in tables if one.measure is None):
+        raise refuse("integer", options.integer, f"left out where a table has more than {_MOST_SUMS} tables of public counts in it")
     if not options.beside:
         return
     if plan.measurements is None:
@@ -188,8 +195,7 @@ def local_tables(estimate: Estimate, workload: Workload) -> dict[str | None, Loc
     by_measure = {}
     for measure in _never_negative(workload):
         tables = _tables(workload, measure)
-        cells = sum(_cells(estimate.observation.measurements.domain, names) for names in tables)
-        by_measure[measure] = locally_non_negative(estimate, tables, measure=measure, rounds=max(30, min(2000, _ROUNDS // cells)))
+        by_measure[measure] = locally_non_negative(estimate, tables, measure=measure)
     return by_measure
 
 

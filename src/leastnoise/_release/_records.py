@@ -6,7 +6,8 @@ a period, a value is drawn evenly from within it; nothing was measured inside. P
 
 import datetime as dt
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from itertools import pairwise
 from math import floor, log10
@@ -14,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._check import whole
+from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import Array, FloatArray, IntArray
-from leastnoise._domain import Bins, Dates, Domain, Edges, Kind, Reading, kind_to_json, period_of
-from leastnoise._estimate import MOST_RECORDS, Outcome, fitted_model, records
+from leastnoise._domain import Bins, Dates, Domain, Edges, Kind, Reading, UnitCount, kind_to_json, period_of
+from leastnoise._estimate import MOST_RECORDS, Outcome, fitted_model, public_of, records
 from leastnoise._linop import along, apply
 from leastnoise._release._tables import Table
-from leastnoise._workload import Product
+from leastnoise._workload import Product, marginals
 
 _HOURS = 24
 _OTHER = "other"
@@ -29,13 +30,17 @@ _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a clock's reading, as dates o
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """Made-up rows: the codes of their cells, of shape (rows, attributes), their attributes, and how many rows the release counted."""
+    """Made-up rows: the codes of their cells, of shape (rows, attributes), their attributes, and how many rows the release counted.
+
+    ``units`` has by the column of the unit which one each row belongs to, if rows are grouped.
+    """
 
     domain: Domain
     names: tuple[str, ...]
     codes: IntArray
     counted: float
     seed: int
+    units: Mapping[str, IntArray] = field(default_factory=dict)
 
     def counts(self, product: Product) -> FloatArray:
         """The answers to a table of queries on these records."""
@@ -60,20 +65,51 @@ class Records:
             names_of_columns.setdefault(self.domain.kind(name).reading.column or name, name)
         written = {name: column for column, name in names_of_columns.items()}
         return {
-            written[name]: _spelled(self.domain.kind(name), self.codes[:, place], random)
-            for place, name in enumerate(self.names)
-            if name in written
+            **{name: values for name, values in self.units.items() if name not in written.values()},
+            **{
+                written[name]: _spelled(self.domain.kind(name), self.codes[:, place], random)
+                for place, name in enumerate(self.names)
+                if name in written
+            },
         }
 
 
-def make_records(outcome: Outcome, rows: int | None = None, seed: int = 0) -> Records:
-    """Records from a release; by default as many as it counted."""
+def make_records(outcome: Outcome, rows: int | None = None, seed: int = 0, *, units: bool = False) -> Records:
+    """Records from a release; by default as many as it counted, and each by itself."""
+    a_unit = _rows_a_unit(outcome) if units else 0.0
     workload = outcome.plan.workload
     measured, mixture = fitted_model(outcome.estimator(), workload.products)
     said = outcome.plan.details.get("impossible", ())
     impossible = [{measured.names.index(name): codes for name, codes in one.items()} for one in said if set(one) <= set(measured.names)]
+    public = public_of(outcome.plan)
     many = whole("rows", round(measured.total) if rows is None else rows, 1, MOST_RECORDS)
-    return Records(outcome.plan.domain, measured.names, records(mixture, many, whole("seed", seed, 0), impossible), measured.total, seed)
+    sums = [one.sums.on(tuple(name for name in one.sums.names if name in measured.names)) for one in public]
+    held = [(tuple(map(measured.names.index, one.names)), one) for one in sums]
+    codes = records(mixture, many, whole("seed", seed, 0), impossible, held)
+    made = Records(outcome.plan.domain, measured.names, codes, measured.total, seed)
+    if not units:
+        return made
+    # all units have as many rows, but for one more: how they differ was not counted
+    number = min(max(round(many / a_unit), -(-many // outcome.plan.privacy.max_rows)), many)
+    own = np.random.default_rng([seed, 4]).permutation(np.arange(many) % number)
+    return replace(made, units={str(outcome.plan.privacy.unit_column): own})
+
+
+def _rows_a_unit(outcome: Outcome) -> float:
+    """How many rows a unit has in the mean, by noisy counts of both."""
+    total = marginals(outcome.plan.domain, ways=0).products[0]
+    for product in outcome.plan.workload:
+        if not product.attributes and isinstance(outcome.plan.domain.measures.get(str(product.measure)), UnitCount):
+            estimator = outcome.estimator()
+            try:
+                rows = float(estimator.estimate(total).values)
+            except InputError:
+                break
+            return max(rows, 1.0) / max(float(estimator.estimate(product).values), 1.0)
+    raise InputError(
+        "Records can be grouped into units where rows and units were counted in all; this release has no such counts. Leave out --units, "
+        'or ask in a release for marginals = { ways = 0 }, once as it is and once with count = "units".'
+    )
 
 
 def _spelled(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:

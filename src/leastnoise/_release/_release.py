@@ -10,7 +10,7 @@ from leastnoise._accounting import Privacy, charge_text, whole_budget
 from leastnoise._accuracy import Known, checked_level, covariances, interval_multiplier, structure
 from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._check.arrays import FloatArray
-from leastnoise._estimate import Estimate, Finding, Outcome
+from leastnoise._estimate import Estimate, Finding, Outcome, public_of
 from leastnoise._frames import Columns, to_frame
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan, guard_share, with_guard
@@ -228,7 +228,7 @@ class Release:
                 f"No interval is known for further answers from a release by {self.plan.strategy!r}, which chose by looking at the data "
                 "what to measure. Ask for them in the workload, or choose strategy = 'auto'."
             )
-        return Estimate(self.observation)
+        return self.outcome.least_squares()
 
     def sum(self, table_id: str, where: Mapping[str, Any] | None = None, *, level: float | None = None) -> Table:
         """The sum of some cells of a table, with its exact error; it costs nothing.
@@ -260,7 +260,7 @@ class Release:
         return table
 
     @one_thread()
-    def synthesize(self, rows: int | None = None, *, seed: int = 0, library: str | None = None) -> Any:
+    def synthesize(self, rows: int | None = None, *, seed: int = 0, units: bool = False, library: str | None = None) -> Any:
         """Records that agree with the release, as a data frame in the columns and spellings of its domain; they cost nothing.
 
         A model of the tables is rounded to rows: the model of a release by the strategy ``model``, else one that is fitted to its answers.
@@ -269,10 +269,11 @@ class Release:
         Args:
             rows: how many; None for as many as the release counted.
             seed: of the rounding; any whole number from 0, for nothing here is private.
+            units: group rows into units, all of about as many rows as a unit has in the mean, by the release's counts of rows and units.
             library: pandas, polars or pyarrow; None for that of the data, or else the first that is installed.
 
         Raises:
-            InputError: no counts were asked for, the cells of an attribute are not determined, or over 2^27 rows.
+            InputError: no counts were asked for, the cells of an attribute are not determined, over 2^27 rows, or no counts of units.
 
         >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 20))
         >>> plan = ln.plan(ln.marginals(domain, ways=2), ln.PureDP(2))
@@ -280,7 +281,7 @@ class Release:
         >>> release.synthesize(rows=3).shape
         (3, 2)
         """
-        return to_frame(make_records(self.outcome, rows, seed).columns(), library or self.library)
+        return to_frame(make_records(self.outcome, rows, seed, units=units).columns(), library or self.library)
 
     @one_thread()
     def with_nnls(self) -> "Release":
@@ -357,7 +358,8 @@ class Release:
         products = [self.workload.products[self.tables.position(key)] for key in (table_id, table_id if other_id is None else other_id)]
         measure = products[0].measure
         if measure not in self._structures:
-            self._structures[measure] = structure(self.measurements, measure)
+            exact = [one.block for one in public_of(self.plan)]
+            self._structures[measure] = structure(self.measurements, measure, exact)
         return in_unit(products[0], in_unit(products[0], covariances(self._structures[measure], *products)))
 
 
@@ -393,9 +395,10 @@ def build(
         options,
         interval_of(outcome.observation.measurements, options.level),
         joint_cells(outcome.observation, workload) if options.nnls else None,
-        local_tables(Estimate(outcome.observation), workload) if options.local_non_negative else None,
+        local_tables(outcome.least_squares(), workload) if options.local_non_negative else None,
         library,
         outcome.plan.privacy,
+        public_of(outcome.plan),
     )
-    statistics = Statistics(Estimate(outcome.observation), outcome.plan.workload, options, library)
+    statistics = Statistics(outcome.least_squares(), outcome.plan.workload, options, library)
     return Release(outcome=outcome, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables, statistics=statistics)

@@ -21,12 +21,15 @@ from leastnoise._estimate import (
     Agreed,
     Answer,
     Estimator,
+    PublicCounts,
     agree,
     estimates,
     finest_table,
     non_negative,
     projection_method,
     whole_numbers,
+    whole_with_sums,
+    with_public_sums,
 )
 from leastnoise._frames import Columns, Names, key_columns, label_array, to_frame
 from leastnoise._release._extras import table_position
@@ -356,8 +359,9 @@ class Tables(LazySequence[Table]):
         local: Mapping[str | None, Estimator] | None = None,
         library: str | None = None,
         privacy: Privacy | None = None,
+        public: Sequence[PublicCounts] = (),
     ) -> None:
-        self.library, self._privacy = library, privacy
+        self.library, self._privacy, self._public = library, privacy, public
         self._estimator = estimator
         self._joint = joint or {}
         self._local = local or {}
@@ -417,16 +421,21 @@ class Tables(LazySequence[Table]):
     def _biased(self, product: Product, values: FloatArray) -> tuple[FloatArray | None, Array | None]:
         """The non-negative answers, and those in whole numbers, where they are asked for."""
         finest, options = self._finest(product.measure), self._options
+        public = self._public if product.measure is None else ()
         if finest is None:
-            biased = non_negative(product, values) if options.non_negative else None
-            return biased, whole_numbers(product, values if biased is None else biased) if options.integer else None
+            biased = non_negative(product, values, public) if options.non_negative else None
+            return biased, whole_numbers(product, values if biased is None else biased, public) if options.integer else None
         above = options.non_negative and projection_method(finest) != "none"
         made: list[Array | None] = []
         for wanted, whole in ((above, False), (options.integer, True)):
             key = product.measure, whole
             if wanted and key not in self._agreed:
                 products = [other for other in self._products if other.measure == product.measure]
-                self._agreed[key] = agree(self._estimator, products, finest, non_negative=above, whole=whole)
+                agreed = agree(self._estimator, products, finest, non_negative=above, whole=whole and not public)
+                if public:
+                    cells = with_public_sums(agreed.cells, finest, public) if above else agreed.cells
+                    agreed = replace(agreed, cells=whole_with_sums(cells, finest, public) if whole else cells)
+                self._agreed[key] = agreed
             made.append(self._agreed[key].values(product) if wanted else None)
         return made[0], made[1]
 

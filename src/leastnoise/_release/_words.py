@@ -4,7 +4,7 @@ The sentences stand in the catalogue; here is decided which of them is said, and
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -39,6 +39,7 @@ from leastnoise._domain import (
     Weighted,
     parts,
 )
+from leastnoise._estimate import public_of
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import Plan
 from leastnoise._release._extras import MOST_WRITTEN, is_large
@@ -49,6 +50,7 @@ from leastnoise._release._texts import ENGLISH, Texts
 from leastnoise._workload import Product, Workload
 
 _COMMON_DELTA = Fraction(1, 10**9)
+_MOST_SAID = 5  # labels in a sentence
 _MOST_NAMED = 6  # tables in a sentence
 
 
@@ -331,6 +333,19 @@ def reading_words(release: Release, said: Texts = ENGLISH) -> str:
     return " ".join(map(said.say, [*sentences, *(["reading_apart"] if options.rounds else ["reading_agree", "reading_sum"])]))
 
 
+def stated_words(plan: Plan) -> dict[str, str]:
+    """By their sentence, what a spec states of cells, which is not protected."""
+    domain, impossible, public = plan.domain, plan.details.get("impossible", ()), public_of(plan)
+    never = [" x ".join(f"{name} {_labels(domain, name, codes)}" for name, codes in one.items()) for one in impossible]
+    told = {"stated_impossible": "; ".join(never), "stated_public": "; ".join(one.product.name for one in public)}
+    return {key: values for key, values in told.items() if values}
+
+
+def _labels(domain: Domain, name: str, codes: Sequence[int]) -> str:
+    labels = [str(domain.kind(name).labels[code]) for code in codes]
+    return ", ".join(labels if len(labels) <= _MOST_SAID else [*labels[: _MOST_SAID - 1], "...", labels[-1]])
+
+
 def limits(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What the intervals do not cover."""
     plan = release.plan
@@ -338,6 +353,7 @@ def limits(release: Release, said: Texts = ENGLISH) -> list[str]:
     sentences = [said.say("limit_noise_rounded" if release.options.round else "limit_noise")]
     if not release.finding.linear:
         sentences = [said.say("limit_aware"), *(said.say(key, **values) for key, values in release.finding.not_covered(domain))]
+    sentences += [said.say(key, values=values) for key, values in stated_words(plan).items()]
     if drops(domain):
         sentences.append(f"{dropped_words(release, said)} {said.say('not_covered_dropped')}")
     if privacy.unit_column is not None:

@@ -4,6 +4,7 @@ import csv
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
+from itertools import product as combinations
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,9 @@ from leastnoise._domain import (
     attribute_name,
     known_keys,
 )
+from leastnoise._estimate import public_counts, read_public
 from leastnoise._linop import apply_transpose
-from leastnoise._workload import groups_of
+from leastnoise._workload import Product, QuerySet, groups_of, queries
 
 _LAYOUT = ("delimiter", "encoding")
 _MOST_NAMED = 5
@@ -52,6 +54,21 @@ class PublicFiles:
             if values.setdefault(key, group) != group:
                 raise InputError(f"{what} must give every key one value; {key!r} has {values[key]!r} and {group!r}.")
         return values
+
+    def counts(self, what: str, value: Mapping[str, Any], product: Product) -> list[int]:
+        """Whole numbers of a column, in the order of a table's cells, whose labels stand in the columns that its attributes are called."""
+        table = known_keys(what, value, ["file", "column", *_LAYOUT])
+        names = [f"{name}:{sets.arguments[0][0]}" if sets.kind == "level" else name for name, sets in _along(product)]
+        rows = self._columns(what, {**{name: name for name in names}, **table}, *names, "column")
+        labels = [[str(label) for label in sets.labels(name, product.domain.kind(name))] for name, sets in _along(product)]
+        cells = dict.fromkeys(combinations(*labels), "")
+        for *cell, text in rows:
+            if cells.get(tuple(cell), "-") or not text.strip().isdigit():
+                raise InputError(f"{what} must have one whole number for every cell of {product.name}; got {text!r} for {', '.join(cell)}.")
+            cells[tuple(cell)] = text
+        if missing := [cell for cell, text in cells.items() if not text]:
+            raise InputError(f"{what} must have a number for every cell of {product.name}; {', '.join(missing[0])} has none.")
+        return [*map(int, cells.values())]
 
     def _columns(self, what: str, table: Mapping[str, Any], *wanted: str) -> list[tuple[str, ...]]:
         for key in ("file", *wanted):
@@ -266,6 +283,36 @@ def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple
         rows = {name: apply_transpose(one.operator(name, domain.kind(name)), np.ones(1, dtype=np.int64)) for name, one in sets.items()}
         found.append({name: tuple(np.flatnonzero(row).tolist()) for name, row in rows.items()})
     return tuple(found)
+
+
+def public_from_spec(domain: Domain, value: object, files: PublicFiles) -> tuple[dict[str, Any], ...]:
+    """Read ``[[public]]``: tables of queries whose counts are known, as the details of a plan have them."""
+    if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
+        raise refuse("[[public]]", value, 'tables with counts, such as queries = { sex = "identity" } and counts = [120, 130]')
+    found = []
+    for place, entry in enumerate(value, 1):
+        what = f"[[public]] number {place}"
+        said: dict[str, Any] = known_keys(what, entry, ["queries", "counts"])
+        asked = queries(domain, said.get("queries", {}))
+        (product,), counts = asked.products, said.get("counts")
+        try:
+            if isinstance(counts, Mapping):
+                counts = files.counts(f"counts of {what}", counts, product)
+            numbers = public_counts(product, _flat(counts)).sums.counts
+        except InputError as error:
+            raise InputError(f"{what}: {error}") from None
+        found.append({"table": asked.to_json()[0], "counts": [int(one) for one in numbers.reshape(-1)]})
+    read_public(domain, found)
+    return tuple(found)
+
+
+def _flat(counts: object) -> list[object]:
+    """Numbers of lists in lists."""
+    return [one for inner in counts for one in _flat(inner)] if isinstance(counts, list) else [counts]
+
+
+def _along(product: Product) -> list[tuple[str, QuerySet]]:
+    return [*zip(product.attributes, product.query_sets, strict=True)]
 
 
 def labels_from_spec(attributes: Mapping[str, Any], domain: Domain, files: PublicFiles) -> dict[str, dict[str, str]]:

@@ -18,7 +18,7 @@ from leastnoise._plan import Plan, guard_share, without_guard
 from leastnoise._planner import PLANNERS
 from leastnoise._planning import OBJECTIVES, AlongTime, Least, looks, per_cell, stated
 from leastnoise._release import FoundCategories, Options, table_position, written
-from leastnoise._spec._domain import READING, PublicFiles, domain_from_spec, impossible_from_spec, labels_from_spec
+from leastnoise._spec._domain import READING, PublicFiles, domain_from_spec, impossible_from_spec, labels_from_spec, public_from_spec
 from leastnoise._spec._searches import Searched, check_searches, named, searches_of, with_found
 from leastnoise._spec._source import LAYOUT, PLACE, check_join, file_of, joined_with, layout_of, path_of, place_of, text_of
 from leastnoise._workload import (
@@ -36,6 +36,7 @@ from leastnoise._workload import (
 )
 
 LEAST = "least"  # in place of epsilon or rho
+_PARTS = ["source", "privacy", "domain", "measures", "workload", "plan", "output", "ledger", "impossible", "public", "series"]
 _STATISTICS: Mapping[str, Callable[..., Workload]] = {"means": mean_queries, "quantiles": quantile_queries, "cdf": cdf_queries}
 _ASKED = ("marginals", "queries", *_STATISTICS, "sql")
 _TARGETS = ("margin", "relative", "size", "rmse")
@@ -69,6 +70,7 @@ class Spec:
     searches: tuple[Searched, ...] = ()
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     series: AlongTime | None = None
+    public: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def planned_privacy(self) -> Privacy | Least:
@@ -84,7 +86,7 @@ class Spec:
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
         """Which strategies are tried, and how long."""
-        return Search(self.strategy, self.seconds, progress, impossible=self.impossible)
+        return Search(self.strategy, self.seconds, progress, impossible=self.impossible, public=self.public)
 
     def data(self, place: Path | DatabaseTable) -> Any:
         """The data at a place, with the layout and the second table that the spec says."""
@@ -144,9 +146,7 @@ def spec_from_table(
 ) -> Spec:
     """Read a spec that is no text any more."""
     _refuse_blanks(name, table)
-    found = known_keys(
-        name, table, ["source", "privacy", "domain", "measures", "workload", "plan", "output", "ledger", "impossible", "series"]
-    )
+    found = known_keys(name, table, _PARTS)
     for key in ("privacy", "domain", "workload"):
         if key not in found:
             raise InputError(f"{name} must have a part [{key}]; it has {', '.join(found) or 'nothing'}. See docs/spec.md for an example.")
@@ -191,6 +191,7 @@ def spec_from_table(
         searches=searches,
         impossible=impossible_from_spec(workload.domain, found.get("impossible", [])),
         series=series,
+        public=public_from_spec(workload.domain, found.get("public", []), files),
     )
 
 
@@ -218,6 +219,7 @@ def _of_series(series: AlongTime, privacy: Privacy | Least, workload: Workload, 
         ("[plan] objective", "objective" in found.get("plan", {})),
         ("unknown categories", bool(found["searches"])),
         ("[[impossible]]", "impossible" in found),
+        ("[[public]]", "public" in found),
     ):
         if there:
             raise refuse("a spec with [series]", f"one with {what}", "one without", "A series does not have that yet.")

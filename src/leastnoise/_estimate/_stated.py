@@ -1,0 +1,248 @@
+"""What a spec states of cells, whatever the rows are: values that cannot be together, and counts that are public. Neither is protected.
+
+Public counts are observations without noise. Least squares takes them as such; tables that are never negative are fitted to their sums by
+iterative proportional fitting (Deming and Stephan 1940), which keeps zeros; whole numbers are the nearest that have these sums.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from leastnoise._check import InputError
+from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
+from leastnoise._domain import Domain
+from leastnoise._linop import apply_transpose
+from leastnoise._measurements import Block, Factor
+from leastnoise._plan import Plan
+from leastnoise._workload import Product, from_json
+
+Names: TypeAlias = tuple[str, ...]
+Combination: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]  # attributes, and the codes of each that do not go together
+_ROUNDS, _EXACT, _LEAST = 1000, 1e-10, 1e-6
+
+
+def read_combinations(domain: Domain, facts: Iterable[Mapping[str, Sequence[int]]]) -> tuple[Combination, ...]:
+    """From the details of a plan, which may be of a file that somebody wrote."""
+    found = tuple(tuple((name, tuple(codes)) for name, codes in one.items()) for one in facts)
+    for name, codes in (part for one in found for part in one):
+        if name not in domain.names or not codes or not set(codes) <= set(range(domain.kind(name).size)):
+            raise InputError(f"The plan names impossible values of {name} that the domain does not have. Make the plan again.")
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """Known sums of the cells of a table: of each attribute the group of every cell, and the counts of all combinations of groups."""
+
+    names: Names
+    groups: tuple[IntArray, ...]
+    counts: FloatArray
+
+    def on(self, names: Names) -> "Sums":
+        """The sums of a smaller table, of some of these attributes."""
+        summed = tuple(axis for axis, name in enumerate(self.names) if name not in names)
+        return Sums(names, tuple(self.groups[self.names.index(name)] for name in names), self.counts.sum(axis=summed))
+
+    def of(self, cells: FloatArray) -> FloatArray:
+        """The sums of a table of these attributes in these groups."""
+        sums = np.zeros(self.counts.shape)
+        np.add.at(sums, np.ix_(*self.groups), cells)
+        return sums
+
+    def over(self, values: Array) -> Any:
+        """A value of every combination of groups, for each of its cells."""
+        return values[np.ix_(*self.groups)]
+
+    @property
+    def of_cells(self) -> bool:
+        """Whether every cell is known."""
+        return all(int(groups.max()) + 1 == len(groups) for groups in self.groups)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicCounts:
+    """A table whose counts are public: its queries, which divide the cells of each attribute, and the number of rows in each."""
+
+    product: Product
+    sums: Sums
+
+    @property
+    def block(self) -> Block:
+        """What would have measured them."""
+        return Block(
+            tuple(Factor((name,), one) for name, one in zip(self.product.attributes, self.product.operators, strict=True)), Fraction(1)
+        )
+
+    def answers(self, product: Product) -> bool:
+        """Whether they tell all answers to a product: every cell of its attributes is known, or it asks for these very groups."""
+        sets = dict(zip(self.product.attributes, self.product.query_sets, strict=True))
+        if not set(product.attributes) <= set(sets):
+            return False
+        return self.sums.on(product.attributes).of_cells or product.query_sets == tuple(map(sets.__getitem__, product.attributes))
+
+    @property
+    def rows(self) -> int:
+        """The number of all rows."""
+        return int(self.sums.counts.sum())
+
+
+def public_counts(product: Product, counts: Any) -> PublicCounts:
+    """Public counts of a table, which must divide its attributes and be whole numbers that are not negative."""
+    groups = []
+    for name, operator in zip(product.attributes, product.operators, strict=True):
+        if not (apply_transpose(operator, np.ones(operator.rows, dtype=np.int64)) == 1).all():
+            raise InputError(f"Public counts must be of cells or of groups that divide {name}, such as a level.")
+        groups.append(np.asarray(apply_transpose(operator, np.arange(operator.rows)), dtype=np.int64))
+    values = np.asarray(counts)
+    if values.size != product.rows or values.dtype.kind not in "iu" or (values < 0).any():
+        raise InputError(f"Public counts of {product.name} must be {product.rows} whole numbers of at least 0, in the order of its cells.")
+    return PublicCounts(product, Sums(product.attributes, tuple(groups), values.reshape(product.shape).astype(np.float64)))
+
+
+def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[PublicCounts, ...]:
+    """From the details of a plan, which may be of a file that somebody wrote."""
+    return checked_public([public_counts(from_json(domain, [entry["table"]]).products[0], entry["counts"]) for entry in facts])
+
+
+def public_of(plan: Plan) -> tuple[PublicCounts, ...]:
+    """The public counts that a plan was made with."""
+    return read_public(plan.domain, plan.details.get("public", ()))
+
+
+def checked_public(tables: Sequence[PublicCounts]) -> tuple[PublicCounts, ...]:
+    """Without those that follow from others; all must agree, and the rest share no attribute."""
+    follow = set[int]()
+    for (first, one), (second, other) in combinations(enumerate(tables), 2):
+        listed = f"{one.product.name} and {other.product.name}"
+        sums = [(place, _summed(fine.sums, coarse.sums), coarse) for fine, place, coarse in ((one, second, other), (other, first, one))]
+        known = [(place, counts, coarse.sums.counts) for place, counts, coarse in sums if counts is not None]
+        if one.rows != other.rows or (known and not np.array_equal(known[0][1], known[0][2])):
+            raise InputError(f"Public counts must agree; those of {listed} do not. Correct them.")
+        follow.update(place for place, *_ in known[:1])
+        if not known and set(one.sums.names) & set(other.sums.names):
+            raise InputError(
+                f"Tables of public counts must share no attribute, or one must follow from the other; got {listed}. Leave one of them out."
+            )
+    return tuple(one for place, one in enumerate(tables) if place not in follow)
+
+
+def _summed(fine: Sums, coarse: Sums) -> FloatArray | None:
+    """What coarse counts must be by finer ones; None if they do not follow from them."""
+    if not set(coarse.names) <= set(fine.names):
+        return None
+    own, maps = fine.on(coarse.names), []
+    for groups, wide in zip(own.groups, coarse.groups, strict=True):
+        to = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+        to[groups] = wide
+        if not np.array_equal(to[groups], wide):
+            return None
+        maps.append(to)
+    return Sums(coarse.names, tuple(maps), coarse.counts).of(own.counts)
+
+
+def possible_cells(impossible: Sequence[Combination], names: Sequence[str], shape: Sequence[int]) -> BoolArray:
+    """Which cells of a table may hold rows, of its shape: all, but those of combinations of its own attributes."""
+    possible = np.ones(shape, dtype=bool)
+    for one in impossible:
+        codes = dict(one)
+        if set(codes) <= set(names):
+            possible[np.ix_(*(codes.get(name, range(size)) for name, size in zip(names, shape, strict=True)))] = False
+    return possible
+
+
+def as_stated(
+    table: Callable[[Names], FloatArray], names: Names, impossible: Sequence[Combination], public: Sequence[PublicCounts] = ()
+) -> FloatArray:
+    """A table with zeros for what cannot be and with public sums, whose sums along every attribute are those of its smaller tables."""
+    known = [one.sums.on(names) for one in public if set(names) <= set(one.sums.names)]
+    for sums in known:
+        if sums.of_cells:
+            return sums.over(sums.counts)
+    cells = table(names)
+    possible = possible_cells(impossible, names, cells.shape)
+    if possible.all() and not any(set(names) & set(one.sums.names) for one in public):
+        return cells
+    smaller = [as_stated(table, names[:axis] + names[axis + 1 :], impossible, public) for axis in range(len(names))]
+    cells = np.where(possible, np.maximum(cells, _LEAST * float(smaller[0].sum()) / cells.size), 0.0)
+    wanted = [_along(names, axis, sums, cells.shape) for axis, sums in enumerate(smaller)] + known
+    return _with_sums(cells, wanted)
+
+
+def _along(names: Names, axis: int, sums: FloatArray, shape: Sequence[int]) -> Sums:
+    """Sums along one axis."""
+    groups = tuple(np.zeros(size, dtype=np.int64) if at == axis else np.arange(size) for at, size in enumerate(shape))
+    return Sums(names, groups, np.expand_dims(sums, axis))
+
+
+def _with_sums(cells: FloatArray, wanted: Sequence[Sums]) -> FloatArray:
+    """Cells scaled until they have these sums."""
+    total = float(wanted[0].counts.sum())
+    for _ in range(_ROUNDS):
+        off = 0.0
+        for one in wanted:
+            sums = one.of(cells)
+            off = max(off, float(np.abs(sums - one.counts).max()))
+            cells = cells * one.over(np.where(sums > 0, one.counts / np.where(sums > 0, sums, 1.0), 0.0))
+        if off <= _EXACT * total:
+            break
+    return cells
+
+
+def sums_within(names: Names, shape: Sequence[int], public: Sequence[PublicCounts]) -> list[Sums]:
+    """The public sums of the cells of a table, which may have further attributes."""
+    found = []
+    for one in public:
+        part = one.sums.on(tuple(name for name in names if name in one.sums.names))
+        own = dict(zip(part.names, part.groups, strict=True))
+        if len(part.names) or len(public) == 1:
+            groups = tuple(own.get(name, np.zeros(size, dtype=np.int64)) for name, size in zip(names, shape, strict=True))
+            counts = part.counts.reshape([part.counts.shape[part.names.index(name)] if name in own else 1 for name in names])
+            found.append(Sums(names, groups, counts))
+    return found
+
+
+def with_exact_sums(cells: FloatArray, names: Names, public: Sequence[PublicCounts]) -> FloatArray:
+    """Cells moved, each of a group by as much, to public sums that they have but for a millionth of their noise."""
+    wanted = sums_within(names, cells.shape, public)
+    for _ in range(len(wanted)):  # of tables that share no attribute: what one moves in another is the total, which is right then
+        for one in wanted:
+            often = one.of(np.ones(cells.shape))
+            cells = cells + one.over((one.counts - one.of(cells)) / often)
+    return cells
+
+
+def with_public_sums(cells: FloatArray, product: Product, public: Sequence[PublicCounts]) -> FloatArray:
+    """Cells of a marginal that are not negative, scaled to the sums that are public."""
+    wanted = sums_within(product.attributes, cells.shape, public)
+    floor = _LEAST * public[0].rows / cells.size
+    return _with_sums(np.maximum(cells, floor), wanted) if wanted else cells
+
+
+def whole_with_sums(cells: FloatArray, product: Product, public: Sequence[PublicCounts]) -> IntArray:
+    """The nearest whole numbers that have the sums that are public: each cell is rounded down or up."""
+    from scipy.optimize import LinearConstraint, milp
+    from scipy.sparse import csr_array
+
+    wanted = sums_within(product.attributes, cells.shape, public)
+    floors = np.floor(cells + _EXACT)
+    up = (cells - floors).reshape(-1)
+    places = np.arange(cells.size)
+    rows = [np.asarray(one.over(np.arange(one.counts.size).reshape(one.counts.shape))).reshape(-1) for one in wanted]
+    if len(wanted) == 1:  # in every group the largest remainders
+        order = np.lexsort((-up, rows[0]))
+        lacking = np.rint(wanted[0].counts - wanted[0].of(floors)).reshape(-1)
+        begins = np.searchsorted(rows[0][order], np.arange(len(lacking)))
+        raised = places - begins[rows[0][order]] < lacking[rows[0][order]]
+        floors.reshape(-1)[order[raised]] += 1
+        return floors.astype(np.int64)
+    bounds = [
+        LinearConstraint(csr_array((np.ones(cells.size), (row, places)), (one.counts.size, cells.size)), missing, missing)
+        for row, one in zip(rows, wanted, strict=True)
+        for missing in [(one.counts - one.of(floors)).reshape(-1)]
+    ]
+    found = milp(-up, integrality=np.ones(cells.size), bounds=(0, 1), constraints=bounds)
+    return np.asarray(np.rint(floors.reshape(-1) + found.x), dtype=np.int64).reshape(cells.shape)

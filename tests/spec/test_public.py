@@ -1,0 +1,203 @@
+"""Counts that a spec says are public: read, in plans, and held by every kind of answer."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._check import InputError
+from leastnoise._estimate import public_of
+from leastnoise._plan import Plan
+from leastnoise._release import Options, make_records
+from leastnoise._session._session import planned_spec
+from leastnoise._spec import Spec, parse_spec
+from simulated import releases
+
+ROWS = 400
+SPEC = """
+[privacy]
+{budget}
+[domain.sex]
+categories = ["F", "M"]
+[domain.age]
+integers = [0, 11]
+[domain.store]
+categories = ["a", "b", "c", "d", "e", "f"]
+levels.region = {{ groups = {{ north = ["a", "c"], south = ["b", "d", "e", "f"] }} }}
+[[workload]]
+{asked}
+[plan]
+strategy = "{strategy}"
+{public}
+"""
+SEX = '[[public]]\nqueries = { sex = "identity" }\ncounts = [%s]\n'
+REGION = '[[public]]\nqueries = { store = { level = "region" } }\ncounts = [%s]\n'
+PAIRS = "marginals = { ways = 2 }"
+
+
+def spec_of(public: str, strategy: str = "marginals", budget: str = 'epsilon = "1/4"', asked: str = PAIRS, folder: Path = Path()) -> Spec:
+    return parse_spec(SPEC.format(budget=budget, strategy=strategy, public=public, asked=asked), folder)
+
+
+def people() -> pd.DataFrame:
+    random = np.random.default_rng(5)
+    ages = random.binomial(11, 0.3, ROWS)
+    return pd.DataFrame(
+        {"sex": np.array(["F", "M"])[(random.random(ROWS) < ages / 15).astype(int)], "age": ages, "store": random.choice([*"abcdef"], ROWS)}
+    )
+
+
+ROWS_OF = people()
+COUNTS = {
+    "sex": [int((ROWS_OF["sex"] == one).sum()) for one in "FM"],
+    "region": [int(ROWS_OF["store"].isin(one).sum()) for one in (["a", "c"], [*"bdef"])],
+}
+BOTH = SEX % str(COUNTS["sex"])[1:-1] + REGION % str(COUNTS["region"])[1:-1]
+
+
+def sums(answers: np.ndarray, product: ln.Workload) -> dict[str, np.ndarray]:
+    """The sums of a pair that are public."""
+    names, cells = product.attributes, answers.reshape(product.shape)
+    found = {}
+    if "sex" in names:
+        found["sex"] = cells.sum(axis=1 - names.index("sex"))
+    if "store" in names:
+        stores = cells.sum(axis=1 - names.index("store"))
+        found["region"] = np.array([stores[[0, 2]].sum(), stores[[1, 3, 4, 5]].sum()])
+    return found
+
+
+@pytest.mark.parametrize("budget", ['epsilon = "1/4"', 'rho = "1/20"', 'epsilon = "1/2"\ndelta = "1e-6"'])
+@pytest.mark.parametrize("strategy", ["marginals", "workload", "auto"])
+def test_every_kind_of_answer_holds_public_sums(strategy: str, budget: str) -> None:
+    plan = planned_spec(spec_of(BOTH, strategy, budget))
+    assert {len(one.sums.counts) for one in public_of(Plan.from_json(plan.to_json()))} == {2}
+    (release,) = releases(plan, ROWS_OF, [3], Options(non_negative=True, integer=True, local_non_negative=True))
+    for table in release.tables:
+        for kind in (table.answer, table.non_negative, table.integer, table.local):
+            for name, found in sums(np.asarray(kind, dtype=float), table.product).items():
+                assert found == pytest.approx(COUNTS[name], abs=1e-4), (name, table.name)
+        assert table.integer.dtype.kind == "i"
+        assert min(table.non_negative.min(), table.local.min(), table.integer.min()) >= 0
+    answers = release.answer(ln.queries(plan.domain, sex="identity") + ln.queries(plan.domain, store={"level": "region"}))
+    for table, name in zip(answers, ("sex", "region"), strict=True):
+        assert table.answer.tolist() == COUNTS[name]
+        assert np.abs(table.noise_std).max() == 0
+
+
+@pytest.mark.parametrize(
+    ("budget", "strategy", "asked"),
+    [
+        ('epsilon = "1/4"', "marginals", PAIRS),
+        ('rho = "1/20"', "marginals", PAIRS),
+        ('epsilon = "1/4"', "p_identity", 'queries = { age = "prefix" }'),
+        ('rho = "1/20"', "identity", 'queries = { age = "prefix" }'),
+    ],
+)
+def test_the_promised_error_is_that_of_releases(budget: str, strategy: str, asked: str) -> None:
+    public = BOTH if asked == PAIRS else f"[[public]]\ncounts = {ROWS}"
+    plan = planned_spec(spec_of(public, strategy, budget, asked))
+    without = planned_spec(spec_of("", strategy, budget, asked))
+    assert plan.expected_error().total_squared_error < 0.99 * without.expected_error().total_squared_error
+    assert plan.lower_bound() == 0
+    assert plan.measured() == without.measured()
+    truth = [
+        table.answer for table in next(iter(releases(planned_spec(spec_of("", strategy, 'epsilon = "60"', asked)), ROWS_OF, [0]))).tables
+    ]
+    squares = np.zeros(len(truth))
+    tables = [releases_of.tables for releases_of in releases(plan, ROWS_OF, range(300))]
+    for made in tables:
+        squares += [np.mean((table.answer - exact) ** 2) / len(tables) for table, exact in zip(made, truth, strict=True)]
+    assert np.sqrt(squares) == pytest.approx([table.rmse for table in plan.expected_error().tables], rel=0.1)
+
+
+@pytest.mark.parametrize("budget", ['rho = "1/200"', 'epsilon = "20"'])
+def test_the_model_and_its_records_hold_public_sums(budget: str) -> None:
+    plan = planned_spec(spec_of(BOTH, "model", budget))
+    assert [step["step"] for step in plan.details["steps"]] in (["alone", "pairs"], ["independent"])
+    (release,) = releases(plan, ROWS_OF, [4])
+    assert release.finding.facts()["rows"] == ROWS
+    for table in release.tables:
+        for name, found in sums(table.answer, table.product).items():
+            assert found == pytest.approx(COUNTS[name], abs=1e-4), table.name
+    (sex,) = release.outcome.estimator().estimate(ln.queries(plan.domain, sex="identity").products[0]).values[None]
+    assert sex.tolist() == COUNTS["sex"]
+    for rows in (None, 2 * ROWS):
+        made = make_records(release.outcome, rows)
+        for product in plan.workload:
+            for name, found in sums(made.counts(product), product).items():
+                assert found.tolist() == [(1 if rows is None else 2) * count for count in COUNTS[name]]
+    assert "These counts were said to be public: sex; store:region" in " ".join(release_words(release))
+
+
+def release_words(release: ln.Release) -> list[str]:
+    from leastnoise._release._words import limits
+
+    return limits(release)
+
+
+def test_records_hold_public_counts_of_impossible_values_too() -> None:
+    never = '[[impossible]]\nsex = ["M"]\nage = [0, 2]\n'
+    plan = planned_spec(spec_of(SEX % "100, 300" + never, "model", 'rho = "1/200"'))
+    (release,) = releases(plan, ROWS_OF, [4])
+    made = make_records(release.outcome)
+    counts = made.counts(ln.marginals(plan.domain, ways=2, of=("sex", "age")).products[0])
+    assert counts.sum(axis=1).tolist() == [100, 300]
+    assert counts[1, :3].tolist() == [0, 0, 0]
+
+
+def test_counts_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "register.csv").write_text("store:region,sex,people\nsouth,F,3\nnorth,F,1\nnorth,M,2\nsouth,M,4\n")
+    said = (
+        '[[public]]\nqueries = { sex = "identity", store = { level = "region" } }\ncounts = { file = "register.csv", column = "people" }\n'
+    )
+    spec = spec_of(said, folder=tmp_path)
+    assert spec.public[0]["counts"] == [1, 3, 2, 4]
+    # what follows from other counts is left out
+    (one,) = public_of(planned_spec(spec_of(said + SEX % "4, 6" + REGION % "3, 7" + "[[public]]\ncounts = 10", folder=tmp_path)))
+    assert one.product.attributes == ("sex", "store")
+    for text, message in (
+        ("north,F,1", "must have a number for every cell of sex x store:region; F, south has none"),
+        ("north,F,x", "got 'x'"),
+    ):
+        (tmp_path / "register.csv").write_text(f"store:region,sex,people\n{text}\n")
+        with pytest.raises(InputError, match=message):
+            spec_of(said, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("public", "strategy", "message"),
+    [
+        ("[[public]]\ncounts = [1, 2]", "auto", r"\[\[public\]\] number 1: Public counts of total must be 1 whole numbers"),
+        ("[[public]]", "auto", "must be 1 whole numbers of at least 0"),
+        (SEX % "1", "auto", "Public counts of sex must be 2 whole numbers"),
+        (SEX % "1, -1", "auto", "of at least 0"),
+        (SEX % '1, "2"', "auto", "must be 2 whole numbers"),
+        (SEX % "1, 2" + "[[public]]\ncounts = 4", "auto", "Public counts must agree; those of sex and total do not"),
+        ('[[public]]\nqueries = { age = "prefix" }\ncounts = [1]', "auto", "of cells or of groups that divide age"),
+        (
+            SEX % "1, 2" + '[[public]]\nqueries = { sex = "identity", age = { ranges = [[0, 5], [6, 11]] } }\ncounts = [1, 0, 0, 2]\n'
+            '[[public]]\nqueries = { age = "identity" }\ncounts = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]',
+            "auto",
+            "must share no attribute, or one must follow from the other",
+        ),
+        (SEX % "1, 2", "dawa", r"'model' or one that does not look at the data where \[\[public\]\] is said; got 'dawa'"),
+        ("[[public]]\nqueries = 3", "auto", "queries must be"),
+    ],
+)
+def test_what_cannot_be_public_is_refused(public: str, strategy: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        planned_spec(spec_of(public, strategy))
+
+
+def test_options_that_cannot_hold_them_are_refused_before_payment() -> None:
+    from leastnoise._release import check_options
+
+    with pytest.raises(InputError, match="nnls must be left out where counts are public"):
+        check_options(planned_spec(spec_of(BOTH)), Options(nnls=True))
+    ages = "[[public]]\nqueries = { age = { ranges = [[0, 5], [6, 11]] } }\ncounts = [200, 200]\n"
+    plan = planned_spec(spec_of(BOTH + ages, asked="marginals = { ways = 3 }"))
+    with pytest.raises(InputError, match="left out where a table has more than 2 tables of public counts"):
+        check_options(plan, Options(integer=True))
