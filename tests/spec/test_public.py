@@ -87,6 +87,19 @@ def test_every_kind_of_answer_holds_public_sums(strategy: str, budget: str) -> N
         assert np.abs(table.noise_std).max() == 0
 
 
+@pytest.mark.parametrize("public", [REGION % str(COUNTS["region"])[1:-1], BOTH])
+def test_tables_of_levels_that_agree_hold_them_too(public: str) -> None:
+    more = '[[workload]]\nqueries = { sex = "identity", store = { level = "region" } }'
+    asked = f'queries = {{ sex = "identity", store = "identity" }}\n{more}'
+    (release,) = releases(planned_spec(spec_of(public, asked=asked)), ROWS_OF, [5], Options(non_negative=True, integer=True))
+    cells, regions = release.tables
+    for kind in ("non_negative", "integer"):
+        fine, coarse = (np.asarray(getattr(table, kind), dtype=float).reshape(2, -1) for table in (cells, regions))
+        assert np.stack([fine[:, [0, 2]].sum(axis=1), fine[:, [1, 3, 4, 5]].sum(axis=1)], axis=1) == pytest.approx(coarse)
+        assert coarse.sum(axis=0) == pytest.approx(COUNTS["region"])
+        assert fine.min() >= 0
+
+
 @pytest.mark.parametrize(
     ("budget", "strategy", "asked"),
     [

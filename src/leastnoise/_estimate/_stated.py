@@ -228,7 +228,7 @@ def whole_with_sums(cells: FloatArray, product: Product, public: Sequence[Public
     from scipy.sparse import csr_array
 
     wanted = sums_within(product.attributes, cells.shape, public)
-    floors = np.floor(cells + _EXACT)
+    floors = np.ascontiguousarray(np.floor(cells + _EXACT))
     up = (cells - floors).reshape(-1)
     places = np.arange(cells.size)
     rows = [np.asarray(one.over(np.arange(one.counts.size).reshape(one.counts.shape))).reshape(-1) for one in wanted]
