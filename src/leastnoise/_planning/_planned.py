@@ -9,7 +9,6 @@ from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._accuracy import LEVEL, UnsupportedQuery, checked_level, promised, structures
 from leastnoise._check import Exact, InputError, one_of, refuse
 from leastnoise._domain import PerCell
-from leastnoise._estimate import read_public
 from leastnoise._mechanisms import SECONDS, Comparison, Search, candidates, planning_seconds, sharpened, too_large
 from leastnoise._plan import Plan, guard_share, without_guard
 from leastnoise._planner import OWN, PLANNERS, Own, own_planner
@@ -175,6 +174,8 @@ def planned(
 
 def with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
     """A plan whose answers are estimated with counts that are public, and the error that this leaves."""
+    from leastnoise._estimate import read_public  # slow to import
+
     if None not in made.workload.measures:
         raise InputError("Public counts are of use where counts are asked for; this workload asks for sums alone. Leave [[public]] out.")
     exact = [one.block for one in read_public(made.domain, public)]
