@@ -394,8 +394,10 @@ def build(
         workload.products,
         options,
         interval_of(outcome.observation.measurements, options.level),
-        joint_cells(outcome.observation, workload) if options.nnls else None,
-        local_tables(outcome.least_squares(), workload) if options.local_non_negative else None,
+        (
+            joint_cells(outcome.observation, workload) if options.nnls else {},
+            local_tables(outcome.least_squares(), workload) if options.local_non_negative else {},
+        ),
         library,
         outcome.plan.privacy,
         public_of(outcome.plan),

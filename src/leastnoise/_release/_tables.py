@@ -355,16 +355,14 @@ class Tables(LazySequence[Table]):
         products: tuple[Product, ...],
         options: Options,
         interval: Interval,
-        joint: Mapping[str | None, Estimator] | None = None,
-        local: Mapping[str | None, Estimator] | None = None,
+        joint_and_local: tuple[Mapping[str | None, Estimator], Mapping[str | None, Estimator]] = ({}, {}),
         library: str | None = None,
         privacy: Privacy | None = None,
         public: Sequence[PublicCounts] = (),
     ) -> None:
         self.library, self._privacy, self._public = library, privacy, public
         self._estimator = estimator
-        self._joint = joint or {}
-        self._local = local or {}
+        self._joint, self._local = joint_and_local
         self._products = products
         self._options = options
         self._interval = interval
@@ -445,7 +443,7 @@ class Tables(LazySequence[Table]):
         answer, rest = in_unit(product, estimate.values), estimate.approximation_std
         reaches = estimate.reaches(interval.multiplier, interval.one_sided, interval.half_step)
         below, above = (in_unit(product, reach) for reach in reaches)
-        joint, local = (kind.get(product.measure) for kind in (self._joint, self._local))
+        joint, local = self._joint.get(product.measure), self._local.get(product.measure)
         cells = None if joint is None else joint.estimate(product)
         table = Table(
             id=f"q{position + 1}",
