@@ -127,6 +127,8 @@ def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Offi
     whole = office.publish("2025-01-02")
     assert (whole.paid, whole.releases, whole.state) == (False, (), None)
     manifest = json.loads((office.folder / "monthly/2024-03/manifest.json").read_text())
+    page = (office.folder / "monthly/2024-03/report.html").read_text()
+    assert "A release up to 2024-03 of a series over 6 periods. The budget is that of all its releases together." in page
     assert manifest["plan"]["details"]["series"] == {"along": "month", "late": "drop", "through": "2024-03", "periods": 6}
 
 

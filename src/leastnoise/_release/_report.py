@@ -289,8 +289,10 @@ def _spent(release: Release, said: Texts) -> list[tuple[str, str]]:
     searches = [{name: str(paid[name]) for name in ("attribute", "charge", "number", "ledger")} for paid in release.options.searches]
     ordinary = release.finding.linear
     done = said.some("done", len(release.measurements.blocks)) if ordinary else said.say(release.finding.done[0], **release.finding.done[1])
+    series = plan.details.get("series")
     return [
         (said.say("s_budget"), f"{words.budget_words(release.privacy, said)} ({words.definition(release.privacy, said)[0]})"),
+        *([(said.say("s_series"), said.say(f"series_{series['late']}", **series))] if series else []),
         (said.say("s_cost"), said.say("computed" if ordinary else "computed_aware", cost=words.cost_words(plan.cost(), said))),
         *([(said.say("s_guard"), str(release.receipt["guard_charge"]))] if "guard_charge" in release.receipt else []),
         *((said.say("s_search", **search), said.say("searched", **search)) for search in searches),
