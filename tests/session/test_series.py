@@ -50,6 +50,7 @@ class Office:
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.folder, self.patch, self.rows = folder, patch, list[tuple[str, ...]]()
+        self.out = "monthly"
         self.spec()
 
     def spec(self, late: str = "drop", unit: str = "", change: Callable[[str], str] = str) -> None:
@@ -67,7 +68,7 @@ class Office:
         return release_due(
             what,
             self.folder / "visits.csv",
-            self.folder / "monthly",
+            self.folder / self.out,
             self.folder / "visits.ledger",
             lambda: planned_spec(what),
             through=through,
@@ -75,7 +76,7 @@ class Office:
 
     def answers(self, period: str) -> dict[tuple[str, str], float]:
         """By the number of the query and the cell, of the release up to a period."""
-        frame = ln.read_release(self.folder / "monthly" / period).answers
+        frame = ln.read_release(self.folder / self.out / period).answers
         return dict(zip(zip(frame["query"], frame["cell"], strict=True), frame["answer"], strict=True))
 
     def counts(self, period: str) -> dict[str, int]:
@@ -141,6 +142,21 @@ def test_late_rows_count_in_the_period_in_which_they_come_where_the_spec_says_so
     office.come(*rows_of(1, 0, 7), *rows_of(2, 1, 0), *rows_of(3, 3, 3))
     office.publish("2024-04-10")
     assert office.counts("2024-03") == {"01F": 30, "01M": 40, "02F": 12, "02M": 20, "03F": 4, "03M": 10}
+
+
+def test_more_periods_are_a_series_with_a_payment_of_its_own(office: Office) -> None:
+    office.come(*rows_of(1, 30, 40))
+    office.publish("2024-02-10")
+    office.book.set_budget(ln.ZCDP(2000))
+    office.spec(change=lambda text: text.replace("2024-01-01", "2024-07-01").replace("2024-06-30", "2024-12-31"))
+    with pytest.raises(ln.InputError, match=r"another spec \(its \[domain\](, \[\[workload\]\])? differ\)"):
+        office.publish("2024-08-10")
+    office.out = "later"
+    office.come(*rows_of(7, 3, 4))
+    assert office.publish("2024-08-10").paid
+    assert office.counts("2024-07") == {"07F": 3, "07M": 4}
+    assert [entry.charge.rho for entry in office.book.entries() if entry.kind == "release"] == [1000, 1000]
+    assert len(office.private) == 2
 
 
 def full(*_: object, **__: object) -> None:
