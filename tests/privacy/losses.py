@@ -451,9 +451,13 @@ def page(found: list[Row]) -> str:
     names: dict[tuple[str, str, str, str], list[str]] = {}
     for (kind, name, cells, reason), letters in budgets.items():
         names.setdefault((kind, letters, cells, reason), []).append(f"`{name}`")
-    return HEAD + "".join(
-        f"| {kind} | {', '.join(alike)} | {letters} | {cells} | {reason} |\n" for (kind, letters, cells, reason), alike in names.items()
-    )
+    reasons = sorted({reason for *_, reason in names if reason})
+    marks = {"": "", **{reason: chr(ord("a") + place) for place, reason in enumerate(reasons)}}
+    lines = [
+        f"| {kind} | {', '.join(alike)} | {letters} | {cells} | {marks[reason]} |"
+        for (kind, letters, cells, reason), alike in names.items()
+    ]
+    return HEAD + "\n".join([*lines, "", *(f"- **{marks[reason]}**: {reason}" for reason in reasons)]) + "\n"
 
 
 def _triple(shares: list[str]) -> str:
