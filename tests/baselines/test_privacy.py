@@ -311,7 +311,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize(("way", "n"), [*((way, 4) for way in WAYS), ("StructureFirst", 8), ("DAWA as printed", 8)])
+@pytest.mark.parametrize(("way", "n"), [*zip(WAYS, (4, 8, 8), strict=True)])
 def test_partitions_lose_no_more_than_epsilon(way, n, monkeypatch):
     draw_ahead(monkeypatch, _dawa, _noise)
     for seed, (x, y) in enumerate(pairs(n)):

@@ -37,7 +37,7 @@ def two_samples(one, other):
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
-@pytest.mark.parametrize(("p", "q"), [(1, 2), (3, 2), (3, 1), (10, 1), (2**40, 1)])
+@pytest.mark.parametrize(("p", "q"), [(1, 2), (3, 2), (10, 1), (2**40, 1)])
 def test_ours_and_theirs_have_the_same_law(opendp, law, p, q):
     theirs = their_draws(opendp, law, p / q)
     assert two_samples(SAMPLERS[law](p, q, DRAWS[law], SeededEntropy(p)), theirs) > ALARM

@@ -1,15 +1,14 @@
 """DAWA by name: the whole path, its payment, its privacy by simulation, and what it refuses."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import beta
 
+from kernel.test_partition_privacy import surely_lost
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, whole_budget
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers, Measure
@@ -171,26 +170,6 @@ def test_larger_distances_get_more_noise(privacy: Privacy) -> None:
 
 
 # --- privacy: 400 draws a side; a private mechanism fails with probability below 1e-6 a pair ---------------------------------------
-
-ALARM = 1e-6
-
-
-def surely_lost(one: list[object], other: list[object]) -> float:
-    """Lower bound of the loss; the first halves choose the events, the second halves bound their probabilities."""
-    half, loss = len(one) // 2, 0.0
-    first, second = Counter(one[:half]), Counter(other[:half])
-    events = []
-    for a, b in ((first, second), (second, first)):
-        ranked = sorted(a, key=lambda out: (a[out] + 1) / (b[out] + 1), reverse=True)
-        events += [({out}, a is first) for out in ranked[:10]] + [(set(ranked[:k]), a is first) for k in (3, 20, len(ranked) // 2) if k]
-    second_halves = Counter(one[half:]), Counter(other[half:])
-    for event, forward in events:
-        mine, theirs = second_halves if forward else second_halves[::-1]
-        hits, faults, rest = sum(mine[out] for out in event), sum(theirs[out] for out in event), len(one) - half
-        low = beta.ppf(ALARM / 100, hits, rest - hits + 1) if hits else 0.0
-        high = beta.isf(ALARM / 100, faults + 1, rest - faults) if faults < rest else 1.0
-        loss = max(loss, math.log(low / high)) if low > 0 else loss
-    return loss
 
 
 def draws(size: int, cells: list[int], seed: int, count: int = 400) -> list[object]:

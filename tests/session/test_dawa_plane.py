@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernel.test_partition_privacy import surely_lost
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import BudgetError, InputError
@@ -28,7 +29,7 @@ from leastnoise._table import Table
 from leastnoise._workload import Product, Workload, all_ranges, marginals, prefix, queries, ranges
 from mechanisms.remembered import draw_ahead, rescale_once
 from mechanisms.running import regime, run, runs, written
-from session.test_dawa import quick_plans, surely_lost  # noqa: F401 - a fixture of every test here too
+from session.test_dawa import quick_plans  # noqa: F401 - a fixture of every test here too
 
 SHAPE = (11, 6)
 DOMAIN = Domain(age=Integers(0, SHAPE[0] - 1), sex=["F", "M"], hours=Integers(0, SHAPE[1] - 1))

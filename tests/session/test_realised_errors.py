@@ -46,8 +46,11 @@ def tried(strategy: str, budget: str, workload: str) -> tuple[Candidate, ...]:
     return tuple(candidates(WORKLOADS[workload], Privacy(BUDGETS[budget]), strategy))
 
 
-@pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.parametrize("budget", BUDGETS)
+# Every strategy but `union` is used in one of these, which have every budget and every workload.
+CASES = [("pure", "mixed"), ("gaussian", "ranges"), ("approximate", "marginals"), ("approximate", "mixed")]
+
+
+@pytest.mark.parametrize(("budget", "workload"), CASES)
 @pytest.mark.parametrize("strategy", PLANNERS)
 def test_realised_error_is_the_promised_one(strategy: str, budget: str, workload: str) -> None:
     """Estimates are those of dense least squares, whose error is the promised one exactly, and by the noise that the kernel draws."""
@@ -69,8 +72,7 @@ SPECIAL = ("residual", "tilted", "covering", "p_identity", "gaussian_optimum", "
 
 @pytest.mark.parametrize("strategy", SPECIAL)
 def test_strategies_that_are_not_for_everything_can_be_used_somewhere(strategy: str) -> None:
-    cases = ((budget, workload) for workload in WORKLOADS for budget in BUDGETS)
-    assert any(one.plan and one.strategy == strategy for case in cases for one in tried(strategy, *case))
+    assert any(one.plan and one.strategy == strategy for case in CASES for one in tried(strategy, *case))
 
 
 def test_an_unknown_strategy_is_refused() -> None:
