@@ -24,8 +24,8 @@ def test_claim_bound_confidence_and_trials_are_told(folder: Path, run: Run) -> N
 
 
 def test_json_is_one_object_and_too_little_noise_ends_in_70(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    sampler = _measure._SAMPLERS[Noise.DISCRETE_LAPLACE]
-    monkeypatch.setitem(_measure._SAMPLERS, Noise.DISCRETE_LAPLACE, lambda top, bottom, *rest: sampler(top, bottom * 2, *rest))
+    sampler = _measure.SAMPLERS[Noise.DISCRETE_LAPLACE]
+    monkeypatch.setitem(_measure.SAMPLERS, Noise.DISCRETE_LAPLACE, lambda top, bottom, *rest: sampler(top, bottom * 2, *rest))
     result = run("audit", "people.toml", "--trials", "2000", "--json")
     assert result.code == 70
     told = json.loads(result.out)

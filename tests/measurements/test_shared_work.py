@@ -106,7 +106,7 @@ def test_blocks_that_differ_in_one_field_are_measured_as_each_is_alone(seed: int
         )
         return np.zeros(count, dtype=np.int64)
 
-    monkeypatch.setattr(_measure, "_SAMPLERS", dict.fromkeys(Noise, silent))
+    monkeypatch.setattr(_measure, "SAMPLERS", dict.fromkeys(Noise, silent))
     table = Table(DOMAIN, ROWS, AMOUNTS)
     for family in families(seed):
         asked.clear()

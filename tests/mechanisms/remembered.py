@@ -73,6 +73,6 @@ def draw_ahead(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
             waiting[key] = [*discrete_laplace(*many, calls * count, entropy).reshape(calls, count)]
         return waiting[key].pop()
 
-    monkeypatch.setitem(_measure._SAMPLERS, Noise.DISCRETE_LAPLACE, ahead)
+    monkeypatch.setitem(_measure.SAMPLERS, Noise.DISCRETE_LAPLACE, ahead)
     for module in modules:
         monkeypatch.setattr(module, "discrete_laplace", ahead)

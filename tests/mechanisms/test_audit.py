@@ -85,8 +85,8 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     def less(sampler: Callable[..., Any]) -> Callable[..., Any]:
         return lambda top, bottom, count, entropy: sampler(top * 4, bottom * 5, count, entropy)
 
-    for noise, sampler in list(_measure._SAMPLERS.items()):
-        monkeypatch.setitem(_measure._SAMPLERS, noise, less(sampler))
+    for noise, sampler in list(_measure.SAMPLERS.items()):
+        monkeypatch.setitem(_measure.SAMPLERS, noise, less(sampler))
     rate, scale = _partition_sampling.rate, _partition.noise_scale
     monkeypatch.setattr(_partition_sampling, "rate", lambda epsilon: rate(epsilon * Fraction(5, 4)))
     monkeypatch.setattr(_plane, "noise_scale", lambda sensitivity, epsilon, size: scale(sensitivity, epsilon * Fraction(5, 4), size))

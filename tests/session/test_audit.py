@@ -59,7 +59,7 @@ def test_the_kernel_as_built_is_below_its_claim_and_not_far(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_noise_too_small_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     plan = planned(case)
-    monkeypatch.setitem(_measure._SAMPLERS, plan.measured().noise, smaller(_measure._SAMPLERS[plan.measured().noise]))
+    monkeypatch.setitem(_measure.SAMPLERS, plan.measured().noise, smaller(_measure.SAMPLERS[plan.measured().noise]))
     found = ln.audit(plan, trials=TRIALS, confidence=SURE, entropy=SeededEntropy(6))
     assert not found.held
     assert not query(found).held
@@ -122,7 +122,7 @@ def test_a_guard_with_too_little_noise_is_seen(monkeypatch: pytest.MonkeyPatch, 
     plan = ln.plan(asked, budget, strategy="identity", guard="1/10")
     assert ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9)).held
     noise = plan.measured().noise
-    monkeypatch.setitem(_measure._SAMPLERS, noise, smaller(_measure._SAMPLERS[noise]))
+    monkeypatch.setitem(_measure.SAMPLERS, noise, smaller(_measure.SAMPLERS[noise]))
     seen = ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9))
     assert not {part.name: part.held for part in seen.parts}["the guard: the query that tells most"]
 

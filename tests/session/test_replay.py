@@ -148,7 +148,7 @@ def _spy_on_samplers(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
 
         return sample
 
-    monkeypatch.setattr(_measure, "_SAMPLERS", {name: spied(name, real) for name, real in _measure._SAMPLERS.items()})
+    monkeypatch.setattr(_measure, "SAMPLERS", {name: spied(name, real) for name, real in _measure.SAMPLERS.items()})
     for module in (_keys, _plane):
         monkeypatch.setattr(module, "discrete_laplace", spied(f"{module.__name__}.discrete_laplace", module.discrete_laplace))
 
@@ -356,7 +356,7 @@ def _written(rows: int) -> None:
 def _sampled(rows: int) -> None:
     from leastnoise._kernel import SeededEntropy
 
-    _measure._SAMPLERS[Noise.DISCRETE_LAPLACE](rows, 1, 1, SeededEntropy(1))
+    _measure.SAMPLERS[Noise.DISCRETE_LAPLACE](rows, 1, 1, SeededEntropy(1))
 
 
 @pytest.mark.parametrize(("leak", "where"), [(_told, "err"), (_written, "files"), (_sampled, "calls")])
