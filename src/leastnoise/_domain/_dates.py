@@ -114,7 +114,8 @@ class Dates(Described):
     def last_day(self, cells: int) -> dt.date:
         """The last day of the first so many periods."""
         after = _first_hour(self.first + cells, self.by) // 24
-        return min(self.end, _EPOCH + dt.timedelta(days=after - 1))
+        end: dt.date = self.end
+        return min(end, _EPOCH + dt.timedelta(days=after - 1))
 
     def until(self, cells: int) -> "Dates":
         """The first so many periods alone, without levels of their own."""
