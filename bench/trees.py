@@ -1,11 +1,17 @@
 """Places in levels: what `auto` and named strategies promise for counts of places, groups of places and all, by sex and by sex and age.
 
     python bench/trees.py [--shapes even-4096 zipf-4 three] [--budgets rho epsilon] [--strategies auto level_tree] [--seconds 20]
+    python bench/trees.py --release 3 4 5 [--rows 10000000]
 
 `even-N`: N places in groups of 16, 256 and 4,096. `zipf-D`: 10,000 places in a tree of D levels, the groups of a level from 1 to 2,000
 by a Zipf law. `three`: trees of 300, 500 and 60 leaves, all pairs of all their levels. Each plan is made in a process of its own on one
 thread. The total squared error is that at privacy cost 1 (rho 1/2, or epsilon 1), beside the least known: for Gaussian noise the singular
 value bound, for Laplace noise on equal groups the best weights of the tables of level and subset.
+
+``--release``: codes of so many hexadecimal digits, with a level for each first digits, are asked for by all levels, by sex, and by sex and
+age, of rows in a Parquet file, by `leastnoise release` with a file of categories. CPU seconds, seconds and memory are those of the whole
+command (planning, reading, paying, measuring, estimating, writing, report), beside the CPU seconds in which DuckDB counts the cells of the
+finest table that hold rows, without noise.
 """
 
 import argparse
@@ -13,10 +19,15 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
+import pyarrow as pa
+from pyarrow.parquet import read_metadata, write_table
 
 os.environ["LEASTNOISE_CACHE"] = "off"
 LEAST = {("epsilon", "even-4096"): 2.287e6, ("epsilon", "even-65536"): 38.26e6, ("epsilon", "even-1048576"): 601.6e6}
@@ -77,6 +88,50 @@ def plan(shape: str, budget: str, strategy: str, seconds: float) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def made_up(digits: int, rows: int, folder: Path) -> Path:
+    """A Parquet file of rows, the list of its codes, and the spec that asks for all levels of them."""
+    rng, places = np.random.default_rng(1), 16**digits
+    codes = pa.array([f"{place:0{digits}x}" for place in range(places)])
+    share = rng.permutation(1 / np.arange(1, places + 1) ** 0.8)
+    place = pa.DictionaryArray.from_arrays(pa.array(rng.choice(places, rows, p=share / share.sum()).astype(np.int32)), codes)
+    sex = pa.DictionaryArray.from_arrays(pa.array(rng.integers(0, 2, rows).astype(np.int8)), pa.array(["F", "M"]))
+    age = pa.array(np.minimum(rng.gamma(3, 2.3, rows), 17).astype(np.int8))
+    write_table(pa.table({"place": place.cast(pa.string()), "sex": sex.cast(pa.string()), "age": age}), folder / "people.parquet")
+    (folder / "places.csv").write_text("code\n" + "\n".join(codes.to_pylist()) + "\n")
+    levels = [f"d{first}" for first in range(1, digits)]
+    along = ['place = "identity"', *(f'place = {{ level = "{level}" }}' for level in levels[::-1]), ""]
+    others = ["", 'sex = "identity"', 'sex = "identity", age = "identity"']
+    asked = [", ".join(filter(None, (one, other))) for other in others for one in along]
+    spec = [
+        '[source]\npath = "people.parquet"\n[privacy]\nrho = "1/2"\n[domain.place]\ncategories = { file = "places.csv", column = "code" }',
+        *(f"levels.{level} = {{ digits = {level[1:]} }}" for level in levels),
+        '[domain.sex]\ncategories = ["F", "M"]\n[domain.age]\nintegers = [0, 17]',
+        *(f"[[workload]]\nqueries = {{ {one} }}" if one else "[[workload]]\nmarginals = { ways = 0 }" for one in asked),
+        '[plan]\nstrategy = "marginals"\n[output]\nformats = ["parquet"]\n',
+    ]
+    (folder / "spec.toml").write_text("\n".join(spec))
+    return folder / "spec.toml"
+
+
+def released(digits: int, rows: int) -> str:
+    """A row of the table of releases."""
+    with tempfile.TemporaryDirectory() as name:
+        spec = made_up(digits, rows, Path(name))
+        start, before = time.time(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [sys.executable, "-c", "from leastnoise._cli import main; main()", "release", str(spec), "--out", f"{name}/out"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+        seconds, used = time.time() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
+        begun, query = time.process_time(), f"SELECT place, sex, age, COUNT(*) FROM '{name}/people.parquet' GROUP BY ALL"  # noqa: S608
+        duckdb.sql(f"COPY ({query}) TO '{name}/counts.parquet'")
+        counted = time.process_time() - begun
+        answers = sum(read_metadata(file).num_rows for file in Path(name, "out/answers").glob("*.parquet"))
+        size = sum(file.stat().st_size for file in Path(name, "out").rglob("*") if file.is_file()) / 2**20
+    cells = [f"{16**digits:,}", f"{answers:,}", f"{cpu:.0f}", f"{cpu / counted:.1f}", f"{seconds:.0f}", f"{used.ru_maxrss / 1024:,.0f}"]
+    cells.append(f"{size:.0f}")
+    return "| " + " | ".join(cells) + " |"
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -84,8 +139,15 @@ def main() -> None:
     parser.add_argument("--budgets", nargs="+", default=["rho", "epsilon"])
     parser.add_argument("--strategies", nargs="+", default=["auto"])
     parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--release", nargs="+", type=int, default=[], metavar="DIGITS")
+    parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--row", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.release:
+        print("| places | answers | CPU s | over counts by DuckDB | s | MiB | files, MiB |\n|--:|--:|--:|--:|--:|--:|--:|")
+        for digits in given.release:
+            print(released(digits, given.rows), flush=True)
+        return
     if given.row:
         shape, budget, strategy = given.row
         print(plan(shape, budget, strategy, given.seconds))

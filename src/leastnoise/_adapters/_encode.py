@@ -32,8 +32,8 @@ def cell_encoder(rule: Rule) -> Encoder:
     [1, 0, -1, -1]
     """
     if isinstance(rule.table, Forms):
-        plain = (form for form in rule.table.cells if form.isprintable() and rule.reading.form(form) == form != "")
-        return by_value(partial(_categories, rule, rule.table, {form.encode(): rule.table.cells[form] for form in plain}))
+        whole = (form for form in rule.table.cells if form.isprintable() and rule.reading.form(form) == form != "")
+        return by_value(partial(_categories, rule, rule.table, {form.encode(): rule.table.cells[form] for form in whole}))
     if rule.clock is not None:
         return _timed(rule, rule.clock)
     steps = rule.table

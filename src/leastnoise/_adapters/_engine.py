@@ -22,8 +22,8 @@ from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Keys, UnitCount, parts
 from leastnoise._table import Wanted, groups
 
-# More cells than this are not sent for: then the rows are read, and counted here. 128 MiB of counts.
-MOST_CELLS = 2**24
+# More cells than this are not sent for: then the rows are read, and counted here. 512 MiB of counts.
+MOST_CELLS = 2**26
 # Tables of counts are kept below 2^17 cells where smaller ones can be summed out of them, as for so many rows.
 _ROWS = 2**20
 _KEY_BYTES = 16
