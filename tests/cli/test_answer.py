@@ -79,6 +79,17 @@ def test_ranges_and_conditions_are_answered_with_their_exact_errors(released: Pa
     assert list(table.frame("polars").columns) == ["query", "age", "age_low", "age_high", "answer", "noise_std", "low", "high"]
 
 
+def test_a_set_of_many_values_leaves_room_for_its_answer(released: Path, run: Run) -> None:
+    ages = [word for age in range(20, 60) for word in ("--where", f"age={age}")]
+    (line,) = run("answer", "out", *ages).out.splitlines()[3:4]
+    assert line.startswith("age=20 or 21 or 22")
+    assert " ... " in line
+    assert " or 59 " in line
+    assert len(line.split(" or 59 ")[1].split()) == 4
+    (row,) = answers(run, *ages)
+    assert row["cell"] == "age=" + " or ".join(map(str, range(20, 60)))
+
+
 def test_distribution_functions_quantiles_and_means_are_answered(released: Path, run: Run) -> None:
     band = answers(run, "--cdf", "age", "--where", "sex=F", "--where", "sex=M")
     assert (band[0]["age"], band[-1]["age"], band[-1]["share"]) == (17, 90, 1)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MOST_TABLES, _MOST_CHARTS, _MOST_BARS, _MOST_ROWS, _MOST_ANSWERS = 40, 4, 24, 60, 1000
 _BAR_WIDTH = 30
+_LONGEST = 80  # letters of a cell: a set of places may have thousands of names, all of which --json has
 _BYTES_A_SECOND, _SECONDS_A_TABLE, _SECONDS_OF_A_MODEL = 1.5e6, 0.01, 10.0  # of one core of 2026
 _NEEDED = "Say what to answer: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles NAME=0.25,0.5,0.75, --means MEASURE "
 _NEEDED += "or --covariances TABLE."
@@ -174,7 +175,8 @@ def _written(values: Sequence[Any]) -> list[str]:
     form = ",.0f" if all(value.is_integer() for value in numbers) else ""
     if all(0 < value == round(value, 3) < 1 for value in numbers):
         form = "g"
-    return [(format(value, form) if form else number(value)) if isinstance(value, float) else str(value or "") for value in values]
+    texts = [(format(value, form) if form else number(value)) if isinstance(value, float) else str(value or "") for value in values]
+    return [text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 3 :]}" for text in texts]
 
 
 def _answered(release: "Release", level: float, asked: Mapping[str, Any]) -> "Answers":

@@ -226,15 +226,12 @@ def _write_keyed(query: str, keys: _Keys, numbers: Mapping[str, Array], stem: Pa
     """One file a format: query, one column a key, and the numbers."""
     texts: dict[str, Sequence[str]] = {"query": [query]}
     columns: dict[str, Array] = {"query": np.zeros(len(next(iter(numbers.values()))), dtype=np.int32)}
-    if keys.level is not None:
-        name = Names({*texts, *numbers, *keys.names}).give("level")
-        columns[name], texts[name] = columns["query"], [keys.level]
     for column, labels, place in zip(keys.names, keys.labels, keys.places, strict=True):
         array = label_array(labels)
         columns[column] = place if array.dtype == object else array[place]
         if array.dtype == object:
             texts[column] = [_clean(str(label)) for label in labels]
-    _copy({**columns, **numbers}, texts, stem, formats)
+    _copy({**columns, **numbers}, texts, stem, formats, keys.level)
 
 
 def _batched(release: Release, directory: Path, formats: _Formats, beside: Beside) -> Iterator[tuple[Table, str]]:
@@ -306,8 +303,10 @@ def _places(shape: tuple[int, ...]) -> list[npt.NDArray[np.int32]]:
     return [axis.reshape(-1) for axis in np.indices(shape, dtype=np.int32)]
 
 
-def _copy(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem: Path, formats: _Formats) -> None:
-    """Write columns to files; those in ``texts`` hold places in them. NaN is written as nothing."""
+def _copy(
+    columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem: Path, formats: _Formats, level: str | None = None
+) -> None:
+    """Write columns to files; those in ``texts`` hold places in them. NaN is written as nothing. Parquet has the level too."""
     import pyarrow as pa
 
     given = Names(set())
@@ -336,7 +335,11 @@ def _copy(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem
         # Of the other columns the least and the largest value of a row group help no reader, and take a quarter of the time.
         statistics_of = [names["query"]]
         facts = {"use_dictionary": repeated, "write_statistics": statistics_of, "store_schema": False, "row_group_size": _ROW_GROUP}
-        write_table(table(texts, names.values()), file, compression="zstd", **facts)
+        whole = table(texts, names.values())
+        if level is not None:
+            repeated.append(given.give("level"))
+            whole = whole.add_column(1, repeated[-1], pa.DictionaryArray.from_arrays(numbers["query"], _strings([level])))
+        write_table(whole, file, compression="zstd", **facts)
 
 
 def _numbers(values: Array) -> Any:
