@@ -33,7 +33,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 def test_a_plan_along_one_attribute_loads_numpy_and_what_plans_alone() -> None:
     code = (
         "import sys, leastnoise as ln\n"
-        "made = ln.plan(ln.queries(ln.Domain(a=ln.Integers(0, 299)), a='all_ranges'), ln.PureDP(1), strategy='p_identity', seconds=1)\n"
+        "made = ln.plan(ln.queries(ln.Domain(a=ln.Integers(0, 299)), a='all_ranges'), ln.PureDP(1), seconds=1)\n"
         "rest = ('scipy', 'pandas', 'leastnoise._kernel', 'leastnoise._adapters', 'leastnoise._estimate', 'leastnoise._release')\n"
         "print(made.strategy, [name for name in rest if name in sys.modules])"
     )
