@@ -96,8 +96,10 @@ def test_two_plans_side_by_side_and_what_tables_cost(client, spec):
 
 def test_how_a_row_without_a_value_counts_is_said(tmp_path):
     sums = '[measures.pay]\nclip = [0, 9]\n[[workload]]\nmeans = { of = "pay", by = ["sex"] }\n[output]\nlanguage = "de"\n'
-    facts = dict(view(Planning(tmp_path / "people.toml", SPEC + sums).seen)["facts"])
-    assert facts["Werte"].endswith("eine Zeile ohne Wert trägt zu einer Summe nichts bei und bleibt bei einem Mittelwert außer Betracht.")
+    facts = view(Planning(tmp_path / "people.toml", SPEC + sums).seen)["facts"]
+    values, cost = (text for name, text in facts if name == "Werte")
+    assert values.endswith("eine Zeile ohne Wert trägt zu einer Summe nichts bei und bleibt bei einem Mittelwert außer Betracht.")
+    assert "um höchstens 9:" in cost
 
 
 def test_nothing_is_done_for_a_page_that_shows_other_settings(client, spec):
