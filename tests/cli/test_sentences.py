@@ -209,7 +209,7 @@ FACTS = {
 ALWAYS = {"lead", "exact_intro", "tables_intro", "promise_holds", "recompute_text", "ask_text", "limit_sample", "limit_each", "index_note"}
 # Clauses, labels, charts and other pages; and what data-aware strategies say, or specs state, which tests/mechanisms, session and spec see.
 ELSEWHERE = re.compile(
-    r"(be|fit|further|st|js|col|h|s|book|f|by|kind|fate|how|name|meta|title|unit|aware|stated|regime|in_tables|tables|answers|largest|exact|goodness|done)_\w+"
+    r"(be|fit|further|series|st|js|col|h|s|book|f|by|kind|fate|how|name|meta|title|unit|aware|stated|regime|in_tables|tables|answers|largest|exact|goodness|done)_\w+"
     r"|and|of_(one|many|share)|pure|approximate|concentrated|gaussian_cost|over_10_300|rule|measure|interval(_aware|_smoothed)?|alt(_left_out)?|more_attributes"
     r"|mark_seeded|written_on|what(_nothing)?|counts|sums_of|row_one|value_of|protects(_\w+)?|goodness|budget|protected|one_row|one_of"
     r"|added_removed|replaced|find|index_(alone|cut)|meta|show_table|rows_\w+|not_drawn|up_to|without|searched|computed(_aware)?|no_receipt"
