@@ -64,7 +64,7 @@ def follow(some: list[Recipe], scratch: Path) -> None:
     """In a copy of what they need, with its bytecode: compiling the package takes seconds."""
     named = " ".join(name for recipe in some for name in [*recipe.files, *recipe.commands])
     tests = set(re.findall(r"\btests/(\w+)/", named))
-    for name in (*NEEDED, *(f"tests/{folder}" for folder in tests), "tests/conftest.py", "tests/waiting.py"):
+    for name in (*NEEDED, *(f"tests/{folder}" for folder in tests), "tests/conftest.py", "tests/waiting.py", "tests/accuracy/plans.py"):
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, scratch / name, ignore=HALF_WRITTEN)
         else:
