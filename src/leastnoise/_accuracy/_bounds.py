@@ -32,7 +32,7 @@ from leastnoise._accuracy._intervals import noise_variance
 from leastnoise._accuracy._measured import Names, subsets
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain, Measure, ValueCount, Weighted
-from leastnoise._families import Levels, Part, apply_gram, gram_diagonal, root_trace, singular_values
+from leastnoise._families import Levels, Part, apply_gram, gram_diagonal, partition, root_trace, singular_values
 from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
 from leastnoise._linop import Identity, Operator, Total
 from leastnoise._measurements import rows_in_view
@@ -49,7 +49,8 @@ def nuclear_parts(operator: Operator) -> tuple[float, float]:
     """Nuclear norms over sqrt(n): of the matrix, and of its part along the total."""
     n = operator.size
     along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
-    closed = singular_values(operator)
+    groups = partition(operator)
+    closed = singular_values(operator) if groups is None else np.sqrt(np.bincount(groups))
     if closed is not None:
         return float(closed.sum()) / math.sqrt(n), along
     if n <= _MOST_GRAM:
@@ -61,7 +62,7 @@ def bound_seconds(workload: Workload) -> float:
     """Estimated CPU seconds of the singular values that have no closed form, once for all strategies."""
     cubes = 0.0
     for _, queries, operator in workload.along:
-        closed = queries.form.structured
+        closed = queries.form.structured or partition(operator) is not None
         if operator.size <= (_MOST_CLOSED if closed else _MOST_GRAM) and operator != Identity(operator.size):
             cubes += ((not closed) + (len(workload.products) > 1)) * (operator.size / 1024) ** 3
     return 0.17 * cubes
@@ -70,9 +71,13 @@ def bound_seconds(workload: Workload) -> float:
 @lru_cache(maxsize=256)
 def nuclear_across(operator: Operator) -> float:
     """The nuclear norm over sqrt(n) of the part of a matrix across the total."""
-    n, closed = operator.size, singular_values(operator) is not None
+    n, groups = operator.size, partition(operator)
     if operator == Identity(n):
         return (n - 1) / math.sqrt(n)
+    closed = groups is not None or singular_values(operator) is not None
+    if groups is not None and operator.rows <= _MOST_CLOSED:
+        sizes = np.bincount(groups).astype(np.float64)
+        return root_trace(np.diag(sizes) - np.outer(sizes, sizes) / n) / math.sqrt(n)
     if n <= (_MOST_CLOSED if closed else _MOST_GRAM):
         gram = apply_gram(operator, np.eye(n))
         centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()

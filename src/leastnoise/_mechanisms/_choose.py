@@ -16,6 +16,7 @@ import numpy as np
 from leastnoise._accounting import Noise, Privacy, parameters
 from leastnoise._accuracy import bound_seconds, lower_bound, promised
 from leastnoise._check import InputError, one_of, readable, refuse
+from leastnoise._families import partition
 from leastnoise._fitting import NOISES, fit
 from leastnoise._frames import Columns, Framed
 from leastnoise._measurements import MOST_ROWS
@@ -391,8 +392,11 @@ def crowded(plan: Plan, search: Search) -> dict[str, float]:
     for _, table, alone in sorted(doubtful, key=lambda one: -one[0]):
         if search.now() > end:
             break
+        # Nothing has less error for disjoint sums of cells than they themselves.
+        disjoint = all(partition(operator) is not None for operator in alone.products[0].operators)
+        strategy = "marginals" if disjoint else "auto"
         with suppress(InputError):
-            tried, _ = choose(alone, even, Search(seconds=search.seconds * _NEXT_TO_NOTHING, now=search.now))
+            tried, _ = choose(alone, even, Search(strategy, seconds=search.seconds * _NEXT_TO_NOTHING, now=search.now))
             ratio = table.rmse / tried.expected_error().tables[0].rmse
             found |= {table.name: ratio} if ratio > _CROWDED else {}
     return found
