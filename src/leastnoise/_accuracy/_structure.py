@@ -36,8 +36,9 @@ from leastnoise._families import (
     contrast_strength,
     leaves_out_total,
     nested_levels,
+    partition,
 )
-from leastnoise._linop import Identity, Total, largest_entry
+from leastnoise._linop import Identity, Operator, Total, largest_entry
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._plan import Plan, Promise, TableError
 from leastnoise._workload import Product, Statistic, Workload
@@ -85,6 +86,7 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
         apart &= len(factor.attributes) == 1
         along.setdefault(factor.attributes[0], {})[known] = None
     mixed = [name for name, own in along.items() if len(own) > 1]
+    mixed = mixed or [name for name, own in along.items() if _groups(next(iter(own)).operator)][:1]  # in any number, without a matrix
     if apart and len(mixed) <= 1:
         try:
             bases = _bases(plan.domain, {name: next(iter(own)) for name, own in along.items() if name not in mixed})
@@ -100,6 +102,11 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
         return pair_structure(sizes, tables, span)
     joint = Joint.of(plan.domain, tables)
     return dense_structure(plan.domain, joint, span) if joint.cells <= MOST_DENSE else IterativeStructure(joint, span)
+
+
+def _groups(operator: Operator) -> bool:
+    """Whether what is measured are groups of cells, each of which is in one."""
+    return operator.rows < operator.size and partition(operator) is not None
 
 
 def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:
