@@ -30,13 +30,14 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_plan_along_one_attribute_loads_numpy_and_what_plans_alone() -> None:
+def test_a_plan_along_one_attribute_loads_what_plans_alone() -> None:
+    """Not said of scipy: which strategies the automatic choice has time for depends on the machine, and some of them load it."""
     code = (
         "import sys, leastnoise as ln\n"
-        "made = ln.plan(ln.queries(ln.Domain(a=ln.Integers(0, 299)), a='all_ranges'), ln.PureDP(1), seconds=1)\n"
-        "rest = ('scipy', 'pandas', 'leastnoise._kernel', 'leastnoise._adapters', 'leastnoise._estimate', 'leastnoise._release')\n"
-        "print(made.strategy, [name for name in rest if name in sys.modules])"
+        "ln.plan(ln.queries(ln.Domain(a=ln.Integers(0, 299)), a='all_ranges'), ln.PureDP(1), seconds=1)\n"
+        "rest = ('pandas', 'leastnoise._kernel', 'leastnoise._adapters', 'leastnoise._estimate', 'leastnoise._release')\n"
+        "print([name for name in rest if name in sys.modules])"
     )
     own = os.environ | {"LEASTNOISE_CACHE": "off", "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=own)
-    assert done.stdout.strip() == "p_identity []"
+    assert done.stdout.strip() == "[]"

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import leastnoise as ln
+from adapters.postgres import fill, server
 from leastnoise._check import InputError
 from leastnoise._release import texts
 from leastnoise._spec import parse_spec, read_spec
@@ -108,6 +109,36 @@ def test_a_table_of_a_database_is_known_by_the_names_of_its_columns(tmp_path, mo
     assert [column.names_person for column in seen.columns] == [True, False]
     assert 'table = "visits"\nconnection = "env:SHOP"' in text
     assert seen.folder == tmp_path
+
+
+def test_a_table_of_a_server_is_known_by_names_and_types_alone(tmp_path, monkeypatch):
+    """Its rows cannot be read at all: whoever asks may see the columns of the table, and select none of it."""
+    monkeypatch.chdir(tmp_path)
+    with server() as url:
+        columns = '"Kunden-Nr" integer, "Ort" text, "Betrag €" numeric(10, 2), "Kaufdatum" date, "per Karte?" boolean'
+        fill(
+            url,
+            [
+                'CREATE SCHEMA "Läden"',
+                f'CREATE TABLE "Läden"."Umsätze 2025" ({columns})',
+                'REVOKE ALL ON "Läden"."Umsätze 2025" FROM PUBLIC',
+            ],
+        )
+        fill(url, ["CREATE ROLE guest LOGIN", 'GRANT USAGE ON SCHEMA "Läden" TO guest'])
+        monkeypatch.setenv("SHOP", re.sub("//[^/@]*@", "//guest@", url))
+        with serving(None) as client:
+            client.enter()
+            assert client.json("/choose", {"form": {"table": "Läden.Umsätze 2025", "connection": "env:SHOP"}}) == {}
+            assert "Umsätze 2025" in client.ask("/")[2].decode()
+        seen = looked_at(ln.DatabaseTable("Läden.Umsätze 2025", "env:SHOP"), {})
+    assert [(column.name, column.kind) for column in seen.columns] == [
+        ("Kunden-Nr", "whole"),
+        ("Ort", "text"),
+        ("Betrag €", "number"),
+        ("Kaufdatum", "date"),
+        ("per Karte?", "truth"),
+    ]
+    assert seen.columns[0].names_person
 
 
 def test_everything_that_can_be_filled_in_is_in_the_spec(data, tmp_path):
