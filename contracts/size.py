@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 52_930, "files": 258, "functions": 3_690, "code": 31_190}
+CEILINGS = {"lines": 52_950, "files": 258, "functions": 3_690, "code": 31_200}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
