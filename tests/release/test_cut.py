@@ -46,6 +46,12 @@ def test_the_interval_of_the_share_holds_the_true_one_as_often_as_the_level_says
     assert right / trials > 0.95 - 4 * (0.05 * 0.95 / trials) ** 0.5
 
 
+def test_a_number_below_nothing_does_not_say_that_nothing_was_cut(release):
+    found = share_of(guarded(release, -15_243, 67_337, 3000, 1000))
+    assert (found.share, found.low) == (0, 0)
+    assert found.high == share_of(guarded(release, 0, 67_337, 3000, 1000)).high > 0.05
+
+
 def test_nothing_is_said_that_the_noise_hides(release):
     for cut, kept, cut_std, std in [(400, 500, 900, 300), (0, -20, 30, 10), (10, 0, 30, 10)]:
         hidden = guarded(release, cut, kept, cut_std, std)

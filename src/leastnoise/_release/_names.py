@@ -64,6 +64,7 @@ def cut_share(receipt: Mapping[str, Any], level: float) -> Share | None:
     if "guard_cut" not in receipt:
         return None
     cut, kept, s, t = (float(receipt[f"guard_{name}"]) for name in ("cut", "kept", "cut_std", "noise_std"))
+    cut = max(0.0, cut)  # around 0 an interval has all numbers of at least 0 that one around less has, and never ends at 0
     times = interval_multiplier(Noise.DISCRETE_LAPLACE, level)
     s, t = times * s, times * math.sqrt(2) * t
     square = kept**2 - t**2
