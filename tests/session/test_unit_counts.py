@@ -154,7 +154,7 @@ def test_what_cannot_be_counted_is_refused(old: str, new: str, message: str) -> 
         parse_spec(SPEC.replace(old, new), Path("/nowhere"))
 
 
-def test_mechanisms_for_sums_and_audits_refuse_counts_of_units(made: tuple[ln.Plan, Any]) -> None:
+def test_mechanisms_for_sums_audits_and_means_refuse_counts_of_units(made: tuple[ln.Plan, Any]) -> None:
     domain = ln.Domain(month=ln.Integers(0, 3))
     asked, privacy = ln.marginals(domain, ways=1, count="units"), ln.Privacy(ln.PureDP(1), unit_column="customer", max_rows=5)
     for strategy, message in (("truncated_sums", "this workload asks for counts of units"), ("dawa", "dawa")):
@@ -162,6 +162,8 @@ def test_mechanisms_for_sums_and_audits_refuse_counts_of_units(made: tuple[ln.Pl
             ln.plan(asked, privacy, strategy=strategy)
     with pytest.raises(ln.InputError, match="A plan that counts units cannot be audited yet"):
         ln.audit(made[0], trials=200)
+    with pytest.raises(ln.InputError, match="A mean of units by region needs its sums"):
+        ln.means(ln.release(made[0], SHOP, seed=1), "units by region", by=["region"])
     with pytest.raises(ln.InputError, match="got 'one of rows'"):
         ln.plan(asked, ln.PureDP(1))
 

@@ -104,13 +104,13 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     estimate = source.least_squares()
     plan = estimate.observation.measurements
     summed_of = plan.domain.measure(measure)
-    bounds = parts(summed_of)[0]  # of weighted sums a mean is within the bounds of the values
     level = checked_level(level)
     sets = groups_of(plan.domain, by, "the groups of means")
     number = plan.domain.count_of(measure)
     if number is None or not (told(plan, measure) and told(plan, number)):
         advice = f'Ask for means of {measure} in the workload, or for its sums and with count = "{measure}" for the number of its values.'
         raise InputError(f"A mean of {measure} needs its sums and the number of its values, both measured. {advice}")
+    bounds = parts(summed_of)[0]  # of weighted sums a mean is within the bounds of the values
     summed, counted = (queries(plan.domain, sets, sum=one).products[0] for one in (measure, number))
     above, below = estimate.estimate(summed), estimate.estimate(counted)
     sums, counts = above.values, below.values
