@@ -162,8 +162,8 @@ def test_mechanisms_for_sums_audits_and_means_refuse_counts_of_units(made: tuple
             ln.plan(asked, privacy, strategy=strategy)
     with pytest.raises(ln.InputError, match="A plan that counts units cannot be audited yet"):
         ln.audit(made[0], trials=200)
-    with pytest.raises(ln.InputError, match="A mean of units by region needs its sums"):
-        ln.means(ln.release(made[0], SHOP, seed=1), "units by region", by=["region"])
+    with pytest.raises(ln.InputError, match="A mean of units by month needs its sums"):
+        ln.means(ln.release(made[0], SHOP, seed=1), "units by month", by=["month"])
     with pytest.raises(ln.InputError, match="got 'one of rows'"):
         ln.plan(asked, ln.PureDP(1))
 
