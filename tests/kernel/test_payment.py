@@ -295,7 +295,7 @@ class Changing(Measurements):
 def test_what_looks_like_a_plan_is_not_measured(ledger: Ledger) -> None:
     made = plan(ALL)
     other = Changing(domain=DOMAIN, privacy=made.privacy, noise=made.noise, blocks=made.blocks)
-    with pytest.raises(InputError, match=r"terms must be .*; got 'Domain, Privacy, str, Changing'"):
+    with pytest.raises(InputError, match=r"terms must be .*; got 'Domain, Privacy, str, str, str, Changing'"):
         measure(other, TABLE, ledger, output="out")
     with pytest.raises(InputError, match="what is measured must be Measurements; got 'Changing'"):
         Series.paid(aware(ALL), TABLE, ledger, output="out").measure(other)
@@ -337,7 +337,7 @@ def test_a_plan_has_a_domain_and_a_privacy() -> None:
     for changed in ({"domain": "domain"}, {"privacy": "privacy"}):
         with pytest.raises(InputError, match="of measurements must be"):
             replace(made, **changed)
-        with pytest.raises(InputError, match="terms must be Domain, Privacy, str"):
+        with pytest.raises(InputError, match="terms must be Domain, Privacy, three str"):
             replace(aware(ALL), **changed)
 
 
