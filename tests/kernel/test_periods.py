@@ -4,6 +4,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import ConcentratedCost, Noise, Privacy, PureCost
-from leastnoise._check import InputError, LedgerError
+from leastnoise._check import InputError, InternalError, LedgerError
 from leastnoise._kernel import Ledger, NeedsData, SeededEntropy, Series, Terms, UnpaidSeries, _periods
 from leastnoise._kernel._measure import SAMPLERS
 from leastnoise._linop import Dense, Identity, Tree
@@ -298,3 +299,61 @@ def test_the_noise_of_a_period_has_the_scale_of_its_rows() -> None:
     for weight in weights:
         closed = _periods.close(plan, "month", "drop", empty, closed, SeededEntropy(closed.number))
         assert _periods.answers(plan, "month", closed)[0].std() == pytest.approx(9 / weight * math.sqrt(2), rel=0.08)
+
+
+def test_a_series_along_an_attribute_has_its_one_step_from_the_beginning() -> None:
+    """A choice that is not in the private file could be drawn again after every run that was killed."""
+    with pytest.raises(InputError, match="one step that is known beforehand"):
+        Terms(domain=DOMAIN, privacy=Privacy(ln.PureDP(1)), attributes=("month", "group"), along="month")
+
+
+def test_what_was_changed_after_the_payment_is_not_drawn(book: Ledger, tmp_path: Path) -> None:
+    plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
+    series = begun(book, plan)(ROWS, 0)
+    series.period(state)
+    object.__setattr__(plan.blocks[0], "scale", Fraction(1, 7))
+    with pytest.raises(InputError, match=r"is not what was paid for|cost more than the budget"):
+        series.period(state)
+    assert len(book.pending(book.entries()[0]).steps) == 1
+
+
+def test_a_private_file_of_another_measurement_is_refused(book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the same payment and the same text, by a run that was killed: its noise is not of these rows."""
+    state = tmp_path / "people.private"
+    resumed = begun(book, measured(Noise.DISCRETE_GAUSSIAN, LOWER))
+    monkeypatch.setattr("leastnoise._kernel._series.answers", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        resumed(ROWS, 0).period(state)
+    monkeypatch.undo()
+    other = terms(measured(Noise.DISCRETE_GAUSSIAN, Dense(np.diag([4, 3, 5]))))
+    with pytest.raises(LedgerError, match="is not of this series"):
+        Series.resumed(other, now(ROWS, 0), book, book.take_over(book.entries()[0], "another")).period(state)
+
+
+def stopped(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_noise_of_other_rows_is_not_added() -> None:
+    plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
+    closed = _periods.close(plan, "month", "drop", now(ROWS, 0), _periods.Closed(), SeededEntropy(1))
+    with pytest.raises(InternalError, match="not of its rows"):
+        _periods.answers(plan, "month", replace(closed, noise=tuple(noise[:1] for noise in closed.noise)))
+
+
+def test_every_table_of_a_series_is_along_time() -> None:
+    domain, privacy = ln.Domain(month=[0, 1], group=[0, 1]), Privacy(ln.PureDP(1000))
+    blocks = tuple(Block((Factor((name,), Identity(2)),), Fraction(5)) for name in ("month", "group"))
+    made = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    with pytest.raises(InputError, match="Every measured table of a series must count rows in the periods"):
+        _periods.check_along(made, "month", "drop")
+
+
+def test_a_row_that_comes_and_goes_counts_once_more_each_time_where_late_rows_count_on_arrival(quiet: None) -> None:
+    """The limit of the promise that the documentation states, for a row whose place another one takes each time."""
+    del quiet
+    plan = measured(Noise.DISCRETE_LAPLACE, Dense(np.eye(3, dtype=np.int64)))
+    others = [(0, 0, 1, PERIODS)]
+    here, there = (outputs(plan, "arrival", [*others, *more]) for more in ([(0, 0, 0, 1), (0, 0, 2, PERIODS)], []))
+    shifts = [[int(abs(a - b).sum()) for a, b in zip(*both, strict=True)] for both in zip(here, there, strict=True)]
+    assert [shift[1] for shift in shifts] == [1, 1, 1]

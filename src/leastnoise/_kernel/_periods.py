@@ -6,6 +6,7 @@ The labels (P1 ...) are those of PROOFS-periods.md.
 import base64
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from leastnoise._check import InputError, LedgerError
+from leastnoise._check import InputError, InternalError, LedgerError
 from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import Entropy
@@ -75,7 +76,7 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
             f"Where a column names the units, a series needs a bound on a unit's rows in each of the periods of {along!r} (max_per_cell), "
             'of which max_rows holds all, and late = "drop"; rows that count on arrival must each be a unit.'
         )
-    for block, *_ in measurements.alike:
+    for block in measurements.blocks:
         if block.measure is not None or (along,) not in [factor.attributes for factor in block.factors]:
             raise InputError(f"Every measured table of a series must count rows in the periods of {along!r}. Make the plan again.")
 
@@ -140,7 +141,37 @@ def answers(measurements: Measurements, along: str, closed: Closed) -> tuple[Sig
     frozen = Table.counted(measurements.domain, measurements.columns()[0], (), kept)
     exact = dict(exact_answers(measurements, frozen))  # later periods are 0 there (P1)
     rows = [due(block, along, closed.number - 1) for block in measurements.blocks]
+    if [int(own.sum()) for own in rows] != [*map(len, closed.noise)]:  # else one draw would be added to several answers
+        raise InternalError("The noise of a period is not of its rows; nothing was published. Please report this.")
     return tuple(narrow(exact[index].reshape(own.shape)[own] + closed.noise[index]) for index, own in enumerate(rows))
+
+
+def fingerprint(measurements: Measurements, along: str, late: str) -> str:
+    """Tell measurements apart by what they do: their answers to numbers that differ, and their noise (P4); no text is believed.
+
+    Args:
+        measurements: the whole, of all periods.
+        along: the attribute whose cells are the periods.
+        late: "drop" or "arrival".
+
+    Returns:
+        SHA-256 in hexadecimal.
+
+    >>> domain = ln.Domain(month=[1, 2])
+    >>> first, second = (ln.plan(ln.queries(domain, month=asked), ln.ZCDP(1)).measured() for asked in ("identity", "total"))
+    >>> fingerprint(first, "month", "drop") == fingerprint(second, "month", "drop")
+    False
+    """
+    domain, names = measurements.domain, measurements.columns()[0]
+    sizes = {block.attributes: math.prod(map(domain.cells, block.attributes)) for block in measurements.blocks}
+    trial = Table.counted(domain, names, (), {(None, each): np.arange(1, size + 1) * 7919 % 65521 for each, size in sizes.items()})
+    exact = dict(exact_answers(measurements, trial))
+    told = hashlib.sha256(repr((measurements.noise.value, measurements.grid, names, domain.shape, along, late)).encode())
+    for index, block in enumerate(measurements.blocks):
+        told.update(repr((block.attributes, len(exact[index]))).encode())
+        for numbers in (exact[index], *row_scales(block, measurements.grid)):
+            told.update(np.asarray(numbers).astype("<i8").tobytes())
+    return told.hexdigest()
 
 
 def due(block: Block, along: str, period: int) -> BoolArray:
@@ -173,12 +204,12 @@ def _last(operator: Operator) -> IntArray:
     return np.asarray(matrix.shape[1] - 1 - matrix[:, ::-1].argmax(axis=1))
 
 
-def write_closed(file: Path, receipt: str, closed: Closed) -> None:
+def write_closed(file: Path, owner: str, closed: Closed) -> None:
     """Put what is closed on the disk, whole or not at all, for the data's holder alone.
 
     Args:
         file: beside the ledger.
-        receipt: identification of the payment that it belongs to.
+        owner: the payment and the fingerprint that it belongs to.
         closed: private.
 
     Raises:
@@ -190,7 +221,7 @@ def write_closed(file: Path, receipt: str, closed: Closed) -> None:
     0
     """
     tables = [[names, *map(_text, counts)] for names, counts in closed.tables.items()]
-    body = json.dumps([receipt, closed.number, tables, [*map(_text, closed.noise)]])
+    body = json.dumps([owner, closed.number, tables, [*map(_text, closed.noise)]])
     draft = file.with_name(f".{file.name}.draft")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="ascii") as opened:
@@ -201,16 +232,16 @@ def write_closed(file: Path, receipt: str, closed: Closed) -> None:
     flush_folder(file.parent)
 
 
-def read_closed(file: Path, receipt: str, drawn: int) -> Closed:
+def read_closed(file: Path, owner: str, drawn: int) -> Closed:
     """Read what `write_closed` wrote.
 
     Args:
         file: beside the ledger.
-        receipt: identification of the payment that it must belong to.
+        owner: the payment and the fingerprint that it must belong to.
         drawn: how many periods the ledger has: so many are closed, or one more, whose rows did not come to the ledger.
 
     Raises:
-        LedgerError: it is not there, damaged, of another payment, or a copy of another time than the ledger.
+        LedgerError: it is not there, damaged, of another payment or another measurement, or a copy of another time than the ledger.
 
     >>> read_closed(Path("/nowhere"), "ab12", 0)
     Traceback (most recent call last):
@@ -218,8 +249,8 @@ def read_closed(file: Path, receipt: str, drawn: int) -> Closed:
     """
     try:
         first, body, digest, *_ = file.read_text(encoding="ascii").split("\n")
-        owner, number, tables, noise = json.loads(body)
-        if [first, digest, owner] != [PRIVATE, hashlib.sha256(body.encode()).hexdigest(), receipt] or number - drawn not in (0, 1):
+        written_for, number, tables, noise = json.loads(body)
+        if [first, digest, written_for] != [PRIVATE, hashlib.sha256(body.encode()).hexdigest(), owner] or number - drawn not in (0, 1):
             raise ValueError
         kept = {tuple(names): np.array([*map(_array, counts)]) for names, *counts in tables}
     except (OSError, ValueError, TypeError):

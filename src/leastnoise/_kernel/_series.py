@@ -34,7 +34,7 @@ from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_run import NeedsData, Receipt, Step
 from leastnoise._kernel._measure import check_table, draw, verify
 from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, values_from_text
-from leastnoise._kernel._periods import Closed, answers, check_along, close, read_closed, write_closed
+from leastnoise._kernel._periods import Closed, answers, check_along, close, fingerprint, read_closed, write_closed
 from leastnoise._kernel._plane import Selection
 from leastnoise._linop import SignedArray
 from leastnoise._measurements import Measurements, Observation, measurements_digest
@@ -84,6 +84,8 @@ class Terms:
         object.__setattr__(self, "measures", tuple(self.measures))
         if self.only is not None and (self.only.domain, self.only.privacy) != (self.domain, self.privacy):
             raise InputError("The only step of a series must be of its own domain and privacy. Make the plan again; nothing was spent.")
+        if self.along and self.only is None:
+            raise InputError("What is drawn period by period is one step that is known beforehand. Make the plan again; nothing was spent.")
         if self.along and self.only is not None:
             check_along(self.only, self.along, self.late)
 
@@ -309,18 +311,24 @@ class Series:
         if only is None or not terms.along:
             raise InputError("Only what was planned along an attribute is drawn period by period. Declare its only step and the attribute.")
         cost = Charge() if number else charge(terms.privacy.budget, only.privacy.budget, inside.cost)
+        what = fingerprint(only, terms.along, terms.late)
 
         def drawn(table: Table) -> tuple[SignedArray, ...]:
-            receipt = self.receipt.id if self.receipt else ""
-            closed = read_closed(state, receipt, number) if number or state.exists() else Closed()
+            if verify(only, table) != inside.cost:  # again: what is measured is what was paid for
+                raise InputError("The step is not what was paid for: its queries or their noise were changed. Nothing was drawn.")
+            if len(inside.charges) != number + 1:
+                raise InputError("Another thread asks for periods of this series. Resume it, and ask in one thread. Nothing was drawn.")
+            owner = f"{self.receipt.id if self.receipt else ''} {what}"
+            closed = read_closed(state, owner, number) if number or state.exists() else Closed()
             if closed.number == number:  # else it was closed by a process that was killed before the ledger had its rows
                 closed = close(only, terms.along, terms.late, table, closed, inside.entropy)
-                write_closed(state, receipt, closed)
+                write_closed(state, owner, closed)
             return answers(only, terms.along, closed)
 
         most = [block.rows for block in only.blocks]
-        what = request_of((measurements_digest(only), only.domain.shape, terms.along, terms.late, number))
-        return cast(tuple[SignedArray, ...], _step(self, cost, what, drawn, lambda text: values_from_text(text, most)))
+        return cast(
+            tuple[SignedArray, ...], _step(self, cost, request_of((what, number)), drawn, lambda text: values_from_text(text, most))
+        )
 
     def __repr__(self) -> str:
         return f"<Series on private rows, {len(_INSIDE[self].charges)} steps>"
