@@ -178,7 +178,7 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
         return
     show_facts([("ledger", shown(file)), *_head(book), *_shares(book)])
     parts = tuple(parameters(book.privacy.budget))
-    columns = [("#", "right"), ("day (UTC)", "left"), *((part, "right") for part in parts), ("state", "left"), ("release", "fold")]
+    columns = [("#", "right"), ("day (UTC)", "left"), *((part, "right") for part in parts), ("state", "fold"), ("release", "fold")]
     rows: list[list[str | tuple[str, ...]]] = [
         [
             whole(entry.number),
