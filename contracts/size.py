@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 52_950, "files": 258, "functions": 3_690, "code": 31_200}
+CEILINGS = {"lines": 53_000, "files": 258, "functions": 3_700, "code": 31_230}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
