@@ -357,3 +357,19 @@ def test_a_row_that_comes_and_goes_counts_once_more_each_time_where_late_rows_co
     here, there = (outputs(plan, "arrival", [*others, *more]) for more in ([(0, 0, 0, 1), (0, 0, 2, PERIODS)], []))
     shifts = [[int(abs(a - b).sum()) for a, b in zip(*both, strict=True)] for both in zip(here, there, strict=True)]
     assert [shift[1] for shift in shifts] == [1, 1, 1]
+
+
+def test_two_threads_do_not_draw_a_period_as_two_steps(book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, state, other = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private", []
+    series = begun(book, plan)(ROWS, 0)
+
+    def meanwhile(*given: object) -> str:
+        if not other:
+            other.append("another thread")
+            other.append(texts(series.period(state)))
+        return _periods.fingerprint(*given)
+
+    monkeypatch.setattr("leastnoise._kernel._series.fingerprint", meanwhile)
+    with pytest.raises(InputError, match="Another thread asks for periods"):
+        series.period(state)
+    assert len(book.pending(book.entries()[0]).steps) == 1

@@ -194,6 +194,18 @@ def test_a_lost_file_of_counts_ends_the_series_and_says_what_can_still_be_publis
     assert [one.name for one in office.publish("2024-03-10").releases] == ["2024-02"]
 
 
+def test_a_ledger_that_was_put_back_from_a_copy_with_its_private_file_draws_no_period_again(office: Office) -> None:
+    office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
+    office.publish("2024-02-10")
+    copied = {path: path.read_bytes() for path in office.folder.iterdir() if "ledger" in path.name}
+    assert len(copied) > 1
+    office.publish("2024-03-10")
+    for path, content in copied.items():
+        path.write_bytes(content)
+    with pytest.raises(ln.LedgerError, match="has a release of 2024-02, which the ledger has not drawn"):
+        office.publish("2024-04-10")
+
+
 def test_another_spec_for_the_directory_of_a_series_is_refused(office: Office) -> None:
     office.come(*rows_of(1, 30, 40))
     office.publish("2024-02-10")
