@@ -361,7 +361,8 @@ def test_a_row_that_comes_and_goes_counts_once_more_each_time_where_late_rows_co
 
 def test_two_threads_do_not_draw_a_period_as_two_steps(book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, state, other = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private", []
-    series = begun(book, plan)(ROWS, 0)
+    series = begun(book, plan)(ROWS, 1)
+    series.period(state)
 
     def meanwhile(*given: object) -> str:
         if not other:
@@ -372,4 +373,4 @@ def test_two_threads_do_not_draw_a_period_as_two_steps(book: Ledger, tmp_path: P
     monkeypatch.setattr("leastnoise._kernel._series.fingerprint", meanwhile)
     with pytest.raises(InputError, match="Another thread asks for periods"):
         series.period(state)
-    assert len(book.pending(book.entries()[0]).steps) == 1
+    assert len(book.pending(book.entries()[0]).steps) == 2
