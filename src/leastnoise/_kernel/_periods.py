@@ -166,12 +166,12 @@ def fingerprint(measurements: Measurements, along: str, late: str) -> str:
     sizes = {block.attributes: math.prod(map(domain.cells, block.attributes)) for block in measurements.blocks}
     trial = Table.counted(domain, names, (), {(None, each): np.arange(1, size + 1) * 7919 % 65521 for each, size in sizes.items()})
     exact = dict(exact_answers(measurements, trial))
-    told = hashlib.sha256(repr((measurements.noise.value, measurements.grid, names, domain.shape, along, late)).encode())
+    digest = hashlib.sha256(repr((measurements.noise.value, measurements.grid, names, domain.shape, along, late)).encode())
     for index, block in enumerate(measurements.blocks):
-        told.update(repr((block.attributes, len(exact[index]))).encode())
+        digest.update(repr((block.attributes, len(exact[index]))).encode())
         for numbers in (exact[index], *row_scales(block, measurements.grid)):
-            told.update(np.asarray(numbers).astype("<i8").tobytes())
-    return told.hexdigest()
+            digest.update(np.asarray(numbers).astype("<i8").tobytes())
+    return digest.hexdigest()
 
 
 def due(block: Block, along: str, period: int) -> BoolArray:

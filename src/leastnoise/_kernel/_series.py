@@ -84,9 +84,11 @@ class Terms:
         object.__setattr__(self, "measures", tuple(self.measures))
         if self.only is not None and (self.only.domain, self.only.privacy) != (self.domain, self.privacy):
             raise InputError("The only step of a series must be of its own domain and privacy. Make the plan again; nothing was spent.")
-        if self.along and self.only is None:
-            raise InputError("What is drawn period by period is one step that is known beforehand. Make the plan again; nothing was spent.")
-        if self.along and self.only is not None:
+        if self.along:
+            if self.only is None:  # a choice is not in the private file, and would be drawn again after every run that is killed
+                raise InputError(
+                    "What is drawn period by period is one step that is known beforehand. Make the plan again; nothing was spent."
+                )
             check_along(self.only, self.along, self.late)
 
     def digest(self) -> str:
@@ -302,7 +304,7 @@ class Series:
             For every block its rows of that period in order, in multiples of 1 / grid.
 
         Raises:
-            InputError: the terms are of no series along an attribute.
+            InputError: the terms are of no series along an attribute, what is measured was changed, or two threads ask; nothing was drawn.
             NeedsData: it was not drawn before, and the rows were not given.
             LedgerError: the private file is not there or not of this ledger, or something cannot be written; nothing was drawn.
         """
