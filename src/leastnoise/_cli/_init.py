@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from leastnoise._descriptions import Description
     from leastnoise._spec import SourceColumn
 
-_BLANK = "FILL IN"  # the BLANK of leastnoise._session, which refuses a spec that still has one; importing it here would be slow
+_BLANK = "FILL IN"  # the BLANK of leastnoise._spec, which refuses a spec that still has one; importing it here would be slow
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
 _LINES = {
     "text": f'categories = ["{_BLANK}"]',

@@ -9,18 +9,18 @@ Source: the decomposition is textbook; that nothing is lost by publishing as one
 """
 
 from collections.abc import Sequence
-from functools import lru_cache, singledispatch
+from functools import singledispatch
 
 import numpy as np
 
 from leastnoise._check import InternalError
-from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._check.arrays import FloatArray
 from leastnoise._families._dense import optimal_factor, to_dyadic
 from leastnoise._families._gram import Gram
 from leastnoise._families._inverse import basis
 from leastnoise._families._search import NotApplicable
 from leastnoise._families._toeplitz import toeplitz_root
-from leastnoise._linop import Dense, Identity, Operator, Toeplitz, dense, sealed
+from leastnoise._linop import Dense, Identity, Operator, Toeplitz, dense, last_cells
 from leastnoise._measurements import Factor
 
 MOST_TRIANGULAR = 512  # cells, of a matrix that a plan carries
@@ -84,13 +84,6 @@ def _hierarchy(name: str, size: int, branching: int, ratio: float) -> Factor:
             weights.append(max(1, round(weight * _FINE)))
         width, weight = width * branching, weight * ratio
     return Factor((name,), Dense(np.array(rows, dtype=np.int64)), np.array(weights))
-
-
-@lru_cache(maxsize=64)
-def last_cells(operator: Operator) -> IntArray:
-    """The last cell that each row has a coefficient on, shape (rows,)."""
-    seen = dense(operator) != 0
-    return np.asarray(sealed(seen.shape[1] - 1 - seen[:, ::-1].argmax(axis=1)))
 
 
 def first_rows(factor: Factor, cells: int) -> Factor:

@@ -10,7 +10,6 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._ledger_file import flush_folder
 from leastnoise._kernel._measure import SAMPLERS, exact_answers
-from leastnoise._linop import Operator, SignedArray, dense, narrow
+from leastnoise._linop import SignedArray, last_cells, narrow
 from leastnoise._measurements import Block, Measurements, row_scales
 from leastnoise._table import Table
 
@@ -192,16 +191,8 @@ def due(block: Block, along: str, period: int) -> BoolArray:
     """
     shape = [factor.operator.rows for factor in block.factors]
     axis = [factor.attributes for factor in block.factors].index((along,))
-    return np.broadcast_to(
-        (_last(block.factors[axis].operator) == period).reshape([-1 if place == axis else 1 for place in range(len(shape))]), shape
-    )
-
-
-@lru_cache(maxsize=16)
-def _last(operator: Operator) -> IntArray:
-    """The last cell that each row has a coefficient on."""
-    matrix = dense(operator) != 0
-    return np.asarray(matrix.shape[1] - 1 - matrix[:, ::-1].argmax(axis=1))
+    last = last_cells(block.factors[axis].operator)
+    return np.broadcast_to((last == period).reshape([-1 if place == axis else 1 for place in range(len(shape))]), shape)
 
 
 def write_closed(file: Path, owner: str, closed: Closed) -> None:

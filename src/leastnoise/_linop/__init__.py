@@ -7,6 +7,7 @@ from leastnoise._linop._functions import (
     column_sums,
     dense,
     largest_entry,
+    last_cells,
     non_negative,
     operators,
     run_spread,

@@ -6,14 +6,14 @@ harm privacy, so sums that might reach 2^63 are refused.
 """
 
 from collections.abc import Callable
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from itertools import pairwise
 
 import numpy as np
 
 from leastnoise._check import InternalError, refuse
 from leastnoise._check.arrays import Array, IntArray
-from leastnoise._linop._operators import AllRanges, Dense, DiagonalAndRows, Identity, Operator, Prefix, Ranges, Total, Tree
+from leastnoise._linop._operators import AllRanges, Dense, DiagonalAndRows, Identity, Operator, Prefix, Ranges, Total, Tree, sealed
 
 _EXACT_FLOAT = 2**53
 
@@ -255,6 +255,16 @@ def dense(operator: Operator) -> IntArray:
     if isinstance(operator, Dense):
         return operator.matrix
     return np.asarray(apply(operator, np.eye(operator.size, dtype=np.int64)))
+
+
+@lru_cache(maxsize=64)
+def last_cells(operator: Operator) -> IntArray:
+    """The last cell that each row has a coefficient on, sealed, shape (rows,); found once for an operator, from its explicit matrix.
+
+    >>> last_cells(Tree.full(3, 2)).tolist()
+    [2, 1, 2, 0, 1, 2]
+    """
+    return sealed(operator.size - 1 - (dense(operator) != 0)[:, ::-1].argmax(axis=1))
 
 
 @singledispatch

@@ -16,9 +16,9 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError, one_of, refuse
 from leastnoise._domain import FOLDED, Dates, Domain, PerCell
-from leastnoise._families import basis, causal_hierarchy, causal_strategies, ending_variances, first_rows, gram_of, last_cells, summed
+from leastnoise._families import basis, causal_hierarchy, causal_strategies, ending_variances, first_rows, gram_of, summed
 from leastnoise._fitting import NOISES, fit
-from leastnoise._linop import Operator, largest_entry
+from leastnoise._linop import Operator, largest_entry, last_cells
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._mechanisms import Search
 from leastnoise._plan import Plan

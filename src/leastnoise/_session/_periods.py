@@ -12,10 +12,9 @@ from leastnoise import _adapters
 from leastnoise._check import InputError, LedgerError, one_of
 from leastnoise._domain import Dates
 from leastnoise._estimate import Fixed, Outcome
-from leastnoise._families import last_cells
 from leastnoise._frames import library_of
 from leastnoise._kernel import Entry, Ledger, Receipt, Series
-from leastnoise._linop import SignedArray, narrow
+from leastnoise._linop import SignedArray, last_cells, narrow
 from leastnoise._measurements import Observation
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan
