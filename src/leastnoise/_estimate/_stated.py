@@ -15,7 +15,7 @@ import numpy as np
 from leastnoise._check import InputError
 from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._domain import Domain
-from leastnoise._linop import apply_transpose
+from leastnoise._families import partition
 from leastnoise._measurements import Block, Factor
 from leastnoise._plan import Plan
 from leastnoise._workload import Product, from_json
@@ -94,9 +94,9 @@ def public_counts(product: Product, counts: Any) -> PublicCounts:
     """Public counts of a table, which must divide its attributes and be whole numbers that are not negative."""
     groups = []
     for name, operator in zip(product.attributes, product.operators, strict=True):
-        if not (apply_transpose(operator, np.ones(operator.rows, dtype=np.int64)) == 1).all():
+        if (divided := partition(operator)) is None:
             raise InputError(f"Public counts must be of cells or of groups that divide {name}, such as a level.")
-        groups.append(np.asarray(apply_transpose(operator, np.arange(operator.rows)), dtype=np.int64))
+        groups.append(divided)
     values = np.asarray(counts)
     if values.size != product.rows or values.dtype.kind not in "iu" or (values < 0).any():
         raise InputError(f"Public counts of {product.name} must be {product.rows} whole numbers of at least 0, in the order of its cells.")

@@ -21,8 +21,8 @@ import numpy as np
 
 from leastnoise._check import InputError
 from leastnoise._check.arrays import Array, FloatArray, IntArray
-from leastnoise._families._queries import interval_ends, zero_one
-from leastnoise._linop import Identity, Operator, Total, apply_transpose, dense
+from leastnoise._families._queries import zero_one
+from leastnoise._linop import Identity, Operator, Total, apply_transpose
 
 _ROUNDING = 1e-13  # of the largest eigenvalue
 _MOST_ROOT = 1024  # orbits of cells whose joint spectrum is computed
@@ -34,17 +34,11 @@ Precision = float | FloatArray  # of every row of a level, or of each orbit of i
 @lru_cache(maxsize=256)
 def partition(operator: Operator) -> IntArray | None:
     """The group of every cell, where each cell is in exactly one of an operator's rows; else None."""
-    ends = interval_ends(operator) if operator.rows <= operator.size else None
-    if ends is not None:
-        order = np.argsort(ends[0], kind="stable")
-        low, high = ends[0][order], ends[1][order]
-        if low[0] == 0 and high[-1] == operator.size - 1 and np.array_equal(low[1:], high[:-1] + 1):
-            return np.asarray(np.repeat(order, high - low + 1))
-    if ends is None and operator.rows <= operator.size and operator.rows * operator.size <= _MOST_SOLVED and zero_one(operator):
-        matrix = dense(operator)
-        if (matrix.sum(axis=0) == 1).all():
-            return np.asarray(matrix.argmax(axis=0))
-    return None
+    if operator.rows > operator.size or not zero_one(operator):
+        return None
+    if not (apply_transpose(operator, np.ones(operator.rows, dtype=np.int64)) == 1).all():
+        return None
+    return np.asarray(apply_transpose(operator, np.arange(operator.rows)))
 
 
 def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
