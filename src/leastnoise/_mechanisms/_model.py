@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any
 
@@ -101,7 +101,7 @@ class OnTables(_FromModel):
         return Moved.of(observation, asked, read_combinations(domain, self.impossible), read_public(domain, self.public))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Setting:
     """What is public about a release from a model: its plan, and what a squared error of each pair of attributes counts."""
 
@@ -124,7 +124,7 @@ class Setting:
         """Values that cannot be together, and public counts, as the spec says them."""
         return {key: tuple(self.plan.details.get(key, ())) for key in ("impossible", "public")}
 
-    @property
+    @cached_property
     def public_rows(self) -> int | None:
         """The number of rows if it is public."""
         return next((one.rows for one in read_public(self.plan.domain, self.stated["public"])), None)
@@ -138,7 +138,7 @@ class Setting:
         """Blocks within a part of the budget."""
         return fit(self.plan.domain, self.plan.privacy.share(share), self.noise, blocks)
 
-    @property
+    @cached_property
     def deciding_rows(self) -> float:
         """From how many rows on the plan that does not look is nearly right; it says nothing of cells where other queries are asked."""
         if not all(product.is_marginal for product in self.plan.workload):
@@ -153,7 +153,7 @@ class Setting:
             return "model_tables"
         return "model_threes" if self.threes and rows is not None and rows > _FEWER * self.deciding_rows else "model_bins"
 
-    @property
+    @cached_property
     def counting(self) -> Fraction:
         """The part of the budget that counts the rows; none where no count would change what is measured."""
         deciding, share = self.deciding_rows, _COUNTING
