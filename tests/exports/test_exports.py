@@ -13,7 +13,7 @@ import leastnoise as ln
 from leastnoise._accounting import PureDP
 from leastnoise._check import InputError
 from leastnoise._exports import EXPORTS, FILL_IN, Published
-from leastnoise._exports._forms import TEMPLATE
+from leastnoise._exports._forms import REVIEW
 from leastnoise._linop import dense
 
 
@@ -35,7 +35,7 @@ def test_a_damaged_manifest_is_no_fault(laplace, tmp_path):
 
 
 def test_a_review_asks_every_question_and_marks_what_people_must_answer(stored):
-    text, questions = ln.export(stored, "review"), re.findall(r"^### (\d+)\. .*$", TEMPLATE.read_text(), re.MULTILINE)
+    text, questions = ln.export(stored, "review"), re.findall(r"^### (\d+)\. .*$", REVIEW.read_text(), re.MULTILINE)
     assert "**NOT PRIVATE" in text  # they came from seeds
     assert questions == [str(number) for number in range(1, len(questions) + 1)]
     answers = [part.split("\n", 1)[1].split("\n#")[0].strip() for part in re.split(r"^### ", text, flags=re.MULTILINE)[1:]]

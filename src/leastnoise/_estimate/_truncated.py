@@ -20,6 +20,9 @@ from leastnoise._linop import Operator, along, apply, dense
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product
 
+_AT_ONCE = 2**22  # numbers
+_ROUNDING = 1e-9  # of what enters an answer once
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truncated:
@@ -57,10 +60,6 @@ class Truncated:
             share = along(apply, product.operators[other], share, place)
         outer = np.multiply.outer(share, lost)
         return np.asarray(np.moveaxis(outer, -1, axis) if axis >= 0 else outer)
-
-
-_AT_ONCE = 2**22  # numbers
-_ROUNDING = 1e-9  # of what enters an answer once
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,6 +22,12 @@ from leastnoise._release import Release
 from leastnoise._workload import queries
 
 FILL_IN = "FILL IN"
+REVIEW, _REGISTRY = (Path(__file__).with_name("templates") / name for name in ("review.md", "registry.yml"))
+_FLAVORS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP"}
+_MBI_FORMAT = 1
+_MOST_ENTRIES = 2**22  # of the matrices of one table
+_MBI_NEEDS = "mbi fits a distribution of rows, which needs measurements with noise of a known size. "
+Manifest = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +47,6 @@ class Export:
     suffix: str
     what: str
     text: Callable[[Published], str]
-
-
-_FLAVORS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP"}
-_TEMPLATE = Path(__file__).with_name("templates") / "registry.yml"
 
 
 def _up(value: Fraction) -> float:
@@ -74,16 +76,11 @@ def deployment(published: Published) -> str:
         "note": manifest["post_processing"]["note"],
         "utility": f"Standard errors are {tables}." if isinstance(tables, str) else f"Typical standard errors: {errors}.",
     }
-    return _TEMPLATE.read_text(encoding="utf-8") % {
+    return _REGISTRY.read_text(encoding="utf-8") % {
         "warning": "" if published.release.private else f"# {manifest['warning']}\n",
         "parameters": "\n".join(f"      {name}: {json.dumps(_up(number))}" for name, number in parameters(budget).items()),
         **{name: json.dumps(text, ensure_ascii=False) for name, text in facts.items()},
     }
-
-
-FORMAT = 1
-MOST_ENTRIES = 2**22  # of the matrices of one table
-_SHARED = "mbi fits a distribution of rows, which needs measurements with noise of a known size. "
 
 
 def linear_measurements(published: Published) -> str:
@@ -93,7 +90,7 @@ def linear_measurements(published: Published) -> str:
     measured, values = release.measurements, release.observation.values
     listed = [_measurement(counts, counts.values(values[counts.place]) / measured.grid) for counts in told(measured, None)]
     if not listed:
-        raise InputError(_SHARED + "This release measured sums alone; ask for counts too.")
+        raise InputError(_MBI_NEEDS + "This release measured sums alone; ask for counts too.")
     domain = measured.domain
     try:
         (table,) = release.answer(queries(release.plan.domain))
@@ -102,7 +99,7 @@ def linear_measurements(published: Published) -> str:
         total = None
     return json.dumps(
         {
-            "format": FORMAT,
+            "format": _MBI_FORMAT,
             "private": release.private,
             "plan_digest": release.plan_digest,
             "noise": measured.noise.value,
@@ -120,7 +117,7 @@ def _measurement(counts: Told, values: Any) -> dict[str, Any]:
     """What a table tells of counts, its rows scaled to equal noise."""
     block = counts.block
     if block.limits is not None:
-        raise InputError(_SHARED + "This release cut what a row adds by a rule of its own.")
+        raise InputError(_MBI_NEEDS + "This release cut what a row adds by a rule of its own.")
     measurement = {
         "clique": list(block.attributes),
         "stddev": math.sqrt(counts.variance),
@@ -129,8 +126,8 @@ def _measurement(counts: Told, values: Any) -> dict[str, Any]:
     if all(factor.operator == Identity(factor.operator.size) and factor.even for factor in block.factors):
         return measurement
     entries = sum(factor.operator.rows * factor.operator.size for factor in block.factors)
-    if not entries <= MOST_ENTRIES:
-        raise refuse(f"the queries on {' x '.join(block.attributes)}", entries, f"of at most {MOST_ENTRIES} entries in their matrices")
+    if not entries <= _MOST_ENTRIES:
+        raise refuse(f"the queries on {' x '.join(block.attributes)}", entries, f"of at most {_MOST_ENTRIES} entries in their matrices")
     return measurement | {"matrices": [(dense(factor.operator) * np.asarray(factor.scaling)[:, None]).tolist() for factor in block.factors]}
 
 
@@ -165,10 +162,6 @@ def _cells(published: Published) -> Iterator[tuple[str, str]]:
         yield "markdown", "## A sum of its cells\n\nAnswers share noise, so errors of sums are asked for, not added up."
         yield "code", f"release.sum({first})"
     yield "markdown", "## What the intervals leave out\n\n" + "\n".join(f"- {text}" for text in manifest["intervals"]["does_not_cover"])
-
-
-Manifest = Mapping[str, Any]
-TEMPLATE = Path(__file__).with_name("templates") / "review.md"
 
 
 def _cost(manifest: Manifest) -> str:
@@ -250,7 +243,7 @@ def review(published: Published) -> str:
         # where options are written as one value, the contact is among them
         "contact": (manifest.get("options") or manifest.get("report") or {}).get("contact", "") or "No contact is named in the release.",
     }
-    return TEMPLATE.read_text(encoding="utf-8") % facts
+    return REVIEW.read_text(encoding="utf-8") % facts
 
 
 EXPORTS: Mapping[str, Export] = {

@@ -40,6 +40,11 @@ _MOST_NODES, _MOST_P_IDENTITY, _MOST_OPTIMUM = 512, 64, 512
 _ROWS_AT_ONCE = 4096
 _LEAST_OWN = 1e-3  # of the norm, on every bucket, also where nobody asks: so least squares determine all of them
 _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.LinAlgError)
+# On the plane:
+TEST_SHARE = Fraction(4, 100)
+_HARD = 0.6  # of the cells: above it nothing can be joined
+_CLEAR = 1.2  # times the noise of the test: on so few cells that a border lies lower, the test cannot tell
+_BUCKETS_A_BLOCK = 7
 
 Weighted = Sequence[tuple[float, Operator]]
 """Queries on the attribute with what a squared error of theirs counts."""
@@ -258,10 +263,8 @@ def first_levels(costs: Sequence[float], total: float, norm: int, *, lift: float
 
 
 # The default rule; docs/decisions/dawa.md. Costs and records are in units of 1 / epsilon.
-TEST_SHARE = Fraction(4, 100)
-_HARD = 0.6  # of the cells: above it nothing can be joined
-_CLEAR = 1.2  # times the noise of the test: on so few cells that a border lies lower, the test cannot tell
-_BUCKETS_A_BLOCK = 7
+
+
 _FEWEST, _MOST = 4, 6  # levels: 16, 32 or 64 blocks
 # Where all queries are of few cells 128 or 256 blocks.
 _NARROW, _FEWEST_NARROW, _MOST_NARROW = 4, 7, 8
