@@ -113,11 +113,12 @@ class Setting:
         """The attributes that are asked about, also those that are in no pair."""
         return tuple(name for name in self.plan.domain.names if any(name in product.attributes for product in self.plan.workload))
 
-    @property
+    @cached_property
     def asked(self) -> tuple[tuple[str, ...], ...]:
         """The widest tables that are asked for."""
-        tables = list(dict.fromkeys(product.attributes for product in self.plan.workload))
-        return tuple(names for names in tables if not any(set(names) < set(other) for other in tables))
+        tables = {product.attributes: frozenset(product.attributes) for product in self.plan.workload}
+        wider = {len(names): [other for other in tables.values() if len(other) > len(names)] for names in tables}
+        return tuple(names for names, these in tables.items() if not any(these < other for other in wider[len(names)]))
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -178,14 +179,14 @@ class Setting:
         blocks = [(Block((one,), Fraction(1)), float(weight)) for one, weight in zip(factors, relative, strict=True)]
         return self.fitted(self.part(ALONE_SHARE), blocks)
 
-    @property
+    @cached_property
     def threes(self) -> dict[tuple[str, ...], float]:
         """Tables of three attributes that are asked for, with what a squared error of each counts."""
-        found: dict[tuple[str, ...], float] = {}
+        threes = {names: 0.0 for names in self.asked if len(names) == 3}
         for product in self.plan.workload:
-            if product.attributes in self.asked and len(product.attributes) == 3:
-                found[product.attributes] = found.get(product.attributes, 0.0) + product.importance
-        return found
+            if product.attributes in threes:
+                threes[product.attributes] += product.importance
+        return threes
 
     def part(self, share: Fraction) -> Fraction:
         """A part of the budget that counting the rows leaves."""
