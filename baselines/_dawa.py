@@ -11,7 +11,7 @@ from baselines._tree import measured, whole_weights
 from leastnoise._families._gram import DenseGram
 from leastnoise._kernel import Entropy
 from leastnoise._kernel._noise import discrete_laplace
-from leastnoise._kernel._partition import GRID, cut_counts
+from leastnoise._kernel._plane import GRID, cut_counts
 
 FIRST_SHARE = Fraction(1, 4)
 

@@ -1,25 +1,64 @@
 """The first stage of DAWA as printed: noise on the cost of every interval of lengths 1, 2, 4, ... at any start, and the cheapest partition.
 
 It is private (theorem N of PROOFS-noisy-costs.md beside this file, where the labels N, Q1 and Q2 are from; the others are from the kernel's
-PROOFS-partition.md). No release runs it: the partition follows its own noise.
+PROOFS-plane.md). No release runs it: the partition follows its own noise.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import Exact, exact_positive, refuse, whole
 from leastnoise._check.arrays import IntArray
-from leastnoise._kernel import Entropy, Partition
+from leastnoise._kernel import Entropy
 from leastnoise._kernel._noise import discrete_laplace
-from leastnoise._kernel._partition import grid_sensitivity, noise_scale, on_grid, read_penalty
-from leastnoise._kernel._plane import read_plane
+from leastnoise._kernel._plane import GRID, noise_scale, read_penalty, read_plane
 
 Ranks = npt.NDArray[np.int32]
 
 _SHORT = 128  # up to so many cells a pass for every cell of the window is quicker than the search in the sorted halves
 _BLOCK = 1 << 15  # windows at a time: the temporaries stay in the processor's cache
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Partition:
+    """Intervals that cover n cells, chosen privately; public.
+
+    Attributes:
+        size: number of cells n.
+        starts: first cell of each bucket, increasing, the first 0; int64, shape (k,).
+        spent: the pure epsilon that choosing it has cost, for the distance it was asked for.
+    """
+
+    size: int
+    starts: IntArray
+    spent: Fraction
+
+    def lengths(self) -> IntArray:
+        """Number of cells of each bucket, int64 of shape (k,)."""
+        return np.diff(self.starts, append=self.size)
+
+
+def on_grid(cost: IntArray, length: int) -> IntArray:
+    """``floor(GRID cost / length)``: deviations in multiples of 1 / GRID, rounded down (C3m).
+
+    >>> on_grid(np.array([2, 10]), 3).tolist()
+    [2730, 13653]
+    """
+    quotient = cost // length
+    return quotient * GRID + (cost - quotient * length) * GRID // length
+
+
+def grid_sensitivity(length: int) -> int:
+    """``ceil(GRID (2 - 2 / length))``, in multiples of 1 / GRID (C3m).
+
+    >>> grid_sensitivity(1), grid_sensitivity(2), grid_sensitivity(3) == -(-4 * GRID // 3)
+    (0, 4096, True)
+    """
+    return -(-GRID * (2 * length - 2) // length)
 
 
 class _Halves:
@@ -140,7 +179,7 @@ def read_line(x: IntArray) -> IntArray:
     """
     if np.ndim(x) != 1:
         raise refuse("the vector of counts", f"an array of shape {np.shape(x)}", "of shape (n,)")
-    return read_plane(x)[1]
+    return read_plane(x)[0]
 
 
 def noisy_costs(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Partition:
@@ -189,7 +228,6 @@ def noisy_costs(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact
 def on_powers(cells: IntArray) -> list[IntArray]:
     """Deviations of all intervals of lengths 1, 2, 4, ..., in multiples of 1 / GRID.
 
-    >>> from leastnoise._kernel._partition import GRID
     >>> [(level / GRID).tolist() for level in on_powers(np.array([2, 3, 8]))]
     [[0.0, 0.0, 0.0], [1.0, 5.0]]
     """

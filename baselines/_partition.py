@@ -7,9 +7,10 @@ import numpy as np
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._linear import chain, height
 from baselines._noise import choose, laplace
+from baselines._noisy_costs import grid_sensitivity
 from baselines._tree import even_weights, measured
 from leastnoise._kernel import Entropy
-from leastnoise._kernel._partition import GRID, cut_counts, grid_sensitivity
+from leastnoise._kernel._plane import GRID, cut_counts
 
 _CHUNK = 64
 MOST_CUTS = 512  # places where StructureFirst may cut; its table of costs has half the square of this

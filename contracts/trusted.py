@@ -22,8 +22,8 @@ BESIDE = {
     # What users may write of an attribute, its labels, levels and JSON, and which table its values find their cells by: public, and made
     # without a row. `Domain` asks for the number of cells once, and `Rule` refuses a table with a cell that is not among them.
     "_domain": ("_kind.py", "_kinds.py", "_dates.py", "_rules.py", "_json.py"),
-    # Transposes that no column sum is computed with; operators and noisy answers as text.
-    "_linop": ("_transposes.py", "_packed.py"),
+    # Transposes that no column sum is computed with; operators and noisy answers as text; trees of blocks, which the kernel checks.
+    "_linop": ("_transposes.py", "_packed.py", "_plane_order.py"),
     # The text of measurements: a recorded step has its charge beside the fingerprint of that.
     "_measurements": ("_written.py",),
     # Noisy outcomes as text; what is said of a ledger.
@@ -39,7 +39,8 @@ BESIDE = {
 }
 # Which trusted file asks which of these. Of the first only what has its noise goes there. Of the next two any answer will do. The ledger
 # looks whether what was read is written as the text that it came from. How numbers are written is a pattern, which remembers nothing. An
-# engine counts the tables of groups as they are proposed, and the kernel looks in each for what it is asked for.
+# engine counts the tables of groups as they are proposed, and the kernel looks in each for what it is asked for. It looks whether the
+# blocks of a table are those of a tree over all its cells.
 ASKED = {
     ("_kernel/_series.py", "_kernel/_outcome.py"),
     ("_accounting/_deltas.py", "_accounting/_alpha.py"),
@@ -47,6 +48,7 @@ ASKED = {
     ("_kernel/_ledger_file.py", "_accounting/_read.py"),
     ("_adapters/_values.py", "_domain/_rules.py"),
     ("_kernel/_count.py", "_table/_share.py"),
+    ("_kernel/_plane.py", "_linop/_plane_order.py"),
     ("_adapters/_engine.py", "_table/_share.py"),
     # What is said, by which nothing is decided.
     *((f"_kernel/{name}.py", "_kernel/_ledger_words.py") for name in ("_ledger", "_ledger_file", "_ledger_run")),

@@ -24,7 +24,7 @@ from leastnoise._accounting import ZCDP, ApproxDP, Budget, PureDP
 
 Row = dict[str, Any]
 BUDGETS: dict[str, Budget] = {"epsilon": PureDP("1/2"), "rho": ZCDP("1/3"), "epsilon, delta": ApproxDP(1, "1e-6")}
-ALL = ("dawa", "dawa_levels", "dawa_tree")
+ALL = ("dawa", "dawa_levels")
 _DOUBTFUL, _AGAIN = 0.92, 32  # share below which a data set is drawn again, and how often
 
 

@@ -39,7 +39,7 @@ Report = Callable[[str], None]
 Wholes = NDArray[np.int64]
 Reals = NDArray[np.float64]
 WORKLOADS = ("identity", "uniform", "clustered", "large clustered")
-OURS = ("dawa", "dawa_tree", "dawa_levels")
+OURS = ("dawa", "dawa_levels")
 # Their noise is added to linear measurements chosen without the data, so the data do not matter to their errors.
 _FIXED = ("Identity", "Privelet", "H2", "HB", "GreedyH", "GreedyH, released reading")
 _QUERIES = 2000

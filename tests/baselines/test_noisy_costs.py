@@ -9,10 +9,9 @@ import pytest
 from baselines._noisy_costs import cheapest_of_powers, costs_of_length, noisy_costs, power_of_two_costs
 
 from baselines import _noisy_costs as costs
-from kernel.test_partition import partitions_of_powers
 from leastnoise._check import InputError
 from leastnoise._kernel import SeededEntropy
-from leastnoise._kernel._partition import GRID, cut_counts
+from leastnoise._kernel._plane import GRID, cut_counts
 
 EPSILON = Fraction(3, 13)  # no scale is a multiple of the step to which it is rounded up
 BASES = [(3, 0, 15, 15), (4, 4, 6, 6), (3, 15, 0, 15)]
@@ -21,6 +20,15 @@ BASES = [(3, 0, 15, 15), (4, 4, 6, 6), (3, 15, 0, 15)]
 def all_costs(x):
     """Of every length from 1 to n."""
     return list(costs_of_length(x, range(1, len(x) + 1)))
+
+
+def partitions_of_powers(n):
+    if n == 0:
+        yield ()
+        return
+    for power in range(n.bit_length()):
+        for rest in partitions_of_powers(n - 2**power):
+            yield (*rest, (n - 2**power, power))
 
 
 def by_definition(x, start, length):
@@ -202,3 +210,13 @@ def test_at_distance_2_the_draws_are_those_of_half_the_epsilon():
 def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         noisy_costs(np.array([1, 2, 3, 4]), entropy=SeededEntropy(1), **{"epsilon": 1, "penalty": 1, **arguments})
+
+
+def test_neighbours_that_differ_by_more_records_get_more_noise():
+    """Group privacy: at distance 2 the draws are those of half the epsilon."""
+    x = np.random.default_rng(1).integers(0, 40, 64)
+    for seed in range(5):
+        one = noisy_costs(x, 1, SeededEntropy(seed), penalty=2, distance=2)
+        other = noisy_costs(x, "0.5", SeededEntropy(seed), penalty=2)
+        assert (one.spent, other.spent) == (1, Fraction(1, 2))
+        assert np.array_equal(one.starts, other.starts)

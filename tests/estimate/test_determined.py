@@ -197,7 +197,7 @@ def test_the_cells_of_non_negative_least_squares_do_not_answer_more() -> None:
             cells.estimate(product.products[0])
 
 
-@pytest.mark.parametrize("strategy", ["dawa", "dawa_tree", "dawa_levels"])
+@pytest.mark.parametrize("strategy", ["dawa", "dawa_levels"])
 def test_a_data_aware_release_gives_no_band_for_what_it_did_not_measure(strategy: str) -> None:
     pandas = pytest.importorskip("pandas")
     domain = Domain(age=Integers(0, 63))

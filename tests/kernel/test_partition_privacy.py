@@ -1,4 +1,4 @@
-"""Privacy of the partitions by Monte Carlo, and that the test sees the faults of the released DAWA.
+"""Privacy of the least cost of a partition, and of DAWA's first stage as printed, by Monte Carlo; the faults of the released DAWA are seen.
 
 For a pair of neighbours, draws of both are split in two halves. The first half names the outputs that look most revealing, the second gives
 Clopper-Pearson bounds for their probabilities. ``surely_lost`` is a lower bound of the loss that holds with probability 1 - 1e-6, so that a
@@ -11,15 +11,11 @@ from collections import Counter
 import numpy as np
 import pytest
 from baselines._noisy_costs import noisy_costs
-from experiments.selections import partition_variants
-from experiments.selections.partition_variants import noisy_aligned, sampled_powers
 from scipy.stats import beta
 
 from baselines import _noisy_costs
-from leastnoise._kernel import _plane
-from leastnoise._kernel._entropy import SeededEntropy
-from leastnoise._kernel._plane import least_block_cost, sampled_partition
-from mechanisms.remembered import draw_ahead, remember_weights
+from leastnoise._kernel import LeastCost, SeededEntropy, _plane
+from mechanisms.remembered import draw_ahead
 
 ALARM = 1e-6
 
@@ -55,29 +51,22 @@ def neighbours(n):
     return [(empty, single), (peak, more)]
 
 
-WAYS = {
-    "(a) Algorithm 1, Remark": lambda x, e: noisy_costs(x, 2, e, penalty="0.5"),
-    "(b) penalised argmin": lambda x, e: noisy_aligned(x, 2, e, penalty=3),
-    "(c) aligned": lambda x, e: sampled_partition(x, 2, e, penalty="0.5"),
-    "(c) powers": lambda x, e: sampled_powers(x, 2, e, penalty="0.5"),
-}
-
-
-@pytest.mark.parametrize(("way", "n"), [*zip(WAYS, (4, 8, 8, 4), strict=True)])
-def test_no_way_loses_more_than_epsilon(way, n, monkeypatch):
-    draw_ahead(monkeypatch, _noisy_costs, partition_variants)
-    remember_weights(monkeypatch, _plane, partition_variants)
+@pytest.mark.parametrize("n", [4, 8])
+def test_the_printed_first_stage_loses_no_more_than_epsilon(n, monkeypatch):
+    draw_ahead(monkeypatch, _noisy_costs)
     for pair, (x, y) in enumerate(neighbours(n)):
         entropy = SeededEntropy(100 * n + pair)
-        one, other = ([tuple(WAYS[way](cells, entropy).starts.tolist()) for _ in range(600)] for cells in (x, y))
+        one, other = ([tuple(noisy_costs(cells, 2, entropy, penalty="0.5").starts.tolist()) for _ in range(600)] for cells in (x, y))
         assert surely_lost(one, other) <= 2
 
 
-def test_the_least_cost_loses_no_more_than_epsilon(monkeypatch):
+@pytest.mark.parametrize("shape", [(8,), (4, 2)])
+@pytest.mark.parametrize("pair", [0, 1])
+def test_the_least_cost_loses_no_more_than_epsilon(shape, pair, monkeypatch):
     draw_ahead(monkeypatch, _plane)
     entropy = SeededEntropy(5)
-    x, y = neighbours(8)[0]
-    one, other = ([math.floor(least_block_cost(cells, 2, entropy, penalty=1) * 2) for _ in range(1200)] for cells in (x, y))
+    choice = LeastCost(attributes=("age", "sex")[: len(shape)], epsilon=2, penalty=1)
+    one, other = ([math.floor(choice.draw(cells.reshape(shape), 1, entropy) * 2) for _ in range(1000)] for cells in neighbours(8)[pair])
     assert surely_lost(one, other) <= 2
 
 

@@ -1,11 +1,10 @@
-"""What the private choices of a series lose, by brute force: their own weights and scales, seen by spies, over all neighbouring tables.
+"""What the private choice of a series loses, by brute force: its own scale, seen by a spy, over all neighbouring tables.
 
-A choice is asked for through a series, so that the distance of neighbours is that of the plan's privacy; its draw is exact (PROOFS), so its
-probabilities follow from the weights, its noise from the scales.
+It is asked for through a series, so that the distance of neighbours is that of the plan's privacy; its noise is exact (PROOFS), so what it
+loses follows from the scale.
 """
 
 import itertools
-import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -14,18 +13,10 @@ import numpy as np
 import pytest
 
 from kernel.series import many_steps
-from kernel.test_partition import FAMILIES
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._domain import Domain, Integers
-from leastnoise._kernel import (
-    LeastCost,
-    SampledPartition,
-    SeededEntropy,
-    UnpaidSeries,
-    _partition_sampling,
-    _plane,
-)
-from leastnoise._kernel._partition import GRID
+from leastnoise._kernel import LeastCost, SeededEntropy, UnpaidSeries, _plane
+from leastnoise._kernel._plane import GRID
 from leastnoise._table import Table
 
 LINE = Domain(age=Integers(0, 3))
@@ -66,63 +57,10 @@ def worst(law: Callable[[tuple[int, ...]], Any], neighbours: str, rows: int, los
     return found
 
 
-# --- the exponential mechanism ---------------------------------------------------------------------------------------------------
-
-
-def logarithms(weights: list[_partition_sampling.Scaled]) -> list[np.ndarray]:
-    return [(np.log2(one.mantissa) + one.exponent) * math.log(2) for one in weights]
-
-
-def normalised(logs: list[float]) -> np.ndarray:
-    return np.array(logs) - np.logaddexp.reduce(logs)
-
-
-def law_of_intervals(weights: list[_partition_sampling.Scaled], family: str) -> np.ndarray:
-    """Logarithms of the probabilities of all partitions of four cells."""
-    levels = logarithms(weights)
-    return normalised([sum(levels[k][start if family == "powers" else start >> k] for start, k in B) for B in FAMILIES[family](4)])
-
-
-ON_LINE = {"aligned, mean": SampledPartition(attributes=("age",), epsilon=EPSILON, prior=Fraction(2))}
-
-
-def loss_of_choice(selection: Any, neighbours: str, rows: int) -> Any:
-    """The largest loss of a choice over all neighbours, from its own weights or scales."""
-    return (loss_of_law if isinstance(selection, SampledPartition) else loss_of_cost)(selection, neighbours, rows)
-
-
-def loss_of_law(selection: Any, neighbours: str, rows: int) -> float:
-    seen: list[list[_partition_sampling.Scaled]] = []
-    with pytest.MonkeyPatch.context() as patched:
-        real = _plane.draw_blocks
-        patched.setattr(_plane, "draw_blocks", lambda weights, *rest: seen.append(list(weights)) or real(weights, *rest))
-
-        def law(counts: tuple[int, ...]) -> np.ndarray:
-            seen.clear()
-            choose(selection, counts, neighbours, rows)
-            (weights,) = seen
-            return law_of_intervals(weights[::-1], "aligned")
-
-        return float(worst(law, neighbours, rows, lambda one, other: float(np.abs(one - other).max())))
-
-
-@every_privacy
-@pytest.mark.parametrize("way", [*ON_LINE])
-def test_no_pair_of_neighbours_tells_a_sampled_partition_by_more_than_epsilon(way: str, neighbours: str, rows: int) -> None:
-    """Nor is the claim far from what is lost: at four times the weights' epsilon it would fail."""
-    assert EPSILON * 0.3 < loss_of_law(ON_LINE[way], neighbours, rows) <= EPSILON
-
-
-# --- the least cost --------------------------------------------------------------------------------------------------------------
-
 COSTS = {
     "intervals": LeastCost(attributes=("age",), epsilon=EPSILON, penalty=Fraction(20)),
     "rectangle": LeastCost(attributes=("age", "sex"), epsilon=EPSILON, penalty=Fraction(20)),
 }
-
-
-# Every kind of choice, with what is asked of it.
-LAWS = {"SampledPartition": tuple(ON_LINE.values()), "LeastCost": tuple(COSTS.values())}
 
 
 def loss_of_cost(selection: Any, neighbours: str, rows: int) -> Fraction:

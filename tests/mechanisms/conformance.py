@@ -17,7 +17,6 @@ ROWS = (
         Row(mechanism="Dawa", strategy=name, workload=ON_LINE, table=table_over(LINE), refused=(ON_CUBE, LOTS), audited=steps)
         for name, steps in (
             ("dawa", {"least cost", "measurements"}),
-            ("dawa_tree", {"partition", "measurements"}),
             ("dawa_levels", {"measurements"}),
         )
     ),

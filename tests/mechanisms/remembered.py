@@ -1,15 +1,12 @@
 """Draws of one table, again and again: what each computes from the same counts is computed once, and noise is drawn for many at once."""
 
-from collections.abc import Sequence
-from fractions import Fraction
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
 
 from leastnoise._accounting import Noise, Privacy
-from leastnoise._kernel import Entropy, _measure, _partition_sampling
+from leastnoise._kernel import Entropy, _measure
 from leastnoise._kernel._noise import discrete_laplace
 from leastnoise._measurements import Measurements
 from leastnoise._mechanisms import Search, _dawa, _dawa_plane, mechanism_for
@@ -17,21 +14,6 @@ from leastnoise._plan import Plan
 from leastnoise._workload import Workload
 
 NUMBERS = 4096  # drawn together, of one scale
-
-
-def remember_weights(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
-    """Weights of the same costs at the same rate are those of before, here and in modules that have the function too."""
-    kept: dict[object, Any] = {}
-    weigh = _partition_sampling.weights_of
-
-    def weights_of(costs: Sequence[np.ndarray], sensitivity: int, epsilon: Fraction, *terms: Any) -> Any:
-        key = *(cost.tobytes() for cost in costs), sensitivity, epsilon, _partition_sampling.rate(epsilon), *terms
-        if key not in kept:
-            kept[key] = weigh(costs, sensitivity, epsilon, *terms)
-        return kept[key]
-
-    for module in (_partition_sampling, *modules):
-        monkeypatch.setattr(module, "weights_of", weights_of)
 
 
 def rescale_once(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> None:

@@ -5,26 +5,25 @@ The seeds fix the verdicts. Trials are as many as a fault needs to be seen by ni
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._audit import audited
-from leastnoise._audit._audit import LAWS, choice_part, kinds_of_steps, ways
+from leastnoise._audit._audit import choice_part, kinds_of_steps, ways
 from leastnoise._audit._measured import Effort, measured_parts
 from leastnoise._domain import Coded, Domain, Measure
-from leastnoise._kernel import SeededEntropy, Selection, _measure, _partition, _partition_sampling, _plane
-from leastnoise._linop import BlockTree
+from leastnoise._kernel import LeastCost, SeededEntropy, _measure, _plane
 from leastnoise._measurements import Measurements
 from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._plan import Plan
 from leastnoise._workload import mean_queries
 from mechanisms.conformance import ROWS, Row
-from mechanisms.remembered import draw_ahead, remember_weights
+from mechanisms.remembered import draw_ahead
 
-TRIALS = {"measurements": 8000, "least cost": 1200, "partition": 450}
+TRIALS = {"measurements": 8000, "least cost": 1200}
 SURE = 1e-4
 
 
@@ -35,10 +34,10 @@ def name_of(row: Row) -> str:
 every_row = pytest.mark.parametrize("row", ROWS, ids=name_of)
 
 
-PLANS: dict[str, tuple[Plan, list[Selection | Measurements]]] = {}
+PLANS: dict[str, tuple[Plan, list[LeastCost | Measurements]]] = {}
 
 
-def prepared(row: Row) -> tuple[Plan, list[Selection | Measurements]]:
+def prepared(row: Row) -> tuple[Plan, list[LeastCost | Measurements]]:
     """Within a budget at which draws tell something: of an epsilon of 20 no number of trials sees the tails. With its steps, found once."""
     if name_of(row) not in PLANS:
         plan = mechanism_for(row.strategy, row.workload).plan(row.workload, Privacy(PureDP("1/2")), Search(row.strategy))
@@ -46,34 +45,30 @@ def prepared(row: Row) -> tuple[Plan, list[Selection | Measurements]]:
     return PLANS[name_of(row)]
 
 
-def steps_of(plan: Plan) -> list[Selection | Measurements]:
+def steps_of(plan: Plan) -> list[LeastCost | Measurements]:
     return [plan.measurements] if plan.measurements is not None else list(kinds_of_steps(ways(plan, SeededEntropy(1))))
 
 
-def sharpness_of(plan: Plan, step: Selection | Measurements, seed: int = 1) -> tuple[str, float]:
+def sharpness_of(plan: Plan, step: LeastCost | Measurements, seed: int = 1) -> tuple[str, float]:
     """What a step is, and the factor that is certified: at most 1 if it is right."""
-    name = "measurements" if isinstance(step, Measurements) else KINDS[type(step).__name__]
+    name = "measurements" if isinstance(step, Measurements) else "least cost"
     effort = Effort(trials=TRIALS[name], seconds=0.0, risk=SURE, entropy=SeededEntropy(seed))
     part = measured_parts(step, effort)[1] if isinstance(step, Measurements) else choice_part(plan, step, effort)
     return name, part.lower_bound / part.claim
 
 
-KINDS = {"LeastCost": "least cost", "SampledPartition": "partition"}
-
-
 @pytest.fixture(autouse=True)
 def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What draws of one table compute again and again, weights and deviations of intervals and blocks, is computed once for each rate."""
+    """What draws of one table compute again and again, deviations of blocks, is computed once."""
     kept: dict[object, Any] = {}
     deviations = _plane.block_costs
 
-    def block_costs(cells: np.ndarray, tree: BlockTree, centre: str) -> Any:
-        key = cells.tobytes(), *(starts.tobytes() for starts in tree.starts), centre
+    def block_costs(counts: np.ndarray, starts: list[np.ndarray]) -> Any:
+        key = counts.tobytes(), *(level.tobytes() for level in starts)
         if key not in kept:
-            kept[key] = deviations(cells, tree, centre)
+            kept[key] = deviations(counts, starts)
         return kept[key]
 
-    remember_weights(monkeypatch, _plane)
     draw_ahead(monkeypatch, _plane)
     monkeypatch.setattr(_plane, "block_costs", block_costs)
 
@@ -87,15 +82,8 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for noise, sampler in list(_measure.SAMPLERS.items()):
         monkeypatch.setitem(_measure.SAMPLERS, noise, less(sampler))
-    rate, scale = _partition_sampling.rate, _partition.noise_scale
-    monkeypatch.setattr(_partition_sampling, "rate", lambda epsilon: rate(epsilon * Fraction(5, 4)))
+    scale = _plane.noise_scale
     monkeypatch.setattr(_plane, "noise_scale", lambda sensitivity, epsilon, size: scale(sensitivity, epsilon * Fraction(5, 4), size))
-
-
-def test_every_choice_has_a_law_that_audits_know() -> None:
-    """A new kind of choice fails here until its law is written down."""
-    assert set(LAWS) == set(get_args(Selection))
-    assert set(KINDS) == {kind.__name__ for kind in LAWS}
 
 
 @every_row
@@ -157,40 +145,14 @@ def test_either_end_of_a_measure_is_seen_if_it_counts_too_much(budget: Budget, m
         assert any(part.lower_bound > part.claim for part in parts)
 
 
-@pytest.mark.parametrize(("strategy", "neighbours"), [("dawa", "replace"), ("dawa_tree", "add_remove")])
-def test_units_of_several_rows_are_asked_for(strategy: str, neighbours: str) -> None:
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_units_of_several_rows_are_asked_for(neighbours: str) -> None:
     """For both relations the tables differ by whole units; a choice that forgets the distance is far too sharp."""
-    row = next(row for row in ROWS if row.strategy == strategy and row.mechanism == "Dawa")
+    row = next(row for row in ROWS if row.strategy == "dawa" and row.mechanism == "Dawa")
     privacy = Privacy(PureDP(1), neighbours, "id", 2)  # type: ignore[arg-type]
-    plan = mechanism_for(strategy, row.workload).plan(row.workload, privacy, Search(strategy))
+    plan = mechanism_for("dawa", row.workload).plan(row.workload, privacy, Search("dawa"))
     choice = next(step for step in steps_of(plan) if not isinstance(step, Measurements))
     assert sharpness_of(plan, choice)[1] <= 1
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(_plane, "whole", lambda *_: 1)  # the distance, where it is read
         assert sharpness_of(plan, choice)[1] > 1.25
-
-
-def test_laws_are_those_of_the_definition() -> None:
-    """By all partitions of eight cells in pairs of halves: how likely each block with the first cell is a bucket."""
-    from leastnoise._kernel import SampledPartition
-
-    choice = SampledPartition(attributes=("age",), epsilon=Fraction(1), penalty=Fraction(1, 2), prior=Fraction(1, 3))
-    law = LAWS[SampledPartition](choice, [6], 0, Privacy(PureDP(1), "replace", "id", 3))
-    rows = 7 * 3  # of 7 units; neighbours differ by 6
-    chances: dict[int, float] = {}
-
-    def partitions(start: int, stop: int) -> list[tuple[tuple[int, int], ...]]:
-        whole = ((start, stop),)
-        if stop - start == 1:
-            return [whole]
-        middle = start + 2 ** ((stop - start - 1).bit_length() - 1)
-        return [whole, *(left + right for left in partitions(start, middle) for right in partitions(middle, stop))]
-
-    for buckets in partitions(0, 6):
-        first = buckets[0][1]
-        deviation = rows * (2 - 2 / first)
-        weight = np.exp(-len(buckets) / 3 - (len(buckets) / 2 + deviation) / 6 / (2 * (2 - 2 / 6)))
-        chances[first] = chances.get(first, 0.0) + float(weight)
-    total = sum(chances.values())
-    found = np.exp(law._chances(1.0, 7))  # type: ignore[attr-defined]
-    assert found == pytest.approx([chances[length] / total for length in (6, 4, 2, 1)], rel=1e-9)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kernel.test_selection_privacy import EPSILON, LAWS, loss_of_choice
+from kernel.test_selection_privacy import COSTS, EPSILON, loss_of_cost
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, ConcentratedCost, GaussianCost, Noise, Privacy, PureCost, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Coded, Domain, Integers, Measure, PerCell
@@ -97,7 +97,6 @@ class Row:
         return REASONS.get((self.kind, self.name.partition(":")[0]), "")
 
 
-_NORMALISER = "the mechanism's proof bounds the change of the weights and that of their sum apart; on no table do both reach their bound"
 _MEET = "rows of two units that each keep to different cells share some of the four cells, and there less than both is left"
 _SIGNS = "replaced rows are bounded one character at a time, as if no two rows had a sign in common; every two have some"
 _UNEVEN = "two blocks on one attribute, of which one has uneven row weights, are each taken at the two cells that are worst for it"
@@ -110,7 +109,6 @@ REASONS: dict[tuple[str, ...], str] = {
     ("operator", "Ranges"): _UNEVEN,
     ("sums", "limits by cell"): _LIMITS,
     ("sums", "counts and limited sums"): _LIMITS,
-    ("choice", "SampledPartition"): _NORMALISER,
     (
         "choice",
         "LeastCost",
@@ -400,13 +398,9 @@ def bounds(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
 
 def choices(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
-    """Every private choice over all neighbours of some tables of four cells, from its own weights or scales."""
-    for name, ways in LAWS.items():
-        ratios = {}
-        for neighbours, count in units:
-            found = max(float(loss_of_choice(way, neighbours, count)) for way in ways)
-            ratios[neighbours, count] = found / float(EPSILON)
-        yield Row("choice", name, "epsilon, Laplace", float(EPSILON), ratios)
+    """The private choice over all neighbours of some tables of four cells, from its own scale."""
+    ratios = {unit: max(float(loss_of_cost(way, *unit)) for way in COSTS.values()) / float(EPSILON) for unit in units}
+    yield Row("choice", "LeastCost", "epsilon, Laplace", float(EPSILON), ratios)
 
 
 def rows() -> list[Row]:
@@ -426,9 +420,8 @@ Gaussian and Laplace noise, R is rho with Gaussian noise.
 `make losses` (`tests/privacy/losses.py`) writes this page in some minutes. What there is to be covered is read from the package's
 registries: a new strategy, operator, mechanism or choice fails the suite until it is here. For linear measurements the loss is the largest
 `sum_i |d_i| / s_i` (epsilon) or `sum_i d_i^2 / s_i^2` (mu squared; half of it is rho) of all differences `d` of up to k rows, which are
-listed. For mechanisms it is the sum over the steps of one run: exact for what is measured, the charge for what is chosen. The choices by
-themselves come last, from their own weights and scales over all neighbours of some tables of four cells. Where several workloads were
-tried, the least share is given; units of three rows are left out where they have too many pairs to be tried. One number stands for
+listed. For mechanisms it is the sum over the steps of one run: exact for what is measured, the charge for what is chosen. The private
+choice by itself comes last, from its own scale over all neighbours of some tables of four cells. Where several workloads were tried, the least share is given; units of three rows are left out where they have too many pairs to be tried. One number stands for
 all three sizes where they are equal, and what has the same shares stands in one row.
 
 | kind | what | budgets | +-1, 2, 3 | replace 1, 2, 3 | why below 0.9 |

@@ -73,7 +73,7 @@ def test_from_the_plan_to_a_release_that_is_read_again(tmp_path: Path, strategy:
     assert entry.plan_digest == made.digest()
     again = read(tmp_path / "out")
     assert again.plan == made
-    assert regime(again.outcome) in {"smoothed", "adaptive", "buckets"}
+    assert regime(again.outcome) in {"smoothed", "adaptive"}
     for one, other in zip(out.tables, again.tables, strict=True):
         assert (one.answer == other.answer).all()
         assert (one.noise_std == other.noise_std).all()
@@ -307,10 +307,13 @@ def test_it_is_not_chosen_by_itself() -> None:
     assert plan(queries(Domain(age=Integers(0, 7)), age="prefix"), PureDP(1)).strategy not in MECHANISMS
 
 
-def test_too_many_buckets_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dawa, "MOST_BUCKETS", 1)
-    made = plan(WORKLOAD, PureDP("1/4"), strategy="dawa_tree")
-    assert regime(release(made, polars(CELLS), seed=1).outcome) == "smoothed"
+def test_a_plan_that_no_version_makes_any_more_is_refused() -> None:
+    """Buckets drawn by the exponential mechanism: such releases are read, and none is made."""
+    with pytest.raises(InputError, match="strategy must be one of 'dawa', 'dawa_levels'; got 'dawa_tree'"):
+        plan(WORKLOAD, PureDP("1/4"), strategy="dawa_tree")
+    stored = replace(plan(WORKLOAD, PureDP("1/4"), strategy="dawa"), strategy="dawa_tree")
+    with pytest.raises(InputError, match="are not those that this version carries out"):
+        release(stored, polars(CELLS), seed=1)
 
 
 def test_refitting_meets_the_other_budget() -> None:

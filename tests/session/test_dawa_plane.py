@@ -293,7 +293,7 @@ MANY = Domain(a=Integers(0, 63), b=Integers(0, 63))
     [
         (WORKLOAD, ZCDP(1), "dawa", "dawa on two attributes needs a budget of epsilon alone"),
         (WORKLOAD, ApproxDP(1, "1e-6"), "dawa", "needs a budget of epsilon alone"),
-        *((WORKLOAD, PureDP(1), name, f"{name} answers queries on one attribute") for name in ("dawa_levels", "dawa_tree")),
+        (WORKLOAD, PureDP(1), "dawa_levels", "dawa_levels answers queries on one attribute"),
         (queries(SUMS, a="prefix", b="prefix", sum="pay"), PureDP(1), "dawa", "answers counts; this workload asks for sums"),
         (queries(LONG, a="prefix", b="prefix"), PureDP(1), "dawa", "at most 4096 cells of each"),
         (queries(WIDE, a="prefix", b="prefix"), PureDP(1), "dawa", "1048576 of both together; got 2048 x 2048"),
@@ -326,7 +326,6 @@ Change = Callable[[Plan], dict[str, object]]
         (lambda made: {"privacy": Privacy(ZCDP(1))}, "needs a budget of epsilon alone"),
         (lambda made: {"fallback": None}, "does not say what it measures without structure"),
         (lambda made: {"strategy": "dawa_levels"}, "answers queries on one attribute"),
-        (lambda made: {"strategy": "dawa_tree"}, "answers queries on one attribute"),
     ],
 )
 def test_damaged_plans_are_refused_and_cost_nothing(tmp_path: Path, made: Plan, change: Change, message: str) -> None:

@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import cache
 from itertools import count, cycle
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -125,8 +125,7 @@ def tape(monkeypatch: pytest.MonkeyPatch) -> Tape:
 
     monkeypatch.setattr(_measure, "draw", draw)
     monkeypatch.setattr(_series, "draw", draw)
-    for kind in get_args(_plane.Selection):
-        monkeypatch.setattr(kind, "draw", _spied(found, kind.draw))
+    monkeypatch.setattr(_plane.LeastCost, "draw", _spied(found, _plane.LeastCost.draw))
     return found
 
 

@@ -3,17 +3,15 @@
 What a mechanism does between its steps is public. So what it loses, it loses by its steps: those of a run are asked again, of two tables
 that differ in some units, and told apart by the likelihood ratio of all of them together. Then each is looked at by itself.
 
-The laws of private choices are written down once more here, from the definitions, for tables whose rows are all in one cell. Which buckets
-there are is the kernel's own tree, whose tests compare it with its definition. What tells such a table from an empty one is, of a
-partition, the bucket that has the cell: given that, all else is drawn as from empty cells. How likely each bucket is follows along the
-path of the tree from all cells down to this one.
+The law of the private choice is written down once more here, from its definition, for tables whose rows are all in one cell. Which blocks
+there are is the kernel's own tree, whose tests compare it with its definition.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -50,12 +48,10 @@ from leastnoise._fitting import allowed_epsilon
 from leastnoise._kernel import (
     KeySearch,
     LeastCost,
-    SampledPartition,
-    Selection,
     Series,
     Terms,
 )
-from leastnoise._linop import BlockTree, block_tree, interval_tree
+from leastnoise._linop import block_tree, interval_tree
 from leastnoise._measurements import Measurements, Observation, measurements_digest
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import CategoryPlan, Plan
@@ -66,160 +62,45 @@ _CHOICES, _KEYS = 2**6, 2**17  # drawn at a time
 _NEVER = -(2.0**60)  # stands for the number of a key that did not get out
 
 
-class Law(Protocol):
-    """What a choice gives from some rows in one cell, and from none.
+class Law:
+    """What a choice gives from some rows in one cell, and from none: the least cost of any partition, with Laplace noise.
 
     Attributes:
-        name: of the choice, for people.
         units: in how many units tables should differ, to see whether the choice follows the law.
     """
 
-    name: str
-    units: int
-
-    def loss(self, units: int) -> float:
-        """What it loses of so many units."""
-
-    def ratio(self, outcome: Any, units: int) -> float:
-        """The logarithm of the likelihood ratio of so many units and none."""
-
-    def statistics(self, some: Sequence[Any], none: Sequence[Any]) -> tuple[FloatArray, FloatArray]:
-        """Two lists of numbers, from outcomes for ``units`` and for none, by which a choice that is too sharp is seen."""
-
-    def tails(self, factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How often the numbers of each list are at or above thresholds, of a choice that is sharper by a factor."""
-
-
-class _Path:
-    """Blocks of a tree around one cell, from all cells to it alone, and the subtrees beside them."""
-
-    def __init__(self, tree: BlockTree, node: int) -> None:
-        self.tree, self.nodes = tree, list[tuple[int, int]]()
-        for level in range(len(tree.children)):
-            block = int(np.searchsorted(tree.starts[level], node, side="right")) - 1
-            if tree.broods(level)[block] > 1:  # a block with one child is that child
-                self.nodes.append((level, block))
-        self.nodes.append((len(tree.starts) - 1, node))
-        self.lengths = np.array([tree.lengths(level)[block] for level, block in self.nodes], dtype=np.float64)
-        self.beside = int(sum(tree.broods(level)[block] - 1 for level, block in self.nodes[:-1]))
-        self.place = node
-
-    def siblings(self, bucket: float) -> FloatArray:
-        """For each block but the last the sum over partitions of what is empty beside its child on the path, in logarithms."""
-        below, beside = np.full(len(self.tree.order), -bucket), list[float]()
-        inside = dict(self.nodes[:-1])
-        for level in range(len(self.tree.children) - 1, -1, -1):
-            parts = np.add.reduceat(below, self.tree.children[level])
-            if level in inside:
-                child = int(np.searchsorted(self.tree.starts[level + 1], self.place, side="right")) - 1
-                beside.append(float(parts[inside[level]] - below[child]))
-            below = np.where(self.tree.broods(level) > 1, np.logaddexp(-bucket, parts), parts)
-        return np.array(beside[::-1])
-
-
-class _Sampled:
-    """The exponential mechanism: P(B) proportional to exp(-prior k - epsilon cost(B) / (2 D)) for k buckets."""
-
-    name = "partition"
-
-    def __init__(self, selection: SampledPartition, sizes: Sequence[int], cell: int, privacy: Privacy) -> None:
-        (size,) = sizes
-        self._path = _Path(interval_tree(size), cell)
-        self._sensitivity = 1.0 if size == 1 else 2 - 2 / size
-        self._deviation = 2 - 2 / self._path.lengths
-        self._rate = float(selection.epsilon) / privacy.distance / 2 / self._sensitivity
-        self._prior = float(selection.prior)
-        self._penalty = float(selection.penalty)
-        self._rows = equal_rows(privacy)
-        self._known: dict[tuple[float, int], FloatArray] = {}
-        most = max(1, _MOST_ROWS_OF_A_CHOICE // self._rows)
-        self.units = max((min(most, math.ceil(2**power / float(selection.epsilon))) for power in range(8)), key=self._sharpens)
-
-    def _sharpens(self, units: int) -> float:
-        """By how much an event becomes more likely if the choice is sharper by a tenth."""
-        one, other = (np.cumsum(np.exp(self._chances(factor, units))) for factor in (1.0, 1.1))
-        return float(np.abs(one - other).max())
-
-    def loss(self, units: int) -> float:
-        return float(np.abs(self._ratios(units)).max())
-
-    def ratio(self, outcome: Any, units: int) -> float:
-        return float(self._ratios(units)[self._level(outcome)])
-
-    def statistics(self, some: Sequence[Any], none: Sequence[Any]) -> tuple[FloatArray, FloatArray]:
-        one, other = (np.array([self.ratio(outcome, self.units) for outcome in outcomes]) for outcomes in (some, none))
-        return one, other
-
-    def tails(self, factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        above = self._ratios(self.units)[:, None] >= thresholds
-        one, other = (np.exp(self._chances(factor, units)) @ above for units in (self.units, 0))
-        return one, other
-
-    def _ratios(self, units: int) -> FloatArray:
-        return self._chances(1.0, units) - self._chances(1.0, 0)
-
-    def _level(self, outcome: Any) -> int:
-        """Which block of the path is a bucket."""
-        length = int(outcome.lengths()[np.searchsorted(outcome.starts, self._path.place, side="right") - 1])
-        return int(np.flatnonzero(self._path.lengths == length)[0])
-
-    def _chances(self, factor: float, units: int) -> FloatArray:
-        """The logarithm of the probability that each block of the path is a bucket."""
-        if (factor, units) not in self._known:
-            bucket = self._prior + factor * self._rate * self._penalty
-            whole_block = -bucket - factor * self._rate * self._deviation * units * self._rows
-            beside = self._path.siblings(bucket)
-            total, divided = whole_block[-1], np.zeros(len(whole_block))
-            for block in range(len(whole_block) - 2, -1, -1):
-                parts = beside[block] + total
-                total = np.logaddexp(whole_block[block], parts)
-                whole_block[block], divided[block] = whole_block[block] - total, parts - total
-            whole_block[-1] = 0.0
-            self._known[factor, units] = whole_block + np.concatenate([[0.0], np.cumsum(divided[:-1])])
-        return self._known[factor, units]
-
-
-class _Cost:
-    """The least cost of any partition, deviations being from medians, with Laplace noise of scale distance / epsilon."""
-
-    name = "least cost"
-
     def __init__(self, selection: LeastCost, sizes: Sequence[int], cell: int, privacy: Privacy) -> None:
         tree = block_tree(*sizes) if len(sizes) == 2 else interval_tree(*sizes)
-        self._path = _Path(tree, int(np.flatnonzero(tree.order == cell)[0]))
+        place = int(np.flatnonzero(tree.order == cell)[0])
+        path = [int(np.searchsorted(starts, place, side="right")) - 1 for starts in tree.starts[:-1]]
+        self._beside = sum(int(tree.broods(level)[block]) - 1 for level, block in enumerate(path))  # subtrees without the cell
         self._penalty, self._rows = float(selection.penalty), equal_rows(privacy)
         self._scale = privacy.distance / float(selection.epsilon)
         self.units = max(1, min(math.ceil(4 / float(selection.epsilon)), _MOST_ROWS_OF_A_CHOICE // self._rows))
 
     def loss(self, units: int) -> float:
+        """What it loses of so many units."""
         return (self._least(units) - self._penalty) / self._scale
 
     def ratio(self, outcome: Any, units: int) -> float:
+        """The logarithm of the likelihood ratio of so many units and none."""
         value = float(outcome)
         return (abs(value - self._penalty) - abs(value - self._least(units))) / self._scale
 
     def statistics(self, some: Sequence[Any], none: Sequence[Any]) -> tuple[FloatArray, FloatArray]:
-        """How near each is to what it would be without noise, of both tables, as their noise is the same."""
+        """How near each is to what it would be without noise, of both tables, as their noise is the same: a sharper choice is nearer."""
         near = [-abs(float(value) - self._least(units)) for units, outcomes in ((self.units, some), (0, none)) for value in outcomes]
         mixed = np.array(near).reshape(2, -1).T.reshape(-1)  # so that each half has both
         return mixed, mixed
 
     def tails(self, factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How often the numbers are at or above thresholds, of a choice that is sharper by a factor."""
         chance = -np.expm1(thresholds * factor / self._scale)  # costs lie on so fine a grid that they may be taken for continuous
         return chance, chance
 
     def _least(self, units: int) -> float:
         """One bucket, or the cell alone and one bucket for each subtree beside its path."""
-        if len(self._path.nodes) == 1:
-            return self._penalty
-        return self._penalty + min(units * self._rows, self._penalty * self._path.beside)
-
-
-LAWS: Mapping[type, Callable[[Any, Sequence[int], int, Privacy], Law]] = {
-    SampledPartition: _Sampled,
-    LeastCost: _Cost,
-}
-"""Of each kind of choice: of the choice, the sizes of its attributes, a cell in row-major order and the neighbours."""
+        return self._penalty + min(units * self._rows, self._penalty * self._beside)
 
 
 @dataclass
@@ -227,9 +108,9 @@ class _Recorder:
     """A series that keeps what it is asked."""
 
     series: Series
-    steps: list[Selection | Measurements] = field(default_factory=list)
+    steps: list[LeastCost | Measurements] = field(default_factory=list)
 
-    def choose(self, selection: Selection) -> Any:
+    def choose(self, selection: LeastCost) -> Any:
         self.steps.append(selection)
         return self.series.choose(selection)
 
@@ -243,7 +124,7 @@ class Way:
     """A way that a mechanism may take."""
 
     name: str
-    steps: tuple[Selection | Measurements, ...]
+    steps: tuple[LeastCost | Measurements, ...]
 
 
 def ways(plan: Plan, entropy: Source) -> list[Way]:
@@ -268,7 +149,7 @@ def ways(plan: Plan, entropy: Source) -> list[Way]:
     return list(taken.values())
 
 
-def kinds_of_steps(taken: list[Way]) -> Iterator[Selection | Measurements]:
+def kinds_of_steps(taken: list[Way]) -> Iterator[LeastCost | Measurements]:
     """Each choice and each measurement of some ways, once."""
     seen = set()
     for way in taken:
@@ -279,19 +160,19 @@ def kinds_of_steps(taken: list[Way]) -> Iterator[Selection | Measurements]:
                 yield step
 
 
-def _law(plan: Plan, selection: Selection, row: Row) -> Law:
+def _law(plan: Plan, selection: LeastCost, row: Row) -> Law:
     sizes = [plan.domain.kind(name).size for name in selection.attributes]
     cell = int(np.ravel_multi_index([row[name] for name in selection.attributes], sizes))
-    return LAWS[type(selection)](selection, sizes, cell, plan.privacy)
+    return Law(selection, sizes, cell, plan.privacy)
 
 
-def _chosen(plan: Plan, selection: Selection, there: Held, units: int, count: int, effort: Effort) -> list[Any]:
+def _chosen(plan: Plan, selection: LeastCost, there: Held, units: int, count: int, effort: Effort) -> list[Any]:
     """What a choice gives, several times."""
     table = made_up(plan.domain, plan.privacy, *columns_of(plan.domain, there, units))
     return [of_table(terms_of(plan), table, effort.entropy).choose(selection) for _ in range(count)]
 
 
-def choice_part(plan: Plan, selection: Selection, effort: Effort) -> Part:
+def choice_part(plan: Plan, selection: LeastCost, effort: Effort) -> Part:
     """A choice by itself: whether it follows its law."""
     row: Row = {**dict.fromkeys(plan.domain.names, 0), **{name: measure.high_units for name, measure in plan.domain.measures.items()}}
     law = _law(plan, selection, row)
@@ -301,7 +182,7 @@ def choice_part(plan: Plan, selection: Selection, effort: Effort) -> Part:
             outcomes.extend(_chosen(plan, selection, there, law.units, count, effort))
     factor = sharpness(*law.statistics(some, none), effort.risk, law.tails)
     claim = law.loss(law.units) / law.units
-    return Part(name=law.name, claim=claim, lower_bound=claim * factor, trials=len(some), units=law.units)
+    return Part(name="least cost", claim=claim, lower_bound=claim * factor, trials=len(some), units=law.units)
 
 
 def way_part(plan: Plan, way: Way, effort: Effort) -> Part:
@@ -333,7 +214,7 @@ def way_part(plan: Plan, way: Way, effort: Effort) -> Part:
 
 
 def _choice_ratios(
-    plan: Plan, selection: Selection, two: tuple[Row, Row | None], units: int, count: int, effort: Effort
+    plan: Plan, selection: LeastCost, two: tuple[Row, Row | None], units: int, count: int, effort: Effort
 ) -> list[list[float]]:
     """For replace the ratios of both rows beside none: their difference tells the tables."""
     laws = [_law(plan, selection, row) for row in two if row is not None]

@@ -27,7 +27,6 @@ _METHODS = {
 }
 _STEPS = {
     "test": "ask how much structure the data have (the least cost of any partition)",
-    "partition": "draw a partition into buckets of alike cells",
     "levels": "measure blocks of several widths, and shrink the differences between them",
     "buckets": "measure the buckets",
     "blocks": "measure a few blocks",

@@ -4,7 +4,7 @@ from leastnoise._estimate._agreed import Agreed, agree, finest_table
 from leastnoise._estimate._answer import Answer, Estimator, estimates
 from leastnoise._estimate._by_group import ByGroup, measured_by_group
 from leastnoise._estimate._cdf import Cdf, Quantile, cdf, few_draws, simulated_noise
-from leastnoise._estimate._expansion import Expanded, Hidden, Independent, choice_hides
+from leastnoise._estimate._expansion import Expanded, Hidden, Independent
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, from_residual_parts, locally_non_negative, residual_parts
 from leastnoise._estimate._means import Means, means

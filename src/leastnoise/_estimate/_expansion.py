@@ -49,11 +49,6 @@ class Hidden:
         return np.asarray(np.where(cells > 1, np.minimum(seen, np.maximum(counts, 0.0) ** 2 + variances), 0.0))
 
 
-def choice_hides(epsilon: float, distance: int, cells: int, prior: float) -> Hidden:
-    """What a draw by the exponential mechanism with deviations from the mean hides."""
-    return Hidden(scale=2 * (2 - 2 / max(cells, 2)) * distance / epsilon, prior=prior)
-
-
 _AT_ONCE = 2**22
 
 

@@ -6,6 +6,5 @@ from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_file import Entry, Limit
 from leastnoise._kernel._ledger_run import NeedsData, Pending, Receipt
 from leastnoise._kernel._measure import simulate
-from leastnoise._kernel._partition import Partition
-from leastnoise._kernel._plane import LeastCost, SampledPartition, Selection
+from leastnoise._kernel._plane import LeastCost
 from leastnoise._kernel._series import Series, Terms, UnpaidSeries

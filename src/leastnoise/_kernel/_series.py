@@ -5,12 +5,12 @@ The argument continues that of ``_measure.py``:
 (K5) The whole declared budget is on the ledger's disk before the first step. (Where the only step is known beforehand, its real cost is,
      and no other step is carried out.) Each step's charge, in the definition of that budget, is added
      to those of the steps before it and must stay within the budget, before its first random bit is drawn; a step that fails stays charged.
-     Given what was seen before, a step satisfies its charge: a measurement by (K1), (K2), (K4); a selection by its own proof. So all steps
+     Given what was seen before, a step satisfies its charge: a measurement by (K1), (K2), (K4); a choice by its own proof. So all steps
      together satisfy the declared budget, however they are chosen (theorem 6 of the accounting's proofs). The sum is kept in memory, so a
      series is used in the process that made it alone, cannot be copied, and nothing of it can be set. Another process may resume a
      series: it asks for the same steps in the same order, gets the recorded outcomes of those that were drawn, and the ledger's mark of
      every step that was begun keeps any from being drawn twice (PROOFS-ledger.md, theorem 4).
-(K6) A selection's epsilon is met for data that differ by ``distance`` records: the rows of a unit, twice that under replace.
+(K6) A choice's epsilon is met for data that differ by ``distance`` records: the rows of a unit, twice that under replace.
 (K10) A series along an attribute has one measurement, whose rows are drawn when their period is closed: PROOFS-periods.md.
 (K9) A search for keys takes the whole of a budget with a delta, so it is the only step of its series (PROOFS-keys.md).
 """
@@ -20,8 +20,9 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from leastnoise._accounting import Charge, Cost, Privacy, PureCost, PureDP, SeriesCost, charge, charge_text, left, total
@@ -35,7 +36,7 @@ from leastnoise._kernel._ledger_run import NeedsData, Receipt, Step
 from leastnoise._kernel._measure import check_table, draw, verify
 from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, values_from_text
 from leastnoise._kernel._periods import Closed, answers, check_along, close, fingerprint, read_closed, write_closed
-from leastnoise._kernel._plane import Selection
+from leastnoise._kernel._plane import LeastCost
 from leastnoise._linop import SignedArray
 from leastnoise._measurements import Measurements, Observation, measurements_digest
 from leastnoise._table import Table, keyed_of
@@ -205,34 +206,34 @@ class Series:
         """What the steps so far have left of the declared budget; exact."""
         return left(self.terms.privacy.budget, total(_INSIDE[self].charges))
 
-    def choose(self, selection: Selection) -> Any:
+    def choose(self, selection: LeastCost) -> Fraction:
         """Make a private choice.
 
         Args:
             selection: what to choose, with its epsilon.
 
         Returns:
-            What the selection's ``draw`` gives; public from then on.
+            The noisy least cost, in records; public from then on.
 
         Raises:
-            InputError: a kind of selection that the kernel does not know, or arguments that it refuses.
+            InputError: another class, or arguments that the choice refuses; nothing was drawn.
             BudgetError: its epsilon is more than is left; nothing was drawn.
         """
-        if type(selection) not in get_args(Selection):
-            raise refuse("selection", type(selection).__name__, "one of " + ", ".join(kind.__name__ for kind in get_args(Selection)))
+        if type(selection) is not LeastCost:
+            raise refuse("selection", type(selection).__name__, "a LeastCost")
         inside = _INSIDE[self]
         if self.terms.only is not None:
             raise InputError("Only the step that was paid for is carried out; got a choice. Declare a series without an only step.")
         if inside.table is not None:
             inside.table.require(selection.attributes)
 
-        def drawn(table: Table) -> Any:
+        def drawn(table: Table) -> Fraction:
             ((_, cells),) = count(table, [selection.attributes])
             shape = [*map(self.terms.domain.cells, selection.attributes)]
             return selection.draw(cells.reshape(shape), self.terms.privacy.distance, inside.entropy)  # (K6)
 
         cost = charge(self.terms.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
-        return _step(self, cost, request_of(selection), drawn, outcome_from_text)
+        return cast(Fraction, _step(self, cost, request_of(selection), drawn, outcome_from_text))
 
     def find(self, search: KeySearch) -> FoundKeys:
         """Find keys that nobody could list beforehand, with all that the series declares.

@@ -1,6 +1,6 @@
 """The tree of blocks of a rectangle, and its cells on a line in the order of that tree.
 
-Public: nothing here sees a count. The label (O2) is that of the proofs of the plane in ``measure``.
+Public, and not trusted: nothing here sees a count, and the kernel looks whether the blocks are those of a tree (O2 of PROOFS-plane.md).
 """
 
 import itertools

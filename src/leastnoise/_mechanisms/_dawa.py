@@ -30,12 +30,11 @@ from leastnoise._estimate import (
     Smoothed,
     can_be_smoothed,
     cheapest_blocks,
-    choice_hides,
     join,
     shrunk_levels,
 )
 from leastnoise._fitting import fit, pure_share, rescaled
-from leastnoise._kernel import LeastCost, SampledPartition, Series
+from leastnoise._kernel import LeastCost, Series
 from leastnoise._linop import Identity, Operator, Total, Tree, pack
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._choose import noises
@@ -43,17 +42,16 @@ from leastnoise._mechanisms._findings import Drawn, Looked, Unused, explained, f
 from leastnoise._mechanisms._protocol import Explanation, Reference, Run
 from leastnoise._mechanisms._search import Progress, Search
 from leastnoise._plan import Plan
-from leastnoise._planner import MOST_BUCKETS, difference_costs, first_levels, on_buckets, total_cost
+from leastnoise._planner import difference_costs, first_levels, on_buckets, total_cost
 from leastnoise._workload import Workload
 
-STRATEGIES = ("dawa", "dawa_tree", "dawa_levels")
+STRATEGIES = ("dawa", "dawa_levels")
+EARLIER = "dawa_tree"  # buckets drawn privately: its releases are read, and none is made
 # The default rule; docs/decisions/dawa.md.
 TEST_SHARE = {"pure": Fraction(3, 100), "gaussian": Fraction(1, 100)}
 EASY = 0.10  # least cost, in units of the noise, per cell
 CLEAR = 1.2  # times the noise of the test: the border does not lie lower
 FIRST_SHARE = Fraction(55, 100)
-PARTITION_SHARE = Fraction(1, 4)
-PRIOR = Fraction(1386294361, 10**9)  # ln 4 a bucket
 _MOST_ADAPTIVE = 2048
 _LARGEST_ENTRY = 2**20 - 1  # of queries on buckets
 
@@ -92,7 +90,7 @@ class Adaptive(Looked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buckets(Drawn):
-    """A private partition."""
+    """A private partition, in releases of earlier versions."""
 
     regime = "buckets"
 
@@ -160,12 +158,10 @@ def _the_attribute(workload: Workload, strategy: str) -> str:
 
 
 def _choice(budget: Budget, strategy: str) -> Fraction:
-    """Epsilon of the first private choice: the default's test, or the partition; 0 for levels, before which nothing is chosen."""
+    """Epsilon of the default's test; 0 for levels, before which nothing is chosen."""
     if strategy == "dawa_levels":
         return Fraction(0)
-    gaussian = isinstance(budget, ZCDP)
-    share = PARTITION_SHARE if strategy != "dawa" else TEST_SHARE["gaussian" if gaussian else "pure"]
-    return pure_share(budget, share)
+    return pure_share(budget, TEST_SHARE["gaussian" if isinstance(budget, ZCDP) else "pure"])
 
 
 def setting_of(plan: Plan) -> Setting:
@@ -173,7 +169,7 @@ def setting_of(plan: Plan) -> Setting:
     setting = Setting(plan, _the_attribute(plan.workload, plan.strategy), noises(plan.privacy)[0])
     try:
         fallback(plan)
-        same = (json.dumps(plan.details["steps"]), plan.details["mechanism"]) == (
+        same = plan.strategy in STRATEGIES and (json.dumps(plan.details["steps"]), plan.details["mechanism"]) == (
             json.dumps(plan_steps(plan.privacy.budget, plan.strategy)),
             setting.noise.value,
         )
@@ -188,8 +184,6 @@ def setting_of(plan: Plan) -> Setting:
 def _check_grid(setting: Setting) -> None:
     """Refuse budgets under which levels need so fine a grid that buckets, measured after them, could not be kept on it."""
     strategy, budget = setting.plan.strategy, setting.privacy.budget
-    if strategy == "dawa_tree":  # has no levels
-        return
     first = levels(setting, budget.without(_choice(budget, strategy)).share(FIRST_SHARE))
     if MOST_ROWS * _LARGEST_ENTRY * first.grid >= 2**62:
         raise refuse("the budget", budget, "one that leaves more noise", f"{strategy} has no exact arithmetic for so little; 1 is usual.")
@@ -205,8 +199,6 @@ def plan_steps(budget: Budget, strategy: str) -> list[dict[str, Any]]:
     ]
     if strategy == "dawa_levels":
         return levels
-    if strategy != "dawa":
-        return [{"step": "partition", "epsilon": str(choice)}, {"step": "buckets", "budget": rest.to_json()}]
     return [
         {"step": "test", "epsilon": str(choice)},
         {
@@ -309,19 +301,7 @@ def on_starts(setting: Setting, starts: np.ndarray, budget: Budget) -> Measureme
     return fit(setting.plan.domain, setting.privacy.within(budget), setting.noise, [(Block((factor,), Fraction(1)), 1.0)])
 
 
-def _on_partition(setting: Setting, series: Series, budget: Budget) -> Measured:
-    """A private partition, and its buckets; without it where it has too many."""
-    epsilon = pure_share(budget, PARTITION_SHARE)
-    rest = budget.without(epsilon)
-    partition = series.choose(SampledPartition(attributes=(setting.attribute,), epsilon=epsilon, prior=PRIOR))
-    if len(partition.starts) > MOST_BUCKETS:
-        return _independent(setting, series, rest)
-    observed = series.measure(on_starts(setting, partition.starts, rest))
-    hidden = choice_hides(float(epsilon), setting.privacy.distance, setting.size, float(PRIOR))
-    return [observed], Buckets(buckets=len(partition.starts), starts=pack(partition.starts), hidden=hidden)
-
-
-_BY_NAME: Mapping[str, Way] = {"dawa": _default, "dawa_tree": _on_partition, "dawa_levels": _adaptive}
+_BY_NAME: Mapping[str, Way] = {"dawa": _default, "dawa_levels": _adaptive}
 
 
 class Dawa:
@@ -331,7 +311,7 @@ class Dawa:
 
     def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
         """By name."""
-        return strategy in STRATEGIES
+        return strategy in {*STRATEGIES, EARLIER}
 
     def decides_along(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none
         """None that is not asked about."""

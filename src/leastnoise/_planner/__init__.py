@@ -17,7 +17,6 @@ from leastnoise._planner.aware._buckets import (
     DEEP,
     FIRST_SHARE,
     GROUP_SHARE,
-    MOST_BUCKETS,
     TEST_SHARE,
     bucket_gram,
     difference_costs,

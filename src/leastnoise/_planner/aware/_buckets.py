@@ -34,7 +34,6 @@ from leastnoise._families import tree_factor as _tree
 from leastnoise._linop import AllRanges, BlockTree, Coarse, Dense, DiagonalAndRows, Identity, Operator, Prefix, Ranges, Total, dense
 from leastnoise._measurements import Factor
 
-MOST_BUCKETS = 4096
 # What is tried up to how many buckets; the level trees and GreedyH always are.
 _MOST_NODES, _MOST_P_IDENTITY, _MOST_OPTIMUM = 512, 64, 512
 _ROWS_AT_ONCE = 4096
