@@ -26,8 +26,8 @@ BESIDE = {
     "_linop": ("_transposes.py", "_packed.py", "_plane_order.py"),
     # The text of measurements: a recorded step has its charge beside the fingerprint of that.
     "_measurements": ("_written.py",),
-    # Noisy outcomes as text; what is said of a ledger.
-    "_kernel": ("_outcome.py", "_ledger_words.py"),
+    # Noisy outcomes as text; what is said of a ledger; who makes a release now: the ledger's rows keep it from being drawn twice.
+    "_kernel": ("_outcome.py", "_ledger_words.py", "_ledger_signs.py"),
     # Which tables are counted in one pass: the kernel refuses one that lacks what is summed out of it.
     "_table": ("_share.py",),
     # Names and types of columns, for drafts: no release depends on it.
@@ -49,6 +49,7 @@ ASKED = {
     ("_adapters/_values.py", "_domain/_rules.py"),
     ("_kernel/_count.py", "_table/_share.py"),
     ("_kernel/_plane.py", "_linop/_plane_order.py"),
+    ("_kernel/_ledger.py", "_kernel/_ledger_signs.py"),
     ("_adapters/_engine.py", "_table/_share.py"),
     # What is said, by which nothing is decided.
     *((f"_kernel/{name}.py", "_kernel/_ledger_words.py") for name in ("_ledger", "_ledger_file", "_ledger_run")),

@@ -421,8 +421,9 @@ Gaussian and Laplace noise, R is rho with Gaussian noise.
 registries: a new strategy, operator, mechanism or choice fails the suite until it is here. For linear measurements the loss is the largest
 `sum_i |d_i| / s_i` (epsilon) or `sum_i d_i^2 / s_i^2` (mu squared; half of it is rho) of all differences `d` of up to k rows, which are
 listed. For mechanisms it is the sum over the steps of one run: exact for what is measured, the charge for what is chosen. The private
-choice by itself comes last, from its own scale over all neighbours of some tables of four cells. Where several workloads were tried, the least share is given; units of three rows are left out where they have too many pairs to be tried. One number stands for
-all three sizes where they are equal, and what has the same shares stands in one row.
+choice by itself comes last, from its own scale over all neighbours of some tables of four cells. Where several workloads were tried,
+the least share is given; units of three rows are left out where they have too many pairs to be tried. One number stands for all three
+sizes where they are equal, and what has the same shares stands in one row.
 
 | kind | what | budgets | +-1, 2, 3 | replace 1, 2, 3 | why below 0.9 |
 |---|---|---|---|---|---|

@@ -14,11 +14,7 @@ from leastnoise._table import Codes, Counted, Table, Values, code_dtype, columns
 _BLOCK = 2**17
 # A window of tables that are asked one after the other is counted together and then handed out in the order asked: 128 MiB of counts.
 WINDOW_CELLS = 2**24
-# float64 sums of whole numbers are exact while they stay below this.
-_EXACT = 2**53
 _OTHER_PLAN = "The table was counted for the tables of another plan. Read the source again for this plan."
-# A value of up to 2^53 units is counted in two parts of at most 26 and 28 bits, so that a block's float64 sums of either stay exact.
-_LOW_BITS = 26
 
 
 def count(
@@ -60,7 +56,7 @@ def count(
         if limits is not None:
             raise InputError(_OTHER_PLAN)
         return _looked_up(table, counted, attribute_sets, measure)
-    values, largest = None, table.domain.largest_value(measure)
+    values = None
     if measure is not None:
         table.require((), [measure])
         values = columns_of(table).values[measure]
@@ -73,7 +69,7 @@ def count(
     if isinstance(sets, (list, tuple, set, frozenset)):
         for attributes in sets:
             _positions(attributes, places, table)
-    return _count(table, sets, places, values, largest)
+    return _count(table, sets, places, values)
 
 
 def _looked_up(
@@ -93,7 +89,7 @@ def _looked_up(
 
 
 def _count(
-    table: Table, sets: Iterable[tuple[str, ...]], places: dict[str, int], values: Values | None, largest: int
+    table: Table, sets: Iterable[tuple[str, ...]], places: dict[str, int], values: Values | None
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
     domain, opened = table.domain, columns_of(table)
     columns, rows = {place: opened.codes[name] for name, place in places.items()}, opened.rows
@@ -102,7 +98,7 @@ def _count(
         done: dict[int, IntArray] = {}
         for group in groups(window, sizes, 1 << rows.bit_length()):  # an untrusted proposal, which every member checks (A3)
             shape = tuple(sizes[place] for place in group.attributes)
-            whole = _histogram([columns[place] for place in group.attributes], shape, rows, values, largest).reshape(shape)
+            whole = _histogram([columns[place] for place in group.attributes], shape, rows, values).reshape(shape)
             for member in group.members:
                 done[member] = _summed(whole, group.attributes, window[member])
         for index, attributes in enumerate(window):
@@ -169,8 +165,8 @@ def _summed(whole: IntArray, axes: tuple[int, ...], wanted: tuple[int, ...]) -> 
     return np.array(np.transpose(part, [kept.index(place) for place in wanted]), dtype=np.int64, order="C").reshape(-1)
 
 
-def _histogram(columns: list[Codes], shape: tuple[int, ...], rows: int, values: Values | None, largest: int) -> IntArray:
-    """One pass over the rows: the table on all the columns."""
+def _histogram(columns: list[Codes], shape: tuple[int, ...], rows: int, values: Values | None) -> IntArray:
+    """One pass over the rows: the table on all the columns, in int64 throughout."""
     cells = math.prod(shape)
     total = np.zeros(cells, dtype=np.int64)
     if not columns:
@@ -183,7 +179,7 @@ def _histogram(columns: list[Codes], shape: tuple[int, ...], rows: int, values: 
         if values is None:
             total += np.bincount(codes, minlength=cells)
         else:
-            _add_sums(total, codes, values[start : start + block], largest)
+            np.add.at(total, codes, values[start : start + block])
     return total
 
 
@@ -196,18 +192,3 @@ def _combined(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.in
         codes = np.multiply(codes, dtype.type(size), dtype=dtype, casting="unsafe")
         np.add(codes, column, out=codes, casting="unsafe")
     return codes.astype(np.intp)
-
-
-def _add_sums(total: IntArray, codes: npt.NDArray[np.intp], values: Values, largest: int) -> None:
-    """Add the values of a block of rows to their cells, exactly (A4)."""
-    # bincount adds in float64; parts whose sums stay below 2^53 make that exact
-    if largest * len(values) < _EXACT:
-        total += np.bincount(codes, weights=values, minlength=len(total)).astype(np.int64)
-        return
-    step = 2 ** (53 - 28)
-    for start in range(0, len(values), step):
-        some, cell = values[start : start + step], codes[start : start + step]
-        high = some >> _LOW_BITS
-        low = some - (high << _LOW_BITS)
-        total += np.bincount(cell, weights=low, minlength=len(total)).astype(np.int64)
-        total += np.bincount(cell, weights=high, minlength=len(total)).astype(np.int64) << _LOW_BITS

@@ -36,11 +36,11 @@ from leastnoise._kernel._ledger_file import (
     make,
     read,
     today,
-    wait_for,
     writing,
 )
-from leastnoise._kernel._ledger_run import Pending, Receipt, free_room, is_running, running, sweep
-from leastnoise._kernel._ledger_words import ledger_facts
+from leastnoise._kernel._ledger_run import Pending, Receipt
+from leastnoise._kernel._ledger_signs import free_room, is_running, running, sweep
+from leastnoise._kernel._ledger_words import ledger_facts, wait_for
 
 
 @dataclass(frozen=True, slots=True, repr=False)

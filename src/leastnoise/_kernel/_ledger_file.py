@@ -12,7 +12,6 @@ import json
 import os
 import secrets
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -31,13 +30,12 @@ from leastnoise._accounting import (
     cost_from_json,
     is_charge_of,
     left,
-    missing,
     privacy_from_json,
     total,
     whole_budget,
 )
 from leastnoise._check import BudgetError, InputError, LedgerError, one_of, refuse
-from leastnoise._kernel._ledger_words import damaged, no_ledger, unusable
+from leastnoise._kernel._ledger_words import above_budget, damaged, no_ledger, reason, unusable
 
 State = Literal["reserved", "sealed", "absent"]
 Read = TypeVar("Read", Privacy, Budget, Charge, Cost)
@@ -68,7 +66,6 @@ SELECT = """SELECT number, id, charge, cost, declared, plan_digest, output, desc
     AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL), kind, share, period
     FROM entry ORDER BY number"""
 LONGEST_TEXT = 10_000
-MAKE = "Make one with `leastnoise ledger set` or Ledger.create."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,17 +366,7 @@ def check_left(content: Content, request: Charge, share: str, day: date) -> None
         )
     for limit in limits(content, share, day):
         if not request.within(limit.left):
-            rest = limit.left
-            asked, there, lack, most = (
-                charge_text(limit.budget, amount) for amount in (request, rest, missing(request, rest), whole_budget(limit.budget))
-            )
-            each = f" a {limit.period}" if limit.period else ""
-            whose = f"the share {limit.share!r} of the data set" if limit.share else "the data set"
-            advice = "Plan with at most what is left" if any((rest.epsilon, rest.rho)) else "Make no further release of this data set"
-            raise BudgetError(
-                f"The release asks for {asked}, but of {most}{each} for {whose} {content.dataset!r} only {there} is left; "
-                f"that is {lack} too much. Nothing was spent. {advice}, or ask the data holder."
-            )
+            raise BudgetError(above_budget(content.dataset, limit, request))
 
 
 def check_not_below(content: Content, budget: Budget, share: str, period: str) -> None:
@@ -430,32 +417,9 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
         raise LedgerError(_TAKEN.format(file)) from None
     except OSError as error:
         raise LedgerError(
-            f"A ledger cannot be made at {file}: {_reason(error)}. Choose a folder that exists and that you may write to."
+            f"A ledger cannot be made at {file}: {reason(error)}. Choose a folder that exists and that you may write to."
         ) from None
     return identity
-
-
-def wait_for(file: Path, timeout: float) -> None:
-    """Refuse what cannot be a ledger.
-
-    By stat only: opening and closing the file here would drop the locks that another thread's connection holds on it.
-    """
-    try:
-        if file.is_dir():
-            raise LedgerError(f"{file} is a folder, not a ledger. Give the path of the ledger's file.")
-        size = file.stat().st_size
-        patience = time.monotonic() + min(timeout, 1.0)
-        while size == 0 and time.monotonic() < patience:  # perhaps another process is making it just now
-            time.sleep(0.02)
-            size = file.stat().st_size
-    except FileNotFoundError:
-        raise LedgerError(f"There is no ledger at {file}. If there was one, restore it. {MAKE}") from None
-    except OSError as error:
-        raise LedgerError(f"The ledger {file} cannot be read: {_reason(error)}. Check its path and permissions.") from None
-    if size == 0:
-        raise LedgerError(
-            f"{file} is empty: no ledger, or what is left of one. If it was a ledger, restore it from a copy that has all its releases."
-        )
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
@@ -468,10 +432,6 @@ def checked_seconds(timeout: float) -> float:
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout <= 86400:
         raise refuse("timeout", timeout, "a number of seconds from 0 to 86400")
     return float(timeout)
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or type(error).__name__).lower()
 
 
 def flush_folder(folder: Path) -> None:

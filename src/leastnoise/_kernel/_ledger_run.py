@@ -1,19 +1,13 @@
-"""Releases that are paid and not published: the sign that a process makes one, and the steps that it has begun and recorded.
+"""Releases that are paid and not published: the steps that were begun and recorded.
 
-The sign is a locked file beside the ledger, which also keeps room on the disk for the measurement. A step is entered before its first
-random bit is drawn, and its outcome before it is returned. A step that was entered and has no outcome is never drawn again; see (J1) to
-(J3) in PROOFS-ledger.md.
+A step is entered before its first random bit is drawn, and its outcome before it is returned. A step that was entered and has no outcome is
+never drawn again; see (J1) to (J3) in PROOFS-ledger.md.
 """
 
-import errno
-import fcntl
 import hashlib
 import json
-import os
-import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,103 +15,6 @@ from leastnoise._accounting import Charge
 from leastnoise._check import InputError, LedgerError
 from leastnoise._kernel._ledger_file import digest_of
 from leastnoise._kernel._ledger_words import damaged
-
-
-def run_file(ledger: Path, run: str) -> Path:
-    real = Path(os.path.realpath(ledger))  # one place for all, by whatever link a process reached the ledger
-    return real.parent / f".{real.name[:64]}.run-{run}"
-
-
-@contextmanager
-def running(ledger: Path, room: int) -> Iterator[str]:
-    """Hold a new sign; the system frees its lock when the process ends, however it ends.
-
-    Args:
-        ledger: the ledger's file.
-        room: bytes to keep on the disk until `free_room`, from public sizes.
-
-    Raises:
-        LedgerError: the ledger's folder cannot be written, or has less room.
-    """
-    handle, file, run = -1, ledger, ""
-    try:
-        try:
-            while handle < 0:
-                run = secrets.token_hex(16)
-                file = run_file(ledger, run)
-                handle = _locked(file)
-            _keep_room(handle, room)
-        except OSError as error:
-            reason = (error.strerror or type(error).__name__).lower()
-            raise LedgerError(
-                f"A release needs a file of {room} bytes beside the ledger {ledger} while it is made: {reason}. Nothing was spent. "
-                "Free space there, or check that you may write to that folder."
-            ) from None
-        yield run
-    finally:
-        if handle >= 0:
-            with suppress(OSError):  # the next one that sweeps removes it
-                file.unlink()
-            os.close(handle)
-
-
-def _locked(file: Path) -> int:
-    """A handle of a new file that this process has locked; -1 if another one swept it away before."""
-    handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-    with suppress(BlockingIOError):
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(handle).st_nlink:
-            return handle
-    os.close(handle)
-    return -1
-
-
-def sweep(ledger: Path) -> None:
-    """Remove the signs that dead processes left."""
-    with suppress(OSError):
-        sign = run_file(ledger, "")
-        for file in list(sign.parent.iterdir()):
-            if file.name.startswith(sign.name):
-                is_running(ledger, file.name.rpartition("-")[2])
-
-
-def _keep_room(handle: int, room: int) -> None:
-    if not hasattr(os, "posix_fallocate"):  # macOS
-        return
-    try:
-        os.posix_fallocate(handle, 0, max(room, 1))
-    except OSError as error:
-        if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}:  # a file system that keeps no room
-            raise
-
-
-def free_room(ledger: Path, run: str) -> None:
-    """Give the room back, so that the measurement can be written there."""
-    with suppress(OSError):
-        os.truncate(run_file(ledger, run), 0)
-
-
-def is_running(ledger: Path, run: str) -> bool:
-    """Whether a process holds this sign; what a dead process left is removed. Whatever cannot be told counts as running."""
-    if not run:
-        return False
-    file = run_file(ledger, run)
-    try:
-        handle = os.open(file, os.O_RDWR)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with suppress(OSError):
-            file.unlink()
-    except OSError:
-        return True
-    finally:
-        os.close(handle)
-    return False
-
 
 _PART = 2**26  # characters; SQLite holds at most 10^9 bytes in one value
 

@@ -1,10 +1,11 @@
-"""What is said of a ledger: its facts for people, and why its file cannot be used."""
+"""What is said of a ledger: its facts for people, why it does not pay, and why its file cannot be used. It decides nothing."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from leastnoise._accounting import charge_text, whole_budget
+from leastnoise._accounting import Charge, charge_text, missing, whole_budget
 from leastnoise._check import InputError, LedgerError
 
 _GLANCE = 0.2  # seconds to wait for another process where the ledger is only shown
@@ -22,6 +23,20 @@ def ledger_facts(ledger: Any) -> list[tuple[str, str]]:
         most, spent, rest = (charge_text(limit.budget, amount) for amount in (whole_budget(limit.budget), limit.spent, limit.left))
         facts += [("budget", f"{whose}{most}{each}"), ("spent", spent), ("left", rest)]
     return facts
+
+
+def above_budget(dataset: str, limit: Any, request: Charge) -> str:
+    """The sentence for a release that asks for more than a limit has left."""
+    rest = limit.left
+    amounts = (request, rest, missing(request, rest), whole_budget(limit.budget))
+    asked, there, lack, most = (charge_text(limit.budget, amount) for amount in amounts)
+    each = f" a {limit.period}" if limit.period else ""
+    whose = f"the share {limit.share!r} of the data set" if limit.share else "the data set"
+    advice = "Plan with at most what is left" if any((rest.epsilon, rest.rho)) else "Make no further release of this data set"
+    return (
+        f"The release asks for {asked}, but of {most}{each} for {whose} {dataset!r} only {there} is left; "
+        f"that is {lack} too much. Nothing was spent. {advice}, or ask the data holder."
+    )
 
 
 def unusable(path: Path, timeout: float, name: str) -> str:
@@ -47,3 +62,33 @@ def damaged(path: Path, what: str) -> str:
 def no_ledger(path: Path) -> str:
     """The sentence for a file that no ledger was written to."""
     return f"{path} is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy that has all its releases."
+
+
+def wait_for(file: Path, timeout: float) -> None:
+    """Refuse what cannot be a ledger, before it is opened.
+
+    By stat only: opening and closing the file here would drop the locks that another thread's connection holds on it.
+    """
+    try:
+        if file.is_dir():
+            raise LedgerError(f"{file} is a folder, not a ledger. Give the path of the ledger's file.")
+        size = file.stat().st_size
+        patience = time.monotonic() + min(timeout, 1.0)
+        while size == 0 and time.monotonic() < patience:  # perhaps another process is making it just now
+            time.sleep(0.02)
+            size = file.stat().st_size
+    except FileNotFoundError:
+        raise LedgerError(
+            f"There is no ledger at {file}. If there was one, restore it. Make one with `leastnoise ledger set` or Ledger.create."
+        ) from None
+    except OSError as error:
+        raise LedgerError(f"The ledger {file} cannot be read: {reason(error)}. Check its path and permissions.") from None
+    if size == 0:
+        raise LedgerError(
+            f"{file} is empty: no ledger, or what is left of one. If it was a ledger, restore it from a copy that has all its releases."
+        )
+
+
+def reason(error: OSError) -> str:
+    """Why the operating system refused."""
+    return (error.strerror or type(error).__name__).lower()

@@ -1,0 +1,103 @@
+"""Signs that a process makes a release now: locked files beside the ledger, which also keep room on the disk for the measurement.
+
+Not trusted: they decide who is asked to wait, and the ledger's own rows that nothing is drawn twice (theorem 4 of PROOFS-ledger.md).
+"""
+
+import errno
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from leastnoise._check import LedgerError
+from leastnoise._kernel._ledger_words import reason
+
+
+def run_file(ledger: Path, run: str) -> Path:
+    """The file of a sign; of all of them what their names begin with."""
+    real = Path(os.path.realpath(ledger))  # one place for all, by whatever link a process reached the ledger
+    return real.parent / f".{real.name[:64]}.run-{run}"
+
+
+@contextmanager
+def running(ledger: Path, room: int) -> Iterator[str]:
+    """Hold a new sign; the system frees its lock when the process ends, however it ends."""
+    handle, file, run = -1, ledger, ""
+    try:
+        try:
+            while handle < 0:
+                run = secrets.token_hex(16)
+                file = run_file(ledger, run)
+                handle = _locked(file)
+            _keep_room(handle, room)
+        except OSError as error:
+            raise LedgerError(
+                f"A release needs a file of {room} bytes beside the ledger {ledger} while it is made: {reason(error)}. Nothing was spent. "
+                "Free space there, or check that you may write to that folder."
+            ) from None
+        yield run
+    finally:
+        if handle >= 0:
+            with suppress(OSError):  # the next one that sweeps removes it
+                file.unlink()
+            os.close(handle)
+
+
+def _locked(file: Path) -> int:
+    """A handle of a new file that this process has locked; -1 if another one swept it away before."""
+    handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    with suppress(BlockingIOError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(handle).st_nlink:
+            return handle
+    os.close(handle)
+    return -1
+
+
+def sweep(ledger: Path) -> None:
+    """Remove the signs that dead processes left."""
+    with suppress(OSError):
+        sign = run_file(ledger, "")
+        for file in list(sign.parent.iterdir()):
+            if file.name.startswith(sign.name):
+                is_running(ledger, file.name.rpartition("-")[2])
+
+
+def _keep_room(handle: int, room: int) -> None:
+    if not hasattr(os, "posix_fallocate"):  # macOS
+        return
+    try:
+        os.posix_fallocate(handle, 0, max(room, 1))
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}:  # a file system that keeps no room
+            raise
+
+
+def free_room(ledger: Path, run: str) -> None:
+    """Give the room back, so that the measurement can be written there."""
+    with suppress(OSError):
+        os.truncate(run_file(ledger, run), 0)
+
+
+def is_running(ledger: Path, run: str) -> bool:
+    """Whether a process holds this sign; what a dead process left is removed. Whatever cannot be told counts as running."""
+    if not run:
+        return False
+    file = run_file(ledger, run)
+    try:
+        handle = os.open(file, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(OSError):
+            file.unlink()
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
