@@ -166,7 +166,7 @@ def _summed(whole: IntArray, axes: tuple[int, ...], wanted: tuple[int, ...]) -> 
 
 
 def _histogram(columns: list[Codes], shape: tuple[int, ...], rows: int, values: Values | None) -> IntArray:
-    """One pass over the rows: the table on all the columns, in int64 throughout."""
+    """One pass over the rows: the table on all the columns, in int64 throughout (A4)."""
     cells = math.prod(shape)
     total = np.zeros(cells, dtype=np.int64)
     if not columns:
