@@ -1,7 +1,7 @@
 """How much structure a table has: the least cost of any partition of its cells into blocks of a tree, with noise.
 
 A partition B has the cost ``sum over b of dev(x, b) + penalty``, dev the sum of the distances of a block's counts from their median; one
-record changes one block of each partition. The labels (C1 ...) refer to PROOFS-plane.md beside this file. Costs are whole numbers,
+record changes one block of each partition (C4). The labels (C1 ...) refer to PROOFS-plane.md beside this file. Costs are whole numbers,
 multiples of 1 / GRID, and functions of private counts: none leaves the kernel without noise.
 """
 
