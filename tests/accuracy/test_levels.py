@@ -12,7 +12,9 @@ from leastnoise._accuracy._form import Measured
 from leastnoise._accuracy._joint import Joint, dense_structure
 from leastnoise._accuracy._leveled import LevelStructure
 from leastnoise._accuracy._measured import told
+from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Coded, Domain
+from leastnoise._families import DenseGram, fit_gaussian_optimum
 from leastnoise._fitting import fit
 from leastnoise._linop import Contrasts, Identity, dense
 from leastnoise._measurements import Block, Factor, cost
@@ -86,8 +88,8 @@ def test_what_no_table_of_a_level_tells_is_refused() -> None:
             known.variances(queries(workload.domain, place=place, **dict.fromkeys(names, "identity")).products[0])
 
 
-def dense_norm(workload: Workload, *, total: bool) -> float:
-    """The nuclear norm over sqrt(cells), from the matrix."""
+def dense_rows(workload: Workload, *, total: bool) -> FloatArray:
+    """The queries over all cells, or what of them lies across equal cells."""
     rows = []
     for product in workload:
         own, whole = dict(zip(product.attributes, product.operators, strict=True)), np.full((1, 1), float(product.weight))
@@ -95,7 +97,12 @@ def dense_norm(workload: Workload, *, total: bool) -> float:
             whole = np.kron(whole, dense(own[name]) if name in own else np.ones((1, workload.domain.kind(name).size)))
         rows.append(whole)
     matrix = np.vstack(rows)
-    matrix = matrix if total else matrix - matrix.mean(axis=1, keepdims=True)
+    return matrix if total else matrix - matrix.mean(axis=1, keepdims=True)
+
+
+def dense_norm(workload: Workload, *, total: bool) -> float:
+    """The nuclear norm over sqrt(cells), from the matrix."""
+    matrix = dense_rows(workload, total=total)
     return float(np.linalg.svd(matrix, compute_uv=False).sum() / np.sqrt(matrix.shape[1]))
 
 
@@ -113,6 +120,23 @@ def test_the_bound_of_unequal_groups_is_that_of_the_matrix(groups: list[int], to
     monkeypatch.setattr("leastnoise._accuracy._bounds._MOST_JOINT", 2)  # as if their joint spaces were too large
     for one in (workload, sum(both[1:], both[0]), asked(groups)):
         assert 0.6 * dense_norm(one, total=total) < nuclear_norm(one.products, total=total) <= dense_norm(one, total=total) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("total", [True, False])
+def test_weights_of_cells_raise_the_bound_to_no_more_than_the_optimum(total: bool) -> None:
+    groups = {"a": [0] * 8 + [1], "b": [0] + [1] * 6, "c": [0, 0, 0, 1]}
+    domain = Domain({name: Coded(len(own), levels={"group": dict(enumerate(own))}) for name, own in groups.items()})
+    pairs = [(one, other) for one, other in (("a", "b"), ("a", "c"), ("b", "c"))]
+    along = ("identity", level("group"))
+    products = [queries(domain, {one: own, other: more}) for one, other in pairs for own in along for more in along]
+    workload = sum(products[1:], products[0])
+    even, weighted = (nuclear_norm(workload.products, total=total, weighted=weighted) ** 2 for weighted in (False, True))
+    matrix = dense_rows(workload, total=total)
+    factor = fit_gaussian_optimum(DenseGram(matrix.T @ matrix, len(matrix)), gap=1e-4).factor
+    apart = factor[:, :, None] - factor[:, None]  # one row is replaced by another
+    sensitivity = (factor**2).sum(axis=0).max() if total else (apart**2).sum(axis=0).max() / 2
+    least = sensitivity * ((matrix @ np.linalg.pinv(factor, rcond=1e-6)) ** 2).sum()
+    assert even * 1.005 < weighted <= least * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])

@@ -32,13 +32,23 @@ from leastnoise._accuracy._intervals import noise_variance
 from leastnoise._accuracy._measured import Names, subsets
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain, Measure, ValueCount, Weighted
-from leastnoise._families import Levels, Part, apply_gram, gram_diagonal, partition, root_trace, singular_values
+from leastnoise._families import (
+    DenseGram,
+    Levels,
+    Part,
+    apply_gram,
+    fit_gaussian_optimum,
+    gram_diagonal,
+    partition,
+    root_trace,
+    singular_values,
+)
 from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
 from leastnoise._linop import Identity, Operator, Total
 from leastnoise._measurements import rows_in_view
 from leastnoise._workload import Product, Workload, numbered
 
-_MOST_GRAM, _MOST_CLOSED, _MOST_JOINT = 2048, 1024, 512
+_MOST_GRAM, _MOST_CLOSED, _MOST_JOINT, _MOST_DIRECTIONS = 2048, 1024, 1536, 2**62
 _SWEEPS = 2
 _SHARES = [share / 50 for share in range(25, 51)]  # of a measure's values that are its larger end
 _MOST_BITS = 62
@@ -95,12 +105,14 @@ def spread(privacy: Privacy, domain: Domain, names: Names) -> float:
     return math.sqrt(max(0, privacy.squares * n - k**2) / (n - 1)) if n > 1 else float(k)
 
 
-def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = lambda _: 1.0, *, total: bool = True) -> float:
+def nuclear_norm(
+    products: Sequence[Product], worth: Callable[[Names], float] = lambda _: 1.0, *, total: bool = True, weighted: bool = False
+) -> float:
     """A lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells).
 
-    Exact for marginals, for levels that lie in each other (of several attributes, where their groups are equal), and for single products.
+    Exact for marginals, for levels that lie in each other, of several attributes too unless they are very large, and for single products.
     A sum's data are counted in the largest value that one row can add, so that a row
-    changes them by 1 as it does a count.
+    changes them by 1 as it does a count. If ``weighted``, cells in unequal groups are multiplied by the roots of weights of mean 1.
     """
     if total and len(products) == 1 and not products[0].is_marginal:  # what lies across the total is not needed, and takes longest
         return _whole(products[0], worth)
@@ -114,16 +126,21 @@ def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = 
             for product in products
         ]
         chained, rest = [*compress(products, leveled)], [*compress(products, [not one for one in leveled])]
-        wide = {name for name, levels in known.items() if levels.spectrum[0].size > 1}
-        if rest or math.prod(known[name].spectrum[0].size for name in wide) > _MOST_JOINT:
+        spectra = {name: levels.spectrum for name, levels in known.items()}
+        wide = {name for name, parts in spectra.items() if parts[0].size > 1}
+        if rest or _seen([parts[0] for parts in spectra.values()], [*_terms(chained, known)]) is None:
             grouped: dict[Names, list[Product]] = {}
             for product in chained:
                 if wide & {*product.attributes}:
                     grouped.setdefault(product.attributes, []).append(product)
-            others = [(names, *_group_norms(own, {name: known[name] for name in names}, worth(names))) for names, own in grouped.items()]
+            for names, own in grouped.items():
+                terms = _terms(own, {name: known[name] for name in names})
+                others.append((names, *_group_norms([spectra[name] for name in names], terms, worth(names))))
             chained = [product for product in chained if not wide & {*product.attributes}]
             known = {name: levels for name, levels in known.items() if name not in wide}
-        best = _level_norms(chained, known, worth, total=total) if chained else {}
+        elif weighted:
+            spectra |= {name: _weighted_spectrum(chained, name, known[name]) for name in wide}
+        best = _level_norms(chained, known, spectra, worth, total=total) if chained else {}
         for product in rest:
             across, along = (_norm(product, part, worth) for part in (nuclear_across, lambda one: nuclear_parts(one)[1]))
             others.append((product.attributes, across, _whole(product, worth), along))
@@ -193,8 +210,28 @@ def _terms(products: Sequence[Product], known: Mapping[str, Levels]) -> dict[tup
     return terms
 
 
+def _weighted_spectrum(products: Sequence[Product], name: str, levels: Levels) -> list[Part]:
+    """With the weights of cells by which the lower bound along the attribute alone is largest."""
+    if levels.size > _MOST_CLOSED:
+        return levels.spectrum
+    gram = np.zeros((levels.size, levels.size))
+    for product in products:
+        for attribute, operator in zip(product.attributes, product.operators, strict=True):
+            if attribute == name:
+                groups = levels.groups[levels.level(operator) or 0]
+                gram += product.importance * product.rows / operator.rows * np.equal.outer(groups, groups)
+    orbits = levels.orbits.of_groups[0]
+    weights = fit_gaussian_optimum(DenseGram(gram, levels.size)).weights * levels.size
+    return levels.weighted_spectrum(np.bincount(orbits, weights) / np.bincount(orbits))
+
+
 def _level_norms(
-    products: Sequence[Product], known: Mapping[str, Levels], worth: Callable[[Names], float], *, total: bool
+    products: Sequence[Product],
+    known: Mapping[str, Levels],
+    spectra: Mapping[str, Sequence[Part]],
+    worth: Callable[[Names], float],
+    *,
+    total: bool,
 ) -> dict[Names, float]:
     """The parts of invariant spaces in the nuclear norm of levels, by the attributes along which each is orthogonal to equal cells.
 
@@ -203,47 +240,58 @@ def _level_norms(
     terms, names = _terms(products, known), tuple(known)
     norms: dict[Names, float] = {}
     for tau in dict.fromkeys(chain.from_iterable(subsets(product.attributes) for product in products)):
-        for chosen in itertools.product(*(levels.spectrum[1:] if name in tau else levels.spectrum[:1] for name, levels in known.items())):
+        for chosen in itertools.product(*(spectra[name][1:] if name in tau else spectra[name][:1] for name in names)):
             wide = tuple(name for part, name in zip(chosen, names, strict=True) if name not in tau and part.size > 1)
             least = min(worth(tuple(name for name in names if name in tau or name in more)) for more in subsets(wide))
             norms[tau] = norms.get(tau, 0.0) + least * _joint_root(chosen, terms, total=total or bool(tau))
     return norms
 
 
-def _group_norms(products: Sequence[Product], known: Mapping[str, Levels], worth: float) -> tuple[float, float, float]:
+def _group_norms(spectra: Sequence[Sequence[Part]], terms: Mapping[tuple[int, ...], float], worth: float) -> tuple[float, float, float]:
     """Of tables of levels by the same attributes the norm across the total along all of them, the whole, and the part of the total."""
-    terms = _terms(products, known)
-    whole = math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*(levels.spectrum for levels in known.values())))
-    across = math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*(levels.across for levels in known.values())))
-    along = 0.0
-    for key, weight in terms.items():
-        along += weight * math.prod(levels.spectrum[0].along[level] for level, levels in zip(key, known.values(), strict=True))
+    whole = math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*spectra))
+    across = math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*([part.across for part in own] for own in spectra)))
+    along = math.fsum(
+        weight * math.prod(own[0].grams[level, 0, 0] for level, own in zip(levels, spectra, strict=True))
+        for levels, weight in terms.items()
+    )
     return worth * across, worth * whole, worth * math.sqrt(along)
+
+
+def _seen(parts: Sequence[Part], keys: Sequence[tuple[int, ...]]) -> list[IntArray] | None:
+    """The directions of a product of spaces that tables of levels tell of; None where they are too many."""
+    axes = [[part.seen(level) for part, level in zip(parts, key, strict=True)] for key in keys]
+    sizes = [part.size for part in parts]
+    if math.prod(sizes) > _MOST_DIRECTIONS or max(math.prod(map(len, own)) for own in axes) > _MOST_JOINT:
+        return None
+    seen = [np.ravel_multi_index(np.ix_(*own), sizes).reshape(-1) for own in axes]
+    return seen if len(np.unique(np.concatenate(seen))) <= _MOST_JOINT else None
 
 
 def _joint_root(parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *, total: bool = True) -> float:
     """tr M^(1/2) of a weighted sum M of Kronecker products of Gram matrices, or where that is too large a bound below it."""
-    wide = [place for place, part in enumerate(parts) if part.size > 1]
+    wide = [place for place, part in enumerate(parts) if part.size != 1]
     often, weights = math.prod(part.often for part in parts), dict[tuple[int, ...], float]()
     for levels, weight in terms.items():
         scale = weight * math.prod(float(part.grams[level, 0, 0]) for part, level in zip(parts, levels, strict=True) if part.size == 1)
         key = tuple(levels[place] for place in wide)
         if scale > 0 and all(parts[place].grams[level].any() for place, level in zip(wide, key, strict=True)):
             weights[key] = weights.get(key, 0.0) + scale
-    if not weights:
+    if not weights or not (wide or total):
         return 0.0
-    if math.prod(part.size for part in parts) <= _MOST_JOINT or not total:
-        gram = np.asarray(
-            sum(
-                weight * _kron([parts[place].grams[level] for place, level in zip(wide, key, strict=True)])
-                for key, weight in weights.items()
-            )
-        )
-        if not total:
-            equal = _kron([part.total[None] for part in parts if part.total is not None])[0]
-            centre = np.eye(len(equal)) - np.outer(equal, equal)
-            gram = centre @ gram @ centre
-        return often * root_trace(gram)
+    if not wide:
+        return often * math.sqrt(weights[()])
+    seen = _seen([parts[place] for place in wide], [*weights])
+    if seen is not None:
+        directions = np.unique(np.concatenate(seen))
+        gram = np.zeros((len(directions), len(directions)))
+        for (key, weight), own in zip(weights.items(), seen, strict=True):
+            at, grams = np.searchsorted(directions, own), list[FloatArray]()
+            for place, level in zip(wide, key, strict=True):
+                axis = parts[place].seen(level)
+                grams.append(parts[place].grams[level][np.ix_(axis, axis)])
+            gram[np.ix_(at, at)] += weight * _kron(grams)
+        return often * root_trace(gram if total else gram[1:, 1:])  # the first direction is that of equal cells
     # No less than any of the terms, nor than a product of sums below all of them.
     alone = max(
         math.sqrt(w) * math.prod(root_trace(parts[p].grams[own]) for p, own in zip(wide, key, strict=True)) for key, w in weights.items()
@@ -284,17 +332,25 @@ def _bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float
     bound = privacy.max_per_cell if noise is not Noise.DISCRETE_LAPLACE else None
     rows = privacy.max_rows if bound is None else bound.rows  # of a unit in one cell: the least noise of a query is for so many
 
-    def worth(names: Names) -> float:
-        return 1.0 if bound is None else spread(privacy, workload.domain, names) / rows
-
-    replace = privacy.neighbours == "replace"
-    norms = {}
-    for measure in workload.measures:
-        norms[measure] = nuclear_norm(workload.of(measure), worth, total=not replace)
-    norm = _together(workload.domain, norms)
+    norm = _together_norm(workload, privacy, apart=bound is not None)
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a factor 2 and the total is free.
-    unit = 2 * norm**2 if replace else max(norm**2, unit_bound)
+    unit = 2 * norm**2 if privacy.neighbours == "replace" else max(norm**2, unit_bound)
     return unit * _least_variance(privacy, noise, rows)
+
+
+@lru_cache(maxsize=8)
+def _together_norm(workload: Workload, privacy: Privacy, *, apart: bool) -> float:
+    """The nuclear norm of all measures together, where the rows of a unit may be in one cell or must be apart."""
+
+    def worth(names: Names) -> float:
+        return spread(privacy, workload.domain, names) / privacy.max_per_cell.rows if apart and privacy.max_per_cell else 1.0
+
+    total = privacy.neighbours != "replace"
+    weighted = not apart and len(workload.measures) == 1  # rows of several measures lie in the same cells
+    return _together(
+        workload.domain,
+        {name: nuclear_norm(workload.of(name), worth, total=total, weighted=weighted) for name in workload.measures},
+    )
 
 
 def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:

@@ -117,9 +117,13 @@ class Levels:
     @cached_property
     def spectrum(self) -> "list[Part]":
         """The invariant spaces of all levels, the one with the total first; none where that is too large."""
+        return self.weighted_spectrum(np.ones(len(self.orbits.numbers[0])))
+
+    def weighted_spectrum(self, weights: FloatArray) -> "list[Part]":
+        """The same of levels times the roots of weights of the cells, one an orbit, whose mean over cells is 1."""
         orbits, depth = self.orbits, len(self.groups)
         apart: dict[bytes, Part] = {}
-        below = [(np.eye(depth, 1).reshape(depth, 1, 1), np.ones(1)) for _ in orbits.numbers[0]]
+        below = [(weight * np.eye(depth, 1).reshape(depth, 1, 1), np.full(1, math.sqrt(weight))) for weight in weights.tolist()]
         for level, (parents, times) in enumerate(zip(orbits.parents, orbits.times, strict=True)):
             sisters: list[list[tuple[FloatArray, FloatArray]]] = [[] for _ in orbits.numbers[level + 1]]
             often = orbits.numbers[level] * (1 - 1 / times)
@@ -140,12 +144,10 @@ class Levels:
                     at += len(own_cells)
                 below.append((joined, cells))
         ((grams, cells),) = below
-        return [Part(grams / self.size, 1.0, cells / np.linalg.norm(cells)), *apart.values()]
-
-    @property
-    def across(self) -> "list[Part]":
-        """What is orthogonal to equal cells."""
-        return [rest for part in self.spectrum or () if (rest := part.across) is not None]
+        turned = np.linalg.svd(cells[None])[2]
+        grams = turned @ grams @ turned.T / self.size
+        grams[-1] = np.diag(np.eye(len(cells))[0])
+        return [Part(grams, 1.0, total=True), *apart.values()]
 
     @cached_property
     def each(self) -> "Orbits":
@@ -242,7 +244,7 @@ class Part:
 
     grams: FloatArray  # the Gram matrix of every level on it over the number of cells, shape (levels, d, d)
     often: float
-    total: FloatArray | None = None  # the direction of equal cells; None where the space is orthogonal to it
+    total: bool = False  # whether its first direction is that of equal cells; else it is orthogonal to that
 
     @property
     def size(self) -> int:
@@ -250,18 +252,13 @@ class Part:
         return self.grams.shape[1]
 
     @property
-    def along(self) -> FloatArray:
-        """The squared norm of every level along equal cells."""
-        equal = np.zeros(self.size) if self.total is None else self.total
-        return np.asarray(self.grams @ equal @ equal)
+    def across(self) -> "Part":
+        """What of it is orthogonal to equal cells, maybe nothing."""
+        return Part(self.grams[:, 1:, 1:], self.often) if self.total else self
 
-    @property
-    def across(self) -> "Part | None":
-        """What of it is orthogonal to equal cells, if anything."""
-        if self.total is None:
-            return self
-        rest = np.linalg.svd(self.total[None])[2][1:]
-        return Part(rest @ self.grams @ rest.T, self.often) if len(rest) else None
+    def seen(self, level: int) -> IntArray:
+        """The directions that a level tells of."""
+        return np.flatnonzero(self.grams[level].any(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
