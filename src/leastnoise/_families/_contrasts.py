@@ -18,6 +18,7 @@ kappa. Equal noise on contrasts has the tilt 1/n.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache, singledispatch
 
@@ -61,10 +62,11 @@ def _sum_zero(gram: FloatArray) -> FloatArray:
     return np.asarray(gram[:-1, :-1] - gram[:-1, -1:] - gram[-1:, :-1] + gram[-1, -1])
 
 
-def spread(rows: FloatArray, gram: FloatArray) -> float:
-    """tr(M R): the sum of the variances of all queries, at unit noise on the rows and with a known total."""
+def spread(rows: FloatArray, grams: Iterable[FloatArray]) -> list[float]:
+    """tr(M R) for every M: the sum of the variances of all queries, at unit noise on the rows and with a known total."""
     inverse = np.linalg.inv(rows[:, :-1] - rows[:, -1:])
-    return float(np.einsum("ij,ij->", inverse, _sum_zero(gram) @ inverse))
+    covariance = inverse @ inverse.T
+    return [float(np.vdot(_sum_zero(gram), covariance)) for gram in grams]
 
 
 def _optimum(columns: FloatArray, gram: FloatArray, weights: FloatArray | None, gap: float, steps: int) -> Rest:

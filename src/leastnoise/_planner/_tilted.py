@@ -176,8 +176,9 @@ def _start(roles: Sequence[_Role]) -> FloatArray:
 
 def _put(role: _Role, values: FloatArray, mean: FloatArray, rows: FloatArray) -> None:
     """Write a role's values for a tilt and rows of column norm 1."""
-    for place, gram in enumerate(role.grams):
-        values[role.slot + 2 * place : role.slot + 2 * place + 2] = float(mean @ gram @ mean), spread(rows, gram)
+    end = role.slot + 2 * len(role.grams)
+    values[role.slot : end : 2] = [mean @ gram @ mean for gram in role.grams]
+    values[role.slot + 1 : end : 2] = spread(rows, role.grams)
 
 
 def _unseen(rows: IntArray) -> FloatArray:
