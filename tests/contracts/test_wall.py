@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -151,27 +152,9 @@ LEAKS = {
 }
 
 
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tree")
-    for name in ("src", "baselines", "experiments", "contracts", "pyproject.toml"):
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, folder / name)
-    return folder
-
-
-@pytest.mark.parametrize("name", LEAKS)
-@pytest.mark.parametrize("place", ["_mechanisms/_dawa.py", "_session/_finish.py"])
-def test_a_planted_leak_is_seen(copy: Path, place: str, name: str) -> None:
-    file = copy / "src" / "leastnoise" / place
-    whole = file.read_text(encoding="utf-8")
-    try:
-        file.write_text(f"{whole}\n\n{LEAKS[name]}\n", encoding="utf-8")
-        found = faults(place, file.read_text(encoding="utf-8"))
-    finally:
-        file.write_text(whole, encoding="utf-8")
+@pytest.mark.parametrize(("name", "place"), [*zip(LEAKS, cycle(["_mechanisms/_dawa.py", "_session/_finish.py"]))])
+def test_a_planted_leak_is_seen(place: str, name: str) -> None:
+    found = faults(place, f"{(SOURCE / place).read_text(encoding='utf-8')}\n\n{LEAKS[name]}\n")
     assert found
     assert all(line.startswith(f"{place}:") for line in found)
 
@@ -223,24 +206,17 @@ def test_every_exception_is_used() -> None:
     assert unused(SOURCE) == []
 
 
-def contracts_of(folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
+def test_planted_leaks_break_their_contracts_and_no_other(tmp_path: Path) -> None:
+    """In a copy of the tree; that all are kept of the tree as it is, `make imports` sees."""
+    for name in ("src", "baselines", "experiments", "contracts"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    with (tmp_path / "src" / "leastnoise" / "_mechanisms" / "_dawa.py").open("a", encoding="utf-8") as file:
+        file.write("\nfrom leastnoise._holder._check import rows_fit\n")
+        file.write("\nfrom leastnoise._kernel._count import count\nROWS = getattr(Series, '_ta' + 'ble')\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-logo", "--no-cache"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
-
-
-def test_planted_leaks_break_their_contracts_and_no_other(copy: Path) -> None:
-    """That all are kept of the tree as it is, `make imports` sees."""
-    file = copy / "src" / "leastnoise" / "_mechanisms" / "_dawa.py"
-    whole = file.read_text(encoding="utf-8")
-    check = "\nfrom leastnoise._holder._check import rows_fit\n"
-    file.write_text(
-        whole + check + "\nfrom leastnoise._kernel._count import count\nROWS = getattr(Series, '_ta' + 'ble')\n", encoding="utf-8"
-    )
-    try:
-        run = contracts_of(copy)
-    finally:
-        file.write_text(whole, encoding="utf-8")
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
     assert run.returncode == 1
     assert [line.removesuffix(" BROKEN") for line in run.stdout.splitlines() if line.endswith(" BROKEN")] == [
         "data flows one way",

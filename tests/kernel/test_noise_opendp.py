@@ -36,8 +36,7 @@ def two_samples(one, other):
     return float(stats.chi2_contingency(counts, correction=False).pvalue)
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
-@pytest.mark.parametrize(("p", "q"), [(1, 2), (3, 2), (10, 1), (2**40, 1)])
+@pytest.mark.parametrize(("law", "p", "q"), [("laplace", 1, 2), ("gaussian", 3, 2), ("laplace", 2**40, 1), ("gaussian", 10, 1)])
 def test_ours_and_theirs_have_the_same_law(opendp, law, p, q):
     theirs = their_draws(opendp, law, p / q)
     assert two_samples(SAMPLERS[law](p, q, DRAWS[law], SeededEntropy(p)), theirs) > ALARM

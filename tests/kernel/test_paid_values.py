@@ -132,7 +132,7 @@ ASKED = (
     ln.queries(PLANE, age="prefix") + ln.queries(PLANE, pay="all_ranges") + ln.queries(PLANE, age="identity", sex="identity"),
 )
 BUDGETS = (ln.PureDP(2), ln.ZCDP(1), ln.Privacy(ln.PureDP(2), "replace"))
-# So that every strategy is measured, and every workload and budget.
+# Every strategy is measured in the first two that it is for, beginning elsewhere than the one before it: so is every case.
 CASES = [(ASKED[one], BUDGETS[other]) for one, other in ((0, 1), (1, 0), (1, 2), (2, 0), (2, 1), (3, 0), (4, 0), (5, 1), (5, 2))]
 NAMES = [*PLANNERS, *(name for mechanism in MECHANISMS for name in mechanism.names)]
 
@@ -145,12 +145,16 @@ def test_nothing_that_a_strategy_measures_can_be_written(strategy: str, monkeypa
     monkeypatch.setattr(_series, "draw", lambda made, *given: (drawn.append(made), real(made, *given))[1])
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({"age": rng.integers(0, 4, 60), "pay": rng.integers(0, 4, 60), "sex": ["F", "M"] * 30})
-    for workload, budget in CASES:
+    released, first = 0, NAMES.index(strategy)
+    for workload, budget in [*CASES[first % len(CASES) :], *CASES[: first % len(CASES)]]:
         try:
             release = ln.release(ln.plan(workload, budget, strategy=strategy), rows, seed=1)
         except ln.InputError:
             continue  # not for this workload or budget
         assert len(release.answers) > 0
+        released += 1
+        if released == 2:
+            break
     assert drawn
     assert {fault for made in drawn for fault in written(made)} == set()
 

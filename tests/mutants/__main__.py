@@ -1,8 +1,6 @@
 """``python -m mutants``: copies the project, records what its tests cover, runs a sample of mutants and writes the results page.
 
 python -m mutants [--mutants 400] [--seed 1] [--folder build/mutants]     all steps; continues where an earlier run was stopped
-python -m mutants --page                                                  the page of what is decided so far, without running anything
-python -m mutants --again build/mutants --folder build/again              the survivors of that run, in the code as it is now
 """
 
 import argparse
@@ -15,8 +13,6 @@ import sys
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-
-from contracts.trusted import TRUSTED
 
 from mutants import covering, generate, report, trial
 
@@ -33,93 +29,63 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=400, help="how many, besides those that only change the words of messages")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
-    parser.add_argument("--again", type=Path, help="the folder of an earlier run: take its survivors instead of a sample")
-    parser.add_argument("--jobs", type=int, default=1, help="processes at once, each with a copy of the project")
-    parser.add_argument("--packages", nargs="+", default=TRUSTED, help="only mutants and tests of these")
-    parser.add_argument("--quick", action="store_true", help="only quick tests, of the trusted packages alone: for a busy machine")
-    parser.add_argument("--page", action="store_true", help="write the page of what an earlier run has decided, and run nothing")
     parser.add_argument("--step", help=argparse.SUPPRESS)
-    parser.add_argument("--part", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     given = parser.parse_args()
     folder = given.folder.resolve()
     if given.step:
-        os.chdir(_tree(folder, given.part))
-        steps = {
-            "record": partial(_record, packages=given.packages, quick=given.quick),
-            "afresh": _afresh,
-            **{f"in place {most:g}": partial(_in_place, most=most) for most in IN_PLACE},
-        }
-        steps[given.step](folder, given.part, given.jobs, given.first)
+        os.chdir(_tree(folder))
+        steps = {"record": _record, "afresh": _afresh, **{f"in place {most:g}": partial(_in_place, most=most) for most in IN_PLACE}}
+        steps[given.step](folder, given.first)
         return
-    if not given.page:
-        _run(folder, given)
-    page = folder / "page.md" if given.again else ROOT / "docs" / "results" / "mutation.md"
+    _run(folder, given)
+    page = ROOT / "docs" / "results" / "mutation.md"
     report.write(folder, page, IN_PLACE[-1], AFRESH)
     print(f"The results are in {page}.")
 
 
 def _run(folder: Path, given: argparse.Namespace) -> None:
     """All steps, each from where an earlier run was stopped."""
-    for part in range(given.jobs):  # the changes of one are not seen by another
-        if not _tree(folder, part).exists():
-            shutil.copytree(_tree(folder, 0) if part else ROOT, _tree(folder, part), ignore=NOT_COPIED)
-    if not all((folder / f"lines-{part}.json").exists() for part in range(given.jobs)):
-        _step("record", folder, given.jobs, *(["--quick"] if given.quick else []), "--packages", *given.packages)
+    if not _tree(folder).exists():
+        shutil.copytree(ROOT, _tree(folder), ignore=NOT_COPIED)
+    if not (folder / "lines.json").exists():
+        _step("record", folder, 0)
     if not (folder / "sample.json").exists():
         _draw(folder, given)
     number = len(report.drawn(folder))
     for first in [*range(_CHUNK, number, _CHUNK), number]:
         for most in IN_PLACE:
-            _step(f"in place {most:g}", folder, given.jobs, "--first", str(first))
-        _step("afresh", folder, given.jobs, "--first", str(first))
+            _step(f"in place {most:g}", folder, first)
+        _step("afresh", folder, first)
 
 
-def _tree(folder: Path, part: int) -> Path:
-    """The copy of the project of one process."""
-    return folder / f"tree-{part}"
+def _tree(folder: Path) -> Path:
+    """The copy of the project."""
+    return folder / "tree"
 
 
 def _draw(folder: Path, given: argparse.Namespace) -> None:
-    """The sample, or the survivors of an earlier run as they are in this tree."""
-    mutants = generate.all_mutants(_tree(folder, 0) / "src" / "leastnoise", given.packages)
-    if given.again:
-        last = report.states(given.again)
-        names = {mutant.name for mutant in report.drawn(given.again) if last[mutant.key][0] not in report.DEAD}
-        drawn = [mutant for mutant in mutants if mutant.name in names]
-        print(f"{len(names)} survivors; {len(names - {mutant.name for mutant in drawn})} of them are changes of code that is gone")
-    else:
-        drawn = generate.sample(mutants, given.mutants, given.seed)
+    mutants = generate.all_mutants(_tree(folder) / "src" / "leastnoise")
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-    facts = {
-        "seed": given.seed,
-        "commit": commit or "no commit",
-        "date": f"{datetime.now(UTC):%-d %B %Y}",
-        "all": len(mutants),
-        "packages": list(given.packages),
-    }
-    facts["mutants"] = [dataclasses.asdict(mutant) for mutant in drawn]
-    (folder / "sample.json").write_text(json.dumps(facts, indent=1), "utf-8")
+    facts = {"seed": given.seed, "commit": commit or "no commit", "date": f"{datetime.now(UTC):%-d %B %Y}", "all": len(mutants)}
+    drawn = [dataclasses.asdict(mutant) for mutant in generate.sample(mutants, given.mutants, given.seed)]
+    (folder / "sample.json").write_text(json.dumps({**facts, "mutants": drawn}, indent=1), "utf-8")
 
 
-def _step(name: str, folder: Path, jobs: int, *more: str) -> None:
-    """Run a step in so many processes, which take turns at its tests or mutants."""
-    paths = [os.pathsep.join(map(str, (_tree(folder, part) / "src", ROOT / "tests", ROOT))) for part in range(jobs)]
+def _step(name: str, folder: Path, first: int) -> None:
+    """Run a step in a process of its own."""
     own = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
-    command = [sys.executable, "-m", "mutants", "--step", name, "--folder", str(folder), "--jobs", str(jobs), *more]
-    started = [
-        subprocess.Popen([*command, "--part", str(part)], env={**os.environ, **own, "PYTHONPATH": paths[part]}) for part in range(jobs)
-    ]
-    codes = [one.wait() for one in started]
-    if any(codes):
+    own["PYTHONPATH"] = os.pathsep.join(map(str, (_tree(folder) / "src", ROOT / "tests", ROOT)))
+    command = [sys.executable, "-m", "mutants", "--step", name, "--folder", str(folder), "--first", str(first)]
+    if subprocess.run(command, env={**os.environ, **own}, check=False).returncode:
         sys.exit(f"The step {name!r} has failed; what is done is kept.")
 
 
-def _record(folder: Path, part: int, parts: int, _first: int, *, packages: list[str], quick: bool) -> None:
-    covering.record(_tree(folder, part), folder, part, parts, packages=packages, quick=quick)
+def _record(folder: Path, _first: int) -> None:
+    covering.record(_tree(folder), folder)
 
 
-def _in_place(folder: Path, part: int, parts: int, first: int, most: float) -> None:
+def _in_place(folder: Path, first: int, most: float) -> None:
     """Every mutant of a function's code, of the first that many, that is not dead yet; what is left is for ``_afresh``."""
     cover = covering.Cover(folder)
 
@@ -130,19 +96,19 @@ def _in_place(folder: Path, part: int, parts: int, first: int, most: float) -> N
             _write(folder, most, mutant, found)
 
     last = _last(folder)
-    left = [mutant for mutant, state, limit in last[part:first:parts] if state not in {*report.DEAD, "no function"} and limit < most]
+    left = [mutant for mutant, state, limit in last[:first] if state not in {*report.DEAD, "no function"} and limit < most]
     checked = any(most <= limit < _LAST for _, _, limit in last)
     if left:
-        trial.in_place(_tree(folder, part), cover, left if checked else [None, *left], most, tell)
+        trial.in_place(_tree(folder), cover, left if checked else [None, *left], most, tell)
 
 
-def _afresh(folder: Path, part: int, parts: int, first: int) -> None:
+def _afresh(folder: Path, first: int) -> None:
     """What is no function's code, and every survivor once more, of the first that many: the first tests alone, then more of the file's.
 
     Before them those that could not run in place.
     """
-    cover, tree = covering.Cover(folder), _tree(folder, part)
-    last = sorted(_last(folder)[part:first:parts], key=lambda one: one[1] == "survived")
+    cover, tree = covering.Cover(folder), _tree(folder)
+    last = sorted(_last(folder)[:first], key=lambda one: one[1] == "survived")
     left = [mutant for mutant, state, limit in last if state not in report.DEAD and limit != _LAST]
     if left:
         trial.load_libraries()

@@ -3,7 +3,6 @@
 import json
 import signal
 import time
-from collections import defaultdict
 from collections.abc import Generator, Iterable
 from pathlib import Path
 
@@ -14,9 +13,9 @@ from contracts.trusted import TRUSTED
 from mutants.generate import Mutant
 
 # What the packages offer by name.
-NAMES = "tests/test_project.py::test_public_names_are_listed_sorted_and_importable"
-# They run the trusted packages too, and take long; how rows fit is told by the command alone.
-SLOW = ("tests/plan", "tests/session", "tests/cli/test_check.py")
+NAMES = "tests/test_project.py::test_names_that_are_handed_on_are_public_and_importable"
+# They run the trusted packages too; how rows fit is told by the command alone.
+BESIDE = ("tests/plan", "tests/session", "tests/cli/test_check.py")
 # They read the code or change its text, and fail for any change of it.
 READ_THE_CODE = (
     "tests/kernel/test_noise_mutants.py",
@@ -30,13 +29,12 @@ THREADED = tuple(
 )
 # Fixtures, and parameters of tests, that start a server, and its CPU seconds, which are not those of a test: once for all that use it.
 SERVERS = {"spark": 15.0, "postgres": 3.0, "url": 3.0}
-LONGEST, QUICK = 8.0, 2.0  # CPU seconds of one test while it is recorded; about half of that without coverage
+LONGEST = 8.0  # CPU seconds of one test while it is recorded; about half of that without coverage
 
 
-def targets(packages: Iterable[str] = TRUSTED, *, quick: bool = False) -> list[str]:
-    """Tests of what these packages do."""
-    own = [path for name in packages for path in (f"src/leastnoise/{name}", f"tests/{name[1:]}")]
-    return [*own, NAMES, *(() if quick else SLOW)]
+def targets() -> list[str]:
+    """Tests of what the trusted packages do."""
+    return [*(path for name in TRUSTED for path in (f"src/leastnoise/{name}", f"tests/{name[1:]}")), NAMES, *BESIDE]
 
 
 def pytest_arguments(tree: Path, targets: Iterable[str]) -> list[str]:
@@ -50,25 +48,24 @@ class _TooSlow(BaseException):
 
 
 class Recorder:
-    """A pytest plugin: one coverage context and one CPU time a test, of every so-manieth file; slow tests are stopped, and fail.
+    """A pytest plugin: one coverage context and one CPU time a test; slow tests are stopped, and fail.
 
     What a test was found to take is written when its lines are, so that a recording that was stopped goes on where it was.
     """
 
-    def __init__(self, cover: coverage.Coverage, path: Path, part: int, parts: int, longest: float) -> None:
-        self.cover, self.path, self.part, self.parts, self.longest = cover, path, part, parts, longest
-        self.failed = False
+    def __init__(self, cover: coverage.Coverage, path: Path) -> None:
+        self.cover, self.path, self.failed = cover, path, False
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        files, done = list(dict.fromkeys(item.path for item in items)), {test for test, *_ in _known(self.path)}
-        items[:] = [item for item in items if files.index(item.path) % self.parts == self.part and item.nodeid not in done]
+        done = {test for test, *_ in _known(self.path)}
+        items[:] = [item for item in items if item.nodeid not in done]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self.cover.switch_context(item.nodeid)
         self.failed = False
         start = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, self.longest)
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
         try:
             return (yield)
         finally:
@@ -97,32 +94,22 @@ def _stop(_number: int, _frame: object) -> None:
     raise _TooSlow
 
 
-def record(tree: Path, target: Path, part: int, parts: int, *, packages: Iterable[str] = TRUSTED, quick: bool = False) -> None:
-    """Run all tests on the code as it is and write down what each covers; those that fail are left out.
-
-    Args:
-        tree: a copy of the project; the working directory.
-        target: the folder for ``lines-PART.json``.
-        part: which share of the tests, from 0.
-        parts: how many there are, each a process of its own.
-        packages: whose tests.
-        quick: leave out what takes over ``QUICK`` seconds, and what is in ``SLOW``.
-    """
+def record(tree: Path, target: Path) -> None:
+    """Run all tests on the code as it is, in the tree, and write down in the target what each covers; those that fail are left out."""
     signal.signal(signal.SIGPROF, _stop)
     trusted = [str(tree / "src" / "leastnoise" / name) for name in TRUSTED]
-    cover = coverage.Coverage(data_file=str(target / f"coverage-{part}"), source=trusted)
+    cover = coverage.Coverage(data_file=str(target / "coverage"), source=trusted)
     cover.load()
     cover.start()
-    recorder = Recorder(cover, target / f"tests-{part}.jsonl", part, parts, QUICK if quick else LONGEST)
-    pytest.main(pytest_arguments(tree, targets(packages, quick=quick)), plugins=[recorder])
+    pytest.main(pytest_arguments(tree, targets()), plugins=[Recorder(cover, target / "tests.jsonl")])
     cover.stop()
     cover.save()
-    gather(tree, target, part)
+    gather(tree, target)
 
 
-def gather(tree: Path, target: Path, part: int) -> None:
+def gather(tree: Path, target: Path) -> None:
     """Write down for ``Cover`` what was recorded so far."""
-    data = coverage.CoverageData(str(target / f"coverage-{part}"))
+    data = coverage.CoverageData(str(target / "coverage"))
     data.read()
     found = {
         str(Path(path).relative_to(tree / "src" / "leastnoise")): {
@@ -130,33 +117,24 @@ def gather(tree: Path, target: Path, part: int) -> None:
         }
         for path in data.measured_files()
     }
-    known = _known(target / f"tests-{part}.jsonl")
+    known = _known(target / "tests.jsonl")
     own = {
         "seconds": {test: used for test, used, _, _ in known},
         "failed": sorted({test for test, _, bad, _ in known if bad}),
         "servers": {test: server for test, _, _, server in known if server},
     }
-    (target / f"lines-{part}.json").write_text(json.dumps({**own, "lines": found}), "utf-8")
+    (target / "lines.json").write_text(json.dumps({**own, "lines": found}), "utf-8")
 
 
 class Cover:
     """What was recorded."""
 
     def __init__(self, folder: Path) -> None:
-        self.seconds: dict[str, float] = {}
-        self.failed: list[str] = []
-        self.servers: dict[str, str] = {}
-        self._lines: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-        self._files: dict[str, set[str]] = defaultdict(set)
-        for path in sorted(folder.glob("lines-*.json")):
-            known = json.loads(path.read_text("utf-8"))
-            self.seconds |= known["seconds"]
-            self.failed += known["failed"]
-            self.servers |= known["servers"]
-            for file, lines in known["lines"].items():
-                self._files[file].update(*lines.values())
-                for line, tests in lines.items():
-                    self._lines[file][line] += tests
+        known = json.loads((folder / "lines.json").read_text("utf-8"))
+        self.seconds: dict[str, float] = known["seconds"]
+        self.failed: list[str] = known["failed"]
+        self.servers: dict[str, str] = known["servers"]
+        self._lines: dict[str, dict[str, list[str]]] = known["lines"]
 
     def tests(self, mutant: Mutant) -> list[str]:
         """The tests that run a mutant's lines, in order; of a line that only runs at import, all that run its file."""
@@ -175,7 +153,7 @@ class Cover:
         package = mutant.file.partition("/")[0]
         own = {test for test in self.seconds if test.startswith((f"tests/{package[1:]}/", NAMES))}
         names = {test for test in own if test == f"{NAMES}[{package}]" and mutant.file.endswith("/__init__.py")}
-        return self.in_order((self._files[mutant.file] or own) | names, mutant)
+        return self.in_order((set().union(*self._lines.get(mutant.file, {}).values()) or own) | names, mutant)
 
     def in_order(self, tests: set[str], mutant: Mutant) -> list[str]:
         """Those of the mutant's package first, quick ones before slow ones and these before those that start a server.

@@ -25,7 +25,7 @@ that cover each. Tests that read the code instead of running it (the digests of 
 _HOW = """
 ## How it is done
 
-`tests/mutants/` has the program, `python -m mutants --help` its options (with `tests` on the path).
+`tests/mutants/` has the program.
 
 1. All tests and examples of the trusted packages and of the session run once under `coverage`, in a copy of the project: which test runs
    which line, and how long it takes. Tests that need more than {longest:.0f} CPU seconds with it are left out.
@@ -84,7 +84,7 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
     reasons = read_reasons()
     mutants = [mutant for mutant in drawn(folder) if mutant.key in found]
     behaviour = [mutant for mutant in mutants if not mutant.words]
-    sample = f"{len(mutants)} of {facts['all']} mutants of {facts['commit']}, drawn with the seed {facts['seed']}{_part(facts)}"
+    sample = f"{len(mutants)} of {facts['all']} mutants of {facts['commit']}, drawn with the seed {facts['seed']}"
     cut = len(facts["mutants"]) - len(mutants)
     sample += f";\n{cut} more were drawn, and the run ended before they were decided" if cut else ""
     counted = [one for one in behaviour if _counts(one, found, reasons)]
@@ -92,12 +92,11 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
     told = [
         f"{facts['date']}: {sample}.\n",
         "| package | mutants | killed | of these by time | survived | killed, % |\n|---|--:|--:|--:|--:|--:|",
-        *(_row(f"`{name}`", [one for one in behaviour if one.file.startswith(name + "/")], found) for name in sorted(facts["packages"])),
+        *(_row(f"`{name}`", [one for one in behaviour if one.file.startswith(name + "/")], found) for name in sorted(TRUSTED)),
         _row("**together**", behaviour, found),
         _row("**without those that change no result**", counted, found),
         _row("**the same, with the tests added since**", counted, since),
         _row("words of messages", [one for one in mutants if one.words], found),
-        _note(folder),
         "\n## Survivors\n",
         "| where | change | what it alters |\n|---|---|---|",
         *_survivors([one for one in counted if found[one.key] not in DEAD and _matters(reasons.get(one.name, ""))], reasons),
@@ -106,19 +105,9 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
     page.write_text(_HEAD + "\n".join(told) + "\n" + _HOW.format(in_place=in_place, afresh=afresh, longest=LONGEST), "utf-8")
 
 
-def _part(facts: dict[str, Any]) -> str:
-    """Of which packages, if not of all."""
-    return "" if set(facts["packages"]) == set(TRUSTED) else f", all of {' and '.join(f'`{name}`' for name in facts['packages'])}"
-
-
 def _counts(mutant: Mutant, found: dict[str, str], reasons: dict[str, str]) -> bool:
     """Whether it is dead, or nobody has said why no result can differ."""
     return found[mutant.key] in DEAD or not reasons.get(mutant.name, "").startswith(HARMLESS)
-
-
-def _note(folder: Path) -> str:
-    """What there is to say about this run, if somebody wrote it down beside the results."""
-    return "\n" + (folder / "note.md").read_text("utf-8").strip() if (folder / "note.md").exists() else ""
 
 
 def _row(name: str, mutants: list[Mutant], found: dict[str, str]) -> str:

@@ -14,7 +14,7 @@ import coverage
 import pytest
 
 from mutants import report
-from mutants.covering import NAMES, SERVERS, THREADED, Cover, Recorder, gather, server_of
+from mutants.covering import NAMES, SERVERS, THREADED, Cover, Recorder, gather, server_of, targets
 from mutants.generate import mutants_of, mutated, sample
 from mutants.trial import _KILLED, _PASSED, Outcome, forked, outcome, replace_code, until_one_fails
 
@@ -138,7 +138,7 @@ def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp
     lines["_kernel/__init__.py"] = {"1": [other]}
     seconds = {slow: 9.0, quick: 0.1, other: 0.01, bad: 0.0, names: 0.3, **dict.fromkeys(served, 0.2)}
     known = {"seconds": seconds, "failed": [bad], "servers": dict.fromkeys(served, "spark"), "lines": lines}
-    (tmp_path / "lines-0.json").write_text(json.dumps(known), "utf-8")
+    (tmp_path / "lines.json").write_text(json.dumps(known), "utf-8")
     cover = Cover(tmp_path)
     tests = cover.tests(found(tmp_path, "> least -> >= least"))
     assert tests == [quick, slow, *served, other]
@@ -152,18 +152,25 @@ def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp
 
 def test_a_recording_that_was_stopped_goes_on_where_it_was(tmp_path):
     done = [["tests/a.py::quick", 0.5, False, ""], ["tests/a.py::bad", 0.1, True, "spark"]]
-    (tmp_path / "tests-0.jsonl").write_text("".join(json.dumps(one) + "\n" for one in done), "utf-8")
+    (tmp_path / "tests.jsonl").write_text("".join(json.dumps(one) + "\n" for one in done), "utf-8")
     items = [SimpleNamespace(path="tests/a.py", nodeid=f"tests/a.py::{name}") for name in ("quick", "bad", "new")]
-    Recorder(coverage.Coverage(data_file=None), tmp_path / "tests-0.jsonl", 0, 1, 8.0).pytest_collection_modifyitems(items)
+    Recorder(coverage.Coverage(data_file=None), tmp_path / "tests.jsonl").pytest_collection_modifyitems(items)
     assert [item.nodeid for item in items] == ["tests/a.py::new"]
-    data = coverage.CoverageData(str(tmp_path / "coverage-0"))
+    data = coverage.CoverageData(str(tmp_path / "coverage"))
     data.set_context("tests/a.py::quick")
     data.add_lines({str(tmp_path / "src" / "leastnoise" / "_kernel" / "a.py"): {7}})
-    gather(tmp_path, tmp_path, 0)
-    known = json.loads((tmp_path / "lines-0.json").read_text("utf-8"))
+    gather(tmp_path, tmp_path)
+    known = json.loads((tmp_path / "lines.json").read_text("utf-8"))
     assert known["lines"] == {"_kernel/a.py": {"7": ["tests/a.py::quick"]}}
     assert (known["seconds"], known["failed"]) == ({"tests/a.py::quick": 0.5, "tests/a.py::bad": 0.1}, ["tests/a.py::bad"])
     assert known["servers"] == {"tests/a.py::bad": "spark"}
+
+
+def test_every_target_is_there():
+    root = Path(__file__).parents[2]
+    for file, _, test in (target.partition("::") for target in targets()):
+        assert (root / file).exists(), file
+        assert not test or f"def {test}(" in (root / file).read_text("utf-8")
 
 
 def test_files_that_make_frames_at_import_are_known():
@@ -187,14 +194,7 @@ def test_what_server_a_test_needs_is_in_its_fixtures_or_its_parameters():
 def test_the_page_lists_every_survivor_with_its_reason(tmp_path, module, monkeypatch):
     mutants = [mutant for mutant in mutants_of(tmp_path, "_kernel/sample.py") if mutant.before in {"5", "> least", "3"}]
     states = dict(zip([mutant.key for mutant in mutants], ("survived", "survived", "killed"), strict=True))
-    facts = {
-        "seed": 1,
-        "commit": "abc",
-        "date": "today",
-        "all": 99,
-        "packages": ["_kernel"],
-        "mutants": [dataclasses.asdict(mutant) for mutant in mutants],
-    }
+    facts = {"seed": 1, "commit": "abc", "date": "today", "all": 99, "mutants": [dataclasses.asdict(mutant) for mutant in mutants]}
     (tmp_path / "sample.json").write_text(json.dumps(facts), "utf-8")
     lines = [
         json.dumps({"key": key, "limit": 6.0, "outcome": dataclasses.asdict(Outcome(state, 1, "", 0.0))}) for key, state in states.items()

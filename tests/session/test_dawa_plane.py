@@ -225,10 +225,9 @@ def test_shrunk_cells_have_less_error_and_intervals_that_cover() -> None:
     assert np.mean([one[heavy].mean() for one in inside]) >= 0.9
 
 
-# --- privacy: 600 draws a side; a private mechanism fails with probability below 1e-6 a pair ---------------------------------------
+# --- privacy: 400 draws a side; a private mechanism fails with probability below 1e-6 a pair ---------------------------------------
 
 SMALL = Domain(a=Integers(0, 1), b=Integers(0, 1))
-PAIRS = [([0, 0, 0, 0], [0, 1, 0, 0]), ([3, 0, 2, 2], [3, 0, 2, 3])]
 
 
 def draws(cells: list[int], seed: int, count: int, step: int = 4) -> list[object]:
@@ -253,10 +252,9 @@ def every_regime(monkeypatch: pytest.MonkeyPatch) -> None:
     rescale_once(monkeypatch, plane)
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=str)
 @pytest.mark.usefixtures("every_regime")
-def test_the_whole_loses_no_more_than_epsilon(pair: tuple[list[int], list[int]]) -> None:
-    one, other = draws(pair[0], 1, 400), draws(pair[1], 2, 400)
+def test_the_whole_loses_no_more_than_epsilon() -> None:
+    one, other = draws([0, 0, 0, 0], 1, 400), draws([0, 1, 0, 0], 2, 400)
     assert len({out[0] for out in one}) == 2  # type: ignore[index]
     assert surely_lost(one, other) <= 2
 
