@@ -79,6 +79,34 @@ def follow(some: list[Recipe], scratch: Path) -> None:
             (scratch / file).write_text(changed((scratch / file).read_text("utf-8"), diff), encoding="utf-8")
 
 
+# Runs commands in forks, which find loaded what all of them load.
+FORKS = """
+import os, runpy, shlex, subprocess, sys
+import pandas, polars, pyarrow.parquet, pytest, scipy.optimize, scipy.stats
+import leastnoise._session
+for command in sys.argv[1:]:
+    child = os.fork()
+    if child == 0:
+        name, *sys.argv[1:] = shlex.split(command)
+        code = 0
+        try:
+            if name == "pytest":
+                code = pytest.main(sys.argv[1:])
+            elif name == "python":
+                runpy.run_module(sys.argv.pop(2), run_name="__main__", alter_sys=True)
+            else:
+                code = subprocess.run([sys.executable, "-m", name, *sys.argv[1:]]).returncode
+        except SystemExit as stop:
+            code = stop.code or 0
+        except BaseException as error:
+            print(repr(error))
+            code = 1
+        sys.stdout.flush()
+        os._exit(int(code))
+    print(f"== {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}: {command}", flush=True)
+"""
+
+
 def run(command: str, scratch: Path) -> subprocess.CompletedProcess[str]:
     name, *arguments = shlex.split(command)
     modules = {"pytest": ["-m", "pytest"], "ruff": ["-m", "ruff"], "python": []}
@@ -94,25 +122,22 @@ def run(command: str, scratch: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("recipe", recipes(), ids=lambda recipe: recipe.title)
-def test_what_the_page_says_works(recipe: Recipe, tmp_path: Path) -> None:
-    assert len(recipe.changes) <= 1, "more than one existing file is touched"
-    assert recipe.commands
-    follow([recipe], tmp_path)
-    examples = [file for file, text in recipe.files.items() if file.startswith("src/") and ">>> " in text]
-    own = [command for command in recipe.commands if not command.startswith(OF_ALL)]
-    for command in (*own, *(f"pytest -q -n 0 -p no:cacheprovider --doctest-modules {file}" for file in examples)):
-        done = run(command, tmp_path)
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-
-
-def test_the_contracts_hold_of_all_that_the_page_adds(tmp_path: Path) -> None:
+def test_what_the_page_says_works(tmp_path: Path) -> None:
+    """All of it, in one tree."""
+    commands = []
+    for recipe in recipes():
+        assert len(recipe.changes) <= 1, "more than one existing file is touched"
+        assert recipe.commands
+        examples = [file for file, text in recipe.files.items() if file.startswith("src/") and ">>> " in text]
+        commands += [command for command in recipe.commands if not command.startswith(OF_ALL)]
+        commands += [f"pytest -q -n 0 -p no:cacheprovider --doctest-modules {file}" for file in examples]
+    commands = [*dict.fromkeys(commands)]
     follow(recipes(), tmp_path)
-    commands = {command for recipe in recipes() for command in recipe.commands if command.startswith(OF_ALL)}
-    assert len(commands) == 1
-    for command in commands:
-        done = run(command, tmp_path)
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    done = run(f"python -c {shlex.quote(FORKS)} {shlex.join(commands)}", tmp_path)
+    assert re.findall(r"^== (\d+): (.*)$", done.stdout, flags=re.MULTILINE) == [("0", one) for one in commands], done.stdout + done.stderr
+    (of_all,) = {command for recipe in recipes() for command in recipe.commands if command.startswith(OF_ALL)}
+    done = run(of_all, tmp_path)
+    assert done.returncode == 0, f"{of_all}\n{done.stdout}\n{done.stderr}"
 
 
 def test_a_step_left_out_is_seen(tmp_path: Path) -> None:

@@ -49,8 +49,12 @@ def test_delta_is_an_upper_bound_within_1e_15(epsilon, square) -> None:
         assert 1 <= ratio <= 1 + mp.mpf(10) ** -15
 
 
-@pytest.mark.parametrize("epsilon", ["1e-6", "0.01", "1/3", "1", "3", "10", "50"])
-@pytest.mark.parametrize("delta", ["1e-300", "1e-30", "1e-12", "1e-9", "1e-6", "1e-5", "0.01", "1/3", "0.9"])
+DELTAS = ["1e-300", "1e-30", "1e-12", "1e-9", "1e-6", "1e-5", "0.01", "1/3", "0.9"]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(e, d) for one, e in enumerate(EPSILONS[1:]) for other, d in enumerate(DELTAS) if (one + other) % 3 == 0]
+)
 def test_mu_squared_is_safe_and_within_1e_12(epsilon, delta) -> None:
     mp = pytest.importorskip("mpmath").mp
     eps, limit = Fraction(epsilon), Fraction(delta)

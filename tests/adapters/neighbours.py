@@ -27,28 +27,9 @@ from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain,
 from leastnoise._table._table import columns_of, counted_of
 
 TEXTS = [
-    "F",
-    "M",
-    "1",
-    "0",
-    "-1",
-    "17",
-    "true",
-    "false",
-    "0.1",
-    "0.5",
-    "1.5",
-    "x",
-    "a,b",
-    " F",
-    "é",
-    "2024-05-01",
-    "1970-01-01",
-    "1970-01-01 00:00:00.001",
-    "2024-10-27 00:30:00",
-    "31313131-3131-3131-3131-313131313131",
-    "1.0",
-]
+    "F", "M", "1", "0", "-1", "17", "true", "false", "0.1", "0.5", "1.5", "x", "a,b", " F", "é", "2024-05-01", "1970-01-01",
+    "1970-01-01 00:00:00.001", "2024-10-27 00:30:00", "31313131-3131-3131-3131-313131313131", "1.0",
+]  # fmt: skip
 # What other readers take for the end of a line.
 ENDS = [b"\r", b"\r", b"\r", b"\r", b"\r\r", b"\x0b", b"\x0c", b"\x1c", b"\x1e", b"\x85", "\u2028".encode(), b"\0"]
 POLICIES = ("drop", "other")

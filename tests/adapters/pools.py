@@ -14,23 +14,9 @@ STAMP = dt.datetime.fromisoformat
 BERLIN = ZoneInfo("Europe/Berlin")
 NIGHT = dt.datetime(2024, 10, 27, 2, 30, tzinfo=BERLIN)
 SHORT = (
-    b"F",
-    b"M",
-    None,
-    b"",
-    b"\xff\xfe",
-    b"\xc3",
-    b"1",
-    b"1.0",
-    b"\0",
-    b"a,b",
-    b'"',
-    "é".encode(),
-    b"x" * 5000,
-    b"1" * 401,
-    b"nan",
+    b"F", b"M", None, b"", b"\xff\xfe", b"\xc3", b"1", b"1.0", b"\0", b"a,b", b'"', "é".encode(), b"x" * 5000, b"1" * 401, b"nan",
     b"2024-05-01",
-)
+)  # fmt: skip
 EXTREMES = [0, 1, -1, 3600, 86_400, 10**9, 10**15, 10**17, -(10**17), 2**62, -(2**62), 2**63 - 1, -(2**63 - 1), -(2**63), None]
 
 
@@ -119,17 +105,9 @@ def _arrow():
 ARROW = _arrow()
 # What the Parquet writer takes; found out once from the types alone.
 NO_PARQUET = {
-    "decimal128(5, -2)",
-    "interval",
-    "run ends",
-    "binary_view",
-    "string_view",
-    "duration",
-    "dictionary of text",
-    "dictionary of numbers",
-    "dictionary of times",
-    *(name for name in ARROW if name.startswith("timestamp[s")),
-}
+    "decimal128(5, -2)", "interval", "run ends", "binary_view", "string_view", "duration", "dictionary of text", "dictionary of numbers",
+    "dictionary of times", *(name for name in ARROW if name.startswith("timestamp[s")),
+}  # fmt: skip
 OBJECTS = [
     1,
     True,
@@ -306,69 +284,12 @@ DUCKDB = {
 }
 
 FIELDS = [
-    b"F",
-    b"M",
-    b"",
-    b"1",
-    b"1.0",
-    b"17",
-    b"-0.0",
-    b"1e3",
-    b"nan",
-    b"inf",
-    b"x",
-    b" F",
-    b"\xff",
-    b"\xc3",
-    b"\0",
-    b"\x1f",
-    b"\r",
-    b"F\r",
-    b"\rF",
-    b'"F"',
-    b'"a,b"',
-    b'"a;b"',
-    b'"a ""b"""',
-    b'""',
-    b'"1"',
-    b'F"',
-    b"\xef\xbb\xbfF",
-    b"2024-05-01",
-    b"true",
-    b"x" * 70,
-    b"'F'",
-    b"\\",
-    b"\x0b",
-    b"\x0c",
-    b"\x85",
-    "é".encode(),
-    "\u2028".encode(),
-    b"1" * 400,
-]
+    b"F", b"M", b"", b"1", b"1.0", b"17", b"-0.0", b"1e3", b"nan", b"inf", b"x", b" F", b"\xff", b"\xc3", b"\0", b"\x1f", b"\r", b"F\r",
+    b"\rF", b'"F"', b'"a,b"', b'"a;b"', b'"a ""b"""', b'""', b'"1"', b'F"', b"\xef\xbb\xbfF", b"2024-05-01", b"true", b"x" * 70, b"'F'",
+    b"\\", b"\x0b", b"\x0c", b"\x85", "é".encode(), "\u2028".encode(), b"1" * 400,
+]  # fmt: skip
 JUNK = [
-    b"",
-    b"\r",
-    b"\r\r",
-    b",",
-    b",,,,,,,,",
-    b'"',
-    b'"""',
-    b'"F,1',
-    b'1,"F',
-    b'"F"x,1,1,1',
-    b"F" * 200,
-    b"\0" * 50,
-    b"\xff" * 20,
-    b'",",",',
-    b"\x1f" * 4,
-    b'"\r',
-    b"a\rb\rc",
-    b",\r,",
-    b'"F\r',
-    b"\x1a",
-    b"\xef\xbb\xbf",
-    b"\xff\xfeF\0",
-    b";;;",
-    b"\t\t\t",
+    b"", b"\r", b"\r\r", b",", b",,,,,,,,", b'"', b'"""', b'"F,1', b'1,"F', b'"F"x,1,1,1', b"F" * 200, b"\0" * 50, b"\xff" * 20,
+    b'",",",', b"\x1f" * 4, b'"\r', b"a\rb\rc", b",\r,", b'"F\r', b"\x1a", b"\xef\xbb\xbf", b"\xff\xfeF\0", b";;;", b"\t\t\t",
     b"id,mark,a,b",
-]
+]  # fmt: skip

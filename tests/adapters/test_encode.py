@@ -88,11 +88,7 @@ def test_numbers_against_the_reference(kind, values):
     assert encode(Column(values[::-1])).tolist() == expected[::-1]
 
 
-@given(
-    st.fractions(-5, 5, max_denominator=10**20),
-    st.fractions("1/997", 9, max_denominator=10**3),
-    st.integers(1, 40),
-)
+@given(st.fractions(-5, 5, max_denominator=10**20), st.fractions("1/997", 9, max_denominator=10**3), st.integers(1, 40))
 @settings(max_examples=150, deadline=None)
 def test_edges_are_the_nearest_doubles(low, more, count):
     kind = Bins(low, low + more, count)
@@ -279,22 +275,9 @@ def test_stored_whole_numbers_are_encoded_as_their_texts(low, high, outside):
     for dtype in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64):
         ends = np.iinfo(dtype)
         wanted = {
-            ends.min,
-            ends.min + 1,
-            -1,
-            0,
-            1,
-            low - 1,
-            low,
-            low + 1,
-            high - 1,
-            high,
-            high + 1,
-            high + 256,
-            low + 65_536,
-            ends.max - 1,
+            ends.min, ends.min + 1, -1, 0, 1, low - 1, low, low + 1, high - 1, high, high + 1, high + 256, low + 65_536, ends.max - 1,
             ends.max,
-        }
+        }  # fmt: skip
         numbers = [number for number in sorted(wanted) if ends.min <= number <= ends.max]
         null = np.arange(len(numbers)) % 3 == 2
         found = encode(Column(np.array(numbers, dtype=dtype), null))

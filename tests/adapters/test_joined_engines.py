@@ -52,15 +52,15 @@ BESIDE = Domain(
 BESIDE_TABLES = {None: [("t", "g", "y", "day")], "most": [("t", "g", "y", "day")]}
 
 
-@pytest.mark.parametrize("on", [{"u": "k"}, {"w": "f"}, {"t": "k"}])
-def test_two_tables_of_an_engine_are_joined_and_counted_there(engine, partners, on):
+@pytest.mark.parametrize(("on", "public"), [({"u": "k"}, True), ({"w": "f"}, False), ({"t": "k"}, True), ({"u": "k"}, False)])
+def test_two_tables_of_an_engine_are_joined_and_counted_there(engine, partners, on, public):
     """As numbers, as texts, and a text with a number whose form it is; everyone's table, and that of the units themselves."""
     (unit,) = on
-    for options in ({}, {"unit_column": unit, "max_rows": ROWS}):
-        found, here = counts(ln.Joined(engine, partners, on=on, public=not options), BESIDE, BESIDE_TABLES, **options)
-        wanted, read_here = counts(ln.Joined(ARROW, PARTNERS, on=on, public=not options), BESIDE, BESIDE_TABLES, **options)
-        assert found == wanted
-        assert (here, read_here) == (True, False)
+    options = {} if public else {"unit_column": unit, "max_rows": ROWS}
+    found, here = counts(ln.Joined(engine, partners, on=on, public=public), BESIDE, BESIDE_TABLES, **options)
+    wanted, read_here = counts(ln.Joined(ARROW, PARTNERS, on=on, public=public), BESIDE, BESIDE_TABLES, **options)
+    assert found == wanted
+    assert (here, read_here) == (True, False)
     assert np.count_nonzero(found[None, ("t", "g", "y", "day")]) > 3
 
 

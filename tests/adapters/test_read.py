@@ -585,12 +585,6 @@ def test_nothing_is_printed(constructor, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_import_brings_no_library():
-    libraries = "{'pandas', 'polars', 'pyarrow', 'duckdb', 'narwhals'}"
-    code = f"import sys, leastnoise._adapters; print(sorted({libraries} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
-
-
 def test_reading_a_file_needs_no_data_frame_library(tmp_path):
     pl.DataFrame({"sex": ["F"]}).write_parquet(tmp_path / "x.parquet")
     (tmp_path / "x.csv").write_text("sex\nF\n")

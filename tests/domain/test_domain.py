@@ -3,8 +3,6 @@
 import copy
 import json
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -109,7 +107,7 @@ KINDS = st.one_of(
 
 
 @given(st.dictionaries(st.text("abc xyzé", min_size=1, max_size=4), KINDS, min_size=1, max_size=4))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_json_round_trip(kinds):
     domain = Domain(
         kinds, measures={"pay": Measure("pay in €", 0, 9, reading=Reading(decimal=",", thousands=".", trim=True)), "n": Measure("n", 0, 1)}
@@ -214,11 +212,6 @@ def test_guards(make, message):
     with pytest.raises(InputError) as error:
         make()
     assert message in str(error.value)
-
-
-def test_import_needs_no_numpy():
-    code = "import sys, leastnoise._domain; print('numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"
 
 
 STEPS, FORMS = Steps(0, 3, 0), Forms({"": -1, "a": 3}, {})

@@ -12,11 +12,7 @@ from leastnoise._kernel import _noise
 from leastnoise._kernel._entropy import SeededEntropy
 
 SCALES = [(1, 8), (3, 10), (1, 1), (3, 2), (2, 1), (3, 1), (10, 1), (1000, 1), (2_500_000_001, 1000), (2**40, 1)]
-SAMPLERS = {
-    "laplace": _noise.discrete_laplace,
-    "gaussian": _noise.discrete_gaussian,
-    "rounded": _noise.rounded_gaussian,
-}
+SAMPLERS = {"laplace": _noise.discrete_laplace, "gaussian": _noise.discrete_gaussian, "rounded": _noise.rounded_gaussian}
 LEAST_EXPECTED = 25  # draws in a bin
 EXACT_UP_TO = 20_000  # scales up to a hundredth of it are summed term by term
 

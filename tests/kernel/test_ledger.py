@@ -389,10 +389,7 @@ def test_unusable_arguments_make_no_ledger(tmp_path, arguments, message) -> None
 
 
 def test_a_missing_file_is_not_made(tmp_path) -> None:
-    with pytest.raises(
-        LedgerError,
-        match=r"There is no ledger at .*missing. If there was one, restore it. Make one with",
-    ):
+    with pytest.raises(LedgerError, match=r"There is no ledger at .*missing. If there was one, restore it. Make one with"):
         Ledger.open(tmp_path / "missing")
     assert list(tmp_path.iterdir()) == []
 

@@ -10,7 +10,9 @@ from leastnoise._kernel import _draws, _noise
 from leastnoise._kernel._entropy import SeededEntropy
 
 ALARM = 1e-6
-DRAWS = 400_000
+DRAWS = 100_000
+# What is wrong in one draw of some hundred needs more of them to fall below the alarm.
+RARE = {"laplace accepts every u", "a coin of complement", "a table that loses its ambiguous prefixes"}
 FUNCTIONS = {"laplace": "discrete_laplace", "gaussian": "discrete_gaussian", "rounded": "rounded_gaussian"}
 HOMES = {"laplace": _noise, "gaussian": _noise, "rounded": _noise}
 
@@ -96,16 +98,17 @@ def changed_sampler(law, module, old, new):
 
 
 @cache
-def of_the_code(law, p, q):
+def of_the_code(law, p, q, draws):
     """The p-value of what the code itself draws."""
-    return chi_square(law, p / q, SAMPLERS[law](p, q, DRAWS, SeededEntropy(77)))
+    return chi_square(law, p / q, SAMPLERS[law](p, q, draws, SeededEntropy(77)))
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_caught(name):
     law, p, q, module, old, new = MUTANTS[name]
-    assert of_the_code(law, p, q) > ALARM
-    draws = changed_sampler(law, module, old, new)(p, q, DRAWS, SeededEntropy(77))
+    count = 4 * DRAWS if name in RARE else DRAWS
+    assert of_the_code(law, p, q, count) > ALARM
+    draws = changed_sampler(law, module, old, new)(p, q, count, SeededEntropy(77))
     assert chi_square(law, p / q, draws) < ALARM
 
 

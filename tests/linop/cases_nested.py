@@ -26,9 +26,5 @@ CASES = [
         Nested(Prefix(2), Prefix(2), Tree.full(2, 2)),
         lambda: _nested(np.tri(2), np.tri(2), np.array([[1, 1], [1, 0], [0, 1]])),
     ),
-    Case(
-        "nested of cells",
-        Nested(Identity(1), Identity(1), Dense([[1, 2]])),
-        lambda: np.array([[1, 0], [0, 1], [1, 2]]),
-    ),
+    Case("nested of cells", Nested(Identity(1), Identity(1), Dense([[1, 2]])), lambda: np.array([[1, 0], [0, 1], [1, 2]])),
 ]

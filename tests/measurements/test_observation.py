@@ -18,10 +18,7 @@ from leastnoise._workload import marginals
 
 DOMAIN = Domain(a=["x", "y"])
 MADE = Measurements(
-    domain=DOMAIN,
-    privacy=Privacy(PureDP(1)),
-    noise=Noise.DISCRETE_LAPLACE,
-    blocks=(Block((), 2), Block((Factor(("a",), Identity(2)),), 3)),
+    domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 2), Block((Factor(("a",), Identity(2)),), 3))
 )
 
 

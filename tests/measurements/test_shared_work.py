@@ -81,8 +81,7 @@ def norm_alone(blocks: list[Block], power: int) -> Fraction:
     return max(cells)
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize(("seed", "power"), [*zip(range(6), [1, 2] * 3, strict=True)])
 def test_blocks_that_differ_in_one_field_cost_what_each_adds(seed: int, power: int) -> None:
     noise = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
     for family in families(seed):
@@ -124,8 +123,7 @@ def test_blocks_that_differ_in_one_field_are_measured_as_each_is_alone(seed: int
         assert sorted(map(sorted, by_block.values())) == sorted(sorted(some) for some in asked)
 
 
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "neighbours"), [*enumerate(["add_remove", "replace", "replace"])])
 def test_cells_of_a_unit_that_are_added_up_together_cost_at_least_the_worst_unit(seed: int, neighbours: str) -> None:
     for family in families(seed):
         for one, two in itertools.islice(itertools.combinations([made for made in family if made.limits is None], 2), 4):

@@ -8,25 +8,11 @@ import pytest
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._kernel import Entropy, _measure
 from leastnoise._kernel._noise import discrete_laplace
-from leastnoise._measurements import Measurements
 from leastnoise._mechanisms import Search, _dawa, _dawa_plane, mechanism_for
 from leastnoise._plan import Plan
 from leastnoise._workload import Workload
 
 NUMBERS = 4096  # drawn together, of one scale
-
-
-def rescale_once(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> None:
-    """A test's one plan that does not look is scaled once for every budget, and domain."""
-    scaled, kept = module.rescaled, {}
-
-    def rescaled(measured: Measurements, privacy: Privacy) -> Measurements:
-        key = measured.domain.shape, privacy
-        if key not in kept:
-            kept[key] = scaled(measured, privacy)
-        return kept[key]
-
-    monkeypatch.setattr(module, "rescaled", rescaled)
 
 
 def without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:

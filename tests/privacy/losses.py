@@ -115,10 +115,7 @@ REASONS: dict[tuple[str, ...], str] = {
     ): "the noise is for a change of the least cost by one record a row of the unit; rows replaced in four cells change it less",
     ("bound", "max_per_cell, cells"): _MEET,
     ("bound", "max_per_cell, tree"): _MEET,
-    (
-        "bound",
-        "max_per_cell, contrasts",
-    ): "as cells; and the bound for contrasts is that of any number of them, which few do not reach",
+    ("bound", "max_per_cell, contrasts"): "as cells; and the bound for contrasts is that of any number of them, which few do not reach",
 }
 
 

@@ -1,20 +1,19 @@
-"""DAWA by name: the whole path, its payment, its privacy by simulation, and what it refuses."""
+"""DAWA by name: the whole path, its payment, and what it refuses; what it loses is in tests/privacy and tests/kernel."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernel.test_partition_privacy import surely_lost
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, whole_budget
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Estimate, joined
 from leastnoise._fitting import fit, rescaled
-from leastnoise._kernel import LeastCost, Ledger, SeededEntropy, UnpaidSeries, _plane
+from leastnoise._kernel import LeastCost, Ledger, SeededEntropy, UnpaidSeries
 from leastnoise._linop import unpack
 from leastnoise._mechanisms import BY_NAME as MECHANISMS
 from leastnoise._mechanisms import _dawa as dawa
@@ -26,8 +25,8 @@ from leastnoise._session import read_release as read
 from leastnoise._session import release
 from leastnoise._table import Table
 from leastnoise._workload import Workload, all_ranges, marginals, queries
-from mechanisms.remembered import draw_ahead, rescale_once, without_a_search
-from mechanisms.running import regime, run, runs
+from mechanisms.remembered import without_a_search
+from mechanisms.running import regime, run
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -58,8 +57,7 @@ def polars(cells: np.ndarray) -> object:
 CELLS = np.where(np.arange(SIZE) < 30, 200, 0)
 
 
-@pytest.mark.parametrize("budget", BUDGETS, ids=str)
-@pytest.mark.parametrize("strategy", dawa.STRATEGIES)
+@pytest.mark.parametrize(("strategy", "budget"), [*(("dawa", budget) for budget in BUDGETS), ("dawa_levels", BUDGETS[1])], ids=str)
 def test_from_the_plan_to_a_release_that_is_read_again(tmp_path: Path, strategy: str, budget: Budget) -> None:
     made = plan(WORKLOAD, budget, strategy=strategy)
     assert Plan.from_json(made.to_json()) == made
@@ -167,75 +165,6 @@ def test_larger_distances_get_more_noise(privacy: Privacy) -> None:
     distance = 2 if privacy.neighbours == "replace" else 3
     assert outcome.finding.facts()["test"]["unit"] == distance * 2.0
     assert outcome.observation.measurements.privacy == privacy
-
-
-# --- privacy: 400 draws a side; a private mechanism fails with probability below 1e-6 a pair ---------------------------------------
-
-
-def draws(size: int, cells: list[int], seed: int, count: int = 400) -> list[object]:
-    """The regime, the buckets, the test and the first measured values, in coarse steps."""
-    domain = Domain(age=Integers(0, size - 1))
-    made = plan(queries(domain, age="prefix"), PureDP(2), strategy="dawa")
-    once, entropy = runs(made, Table(domain, {"age": np.repeat(np.arange(size), cells)})), SeededEntropy(seed)
-    found: list[object] = []
-    for _ in range(count):
-        outcome = once(entropy)
-        observation, facts = outcome.observation, outcome.finding.facts()
-        values = [int(value // (2 * observation.measurements.grid)) for value in np.concatenate(observation.values)[:2]]
-        starts = tuple(unpack(facts["starts"]).tolist()) if "starts" in facts else ()
-        found.append((facts["regime"], starts, math.floor(facts["test"]["value"] / 2), *np.clip(values, -3, 3).tolist()))
-    return found
-
-
-@pytest.fixture
-def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Public fits, of one plan for each size, are made once: they are functions of public numbers. Noise is drawn for many calls."""
-    fitted: dict[object, object] = {}
-
-    def buckets(setting: dawa.Setting, starts: np.ndarray, budget: Budget) -> object:
-        key = starts.tobytes(), budget, setting.size
-        if key not in fitted:
-            fitted[key] = original(setting, starts, budget)
-        return fitted[key]
-
-    monkeypatch.setattr(dawa, "CLEAR", 0.0)  # all regimes, though so few cells tell little
-    original = dawa.on_starts
-    monkeypatch.setattr(dawa, "on_starts", buckets)
-    monkeypatch.setattr(dawa, "levels", once(dawa.levels))
-    monkeypatch.setattr(dawa, "_unit_variance", once(dawa._unit_variance))
-    rescale_once(monkeypatch, dawa)
-    draw_ahead(monkeypatch, _plane)
-
-
-def once(fit: Callable[[dawa.Setting, Budget], object]) -> Callable[[dawa.Setting, Budget], object]:
-    """A fit of a setting, for every size and budget."""
-    kept: dict[tuple[int, Budget], object] = {}
-
-    def found(setting: dawa.Setting, budget: Budget) -> object:
-        key = setting.size, budget
-        if key not in kept:
-            kept[key] = fit(setting, budget)
-        return kept[key]
-
-    return found
-
-
-@pytest.mark.usefixtures("remembered")
-def test_the_default_as_a_whole_loses_no_more_than_epsilon() -> None:
-    """With records in the cells; empty cells are those of the plane, in `test_dawa_plane.py`."""
-    x, y = [4, 0, 3, 0, 0, 2, 2, 9], [4, 0, 4, 0, 0, 2, 2, 9]
-    assert surely_lost(draws(8, x, 1), draws(8, y, 2)) <= 2
-
-
-@pytest.mark.usefixtures("remembered")
-def test_a_test_without_its_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = LeastCost.draw
-    monkeypatch.setattr(
-        LeastCost, "draw", lambda self, cells, distance, entropy: exact(replace(self, epsilon=500), cells, distance, entropy)
-    )
-    x, y = [0] * 8, [0, 1] * 4  # four records, which the test alone may tell apart by 4 x 0.03 x 2
-    one, other = ([out[2] for out in draws(8, cells, seed, 200)] for seed, cells in ((1, x), (2, y)))  # type: ignore[index]
-    assert surely_lost(one, other) > 4 * 0.03 * 2 + 1
 
 
 def test_a_step_beyond_the_budget_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
-"""DAWA on two attributes: from the command line to a release that is read again, privacy and error bars by simulation, refusals."""
+"""DAWA on two attributes: from the command line to a release that is read again, error bars by simulation, refusals."""
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -10,24 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernel.test_partition_privacy import surely_lost
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Outcome
-from leastnoise._kernel import LeastCost, Ledger, SeededEntropy, _plane
+from leastnoise._kernel import Ledger, SeededEntropy
 from leastnoise._linop import dense
 from leastnoise._measurements import cost
 from leastnoise._mechanisms import _dawa_plane as plane
 from leastnoise._plan import Plan
-from leastnoise._planner.aware import _buckets
 from leastnoise._planning import plan
 from leastnoise._session import outcome_from_json, release
 from leastnoise._session import read_release as read
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload, all_ranges, marginals, prefix, queries, ranges
-from mechanisms.remembered import draw_ahead, rescale_once
 from mechanisms.running import regime, run, runs, written
 from session.test_dawa import quick_plans  # noqa: F401 - a fixture of every test here too
 
@@ -44,11 +40,7 @@ CELLS = np.zeros(SHAPE, dtype=np.int64)
 CELLS[:5, :3] = 300
 CELLS[7:, 4:] = 40
 WAYS = [("fixed", 0), ("blocks", 2), ("blocks", 16)]
-PRIVACY = [
-    Privacy(PureDP("1/3")),
-    Privacy(PureDP("1/2"), neighbours="replace"),
-    Privacy(PureDP("1/2"), unit_column="id", max_rows=3),
-]
+PRIVACY = [Privacy(PureDP("1/3")), Privacy(PureDP("1/2"), neighbours="replace"), Privacy(PureDP("1/2"), unit_column="id", max_rows=3)]
 
 
 def rows_of(cells: np.ndarray) -> dict[str, np.ndarray]:
@@ -225,49 +217,6 @@ def test_shrunk_cells_have_less_error_and_intervals_that_cover() -> None:
     assert np.mean([one[heavy].mean() for one in inside]) >= 0.9
 
 
-# --- privacy: 400 draws a side; a private mechanism fails with probability below 1e-6 a pair ---------------------------------------
-
-SMALL = Domain(a=Integers(0, 1), b=Integers(0, 1))
-
-
-def draws(cells: list[int], seed: int, count: int, step: int = 4) -> list[object]:
-    made = plan(queries(SMALL, a="prefix", b="prefix"), PureDP(2), strategy="dawa")
-    rows = np.repeat(np.arange(4), cells)
-    once, entropy = runs(made, Table(SMALL, {"a": rows // 2, "b": rows % 2})), SeededEntropy(seed)
-    found: list[object] = []
-    for _ in range(count):
-        outcome = once(entropy)
-        observation, facts = outcome.observation, outcome.finding.facts()
-        values = [int(value // observation.measurements.grid) for value in np.concatenate(observation.values)[:3]]
-        told = facts["regime"], facts.get("buckets", 0), math.floor(facts["test"]["value"] / step) if "test" in facts else 0
-        found.append((*told, *np.clip(values, -2, 3).tolist()))
-    return found
-
-
-@pytest.fixture
-def every_regime(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though so few cells tell little."""
-    monkeypatch.setattr(_buckets, "_CLEAR", 0.0)
-    draw_ahead(monkeypatch, _plane)
-    rescale_once(monkeypatch, plane)
-
-
-@pytest.mark.usefixtures("every_regime")
-def test_the_whole_loses_no_more_than_epsilon() -> None:
-    one, other = draws([0, 0, 0, 0], 1, 400), draws([0, 1, 0, 0], 2, 400)
-    assert len({out[0] for out in one}) == 2  # type: ignore[index]
-    assert surely_lost(one, other) <= 2
-
-
-def test_a_test_without_its_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = LeastCost.draw
-    monkeypatch.setattr(
-        LeastCost, "draw", lambda self, cells, distance, entropy: exact(replace(self, epsilon=500), cells, distance, entropy)
-    )
-    one, other = ([out[2] for out in draws(cells, seed, 200, 1)] for seed, cells in ((1, [0, 0, 0, 0]), (2, [0, 1, 1, 0])))  # type: ignore[index]
-    assert surely_lost(one, other) > 2 * 0.04 * 2 + 1  # two records
-
-
 def test_a_round_beyond_the_budget_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plane, "plane_regime", lambda *_, **__: ("blocks", 4))
     fitted = plane.PlaneSetting.fitted
@@ -339,10 +288,6 @@ def test_damaged_plans_are_refused_and_cost_nothing(tmp_path: Path, made: Plan, 
 def test_a_damaged_observation_is_refused(way: tuple[str, int]) -> None:
     (outcome,) = observed(PRIVACY[0], way, CELLS, range(1))
     value = written(outcome)
-    for facts in (
-        {**outcome.finding.facts(), "regime": "adaptive"},
-        {**outcome.finding.facts(), "regime": "quadtree"},
-        {},
-    ):
+    for facts in ({**outcome.finding.facts(), "regime": "adaptive"}, {**outcome.finding.facts(), "regime": "quadtree"}, {}):
         with pytest.raises(InputError, match="not an observation, or a damaged one"):
             outcome_from_json(outcome.plan.to_json(), json.dumps({**value, "outcome": facts}))

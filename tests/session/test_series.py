@@ -300,7 +300,7 @@ def test_under_a_pure_budget_hierarchies_are_measured_when_they_are_over_and_lat
     cells = 2 * math.exp(-1) / (1 - math.exp(-1)) ** 2 * sum(range(1, 61))  # of sums of cells alone
     assert sum(one**2 for one in promised) < 0.92 * cells
     table = read_table(plan, pd.DataFrame({"day": pd.to_datetime(["2024-01-01"] * 500 + ["2024-01-09"] * 300)}))
-    ends, values = np.zeros((40, 2)), []
+    ends, values = np.zeros((20, 2)), []
     for seed in range(len(ends)):
         series = UnpaidSeries(terms_of(plan), table, SeededEntropy(seed))
         values = [series.period(tmp_path / f"{seed}.private") for _ in range(12)]

@@ -44,16 +44,12 @@ def planned() -> ln.Plan:
     return ln.plan(workload(), ln.ZCDP(50))
 
 
-@cache
-def planned_over_few_cells(budget: Any, neighbours: str) -> tuple[ln.Plan, tuple[str, ...]]:
-    """A plan by all strategies, and what it said on the way."""
-    strategies: list[str] = []
-    asked = (
+def workload_of_few_cells() -> ln.Workload:
+    return (
         ln.marginals(DOMAIN, upto=1, of=["sex"])
         + ln.queries(DOMAIN, income=ln.prefix(), weight=2)
         + ln.queries(DOMAIN, sex=ln.identity(), sum="pay", weight="1/2")
     )
-    return ln.plan(asked, ln.Privacy(budget, neighbours), progress=strategies.append), tuple(strategies)
 
 
 def sources(folder: Path) -> dict[str, Any]:
@@ -125,7 +121,7 @@ def test_a_unit_of_a_column_costs_more_noise_and_bounds_its_rows(tmp_path: Path)
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ApproxDP(1, "1e-9"), ln.ZCDP("1/2")], ids=["pure", "approximate", "concentrated"])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_a_paid_release_of_every_definition(tmp_path: Path, budget: Any, neighbours: str) -> None:
-    made, _ = planned_over_few_cells(budget, neighbours)
+    made = ln.plan(workload_of_few_cells(), ln.Privacy(budget, neighbours), strategy="workload")
     release = ln.release(made, PEOPLE, ledger=tmp_path / "people.ledger", dataset="people", out=tmp_path / "out")
     assert release.private
     book = ln.Ledger.open(tmp_path / "people.ledger")
@@ -147,7 +143,8 @@ def test_two_private_releases_differ(tmp_path: Path) -> None:
 
 def test_progress_is_told(tmp_path: Path) -> None:
     told: list[tuple[int, int | None]] = []
-    made, strategies = planned_over_few_cells(ln.PureDP(1), "add_remove")
+    strategies: list[str] = []
+    made = ln.plan(workload_of_few_cells(), ln.PureDP(1), progress=strategies.append)
     ln.release(made, PEOPLE, seed=1, progress=lambda done, among: told.append((done, among)))
     assert told[-1] == (300, 300)
     assert {"identity", "workload", "marginals"} <= set(strategies)
@@ -194,11 +191,7 @@ REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
     ("a ledger of a number", lambda _: ln.release(PLAN, PEOPLE, ledger=3), "ledger must be a path or a Ledger"),
     ("seed and ledger", lambda at: ln.release(PLAN, PEOPLE, seed=1, ledger=at / "x.ledger"), "leave out the ledger or the seed"),
     ("a seed that is none", lambda _: ln.release(PLAN, PEOPLE, seed=-1), "seed must be"),
-    (
-        "a level that is none",
-        lambda _: ln.Options(level=1.0),
-        "level must be a number above 0 and below 1",
-    ),
+    ("a level that is none", lambda _: ln.Options(level=1.0), "level must be a number above 0 and below 1"),
     ("options that are none", lambda _: ln.release(PLAN, PEOPLE, seed=1, options={"level": 0.9}), "options must be leastnoise.Options"),
     ("formats that are none", lambda _: ln.Options(formats=("pdf",)), "formats must be"),
     ("a source that is none", lambda at: ln.release(PLAN, 17, ledger=at / "x.ledger"), "source must be"),

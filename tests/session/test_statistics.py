@@ -189,15 +189,9 @@ def test_statistics_agree_with_the_tables_beside_them(released: tuple[ln.Release
         ('cdf = { by = ["store"] }', "cdf must have of; it has by"),
         ('cdf = { of = "age", at = ["0.5"] }', "at"),
         ('means = { of = "pay" }\nmargin = 5', "the margin of a mean must be given with a size; got '5 without a size'"),
-        (
-            'means = { of = "pay" }\nsize = 10\nmargin = 5\nrmse = 2',
-            "a target must be one of margin, relative and rmse",
-        ),
+        ('means = { of = "pay" }\nsize = 10\nmargin = 5\nrmse = 2', "a target must be one of margin, relative and rmse"),
         ('means = { of = "pay" }\nsize = 10\nrelative = 0.1', "got 'relative'. Other targets, and sums, are of tables"),
-        (
-            'cdf = { of = "age" }\nsize = 10\nmargin = 5',
-            "must be one of cdf, weight, size; got 'margin'. Other targets",
-        ),
+        ('cdf = { of = "age" }\nsize = 10\nmargin = 5', "must be one of cdf, weight, size; got 'margin'. Other targets"),
         ('means = { of = "pay" }\nsize = 0', "size must be"),
         (
             'means = { of = "pay" }\ncdf = { of = "age" }',

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -183,17 +184,18 @@ def some_ranges(seed: int, top: int) -> object:
     return ln.ranges([(int(low), int(high)) for low, high in ends])
 
 
-@pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/2")], ids=["pure", "rho"])
+WITH_PLANS = [
+    # prefix sums of the number beside sums by group, whose joint table gains nothing
+    (11, lambda d: ln.queries(d, pay="prefix", sum="wages") + ln.queries(d, group="identity", sum="wages")),
+    (11, lambda d: ln.queries(d, group="identity", pay="all_ranges", sum="wages") + ln.queries(d, sum="wages")),
+    (60_000, lambda d: ln.queries(d, group="identity", sum="wages") + ln.queries(d, sum="wages")),
+    *[(30, lambda d, s=s: ln.queries(d, group="identity", pay=some_ranges(s, 30), sum="wages")) for s in range(5)],
+    (30, lambda d: ln.queries(d, pay=some_ranges(4, 30), sum="wages") + ln.queries(d, group="identity", sum="wages")),
+]
+
+
 @pytest.mark.parametrize(
-    ("top", "ask"),
-    [
-        # prefix sums of the number beside sums by group, whose joint table gains nothing
-        (11, lambda d: ln.queries(d, pay="prefix", sum="wages") + ln.queries(d, group="identity", sum="wages")),
-        (11, lambda d: ln.queries(d, group="identity", pay="all_ranges", sum="wages") + ln.queries(d, sum="wages")),
-        (60_000, lambda d: ln.queries(d, group="identity", sum="wages") + ln.queries(d, sum="wages")),
-        *[(30, lambda d, s=s: ln.queries(d, group="identity", pay=some_ranges(s, 30), sum="wages")) for s in range(5)],
-        (30, lambda d: ln.queries(d, pay=some_ranges(4, 30), sum="wages") + ln.queries(d, group="identity", sum="wages")),
-    ],
+    ("budget", "top", "ask"), [(budget, *one) for budget, one in zip(cycle([ln.PureDP(1), ln.ZCDP("1/2")]), WITH_PLANS)]
 )
 def test_every_threshold_that_may_be_chosen_has_a_plan(budget: object, top: int, ask: Callable[[ln.Domain], ln.Workload]) -> None:
     """What is paid must not fail afterwards."""

@@ -83,10 +83,7 @@ def test_rows_and_units_share_the_budget_and_units_of_their_own_attributes_cost_
     # of the noise that one row would have within the share: one row by region, and one in each of the four months
     noise = {
         name: table * float(paid[measure]) / 2**0.5
-        for name, measure, table in (
-            ("region", "units", own["units by region"]),
-            ("month", "units by month", own["units by month"]),
-        )
+        for name, measure, table in (("region", "units", own["units by region"]), ("month", "units by month", own["units by month"]))
     }
     assert noise == pytest.approx({"region": 1, "month": 4}, rel=0.05)
     again = ln.Plan.from_json(plan.to_json())
