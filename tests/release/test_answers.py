@@ -11,6 +11,7 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance, interval_multiplier
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
+from leastnoise._mechanisms import _dawa
 from leastnoise._release import Options, _release, _tables, build
 from leastnoise._workload import marginals, queries
 
@@ -260,16 +261,17 @@ def test_covariances_of_unknown_tables_are_refused(observation):
         build(observation, Options(covariances=["zone"]))
 
 
-def test_a_data_aware_release_answers_ranges_of_its_workload_and_refuses_what_it_did_not_measure() -> None:
+def test_a_data_aware_release_answers_ranges_of_its_workload_and_refuses_what_it_did_not_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_dawa, "nearly_empty", lambda *_: True)  # buckets, on which alone some answers have an interval
     pandas = pytest.importorskip("pandas")
     domain = Domain(age=Integers(0, 63))
     counts = np.random.default_rng(3).poisson(np.where(np.arange(64) < 20, 200.0, 5.0))
-    plan = ln.plan(ln.queries(domain, age="all_ranges"), ln.PureDP("0.01"), strategy="dawa_tree")
+    plan = ln.plan(ln.queries(domain, age="all_ranges"), ln.PureDP("0.01"), strategy="dawa")
     release = ln.release(plan, pandas.DataFrame({"age": np.repeat(np.arange(64), counts)}), seed=1)
     (table,), whole = release.answer(ln.queries(domain, age=ln.ranges([(3, 17), (0, 63)]))), release.tables[0]
     places = [whole.labels[0].index("3 .. 17"), whole.labels[0].index("0 .. 63")]
     np.testing.assert_allclose(table.answer, whole.answer[places])
     np.testing.assert_allclose([table.low, table.high], [whole.low[places], whole.high[places]])
-    assert (table.approximation_std == whole.approximation_std[places]).all()
+    np.testing.assert_allclose(table.approximation_std, whole.approximation_std[places])
     with pytest.raises(InputError, match=r"do not determine|No interval is known"):
         release.answer(ln.queries(domain, age=ln.predicates([[3, 5]])))
