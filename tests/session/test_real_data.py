@@ -1,8 +1,8 @@
-"""Releases of real tables keep their promises: realised against promised squared error over 120 seeded runs, and coverage of the intervals.
+"""Releases of real tables keep their promises: realised against promised squared error over 200 seeded runs, and coverage of the intervals.
 
 The tolerance. One run realises the ratio q = (sum over queries of importance * error^2) / (promised total); the plan promises E q = 1. The
 runs are independent, so the mean of N of them has the standard error s / sqrt(N), s the standard deviation of q, which is estimated from
-the runs themselves. The mean must lie within 5 standard errors of 1: a false alarm once in 1.7 million (normal quantile; N = 120 is large
+the runs themselves. The mean must lie within 5 standard errors of 1: a false alarm once in 1.7 million (normal quantile; N = 200 is large
 enough for the mean of a sum of many squares). So that this is a test of anything, 5 standard errors must be less than a stated bound on the
 ratio: an error bar that is wrong by half of that bound would be seen. Seeds are fixed, so the outcome is always the same.
 """
@@ -32,7 +32,7 @@ from simulated import simulations
 
 MICRODATA = Path(__file__).parents[3] / "shared" / "data" / "microdata"
 ADULT = {"workclass": 9, "education": 16, "marital-status": 7, "occupation": 15, "relationship": 6, "race": 5, "sex": 2, "salary": 2}
-RUNS = 120
+RUNS = 200
 AT_A_TIME = 20
 Z = 5.0
 LEVEL = 0.9
