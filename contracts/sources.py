@@ -32,7 +32,10 @@ def code_lines(text: str, names: Collection[str] = ()) -> list[str]:
 def _docstrings(tree: ast.Module) -> set[int]:
     found: set[int] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node, clean=False) is not None:
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and ast.get_docstring(node, clean=False) is not None
+        ):
             first = node.body[0]
             found |= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
     return found
