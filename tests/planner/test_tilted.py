@@ -60,12 +60,12 @@ def test_rows_for_a_tilt_are_optimal(operator: Prefix | AllRanges) -> None:
 
     def error(flat: np.ndarray) -> float:
         rows = flat.reshape(n - 1, n - 1) @ columns
-        return math.log(spread(rows, own)) + math.log((rows**2).sum(axis=0).max())
+        return math.log(spread(rows, [own])[0]) + math.log((rows**2).sum(axis=0).max())
 
     # Any other rows with this tilt are worse; a direct search comes close from far away.
     rng = np.random.default_rng(1)
     searched = min(minimize(error, rng.normal(size=(n - 1) ** 2), method="Powell", options={"maxiter": 60}).fun for _ in range(2))
-    assert found.lower * (1 - 1e-6) <= spread(found.rows, own) <= found.lower * (1 + 1e-6)
+    assert found.lower * (1 - 1e-6) <= spread(found.rows, [own])[0] <= found.lower * (1 + 1e-6)
     assert found.lower * (1 - 1e-6) <= math.exp(searched) <= found.lower * 1.15
 
 
@@ -96,8 +96,8 @@ def test_rounding_keeps_the_columns_norms(top: int) -> None:
     scaled = whole / math.sqrt(float((whole.astype(float) ** 2).sum(axis=0).max()))
     plain = np.rint(rows * top / np.abs(rows).max())
     plain /= math.sqrt((plain**2).sum(axis=0).max())
-    exact = spread(rows, own)
-    lost, lost_by_nearest = spread(scaled, own) / exact - 1, spread(plain, own) / exact - 1
+    exact, rounded, nearest = (spread(one, [own])[0] for one in (rows, scaled, plain))
+    lost, lost_by_nearest = rounded / exact - 1, nearest / exact - 1
     assert lost < lost_by_nearest / 3
     assert abs(lost) < 15 / top**1.5
 

@@ -186,11 +186,13 @@ def _add_noise(
         return
     block_of = {kinds[index]: measurements.blocks[index] for index, _ in pending}
     scales = {kind: row_scales(block, measurements.grid) for kind, block in block_of.items()}
-    numerators, denominators = (np.concatenate([scales[kinds[index]][part] for index, _ in pending]) for part in (0, 1))
-    noise = SAMPLERS[measurements.noise](_one(numerators), _one(denominators), len(numerators), entropy)
+    numerators, denominators = (_one(np.concatenate([scales[kinds[index]][part] for index, _ in pending])) for part in (0, 1))
+    noise = SAMPLERS[measurements.noise](numerators, denominators, sum(len(exact) for _, exact in pending), entropy)
     start = 0
     for index, exact in pending:
-        values[index] = narrow(exact + noise[start : start + len(exact)])  # a function of the noisy numbers alone
+        noisy = noise[start : start + len(exact)]
+        noisy += exact
+        values[index] = narrow(noisy)  # a function of the noisy numbers alone
         start += len(exact)
 
 
