@@ -65,7 +65,26 @@ const violations = async () => {
   return result.violations.map((one) => `${one.id}: ${one.nodes.length} x ${one.nodes[0].html.slice(0, 120)}`);
 };
 
-// By keys alone, at the width of a phone, in German, from no file to a spec that is saved.
+// The lower ends of the second group while its edge is dragged, pixel by pixel as knobs are not equally wide in all browsers, until one is read;
+// the last is what is left when the button is let go.
+async function dragged(groups, wanted) {
+  const edge = async () => (await text(groups)).split(" | ")[1].split("-")[0];
+  const knob = await page.$(".edges input:nth-of-type(2)");
+  await knob.evaluate((slider) => slider.scrollIntoView({ block: "center" }));
+  const [{ x, y, width, height }, share] = [await knob.boundingBox(), await knob.evaluate((slider) => (slider.value - slider.min) / (slider.max - slider.min))];
+  const ends = [await edge()];
+  await page.mouse.move(x + 9 + (width - 18) * share, y + height / 2);
+  await page.mouse.down();
+  for (let pixel = 1; pixel < 100 && ends.at(-1) !== wanted; pixel += 1) {
+    await page.mouse.move(x + 9 + (width - 18) * share + pixel, y + height / 2);
+    const now = await edge();
+    if (now !== ends.at(-1)) ends.push(now);
+  }
+  await page.mouse.up();
+  return [...ends, await edge(), await page.$eval("[id='c2.edges']", (field) => field.value)];
+}
+
+// By keys but for one edge that is dragged, at the width of a phone, in German, from no file to a spec that is saved.
 async function begins() {
   await page.setViewport({ width: 380, height: 800 });
   found.reached = [];
@@ -88,7 +107,8 @@ async function begins() {
   await fill("[id='c2.kind']", "ganze");
   await fill("[id='c2.low']", "0");
   await fill("[id='c2.high']", "99");
-  await fill("[id='c2.edges']", "0, 18, 65");
+  await fill("[id='c2.edges']", "0, 15, 65");
+  found.dragged = await dragged("[data-column='2'] p[aria-live]", "18");
   await press(".edges input:nth-of-type(2)", "ArrowRight"); // an edge is moved by keys: 19
   found.groups = await text("[data-column='2'] p[aria-live]");
   await fill("[id='c3.kind']", "Zahlen");

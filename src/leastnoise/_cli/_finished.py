@@ -113,7 +113,7 @@ def _show_statistic(release: "Release", statistic: "StatisticTable", most: int) 
     from leastnoise._release import texts
 
     interval = f"{100 * release.level:g}% interval"
-    columns = [*((name, "fold") for name in statistic.keys), (statistic.value_name, "right"), (interval, "right")]
+    columns = [*((name, "fold") for name in statistic.attributes), (statistic.value_name, "right"), (interval, "right")]
     show_table(f"{statistic.id} {statistic.name}", columns, statistic.written(texts(), most))
     if statistic.cells > most:
         more = f"`leastnoise show RELEASE {statistic.id}` and the files in answers have more."

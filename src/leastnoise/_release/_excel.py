@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from leastnoise._frames import Columns
 from leastnoise._release._names import measured_words, unit_words
 from leastnoise._release._options import rounding_words
 from leastnoise._release._release import Release
-from leastnoise._release._tables import Table
+from leastnoise._release._tables import Part, Table
 from leastnoise._release._texts import texts
 from leastnoise._release._words import of_words
 
@@ -46,42 +45,31 @@ class Workbook:
         self._rows = 1
         self._index.set_column(1, 2, 32)
 
-    def add(self, table: Table, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
-        """Write a table to a sheet of its own."""
-        name = sheet_name(table.id, table.name)
-        unit = unit_words(measured_words(table.product, self._said), table.privacy, self._said)
-        self._line(self._index, self._rows, (table.id, table.name, name, table.cells, unit, table.typical_margin))
-        self._rows += 1
+    def add(self, part: Part, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
+        """Write a table, or means, quantiles or a distribution function, to a sheet of its own; tables are in the list too."""
+        name, columns, words, rule = sheet_name(part.id, part.name), part.columns(), self._say("book_statistic"), ""
+        if isinstance(part, Table):
+            unit = unit_words(measured_words(part.product, self._said), part.privacy, self._said)
+            self._line(self._index, self._rows, (part.id, part.name, name, part.cells, unit, part.typical_margin))
+            self._rows += 1
+            words, rule = self._say("book_interval", unit=unit), self._rule
+            places = [*columns].index("answer") + 1
+            columns = dict([*[*columns.items()][:places], ("margin", part.margins.reshape(-1)), *[*columns.items()][places:]])
         sheet = self._book.add_worksheet(name)
-        self._line(sheet, 0, (table.name,), bold=True)
-        self._line(sheet, 1, (self._say("book_interval", unit=unit),))
+        self._line(sheet, 0, (part.name,), bold=True)
+        self._line(sheet, 1, (words,))
         if not self._release.private:
             self._line(sheet, 2, (self._said.say("not_private"),), bold=True)
-        if self._rule:
-            self._line(sheet, 3, (self._rule,))
-        columns = table.columns()
-        columns["margin"] = table.margins.reshape(-1)
-        names = list(columns)
-        names.insert(names.index("answer") + 1, names.pop())
+        if rule:
+            self._line(sheet, 3, (rule,))
         sheet.freeze_panes(_HEAD + 1, 0)
-        self._columns(sheet, {name: columns[name] for name in names})
-
-    def close(self) -> None:
-        """Write the means, quantiles and distribution functions, and then the file."""
-        for made in self._release.statistics:
-            sheet = self._book.add_worksheet(sheet_name(made.id, made.name))
-            self._line(sheet, 0, (made.name,), bold=True)
-            self._line(sheet, 1, (self._say("book_statistic"),))
-            if not self._release.private:
-                self._line(sheet, 2, (self._said.say("not_private"),), bold=True)
-            self._columns(sheet, made.columns())
-        self._book.close()
-
-    def _columns(self, sheet: Any, columns: Columns) -> None:
-        """Write the names of columns and their values below the head."""
         self._line(sheet, _HEAD, list(columns), bold=True)
         for number, row in enumerate(zip(*(values.tolist() for values in columns.values()), strict=True), _HEAD + 1):
             self._line(sheet, number, row)
+
+    def close(self) -> None:
+        """Write the file."""
+        self._book.close()
 
     def _say(self, key: str, **values: object) -> str:
         return self._said.say(key, percent=self._said.percent(self._release.level), **values)

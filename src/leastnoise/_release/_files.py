@@ -2,23 +2,22 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._check import Exact, refuse
 from leastnoise._check.arrays import Array
-from leastnoise._frames import Columns, Names, key_columns, label_array, to_frame
+from leastnoise._frames import Columns, Names, label_array, to_frame
 from leastnoise._release._csv import file_name, inert_text, write_rows
 from leastnoise._release._excel import Workbook
 from leastnoise._release._records import Records
 from leastnoise._release._release import Release
 from leastnoise._release._sdmx import Messages
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import NUMBERS, Label, Table, rounded
+from leastnoise._release._tables import NUMBERS, Part, Table, rounded
 from leastnoise._release._words import cut_words, of_words
 from leastnoise._threads import Beside
 from leastnoise._workload import Product, level_names
@@ -26,24 +25,10 @@ from leastnoise._workload import Product, level_names
 MOST_TABLE_FILES = 200
 BATCH_CELLS = 1_000_000
 _QUIET = "SET enable_progress_bar = false"  # DuckDB would draw its own on the standard output stream of an interactive program
-_LONG = ("csv", "parquet")  # formats with one row an answer
 _ROW_GROUP = 2**18
 
-
-class Writer(Protocol):
-    """Takes the tables of a release one by one."""
-
-    def __init__(self, release: Release, directory: Path) -> None: ...
-
-    def add(self, table: Table, stem: str) -> None:
-        """Write a table; ``stem`` is where its other files are, below the directory."""
-
-    def close(self) -> None:
-        """Finish, after all tables."""
-
-
-WRITERS: Mapping[str, type[Writer]] = {"xlsx": Workbook, "sdmx": Messages}
-"""Formats beside those with one row an answer; `check_options` refuses what they cannot hold."""
+WRITERS = {"xlsx": Workbook, "sdmx": Messages}
+"""Formats beside those with one row an answer, which take parts one by one; `check_options` refuses what they cannot hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,18 +87,22 @@ def write_answers(release: Release, directory: Path) -> list[TableEntry]:
     entries = []
     others = [WRITERS[name](release, directory) for name in release.options.formats if name in WRITERS]
     with _formats(release.options.formats) as formats, Beside() as beside:
-        for made in release.statistics:
-            keys = _Keys(made.key_columns(), made.labels, made.places())
-            _write_keyed(made.id, keys, made.numbers(), directory / statistic_file(release, made), formats)
-        for number, text in enumerate(release.options.statements, 1):
-            _write_statement(release.answered(text), directory / statement_file(number), release.options.formats)
-        batched = in_batches(release)
-        for table, stem in _batched(release, directory, formats, beside) if batched else _one_by_one(release, directory, formats):
+        for table, stem in (
+            _batched(release, directory, formats, beside) if in_batches(release) else _one_by_one(release, directory, formats)
+        ):
             entries.append(_entry(release, table, stem))
             for writer in others:
                 writer.add(table, stem)
+        for made in release.statistics:
+            _write_part(made, directory / statistic_file(release, made), formats)
+            for writer in others:
+                writer.add(made, statistic_file(release, made))
     for writer in others:
         writer.close()
+    for number, text in enumerate(release.options.statements, 1):
+        answers = release.answered(text)
+        for ending in {"csv", *release.options.formats} & {"csv", "parquet"}:
+            write_columns(answers, directory / f"{statement_file(number)}.{ending}")
     rows = ([" x ".join(value) if isinstance(value, list) else value for value in entry.to_json().values()] for entry in entries)
     write_rows(directory / "tables.csv", TableEntry.__slots__, rows)
     return entries
@@ -124,14 +113,14 @@ def statement_file(number: int) -> str:
     return f"answers/statement-{number}"
 
 
-def _write_statement(columns: Columns, stem: Path, formats: Sequence[str]) -> None:
-    """The table of a SQL statement as CSV, and as Parquet where that is among the formats."""
-    if "parquet" in formats:
-        from pyarrow.parquet import write_table
+def write_columns(columns: Columns, path: Path) -> None:
+    """Columns as CSV or Parquet, by the ending of the file's name."""
+    if path.suffix == ".csv":
+        write_rows(path, columns, zip(*(values.tolist() for values in columns.values()), strict=True))
+        return
+    from pyarrow.parquet import write_table
 
-        write_table(to_frame(columns, "pyarrow"), stem.with_name(f"{stem.name}.parquet"), compression="zstd")
-    rows = zip(*(["" if value is None else value for value in values.tolist()] for values in columns.values()), strict=True)
-    write_rows(stem.with_name(f"{stem.name}.csv"), columns, rows)
+    write_table(to_frame(columns, "pyarrow"), path, compression="zstd")
 
 
 def write_covariances(release: Release, directory: Path) -> None:
@@ -139,7 +128,7 @@ def write_covariances(release: Release, directory: Path) -> None:
     if not release.options.covariances:
         return
     (directory / "covariances").mkdir()
-    with _formats([name for name in release.options.formats if name in _LONG] or ["csv"]) as formats:
+    with _formats([name for name in release.options.formats if name not in WRITERS] or ["csv"]) as formats:
         for key in release.options.covariances:
             matrix = release.covariance(key)
             first, second = np.triu_indices(len(matrix))
@@ -176,31 +165,10 @@ def statistic_file(release: Release, made: StatisticTable) -> str:
     return f"answers/{file_name(made.id, made.name, len(release.statistics))}"
 
 
-@dataclass(slots=True)
-class _Texts:
-    """Distinct texts of a column, each of which is written once a file."""
-
-    known: list[str] = field(default_factory=list)
-    places: dict[object, int] = field(default_factory=dict)
-
-    def add(self, labels: tuple[Label, ...]) -> int:
-        """The place of the first of some labels."""
-        if labels not in self.places:
-            self.places[labels] = len(self.known)
-            self.known.extend(_clean(str(label)) for label in labels)
-        return self.places[labels]
-
-
-def _clean(text: str) -> str:
-    """The text without what UTF-8 cannot hold: after the budget is spent nothing may fail for a label."""
-    return text.encode("utf-8", "replace").decode()
-
-
 def _one_by_one(release: Release, directory: Path, formats: _Formats) -> Iterator[tuple[Table, str]]:
     for table in release.tables:
         stem = f"answers/{file_name(table.id, table.name, len(release.tables))}"
-        keys = _Keys(key_columns(table.product.keys, NUMBERS), table.labels, _places(table.answer.shape), _level(release, table.product))
-        _write_keyed(table.id, keys, table.numbers(), directory / stem, formats)
+        _write_part(table, directory / stem, formats, _level(release, table.product))
         yield table, stem
 
 
@@ -212,95 +180,75 @@ def _level(release: Release, product: Product) -> str | None:
     return " x ".join(key.removeprefix(f"{name}:") for key, name in pairs if level_names(product.domain.kind(name))) or "total"
 
 
-@dataclass(frozen=True, slots=True)
-class _Keys:
-    """The key columns of a file, with the labels along each and the place of every row's; and the level, of a table of one."""
-
-    names: list[str]
-    labels: tuple[tuple[Label, ...], ...]
-    places: Sequence[npt.NDArray[np.int32]]
-    level: str | None = None
-
-
-def _write_keyed(query: str, keys: _Keys, numbers: Mapping[str, Array], stem: Path, formats: _Formats) -> None:
+def _write_part(part: Part, stem: Path, formats: _Formats, level: str | None = None) -> None:
     """One file a format: query, one column a key, and the numbers."""
-    texts: dict[str, Sequence[str]] = {"query": [query]}
-    columns: dict[str, Array] = {"query": np.zeros(len(next(iter(numbers.values()))), dtype=np.int32)}
-    for column, labels, place in zip(keys.names, keys.labels, keys.places, strict=True):
+    texts: dict[str, Sequence[str]] = {"query": [part.id]}
+    columns: dict[str, Array] = {"query": np.zeros(part.cells, dtype=np.int32)}
+    for column, labels, place in zip(part.key_columns(), part.labels, part.places(), strict=True):
         array = label_array(labels)
         columns[column] = place if array.dtype == object else array[place]
         if array.dtype == object:
             texts[column] = [_clean(str(label)) for label in labels]
-    _copy({**columns, **numbers}, texts, stem, formats, keys.level)
+    _copy({**columns, **part.numbers()}, texts, stem, formats, level)
+
+
+def _clean(text: str) -> str:
+    """The text without what UTF-8 cannot hold: after the budget is spent nothing may fail for a label."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _batched(release: Release, directory: Path, formats: _Formats, beside: Beside) -> Iterator[tuple[Table, str]]:
     """Tables of one number of attributes go to one folder, as parts of about a million answers, written beside what is estimated."""
-    batches: dict[int, _Batch] = {}
+    batches: dict[int, list[Table]] = {}
     parts: dict[int, int] = {}
+
+    def write(ways: int) -> None:
+        beside.do(_write_batch, batches.pop(ways), directory / stem(ways), release.options.some, formats)
+        parts[ways] += 1
+
+    def stem(ways: int) -> str:
+        return f"answers/{ways}-way/part-{parts.setdefault(ways, 1):05d}"
+
     for table in release.tables:
         ways = len(table.labels)
-        if ways not in batches:
-            parts[ways] = parts.get(ways, 0) + 1
-            batches[ways] = _Batch(directory / f"answers/{ways}-way/part-{parts[ways]:05d}", ways, release.options.some, formats)
-            batches[ways].stem.parent.mkdir(exist_ok=True)
-        yield table, f"answers/{ways}-way/{batches[ways].stem.name}"
-        if batches[ways].add(table) >= BATCH_CELLS:
-            beside.do(batches.pop(ways).write)
-    for batch in batches.values():
-        beside.do(batch.write)
+        (directory / stem(ways)).parent.mkdir(exist_ok=True)
+        batches.setdefault(ways, []).append(table)
+        yield table, stem(ways)
+        if sum(each.cells for each in batches[ways]) >= BATCH_CELLS:
+            write(ways)
+    for ways in [*batches]:
+        write(ways)
 
 
-@dataclass(slots=True)
-class _Batch:
-    """Answers of several tables in long form: query, attribute_1, value_1, ..., and the numbers."""
+def _write_batch(tables: Sequence[Table], stem: Path, some: Sequence[str], formats: _Formats) -> None:
+    """Answers of several tables along as many attributes in long form: query, attribute_1, value_1, ..., and the numbers."""
+    texts: dict[str, list[str]] = {}
+    sizes = [table.cells for table in tables]
+    shapes = {table.answer.shape: table.places() for table in tables}
 
-    stem: Path
-    ways: int
-    some: Sequence[str]
-    formats: _Formats
-    cells: int = 0
-    tables: list[Table] = field(default_factory=list)
+    def first_places(column: str, labels: Iterable[tuple[object, ...]]) -> Array:
+        """The place of the first of some labels among the texts of a column, each of which is written once a file."""
+        distinct: dict[object, int] = {}
+        known = texts.setdefault(column, [])
+        for each in labels:
+            if each not in distinct:
+                distinct[each] = len(known)
+                known.extend(_clean(str(label)) for label in each)
+        return np.repeat(np.array([distinct[each] for each in labels], np.int32), sizes)
 
-    def add(self, table: Table) -> int:
-        """Take a table; gives the number of answers so far."""
-        self.tables.append(table)
-        self.cells += table.cells
-        return self.cells
-
-    def write(self) -> None:
-        """Write what is there as one part."""
-        texts: dict[str, _Texts] = {}
-        columns = self._keys(texts)
-        numbers = [table.numbers() for table in self.tables]
-        for name in NUMBERS:
-            # Whole counts and sums in decimals share a column; not every table has those that were asked for.
-            if name in self.some or any(name in each for each in numbers):
-                parts = [each.get(name, np.full(table.cells, np.nan)) for each, table in zip(numbers, self.tables, strict=True)]
-                columns[name] = np.concatenate(parts).astype(np.float64, copy=False)
-        _copy(columns, {name: distinct.known for name, distinct in texts.items()}, self.stem, self.formats)
-
-    def _keys(self, texts: dict[str, _Texts]) -> dict[str, Array]:
-        """The columns before the numbers, as places in their texts."""
-        sizes = [table.cells for table in self.tables]
-        shapes = {table.answer.shape: _places(table.answer.shape) for table in self.tables}
-
-        def first_places(name: str, labels: Iterable[tuple[Label, ...]]) -> Array:
-            distinct = texts.setdefault(name, _Texts())
-            return np.repeat(np.array([distinct.add(each) for each in labels], np.int32), sizes)
-
-        columns = {"query": first_places("query", [(table.id,) for table in self.tables])}
-        for axis in range(self.ways):
-            attribute, value = f"attribute_{axis + 1}", f"value_{axis + 1}"
-            columns[attribute] = first_places(attribute, [(table.product.keys[axis],) for table in self.tables])
-            within = np.concatenate([shapes[table.answer.shape][axis] for table in self.tables])
-            columns[value] = first_places(value, [table.labels[axis] for table in self.tables]) + within
-        return columns
-
-
-def _places(shape: tuple[int, ...]) -> list[npt.NDArray[np.int32]]:
-    """Along every attribute the place of each answer's label."""
-    return [axis.reshape(-1) for axis in np.indices(shape, dtype=np.int32)]
+    columns = {"query": first_places("query", [(table.id,) for table in tables])}
+    for axis in range(len(tables[0].labels)):
+        attribute, value = f"attribute_{axis + 1}", f"value_{axis + 1}"
+        columns[attribute] = first_places(attribute, [(table.product.keys[axis],) for table in tables])
+        within = np.concatenate([shapes[table.answer.shape][axis] for table in tables])
+        columns[value] = first_places(value, [table.labels[axis] for table in tables]) + within
+    numbers = [table.numbers() for table in tables]
+    for name in NUMBERS:
+        # Whole counts and sums in decimals share a column; not every table has those that were asked for.
+        if name in some or any(name in each for each in numbers):
+            values = [each.get(name, np.full(table.cells, np.nan)) for each, table in zip(numbers, tables, strict=True)]
+            columns[name] = np.concatenate(values).astype(np.float64, copy=False)
+    _copy(columns, texts, stem, formats)
 
 
 def _copy(
@@ -369,8 +317,8 @@ def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | N
         lines += [cut, ""]
     for table in release.tables:
         rule = rounded(table, to, below)
-        name, columns = f"{file_name(table.id, table.name, len(release.tables))}.csv", rule.columns()
-        write_rows(directory / name, columns, zip(*(values.tolist() for values in columns.values()), strict=True))
+        name = f"{file_name(table.id, table.name, len(release.tables))}.csv"
+        write_columns(rule.columns(), directory / name)
         lines.append(f"- `{name}`: {rule.words()}")
     (directory / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
 
@@ -384,10 +332,4 @@ def check_records_file(path: Path) -> None:
 def write_records(made: Records, path: Path) -> None:
     """As CSV or Parquet, by the ending of the file's name."""
     check_records_file(path)
-    columns = made.columns()
-    if path.suffix == ".parquet":
-        from pyarrow.parquet import write_table
-
-        write_table(to_frame(columns, "pyarrow"), path, compression="zstd")
-        return
-    write_rows(path, columns, zip(*(values.tolist() for values in columns.values()), strict=True))
+    write_columns(made.columns(), path)

@@ -7,17 +7,15 @@ and attributes of the observation say how exact it is. In the files each compone
 import csv
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
-from leastnoise._check.arrays import Array
-from leastnoise._release._csv import file_name
 from leastnoise._release._release import Release
-from leastnoise._release._tables import Table
+from leastnoise._release._tables import Part, Table
 from leastnoise._release._texts import filled
 from leastnoise._release._words import of_words
 
@@ -81,19 +79,17 @@ def agency_of(release: Release) -> str:
     return code if code[0].isalpha() else f"A{code}"
 
 
-def flow_of(
-    query: str, name: str, axes: Mapping[str, Sequence[object]], shown: Sequence[Sequence[str]], numbers: Iterable[str], unit: str
-) -> Flow:
+def flow_of(part: Part, numbers: Iterable[str]) -> Flow:
     """The data flow of a table: its codes are made of labels, and called by what people read in their place."""
-    taken = [*_HEAD, *_VALUES]
-    ids = [f"D{code}" if code[0].isdigit() or code[0] == "-" else code for code in codes(axes, taken)]
-    codes_along = [tuple(codes(map(str, labels))) for labels in axes.values()]
-    dimensions = [Dimension(*parts) for parts in zip(ids, axes, codes_along, map(tuple, shown), strict=True)]
-    (flow,) = codes([f"{query} {name.replace(' x ', ' by ')}"])
-    present = {*numbers, "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL"}
-    values = tuple(value for value in _VALUES if value in present)
+    taken, keys = [*_HEAD, *_VALUES], part.product.keys if isinstance(part, Table) else part.attributes
+    ids = [f"D{code}" if code[0].isdigit() or code[0] == "-" else code for code in codes(keys, taken)]
+    codes_along = [tuple(codes(map(str, labels))) for labels in part.labels]
+    dimensions = [Dimension(*parts) for parts in zip(ids, keys, codes_along, part.shown, strict=True)]
+    (flow,) = codes([f"{part.id} {part.name.replace(' x ', ' by ')}"])
+    values = tuple(value for value in _VALUES if value in {*numbers, "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL"})
     every = Dimension("ALL", "all rows", ("_T",), ("total",))
-    return Flow(flow, name, tuple(dimensions) or (every,), values, (codes([unit])[0], unit) if unit else ("ROWS", "rows"))
+    unit = (codes([part.of])[0], part.of) if part.of else ("ROWS", "rows")
+    return Flow(flow, part.name, tuple(dimensions) or (every,), values, unit)
 
 
 @dataclass(slots=True)
@@ -104,35 +100,15 @@ class Messages:
     directory: Path
     flows: list[Flow] = field(default_factory=list)
 
-    def add(self, table: Table, stem: str) -> None:
-        """Write a table beside its other files."""
-        known = table.numbers()
-        numbers = {"OBS_VALUE": known["answer"], "NOISE_STD": known["noise_std"], "LOW": known["low"], "HIGH": known["high"]}
-        axes = dict(zip(table.product.keys, table.labels, strict=True))
-        self._write(
-            flow_of(table.id, table.name, axes, table.shown, numbers, "units" if table.product.of_units else table.product.measure or ""),
-            table.answer.shape,
-            numbers,
-            stem,
-        )
-
-    def close(self) -> None:
-        """Write the means, quantiles and distribution functions, and then the structures of all."""
-        for made in self.release.statistics:
-            known = made.numbers()
-            numbers = {"OBS_VALUE": known[made.value_name], "LOW": known["low"], "HIGH": known["high"]}
-            if "std_error" in known:
-                numbers["STD_ERROR"] = known["std_error"]
-            axes = dict(zip(made.keys, made.labels, strict=True))
-            unit = "share" if made.statistic.form.along else made.statistic.of
-            stem = f"answers/{file_name(made.id, made.name, len(self.release.statistics))}"
-            self._write(flow_of(made.id, made.name, axes, made.shown, numbers, unit), made.values.shape, numbers, stem)
-        (self.directory / NAME).write_text(self._structures(), encoding="utf-8", errors="replace", newline="\n")
-
-    def _write(self, flow: Flow, shape: tuple[int, ...], numbers: Mapping[str, Array], stem: str) -> None:
+    def add(self, part: Part, stem: str) -> None:
+        """Write a table, or means, quantiles or a distribution function, beside its other files."""
+        known = part.numbers()
+        columns_of = {**{value: value.lower() for value in _VALUES}, "OBS_VALUE": part.value_name}
+        numbers = {value: known[column] for value, column in columns_of.items() if column in known}
+        flow = flow_of(part, numbers)
         self.flows.append(flow)
         keys = [[f"{code}: {label}" for code, label in zip(each.codes, each.labels, strict=True)] for each in flow.dimensions]
-        cells = zip(*np.unravel_index(np.arange(math.prod(shape)), shape or (1,)), strict=True)
+        cells = np.ndindex(part.low.shape or (1,))
         columns = [numbers[value].tolist() for value in flow.values if value in numbers]
         end = [": ".join(flow.unit), f"{self.release.level:g}"]
         with (self.directory / f"{stem}.sdmx.csv").open("w", encoding="utf-8", errors="replace", newline="") as file:
@@ -142,8 +118,12 @@ class Messages:
             begin = ["dataflow", f"{agency_of(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
             for cell, values in zip(cells, zip(*columns, strict=True), strict=True):
                 status = ": ".join(_STATUS[math.isnan(values[0])])
-                known = ("" if math.isnan(value) else value for value in values)
-                rows.writerow([*begin, *(keys[axis][label] for axis, label in enumerate(cell)), *known, status, *end])
+                shown = ("" if math.isnan(value) else value for value in values)
+                rows.writerow([*begin, *(keys[axis][label] for axis, label in enumerate(cell)), *shown, status, *end])
+
+    def close(self) -> None:
+        """Write the structures of all."""
+        (self.directory / NAME).write_text(self._structures(), encoding="utf-8", errors="replace", newline="\n")
 
     def _structures(self) -> str:
         """Concepts, code lists, structures and flows; every list of labels once."""

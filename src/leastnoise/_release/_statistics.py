@@ -6,18 +6,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from leastnoise._charts import Axis, Dots, Picture, chart_for, dots, in_digits, live, vega_lite
+from leastnoise._charts import Axis, Dots, Picture, chart_for, dots, in_digits, vega_lite
 from leastnoise._check import InputError, html_facts, number_text
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate import HasLeastSquares, cdf, few_draws, means, quantiles
-from leastnoise._frames import Columns, key_columns, label_array, to_frame
-from leastnoise._release._keys import Names as Shown
-from leastnoise._release._keys import called, with_other
+from leastnoise._frames import Columns, key_columns
+from leastnoise._release._keys import with_other
 from leastnoise._release._names import statistic_words
 from leastnoise._release._options import Options, exact_rule
-from leastnoise._release._tables import MOST_SHOWN, Label, LazySequence, multiples
+from leastnoise._release._tables import MOST_SHOWN, LazySequence, Part, multiples
 from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Statistic, Workload
 
@@ -26,66 +24,24 @@ MOST_DOTS = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
-class StatisticTable:
+class StatisticTable(Part):
     """What was made of a statistic: one value with an interval for every group and, of quantiles and functions, every share or cell."""
 
-    id: str
     statistic: Statistic
-    workload: Workload
-    keys: tuple[str, ...]
-    labels: tuple[tuple[Label, ...], ...]
     values: FloatArray
-    low: FloatArray
-    high: FloatArray
     further: Mapping[str, FloatArray] = field(default_factory=dict)
-    library: str | None = None
-    texts: Shown = field(default_factory=dict)
-
-    @property
-    def shown(self) -> tuple[tuple[str, ...], ...]:
-        """The labels as people read them: texts in place of the codes that have one."""
-        return called(self.labels, self.keys, self.texts)
-
-    @property
-    def name(self) -> str:
-        """Such as ``mean of pay by store``."""
-        return self.statistic.name
-
-    @property
-    def value_name(self) -> str:
-        """The column of the values."""
-        return self.statistic.form.column
-
-    @property
-    def cells(self) -> int:
-        """Number of values."""
-        return int(self.values.size)
 
     def key_columns(self) -> list[str]:
         """The columns of the keys; an attribute that is called as a column of numbers gets a number behind it."""
         if self.statistic.form.along:
-            return key_columns(self.keys, NUMBERS)
-        names = key_columns(self.keys[: len(self.statistic.by)], NUMBERS)
-        return [*names, *self.keys[len(names) :]]
+            return key_columns(self.attributes, NUMBERS)
+        names = key_columns(self.attributes[: len(self.statistic.by)], NUMBERS)
+        return [*names, *self.attributes[len(names) :]]
 
     def numbers(self) -> Columns:
         """The columns of numbers, flat in row-major order."""
         columns = {self.value_name: self.values, "low": self.low, "high": self.high, **self.further}
         return {name: np.ascontiguousarray(np.broadcast_to(values, self.values.shape)).reshape(-1) for name, values in columns.items()}
-
-    def places(self) -> list[npt.NDArray[np.int32]]:
-        """Along every key the place of each value's label."""
-        return [axis.astype(np.int32) for axis in np.unravel_index(np.arange(self.cells), self.values.shape)] if self.labels else []
-
-    def columns(self) -> Columns:
-        """Long form: ``query``, one column a key, then `numbers`; all of one length."""
-        arrays = [label_array(along)[place] for along, place in zip(self.labels, self.places(), strict=True)]
-        keys = dict(zip(self.key_columns(), arrays, strict=True))
-        return {"query": np.full(self.cells, self.id, dtype=object), **keys, **self.numbers()}
-
-    def frame(self, library: str | None = None) -> Any:
-        """The columns as a data frame of pandas, polars or pyarrow; None for that of the data, or else the first that is installed."""
-        return to_frame(self.columns(), library or self.library)
 
     def _labelled(self, most: int | None = None) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
         """The first values: the labels of their keys, then value, low and high."""
@@ -109,7 +65,7 @@ class StatisticTable:
 
     def headings(self, said: Texts) -> tuple[str, ...]:
         """The keys, of which a share is no attribute, in the language of the catalogue."""
-        return (*self.keys[:-1], said.say("col_share")) if self.statistic.form.at_shares else self.keys
+        return (*self.attributes[:-1], said.say("col_share")) if self.statistic.form.at_shares else self.attributes
 
     def chart(self, said: Texts) -> str:
         """The name of its chart: dots for means and quantiles, lines for functions, or what suits; empty for none."""
@@ -132,8 +88,8 @@ class StatisticTable:
 
     def picture(self, said: Texts) -> Picture:
         """A distribution function as the picture of a table."""
-        groups = [Axis(name=name, labels=along) for name, along in zip(self.keys[:-1], self.shown, strict=False)]
-        numbers = Axis(name=self.keys[-1], labels=self.shown[-1], kind="up_to", high=self.further["up_to"])
+        groups = [Axis(name=name, labels=along) for name, along in zip(self.attributes[:-1], self.shown, strict=False)]
+        numbers = Axis(name=self.attributes[-1], labels=self.shown[-1], kind="up_to", high=self.further["up_to"])
         return Picture(
             name=statistic_words(self.statistic, said),
             axes=(*groups, numbers),
@@ -145,13 +101,6 @@ class StatisticTable:
             number=said.number,
             up_to=said.say("up_to"),
         )
-
-    def plot(self) -> Any:
-        """It as an Altair chart, which notebooks show."""
-        made = self.spec(texts())
-        if made is None:
-            raise InputError(f"The {self.name} is a single number, or too many: {self}. Nothing can be drawn.")
-        return live(made, self.name)
 
     def __repr__(self) -> str:
         if self.cells > 1:
@@ -210,9 +159,19 @@ class Statistics(LazySequence[StatisticTable]):
     def _make(self, position: int) -> StatisticTable:
         if position not in self._made:
             asked = self._workload.statistics[position]
-            shown = with_other(self._options, self._workload.domain)
-            facts = {"id": f"s{position + 1}", "workload": self._workload, "library": self.library, "texts": shown}
-            self._made[position] = _published(_MAKERS[asked.kind](self._source, asked, self._options.level, facts), self._options)
+            keys, values = _MAKERS[asked.kind](self._source, asked, self._options.level, self._workload)
+            made = StatisticTable(
+                id=f"s{position + 1}",
+                name=asked.name,
+                of="share" if asked.form.along else asked.of,
+                value_name=asked.form.column,
+                attributes=(*asked.keys, *keys),
+                statistic=asked,
+                library=self.library,
+                texts=with_other(self._options, self._workload.domain),
+                **values,
+            )
+            self._made[position] = _published(made, self._options)
         return self._made[position]
 
 
@@ -228,51 +187,35 @@ def _published(made: StatisticTable, options: Options) -> StatisticTable:
     return replace(made, values=values, low=low, high=high, further=further)
 
 
-def _means(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:
-    estimated = means(source, asked.of, by=asked.along, level=level)
-    further = {"std_error": estimated.std_error, "sum": estimated.sums, "count": estimated.counts}
-    return StatisticTable(
-        **facts,
-        statistic=asked,
-        keys=asked.keys,
-        labels=estimated.labels,
-        values=estimated.mean,
-        low=estimated.low,
-        high=estimated.high,
-        further=further,
-    )
+Made = tuple[tuple[str, ...], dict[str, Any]]
+"""The key beside those of the groups, and labels, values, their intervals, and further columns."""
 
 
-def _quantiles(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:
+def _means(source: HasLeastSquares, asked: Statistic, level: float, workload: Workload) -> Made:  # noqa: ARG001 - one form for all
+    made = means(source, asked.of, by=asked.along, level=level)
+    further = {"std_error": made.std_error, "sum": made.sums, "count": made.counts}
+    return (), {"labels": made.labels, "values": made.mean, "low": made.low, "high": made.high, "further": further}
+
+
+def _quantiles(source: HasLeastSquares, asked: Statistic, level: float, workload: Workload) -> Made:
     estimated = quantiles(source, asked.of, [float(share) for share in asked.at], by=asked.along, level=level)
-    (product,) = facts["workload"].tables_of(asked)
+    (product,) = workload.tables_of(asked)
     groups = dict(zip(product.attributes, product.labels, strict=True))
     labels = (*(groups[name] for name in asked.by), tuple(number_text(share) for share in asked.at))
-    shape = tuple(map(len, labels))
-    values, low, high = (
-        np.array(ends).reshape(shape)
-        for ends in zip(*((quantile.value, quantile.low, quantile.high) for quantile in estimated), strict=True)
-    )
-    return StatisticTable(**facts, statistic=asked, keys=(*asked.keys, "share"), labels=labels, values=values, low=low, high=high)
+    columns = np.array([(quantile.value, quantile.low, quantile.high) for quantile in estimated])
+    values, low, high = columns.T.reshape(3, *map(len, labels))
+    return ("share",), {"labels": labels, "values": values, "low": low, "high": high}
 
 
-def _cdf(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:
-    function = cdf(source, asked.of, by=asked.along, level=level, draws=few_draws(source.least_squares(), level))
-    (product,) = facts["workload"].tables_of(asked)
-    names = product.labels[product.attributes.index(asked.of)][: len(function.values)]
-    return StatisticTable(
-        **facts,
-        statistic=asked,
-        keys=(*asked.keys, asked.of),
-        labels=(*function.labels, names),
-        values=function.share,
-        low=function.low,
-        high=function.high,
-        further={"up_to": function.values},
-    )
+def _cdf(source: HasLeastSquares, asked: Statistic, level: float, workload: Workload) -> Made:
+    made = cdf(source, asked.of, by=asked.along, level=level, draws=few_draws(source.least_squares(), level))
+    (product,) = workload.tables_of(asked)
+    names = product.labels[product.attributes.index(asked.of)][: len(made.values)]
+    further = {"up_to": made.values}
+    return (asked.of,), {"labels": (*made.labels, names), "values": made.share, "low": made.low, "high": made.high, "further": further}
 
 
-_MAKERS: Mapping[str, Callable[[HasLeastSquares, Statistic, float, Mapping[str, Any]], StatisticTable]] = {
+_MAKERS: Mapping[str, Callable[[HasLeastSquares, Statistic, float, Workload], Made]] = {
     "means": _means,
     "quantiles": _quantiles,
     "cdf": _cdf,

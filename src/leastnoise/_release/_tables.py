@@ -40,7 +40,6 @@ from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Product, QuerySet
 
 Label = str | int
-Part = TypeVar("Part")
 NUMBERS = (
     "answer",
     "noise_std",
@@ -67,17 +66,80 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
-class Table:
-    """The answers to one product of the workload, in rows or in the measure's own unit."""
+class Part:
+    """What tables and statistics have alike: an interval for every combination of the labels of their keys, and columns of it all."""
 
     id: str
     name: str
-    product: Product
+    of: str
+    """What the values are of: a measure, units, a share; empty for rows."""
+    attributes: tuple[str, ...]
+    """By which the texts of the labels along each key are known."""
     labels: tuple[tuple[Label, ...], ...]
-    answer: FloatArray
-    noise_std: FloatArray
     low: FloatArray
     high: FloatArray
+    value_name: str = "answer"
+    library: str | None = None
+    texts: Shown = field(default_factory=dict)
+
+    @abstractmethod
+    def key_columns(self) -> list[str]:
+        """The columns of the keys; one that is called as a column of numbers gets a number behind it."""
+
+    @abstractmethod
+    def numbers(self) -> Columns:
+        """The columns of numbers, flat in row-major order, without those that do not apply."""
+
+    @abstractmethod
+    def spec(self, said: Texts) -> dict[str, Any] | None:
+        """Its chart, as Vega-Lite; None for a single number, or too many."""
+
+    @property
+    def shown(self) -> tuple[tuple[str, ...], ...]:
+        """The labels as people read them: texts in place of the codes that have one."""
+        return called(self.labels, self.attributes, self.texts)
+
+    @property
+    def cells(self) -> int:
+        """Number of values."""
+        return int(self.low.size)
+
+    def places(self) -> list[Array]:
+        """Along every key the place of each value's label."""
+        return [axis.reshape(-1) for axis in np.indices(self.low.shape, dtype=np.int32)]
+
+    def columns(self) -> Columns:
+        """Long form: ``query``, one column a key (int64 where every label is a whole number, else text), then `numbers`."""
+        keys = [label_array(along)[place] for along, place in zip(self.labels, self.places(), strict=True)]
+        return {"query": np.full(self.cells, self.id, dtype=object), **dict(zip(self.key_columns(), keys, strict=True)), **self.numbers()}
+
+    def framed(self) -> Columns:
+        """The columns of a data frame."""
+        return self.columns()
+
+    def frame(self, library: str | None = None) -> Any:
+        """The columns as a data frame of pandas, polars or pyarrow; None for that of the data, or else the first that is installed.
+
+        Of a table, beside a key of numbers stand its ends, ``age_low`` and ``age_high``; beside one of periods its first day or hour,
+        ``month_start``.
+        """
+        return to_frame(self.framed(), library or self.library)
+
+    def plot(self) -> Any:
+        """It as an Altair chart, which notebooks show: bars, lines, steps or shades with intervals, dots, or the largest cells."""
+        spec = self.spec(texts())
+        if spec is None:
+            raise InputError(f"{self.id} ({self.name}) is a single number, or too many: {self}. Nothing can be drawn.")
+        return live(spec, self.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
+class Table(Part):
+    """The answers to one product of the workload, in rows or in the measure's own unit."""
+
+    product: Product
+    answer: FloatArray
+    noise_std: FloatArray
     non_negative: FloatArray | None = None
     integer: Array | None = None
     nnls: FloatArray | None = None
@@ -86,18 +148,6 @@ class Table:
     local: FloatArray | None = None
     rounded_to: Fraction = Fraction(0)
     privacy: Privacy | None = None
-    library: str | None = None
-    texts: Shown = field(default_factory=dict)
-
-    @property
-    def shown(self) -> tuple[tuple[str, ...], ...]:
-        """The labels as people read them: texts in place of the codes that have one."""
-        return called(self.labels, self.product.attributes, self.texts)
-
-    @property
-    def cells(self) -> int:
-        """Number of answers."""
-        return self.answer.size
 
     @property
     def rmse(self) -> float:
@@ -128,33 +178,16 @@ class Table:
         """How far the intervals reach from the answers, to the farther side where they differ; NaN where the answer is left out."""
         return np.maximum(self.high - self.answer, self.answer - self.low)
 
-    def columns(self) -> Columns:
-        """The table in long form: ``query``, one key column an attribute, then `numbers`; all of one length.
-
-        Keys are int64 where every label is a whole number, else text.
-        """
-        places = np.unravel_index(np.arange(self.cells), self.answer.shape) if self.labels else ()
-        keys = {
-            column: label_array(labels)[place]
-            for column, labels, place in zip(key_columns(self.product.keys, NUMBERS), self.labels, places, strict=True)
-        }
-        return {"query": np.full(self.cells, self.id, dtype=object), **keys, **self.numbers()}
-
-    def frame(self, library: str | None = None) -> Any:
-        """The columns as a data frame of pandas, polars or pyarrow; None for that of the data, or else the first that is installed.
-
-        Beside a key of numbers stand its ends, ``age_low`` and ``age_high``; beside one of periods its first day or hour, ``month_start``.
-        """
-        return to_frame(self.framed(), library or self.library)
+    def key_columns(self) -> list[str]:
+        """The columns of the keys; one that is called as a column of numbers gets a number behind it."""
+        return key_columns(self.product.keys, NUMBERS)
 
     def framed(self) -> Columns:
         """`columns` with numbers and days beside the labels that stand for them."""
         columns = self.columns()
-        places = np.unravel_index(np.arange(self.cells), self.answer.shape) if self.labels else ()
         made: Columns = {"query": columns.pop("query")}
         names = Names({"query", *columns})
-        keys = zip(key_columns(self.product.keys, NUMBERS), axes(self.product, self.labels), places, strict=True)
-        for key, axis, place in keys:
+        for key, axis, place in zip(self.key_columns(), axes(self.product, self.labels), self.places(), strict=True):
             made[key] = columns.pop(key)
             if axis.first is not None and axis.last is not None:
                 made[names.give(f"{key}_low")], made[names.give(f"{key}_high")] = axis.first[place], axis.last[place]
@@ -170,12 +203,9 @@ class Table:
         """What its chart is drawn of."""
         return picture_of(self.product, self.shown, self.answer, self.low, self.high, self.privacy, said)
 
-    def plot(self) -> Any:
-        """The table as an Altair chart, which notebooks show: bars, lines, steps or shades with intervals, or its largest cells."""
-        spec = vega_lite(self.picture(texts()))
-        if spec is None:
-            raise InputError(f"The table {self.id} ({self.name}) is a single number, {self}; there is nothing to draw.")
-        return live(spec, self.name)
+    def spec(self, said: Texts) -> dict[str, Any] | None:
+        """Its chart, as Vega-Lite; None for a single number."""
+        return vega_lite(self.picture(said))
 
     def __repr__(self) -> str:
         said = texts()
@@ -184,9 +214,8 @@ class Table:
 
     def _repr_html_(self) -> str:
         said = texts()
-        pairs = list(zip(self.cell_names()[:MOST_SHOWN], self.answer.reshape(-1)[:MOST_SHOWN], strict=False))
-        margins = self.margins.reshape(-1)
-        rows = [(name, said.value(float(answer), float(margin))) for (name, answer), margin in zip(pairs, margins, strict=False)]
+        values = zip(self.cell_names()[:MOST_SHOWN], self.answer.reshape(-1).tolist(), self.margins.reshape(-1).tolist(), strict=False)
+        rows = [(name, said.value(answer, margin)) for name, answer, margin in values]
         if self.cells > MOST_SHOWN:
             rows.append(("...", f"{self.cells - MOST_SHOWN:,} more; .frame() has all"))
         return html_facts(repr(self), rows)
@@ -305,7 +334,10 @@ def multiples(values: FloatArray, step: Fraction) -> FloatArray:
     return np.rint(values / float(step)) * float(step.numerator) / float(step.denominator) + 0.0 if step else values
 
 
-class LazySequence(Sequence[Part], Generic[Part]):
+One = TypeVar("One", bound=Part)
+
+
+class LazySequence(Sequence[One], Generic[One]):
     """The tables or the statistics of a release, each made when it is taken: one at an index or for a text, a list for a slice."""
 
     _called: ClassVar[str]
@@ -318,20 +350,20 @@ class LazySequence(Sequence[Part], Generic[Part]):
         """The position of a part, by id or name."""
 
     @abstractmethod
-    def _make(self, position: int) -> Part:
+    def _make(self, position: int) -> One:
         """The part at a position from 0."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)})"
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[One]:
         return map(self._make, range(len(self)))
 
     @overload
-    def __getitem__(self, key: int | str) -> Part: ...
+    def __getitem__(self, key: int | str) -> One: ...
     @overload
-    def __getitem__(self, key: slice) -> list[Part]: ...
-    def __getitem__(self, key: int | str | slice) -> Part | list[Part]:
+    def __getitem__(self, key: slice) -> list[One]: ...
+    def __getitem__(self, key: int | str | slice) -> One | list[One]:
         if isinstance(key, slice):
             return [self._make(position) for position in range(*key.indices(len(self)))]
         if isinstance(key, str):
@@ -448,6 +480,8 @@ class Tables(LazySequence[Table]):
         table = Table(
             id=f"q{position + 1}",
             name=product.name,
+            of="units" if product.of_units else product.measure or "",
+            attributes=product.attributes,
             product=product,
             labels=self.labels(product),
             texts=self._texts,
