@@ -78,6 +78,7 @@ class Summary:
     """What is said of a table beside its cells, so that each table is estimated once for the page."""
 
     product: Product
+    answer: float  # of a single number; NaN for others
     typical: float  # the mean size of its answers; 0 where all are left out
     margin: float
     largest_margin: float
@@ -86,13 +87,13 @@ class Summary:
 
 def _head(release: Release, entries: Sequence[TableEntry], summaries: Sequence[Summary], said: Texts, when: datetime) -> dict[str, Any]:
     """The first screen."""
-    privacy = release.privacy
-    title = _title(release, said)
-    answers = said.some("answers", sum(entry.answers for entry in entries))
+    privacy, title = release.privacy, _title(release, said)
     about = said.say("about_row")
     if privacy.unit_column is not None:
         about = said.some("about_unit", privacy.max_rows, column=repr(privacy.unit_column))
-    of, first = words.of_words(release, said), words.first_words(release, said)
+    of, first, guard = words.of_words(release, said), words.first_words(release, said), words.guard_words(release, said)
+    answers = said.some("answers", sum(entry.answers for entry in entries))
+    notices = [*words.notices(release, said), *words.clipped(release, said), *([guard] if guard else [])]
     return {
         "title": title,
         "mark": title if release.private else said.say("mark_seeded", title=title),
@@ -100,15 +101,15 @@ def _head(release: Release, entries: Sequence[TableEntry], summaries: Sequence[S
         "warning": "" if release.private else said.say("not_private"),
         "lead": said.say("lead", answers=answers),
         "source": _source(release, said),
-        "what": _what(release, entries, said, answers),
+        "what": _what(release, said, answers),
         "about": about,
         "protects": words.bet_words(privacy, said),
-        "exact": _exact(release, entries, said),
+        "exact": _exact(summaries, said),
         "exact_intro": said.say("exact_intro", percent=said.percent(release.level)) + (f" {said.say('beyond', of=of)}" if of else ""),
         "fit": _fit(summaries, said),
         "facts": _facts(release, said),
         "first": first,
-        "notices": [notice for notice in _notices(release, said) if notice not in first],
+        "notices": [notice for notice in notices if notice not in first],
         "written": said.say("written_on", date=f"{when:%Y-%m-%d}"),
     }
 
@@ -116,13 +117,16 @@ def _head(release: Release, entries: Sequence[TableEntry], summaries: Sequence[S
 def _title(release: Release, said: Texts) -> str:
     if release.options.title:
         return release.options.title
+    start = said.say("title_private" if release.private else "title_seeded", tables=said.some("tables", len(release.tables)))
+    names = _asked(release, 5, said)
+    return said.say("title_on", start=start, names=names) if names else start
+
+
+def _asked(release: Release, most: int, said: Texts) -> str:
+    """The attributes that are asked about, in a row; the last of many are counted."""
     asked = {name for product in release.workload for name in product.attributes}
     names = [name for name in release.workload.domain.names if name in asked]
-    start = said.say("title_private" if release.private else "title_seeded", tables=said.some("tables", len(release.tables)))
-    if not names:
-        return start
-    shown = names if len(names) <= 5 else [*names[:4], said.say("more_attributes", count=len(names) - 4)]
-    return said.say("title_on", start=start, names=said.listed(shown))
+    return said.listed(names if len(names) <= most else [*names[: most - 1], said.say("more_attributes", count=len(names) - most + 1)])
 
 
 def _source(release: Release, said: Texts) -> str:
@@ -130,26 +134,16 @@ def _source(release: Release, said: Texts) -> str:
     return said.say("source_line", source=release.options.source) if release.options.source else ""
 
 
-def _what(release: Release, entries: Sequence[TableEntry], said: Texts, answers: str) -> str:
+def _what(release: Release, said: Texts, answers: str) -> str:
     sums = sorted({str(product.measure) for product in release.workload if product.of_values})
-    counts = [said.say("counts")] if any(entry.measure is None for entry in entries) else []
+    counts = [said.say("counts")] if any(product.measure is None for product in release.workload) else []
     valued = sorted({product.values_of for product in release.workload} - {None}, key=str)
     counts += [said.say("counts_values", names=said.listed([*map(str, valued)]))] if valued else []
     counts += [said.say("counts_units")] if any(product.of_units for product in release.workload) else []
     kinds = said.listed(counts + ([said.say("sums_of", names=said.listed(sums))] if sums else []))
-    asked = {name for entry in entries for name in entry.attributes}
-    names = [name for name in release.workload.domain.names if name in asked]
-    tables = said.some("in_tables", len(entries))
-    if not names:
-        return said.say("what_nothing", answers=answers, tables=tables, kinds=kinds)
-    shown = names if len(names) <= 12 else [*names[:11], said.say("more_attributes", count=len(names) - 11)]
-    return said.say("what", answers=answers, tables=tables, kinds=kinds, names=said.listed(shown))
-
-
-def _typical(table: Table) -> float:
-    """The mean size of a table's answers; 0 where all are left out."""
-    known = table.answer[~np.isnan(table.answer)]
-    return float(abs(known).mean()) if known.size else 0.0
+    tables, names = said.some("in_tables", len(release.tables)), _asked(release, 12, said)
+    values = {"answers": answers, "tables": tables, "kinds": kinds}
+    return said.say("what", names=names, **values) if names else said.say("what_nothing", **values)
 
 
 def _summary(table: Table, said: Texts) -> Summary:
@@ -157,23 +151,24 @@ def _summary(table: Table, said: Texts) -> Summary:
     for place in largest_first(table.answer, _MOST_NAMED).tolist() if len(table.labels) == 1 else ():
         answer, margin = float(table.answer[place]), float(table.margins[place])
         pairs += [] if math.isnan(answer) else [f"{table.shown[0][place]}: {said.value(answer, margin)}"]
-    return Summary(table.product, _typical(table), table.typical_margin, table.largest_margin, tuple(pairs))
+    known = table.answer[~np.isnan(table.answer)]
+    answer, typical = math.nan if table.labels else float(table.answer), float(abs(known).mean()) if known.size else 0.0
+    return Summary(table.product, answer, typical, table.typical_margin, table.largest_margin, tuple(pairs))
 
 
-def _exact(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[tuple[str, str]]:
+def _exact(summaries: Sequence[Summary], said: Texts) -> list[tuple[str, str]]:
     """The margins of the main tables: those with the fewest attributes, with the typical answer that stands beside each."""
-    ranks = [(len(entry.attributes), entry.answers > 1000, position) for position, entry in enumerate(entries)]
+    ranks = [(len(table.product.attributes), table.product.rows > 1000, position) for position, table in enumerate(summaries)]
     lines = []
     for position in sorted(position for _, _, position in sorted(ranks)[:MOST_MAIN]):
-        table = release.tables[position]
-        margin, typical = said.error(table.typical_margin), _typical(table)
-        if not table.labels and not np.isnan(table.answer).all():
-            text = said.say("exact_total", answer=said.number(float(table.answer)), margin=margin)
-        elif table.typical_margin > typical > 0:
-            text = said.say("exact_unreliable", margin=margin, typical=said.number(typical))
-        elif typical > 0:
-            share = said.percent(table.typical_margin / typical, 2)
-            text = said.say("exact_relative", margin=margin, typical=said.number(typical), share=share)
+        table = summaries[position]
+        margin, typical = said.error(table.margin), said.number(table.typical)
+        if not math.isnan(table.answer):
+            text = said.say("exact_total", answer=said.number(table.answer), margin=margin)
+        elif table.margin > table.typical > 0:
+            text = said.say("exact_unreliable", margin=margin, typical=typical)
+        elif table.typical > 0:
+            text = said.say("exact_relative", margin=margin, typical=typical, share=said.percent(table.margin / table.typical, 2))
         else:
             text = said.say("exact_plain", margin=margin)
         lines.append((table_words(table.product, said), text))
@@ -208,12 +203,6 @@ def _facts(release: Release, said: Texts) -> list[tuple[str, str, str]]:
     if ratio is not None:
         facts.append((said.say("goodness"), said.say("goodness_value", ratio=said.local(f"{ratio:.2f}")), said.say("goodness_note")))
     return facts
-
-
-def _notices(release: Release, said: Texts) -> list[str]:
-    """What changes how every number is to be read."""
-    guard = words.guard_words(release, said)
-    return [*words.notices(release, said), *words.clipped(release, said), *([guard] if guard else [])]
 
 
 def _index(release: Release, entries: Sequence[TableEntry], summaries: Sequence[Summary], said: Texts) -> dict[str, Any]:
@@ -345,21 +334,26 @@ def _use(release: Release, said: Texts, year: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A table on the page."""
+    """A table on the page; ``drawn`` is what is said of its picture, ``said`` of its numbers too."""
 
     id: str
     name: str
     meta: str
-    total: str
-    said: str
-    keys: tuple[str, ...]
-    numbers: tuple[str, ...]
+    keys: Sequence[str]
+    numbers: Sequence[str]
     rows: list[list[str]]
     rows_said: str
-    is_open: bool
-    file: str
+    file: str = ""
+    total: str = ""
+    drawn: str = ""
+    said: str = ""
     svg: str = ""
     width: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its rows are shown without being asked for."""
+        return len(self.rows) <= _OPEN
 
     @property
     def lines(self) -> str:
@@ -367,22 +361,24 @@ class View:
         return "\n".join("\t".join(" ".join(cell.split()) for cell in row) for row in [[*self.keys, *self.numbers], *self.rows])
 
 
+def _first_rows(cells: int, file: str, said: Texts) -> str:
+    """Whether a view has all rows, or how many it has."""
+    return said.say("rows_whole") if cells <= MOST_LARGEST else said.say("rows_first", count=MOST_LARGEST, all=cells, file=file)
+
+
 def _statistic_view(release: Release, made: StatisticTable, said: Texts) -> View:
     """Means, quantiles or a distribution function, with intervals in place of margins; whole but for very many values."""
-    whole = made.cells <= MOST_LARGEST
-    value = said.say(f"col_{made.value_name}")
+    chart = made.chart(said)
     return View(
         id=made.id,
         name=statistic_words(made.statistic, said),
         meta=said.say(f"meta_{made.statistic.kind}"),
-        total="",
-        said="",
         keys=made.headings(said),
-        numbers=(value, said.say("col_interval", percent=said.percent(release.level))),
+        numbers=(said.say(f"col_{made.value_name}"), said.say("col_interval", percent=said.percent(release.level))),
         rows=made.written(said, MOST_LARGEST),
-        rows_said=said.say("rows_whole") if whole else said.say("rows_first", count=MOST_LARGEST, all=made.cells, file=made.id),
-        is_open=made.cells <= _OPEN,
-        file="",
+        rows_said=_first_rows(made.cells, made.id, said),
+        drawn=said.say(f"how_{chart}", percent=said.percent(release.level)) if chart else "",
+        said=_also(release, made.picture(said) if chart == "lines" else None, said) if chart else "",
     )
 
 
@@ -400,38 +396,27 @@ def _statement_view(release: Release, number: int, said: Texts) -> View:
         cells = ["" if of[name] is None else called.get(name, {}).get(str(of[name]), str(of[name])) for name in keys]
         ends = [shown_interval(said, of[name], of[f"{name}_low"], of[f"{name}_high"], exact=False) for name in answers]
         rows.append([*cells, *chain.from_iterable(ends)])
-    size = len(next(iter(columns.values())))
-    whole = size <= MOST_LARGEST
     interval = said.say("col_interval", percent=said.percent(release.level))
     return View(
         id=f"sql{number}",
         name=said.say("name_statement", number=number),
         meta=" ".join(text.split()),
-        total="",
-        said="",
-        keys=tuple(keys),
-        numbers=tuple(chain.from_iterable((name, interval) for name in answers)),
+        keys=keys,
+        numbers=[heading for name in answers for heading in (name, interval)],
         rows=rows,
-        rows_said=said.say("rows_whole") if whole else said.say("rows_first", count=MOST_LARGEST, all=size, file=statement_file(number)),
-        is_open=size <= _OPEN,
-        file="",
+        rows_said=_first_rows(len(next(iter(columns.values()))), statement_file(number), said),
     )
 
 
 def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> tuple[list[View], list[Summary]]:
     """Every table of the release, as far as a page can hold them: each has its place, the largest ones only their largest cells."""
     summaries: list[Summary] = []
-    made: list[tuple[View, str, bool, str]] = []
-    hidden: dict[str, tuple[str, ...]] = {}
-    names: list[tuple[str, str, str]] = []
-    specs: list[dict[str, Any]] = []
+    shown: list[View] = []
+    charts: dict[str, tuple[dict[str, Any], str, str]] = {}  # of a view its chart, and the name and the words of that
     for statistic in release.statistics:
-        spec, view = statistic.spec(said), _statistic_view(release, statistic, said)
-        made.append((view, "" if spec is None else statistic.chart(said), spec is not None, ""))
-        if spec is not None:
-            specs.append(spec)
-            names.append((f"c-{view.id}", view.name, view.meta))
-            hidden[view.id] = vague(statistic.picture(said)) if statistic.chart(said) == "lines" else ()
+        view, spec = _statistic_view(release, statistic, said), statistic.spec(said)
+        shown.append(view)
+        charts |= {} if spec is None else {view.id: (spec, view.name, view.meta)}
     left, marks = MOST_CELLS, MOST_MARKS
     for table, entry in zip(release.tables, entries, strict=True):
         if len(summaries) < MOST_LISTED:
@@ -440,29 +425,42 @@ def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> tuple
             break
         if left <= 0:
             continue
-        whole = entry.answers <= min(MOST_OF_A_TABLE, left)
-        drawn = table.picture(said)
-        view = _view(release, entry, table, said, whole=whole)
+        picture = table.picture(said)
+        chart = chart_for(picture, marks)
+        view = _view(release, entry, table, said, whole=entry.answers <= min(MOST_OF_A_TABLE, left))
+        if chart is not None:
+            how = said.say(f"how_{chart.name}", percent=said.percent(release.level))
+            view = replace(view, drawn=how, said=_also(release, picture if chart.name == "lines" else None, said))
+        if chart is not None and len(charts) < MOST_PICTURES:
+            charts[view.id] = (vega_lite(picture, marks) or {}, picture.name, _alt(picture, said))
+            marks -= 0 if chart.name == "largest" else picture.cells
+            view = replace(view, drawn=f"{_sure(release, table, said)} {view.drawn}") if chart.name == "largest" else view
         left -= len(view.rows)
-        chart = chart_for(drawn, marks)
-        if chart is not None and len(specs) < MOST_PICTURES:
-            specs.append(vega_lite(drawn, marks) or {})
-            names.append((f"c-{table.id}", drawn.name, _alt(drawn, said)))
-            marks -= 0 if chart.name == "largest" else drawn.cells
-            made.append((view, chart.name, True, _sure(release, table, said) if chart.name == "largest" else ""))
-            hidden[view.id] = vague(drawn) if chart.name == "lines" else ()
-        else:
-            made.append((view, "" if chart is None else chart.name, False, ""))
-    pictures = _within(svg_of(specs, names, said.language))
+        shown.append(view)
+    texts_of = [(f"c-{key}", name, alt) for key, (_, name, alt) in charts.items()]
+    pictures = dict(zip(charts, _within(svg_of([spec for spec, *_ in charts.values()], texts_of, said.language)), strict=True))
     shown = [
-        _with_picture(release, view, chart, next(pictures) if has else None, sure, said, hidden.get(view.id, ()))
-        for view, chart, has, sure in made
+        replace(
+            view,
+            svg=pictures.get(view.id) or "",
+            said=f"{view.drawn if pictures.get(view.id) else said.say('not_drawn', id=view.id)} {view.said}".strip(),
+        )
+        if view.drawn
+        else view
+        for view in shown
     ]
     if sum(len(view.rows) for view in shown) <= MOST_ELEMENTS:
         return shown, summaries
     # Tables that are not open have plain lines in the place of elements, which browsers read in a fraction of the time.
     widths = [0 if view.is_open else 2 + max(map(len, chain(view.keys, view.numbers, *view.rows))) for view in shown]
     return [replace(view, width=width) for view, width in zip(shown, widths, strict=True)], summaries
+
+
+def _also(release: Release, lines: Picture | None, said: Texts) -> str:
+    """What is said of a chart whatever it is: which of its lines are not drawn, and of which rows the answers are."""
+    hidden, of = () if lines is None else vague(lines), of_words(release, said)
+    left_out = [said.say("vague", names=said.listed([*hidden]))] if hidden else []
+    return " ".join([*left_out, *([said.say("beyond", of=of)] if of else [])])
 
 
 def _within(pictures: list[str | None]) -> Iterator[str | None]:
@@ -474,15 +472,11 @@ def _within(pictures: list[str | None]) -> Iterator[str | None]:
 
 
 def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, whole: bool) -> View:
-    percent = said.percent(release.level)
     measure, unit = table.product.measure, measured_words(table.product, said)
     if measure is not None and table.product.of_values:
         unit = said.say("unit_measure", measure=measure, unit=said.local(readable(table.product.domain.measures[measure].unit)))
     unit = unit_words(unit, table.privacy, said)
-    meta = said.say("meta", answers=said.some("answers", table.cells), unit=unit, margin=said.error(table.typical_margin))
-    total = "" if table.labels else said.value(float(table.answer), float(table.margins))
-    places = np.arange(table.cells)
-    rows_said = said.say("rows_whole")
+    places, rows_said = np.arange(table.cells), said.say("rows_whole")
     if not whole:
         places = largest_first(table.answer, MOST_LARGEST)
         rows_said = said.say("rows_cut", count=len(places), all=table.cells, file=entry.files)
@@ -493,14 +487,12 @@ def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, who
     return View(
         id=table.id,
         name=table_words(table.product, said),
-        meta=meta,
-        total=total,
-        said="",
-        keys=tuple(key for place, key in enumerate(table.product.keys) if place not in alike),
-        numbers=(said.say("col_answer"), said.say("col_margin", percent=percent), *extra),
+        meta=said.say("meta", answers=said.some("answers", table.cells), unit=unit, margin=said.error(table.typical_margin)),
+        total="" if table.labels else said.value(float(table.answer), float(table.margins)),
+        keys=[key for place, key in enumerate(table.product.keys) if place not in alike],
+        numbers=(said.say("col_answer"), said.say("col_margin", percent=said.percent(release.level)), *extra),
         rows=[[cell for place, cell in enumerate(row) if place not in alike] for row in rows] if alike else rows,
         rows_said=" ".join([rows_said, *told]),
-        is_open=table.cells <= _OPEN,
         file=f"{entry.files.rsplit('/', 1)[-1]}.csv",
     )
 
@@ -515,19 +507,6 @@ def _rows(table: Table, places: np.ndarray, extra: Sequence[str], said: Texts) -
     numbers = table.numbers()
     columns += [["" if math.isnan(value) else said.number(float(value), 0.5) for value in numbers[name][places].tolist()] for name in extra]
     return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _with_picture(release: Release, view: View, chart: str, svg: str | None, sure: str, said: Texts, hidden: Sequence[str]) -> View:
-    if not chart:
-        return view
-    words = [said.say(f"how_{chart}", percent=said.percent(release.level))] if svg else [said.say("not_drawn", id=view.id)]
-    if hidden:
-        words.append(said.say("vague", names=said.listed([*hidden])))
-    if sure and svg:
-        words.insert(0, sure)
-    if of := of_words(release, said):
-        words.append(said.say("beyond", of=of))
-    return replace(view, svg=svg or "", said=" ".join(words))
 
 
 def _sure(release: Release, table: Table, said: Texts) -> str:
