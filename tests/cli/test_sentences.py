@@ -15,8 +15,8 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._release import _texts
-from leastnoise._release._files import _entry
 from leastnoise._release._report import report
+from leastnoise._release._writing import _entry
 
 PURE, APPROXIMATE, CONCENTRATED = 'epsilon = "6"', 'epsilon = "6"\ndelta = "1e-9"', 'rho = "4"'
 GRID = [

@@ -10,7 +10,7 @@ from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate, Outcome, locally_non_negative, nnls
 from leastnoise._linop import Identity, Ranges
 from leastnoise._measurements import Block, Factor, Measurements, Observation
-from leastnoise._release import Options, _extras, build, check_options
+from leastnoise._release import Options, _options, build, check_options
 from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(sex=["F", "M"], age=Integers(0, 7))
@@ -56,9 +56,9 @@ def test_covariances_that_need_a_solver_are_refused():
 def test_ids_win_over_names_and_tables_of_one_name_need_them():
     domain = Domain(q2=["F", "M"], age=Integers(0, 7))
     products = (*marginals(domain, ways=1), *marginals(domain, ways=1, of=["age"]))
-    assert [_extras.table_position(products, key) for key in ("q1", "q2", "q3")] == [0, 1, 2]
+    assert [_options.table_position(products, key) for key in ("q1", "q2", "q3")] == [0, 1, 2]
     with pytest.raises(InputError, match="Several tables are named 'age'; take one by its id: q2, q3"):
-        _extras.table_position(products, "age")
+        _options.table_position(products, "age")
 
 
 def test_the_columns_are_those_of_the_functions():

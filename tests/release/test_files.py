@@ -21,7 +21,7 @@ import pytest
 from leastnoise._accounting import cost_from_json
 from leastnoise._check import InputError
 from leastnoise._plan import Plan, versions
-from leastnoise._release import Options, _directory, _files, _writing, build, check_target
+from leastnoise._release import Options, _directory, _writing, build, check_target
 from leastnoise._release._writing import manifest
 from leastnoise._session import outcome_from_json
 from leastnoise._session import read_release as read
@@ -113,8 +113,8 @@ def test_measurements_are_the_plan_and_the_observation(rich, written):
 
 
 def test_many_tables_share_files(making, tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "MOST_TABLE_FILES", 3)
-    monkeypatch.setattr(_files, "BATCH_CELLS", 12)
+    monkeypatch.setattr(_writing, "MOST_TABLE_FILES", 3)
+    monkeypatch.setattr(_writing, "BATCH_CELLS", 12)
     release = build(making.observe(making.plan(), making.cells(), np.random.default_rng(2)), Options(non_negative=True))
     target = write(release, tmp_path / "out")
     parts = ["0-way/part-00001", "1-way/part-00001", "1-way/part-00002", "2-way/part-00001"]
@@ -144,7 +144,7 @@ def test_many_tables_share_files(making, tmp_path, monkeypatch):
 
 
 def test_manifest_and_measured_tables_of_many(making, tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "MOST_TABLE_FILES", 2)
+    monkeypatch.setattr(_writing, "MOST_TABLE_FILES", 2)
     monkeypatch.setattr(_writing, "MOST_LISTED", 2)
     plan = making.plan()
     target = write(build(making.observe(plan, making.cells(), np.random.default_rng(2))), tmp_path / "out")

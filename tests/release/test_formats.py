@@ -15,9 +15,8 @@ from pysdmx import io as pysdmx
 import leastnoise as ln
 from leastnoise._check import InputError
 from leastnoise._release import build, check_options
-from leastnoise._release._extras import _MOST_TABLES
-from leastnoise._release._files import WRITERS
-from leastnoise._release._options import FORMATS
+from leastnoise._release._options import _MOST_TABLES, FORMATS
+from leastnoise._release._writing import WRITERS
 
 MEAN = ["=1+1", "-2", "<= 5", "a\x07b", "x: y", "ü"]
 """Labels that programs take for something else."""

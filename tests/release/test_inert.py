@@ -28,7 +28,7 @@ from leastnoise._charts import svg_of
 from leastnoise._cli._main import program
 from leastnoise._frames import visible
 from leastnoise._release import read_categories
-from leastnoise._release._csv import inert_text, text_of_inert
+from leastnoise._release._directory import inert_text, text_of_inert
 from leastnoise._release._texts import TEMPLATES
 from waiting import HANGS
 

@@ -209,7 +209,7 @@ def test_a_seeded_release_says_so_loudly_and_a_private_one_does_not(observation,
 
 
 def entries(release):
-    from leastnoise._release._files import _entry
+    from leastnoise._release._writing import _entry
 
     return [_entry(release, table, f"answers/{table.id}") for table in release.tables]
 

@@ -12,7 +12,7 @@ from adapters.postgres import fill, server
 from leastnoise._check import InputError
 from leastnoise._release import texts
 from leastnoise._spec import parse_spec, read_spec
-from leastnoise._studio._beginning import commands, looked_at, spec_of
+from leastnoise._studio._begin_page import commands, looked_at, spec_of
 from studio.conftest import serving
 from studio.test_guard import nothing
 

@@ -12,8 +12,7 @@ from leastnoise._release import texts
 from leastnoise._session import planned_spec
 from leastnoise._spec import parse_spec
 from leastnoise._studio._draft import changed, drafted, save, spec_text
-from leastnoise._studio._plan_page import view
-from leastnoise._studio._planning import Seen, margins, scaled
+from leastnoise._studio._planning import Seen, margins, scaled, view
 from studio.conftest import SPEC
 
 

@@ -12,8 +12,7 @@ from typing import Any
 from leastnoise._check import InputError, refuse
 from leastnoise._domain import Categories
 from leastnoise._plan import CategoryPlan, read_json
-from leastnoise._release._csv import text_of_inert, write_rows
-from leastnoise._release._directory import Draft, list_files
+from leastnoise._release._directory import Draft, list_files, text_of_inert, write_rows
 
 FORMAT = "leastnoise categories 1"
 LIST = "categories.csv"

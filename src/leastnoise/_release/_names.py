@@ -1,22 +1,158 @@
-"""What tables and statistics are called on a page, in its language, and of which rows their answers are.
+"""What tables, statistics and the keys of tables are called on a page, the axes of their charts, and of which rows answers are.
 
 In files and commands they have one name in every language. A limit on the rows of a unit cuts rows: how many is told by the noisy counts
 of the guard.
 """
 
+import datetime as dt
 import math
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
+
+import numpy as np
 
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy import interval_multiplier
-from leastnoise._release._texts import Texts
-from leastnoise._workload import Product, Statistic
+from leastnoise._charts import Axis, Picture, chart_for
+from leastnoise._check.arrays import FloatArray
+from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, Kind
+from leastnoise._families import interval_ends
+from leastnoise._release._options import Options
+from leastnoise._release._texts import Texts, texts
+from leastnoise._workload import Product, QuerySet, Statistic
 
+Labels = Sequence[Sequence[str | int]]
+Names = Mapping[str, Mapping[str, str]]
+"""By attribute, texts of codes."""
+_PERIOD = re.compile(r"(\d{4})(?:-(?:Q([1-4])|W(\d\d)|(\d\d)(?:-(\d\d)(?: (\d\d):00)?)?))?", flags=re.ASCII)
 MANY = 0.1
 """Readers are told first of rows that are missing if these are more than this share of all."""
 _WIDEST = 0.5  # an interval longer than this tells nothing
+
+
+def called(labels: Labels, names: Sequence[str], texts: Names) -> tuple[tuple[str, ...], ...]:
+    """What people read in place of the labels along some attributes: the texts of codes, with the code where several have one text."""
+    shown = []
+    for along, name in zip_longest(labels, names):
+        known = texts.get(str(name), {})
+        words = [known.get(str(label), str(label)) for label in along]
+        often = Counter(words if known else ())
+        shown.append(tuple(f"{word} ({label})" if often[word] > 1 else word for word, label in zip(words, along, strict=True)))
+    return tuple(shown)
+
+
+def with_other(options: Options, domain: Domain) -> Names:
+    """The texts of codes, and the word for other values in the language of a release."""
+    word = texts(options.language).say("other")
+    kinds = {name: domain.kind(name) for name in domain.names}
+    others = {name: {str(kind.labels[-1]): word} for name, kind in kinds.items() if kind.has_other and str(kind.labels[-1]) != word}
+    return {name: {**others.get(name, {}), **options.labels.get(name, {})} for name in {**others, **options.labels}}
+
+
+def picture_of(
+    product: Product, labels: Labels, answer: FloatArray, low: FloatArray, high: FloatArray, privacy: Privacy | None, said: Texts
+) -> Picture:
+    """What a chart of a table is drawn of: all cells, or numbers and dates may be without the cell of other values."""
+    picture = Picture(
+        name=table_words(product, said),
+        axes=axes(product, labels),
+        answer=answer,
+        low=low,
+        high=np.where(np.isnan(answer), np.nan, high),
+        unit=unit_words(measured_words(product, said), privacy, said),
+        value=said.value,
+        number=said.number,
+        up_to=said.say("up_to"),
+    )
+    whole = _without_other(picture, product, said)
+    several = tuple(axis for axis in whole.axes if axis.size > 1) or whole.axes[:1]  # a key that is equal in every row tells nothing
+    shape = tuple(axis.size for axis in several)
+    answer, low, high = (values.reshape(shape) for values in (whole.answer, whole.low, whole.high))
+    return replace(whole, axes=several, answer=answer, low=low, high=high)
+
+
+def _without_other(whole: Picture, product: Product, said: Texts) -> Picture:
+    """The numbers and dates of a picture in their order, if that makes a line or can alone be drawn; the axis says what is missing."""
+    asked = zip(whole.axes, product.labels, product.query_sets, map(product.domain.kind, product.attributes), strict=True)
+    made = tuple(
+        _regular(axis, queries, said) if kind.has_other and labels[-1] == kind.labels[-1] else axis for axis, labels, queries, kind in asked
+    )
+    cells = tuple(slice(axis.size) for axis in made)
+    short = replace(whole, axes=made, answer=whole.answer[cells], low=whole.low[cells], high=whole.high[cells])
+    drawn_short, drawn_whole = ("" if (chart := chart_for(picture)) is None else chart.name for picture in (short, whole))
+    return short if drawn_short == "lines" or drawn_whole == "largest" != drawn_short else whole
+
+
+def _regular(axis: Axis, queries: QuerySet, said: Texts) -> Axis:
+    """An axis without the cell of other values, if what is left are numbers or dates."""
+    labels, low, high, first, last = axis.labels[:-1], axis.low, axis.high, axis.first, axis.last
+    if low is None or high is None or first is None or last is None:
+        rest = _named(axis.name, queries, labels)
+    else:
+        rest = replace(axis, labels=labels, low=low[:-1], high=high[:-1], first=first[:-1], last=last[:-1])
+    return replace(rest, name=f"{axis.name}, {said.say('without', label=axis.labels[-1])}") if rest.numbered else axis
+
+
+def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
+    """One axis an attribute."""
+    pairs = zip(product.keys, product.attributes, product.query_sets, labels, strict=True)
+    return tuple(_axis(key, queries, product.domain.kind(name), of_axis) for key, name, queries, of_axis in pairs)
+
+
+def moment(label: str) -> str | None:
+    """The first day or hour of a period in ISO form; None for what is no period."""
+    period = _PERIOD.fullmatch(label)
+    if period is None:
+        return None
+    year, quarter, week, month, day, hour = (None if part is None else int(part) for part in period.groups())
+    try:
+        if week is not None:
+            return dt.date.fromisocalendar(year or 1, week, 1).isoformat()
+        date = dt.date(year or 1, month or 3 * (quarter or 1) - 2, day or 1).isoformat()
+    except ValueError:
+        return None
+    return date if hour is None else f"{date}T{hour:02d}:00"
+
+
+def _edges(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
+    """The first and the last number of every cell; NaN for the cell of other values."""
+    if isinstance(kind, (Bins, Edges)):
+        edges = np.array([float(edge) for edge in kind.edges])
+        low, high = edges[:-1], edges[1:]
+    elif isinstance(kind, Integers):
+        low = high = np.arange(kind.low, kind.high + 1, dtype=float)
+    elif isinstance(kind, Decimals):
+        low = high = np.array([float(value) for value in kind.values])
+    else:
+        return None
+    rest = np.full(kind.size - len(low), np.nan)
+    return np.concatenate([low, rest]), np.concatenate([high, rest])
+
+
+def _axis(name: str, queries: QuerySet, kind: Kind, labels: Sequence[str | int]) -> Axis:
+    """The axis of some queries along one attribute: from the first number of each to its last, or else names."""
+    texts = tuple(str(label) for label in labels)
+    edges = _edges(kind)
+    ends = interval_ends(queries.operator("", kind)) if edges is not None and queries.form.intervals else None
+    if edges is None or ends is None:
+        return _named(name, queries, texts)
+    low, high = edges[0][ends[0]], edges[1][ends[1]]
+    # a single number is drawn as wide as the step to the next, so that neighbours touch
+    step = 1.0 if isinstance(kind, Integers) else float(kind.step) if isinstance(kind, Decimals) else 0.0
+    wide = high + step if queries.form.axis == "cells" else high
+    return Axis(name=name, labels=texts, kind=queries.form.axis, low=low, high=wide, first=low, last=high)
+
+
+def _named(name: str, queries: QuerySet, labels: tuple[str, ...]) -> Axis:
+    """Dates in their order, or else names."""
+    moments = [moment(label.removeprefix("<= ")) for label in labels]
+    if queries.form.axis != "spans" and len(labels) > 2 and None not in moments and len(labels[0]) > 4:
+        return Axis(name=name, labels=labels, kind="times", moments=tuple(map(str, moments)))
+    return Axis(name=name, labels=labels)
 
 
 def table_words(product: Product, said: Texts) -> str:

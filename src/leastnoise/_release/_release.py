@@ -14,9 +14,8 @@ from leastnoise._estimate import Estimate, Finding, Outcome, public_of
 from leastnoise._frames import Columns, to_frame
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan, guard_share, with_guard
-from leastnoise._release._extras import check_linear, is_large, is_part, joint_cells, local_tables, table_position, written
 from leastnoise._release._names import limit_words
-from leastnoise._release._options import Options
+from leastnoise._release._options import Options, check_linear, is_large, is_part, joint_cells, local_tables, table_position, written
 from leastnoise._release._records import make_records
 from leastnoise._release._statements import answered, asked_before, statement_of
 from leastnoise._release._statistics import Statistics
@@ -371,6 +370,33 @@ def _added_up(values: Any) -> QuerySet:
     if not labels:
         raise refuse("the labels of where", labels, "at least one label, or a pair (low, high) of numbers")
     return predicates([labels])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableEntry:
+    """What the index says about a table."""
+
+    query: str
+    name: str
+    files: str
+    attributes: tuple[str, ...]
+    answers: int
+    measure: str | None
+    unit: str
+    weight: str
+    rmse: float
+    largest_std: float
+    promised_rmse: float | None
+    of: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The values for JSON."""
+        return {name: list(value) if isinstance(value := getattr(self, name), tuple) else value for name in self.__slots__}
+
+
+def statement_file(number: int) -> str:
+    """Where the answers of a SQL statement are, without the ending."""
+    return f"answers/statement-{number}"
 
 
 def interval_of(measurements: Measurements, level: float) -> Interval:

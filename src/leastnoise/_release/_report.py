@@ -19,11 +19,9 @@ from leastnoise._charts import Picture, chart_for, clear_of_the_rest, largest_fi
 from leastnoise._check import readable
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
-from leastnoise._release._files import TableEntry, statement_file
-from leastnoise._release._keys import with_other
-from leastnoise._release._names import measured_words, statistic_words, table_words, unit_words
+from leastnoise._release._names import measured_words, statistic_words, table_words, unit_words, with_other
 from leastnoise._release._options import exact_rule
-from leastnoise._release._release import Release
+from leastnoise._release._release import Release, TableEntry, statement_file
 from leastnoise._release._statistics import StatisticTable, shown_interval
 from leastnoise._release._tables import Table, in_unit
 from leastnoise._release._texts import TEMPLATES, Texts, filled, texts

@@ -12,8 +12,7 @@ from leastnoise._check import InputError, html_facts, number_text
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate import HasLeastSquares, cdf, few_draws, means, quantiles
 from leastnoise._frames import Columns, key_columns
-from leastnoise._release._keys import with_other
-from leastnoise._release._names import statistic_words
+from leastnoise._release._names import statistic_words, with_other
 from leastnoise._release._options import Options, exact_rule
 from leastnoise._release._tables import MOST_SHOWN, LazySequence, Part, multiples
 from leastnoise._release._texts import Texts, texts

@@ -32,10 +32,9 @@ from leastnoise._estimate import (
     with_public_sums,
 )
 from leastnoise._frames import Columns, Names, key_columns, label_array, to_frame
-from leastnoise._release._extras import table_position
-from leastnoise._release._keys import Names as Shown
-from leastnoise._release._keys import axes, called, picture_of, with_other
-from leastnoise._release._options import Options, exact_rule
+from leastnoise._release._names import Names as Shown
+from leastnoise._release._names import axes, called, picture_of, with_other
+from leastnoise._release._options import Options, exact_rule, table_position
 from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Product, QuerySet
 

@@ -42,9 +42,8 @@ from leastnoise._domain import (
 from leastnoise._estimate import public_of
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import Plan
-from leastnoise._release._extras import MOST_WRITTEN, is_large
 from leastnoise._release._names import MANY, cells_save, cut_share, limit_words, table_words
-from leastnoise._release._options import exact_rule, rounding_words
+from leastnoise._release._options import MOST_WRITTEN, exact_rule, is_large, rounding_words
 from leastnoise._release._release import Release
 from leastnoise._release._texts import ENGLISH, Texts
 from leastnoise._workload import Product, Workload

@@ -1,6 +1,13 @@
-"""The pages to begin with: which data, then what their columns may hold, what to publish, how exact or how private, and the spec."""
+"""The pages to begin with: which data, then what columns may hold, what to publish, how exact or how private; from there to a spec as TOML.
 
-from collections.abc import Callable, Mapping
+They know names and types of columns alone.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,25 +16,269 @@ import numpy as np
 from starlette.responses import JSONResponse, Response
 
 from leastnoise._charts import vega_lite
-from leastnoise._check import InputError, one_of
+from leastnoise._check import InputError, exact, one_of
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._linop import apply
 from leastnoise._plan import Plan
 from leastnoise._release import LANGUAGES, Texts, picture_of, texts
-from leastnoise._session import DatabaseTable
-from leastnoise._studio._beginning import ASKED, FORMS, PERIODS, Data, Form, commands, looked_at, spec_of
-from leastnoise._studio._draft import save
+from leastnoise._session import CSV, DatabaseTable, columns
+from leastnoise._spec import SourceColumn, parse_spec, source_columns
+from leastnoise._studio._draft import inline, save
 from leastnoise._studio._explore_page import MOST_CELLS, drawn, vega_script
 from leastnoise._studio._pages import Page, action, asset, get, shown
-from leastnoise._studio._plan_page import planning_page, view
-from leastnoise._studio._planning import Planning, margins
+from leastnoise._studio._planning import Planning, margins, planning_page, view
 
+Form = Mapping[str, str]
+"""The fields of the page by name, empty where nothing is filled in or ticked: ``c3.low`` is of column 3, ``a1.what`` of question 1."""
+FORMS = {"text": "list", "whole": "whole", "number": "number", "date": "dates", "truth": "truth"}
+"""The form that is suggested for each kind of column."""
+ASKED = ("counts", "top", "means", "median", "quartiles", "cdf", "sums")
+PERIODS = ("year", "quarter", "month", "week", "day", "hour", "weekday")
+_SHARES = {"median": ["0.5"], "quartiles": ["0.25", "0.5", "0.75"]}
+_HEAD = """\
+# A spec for leastnoise, filled in on the page of `leastnoise studio` from names and types of columns: it holds no value of the data.
+
+"""
 _ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 _MOST_DRAWN = 4
 _INVENTED_ROWS = 10_000
 Lead = Callable[[Page], Mapping[str, str]]
 """Shows another page; what the browser is told, which then asks for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Where the data are, and what is known of them without a look at a value."""
+
+    source: Path | DatabaseTable
+    layout: Mapping[str, str]
+    columns: tuple[SourceColumn, ...]
+
+    @property
+    def name(self) -> str:
+        """How pages call them."""
+        return self.source.table if isinstance(self.source, DatabaseTable) else self.source.name
+
+    @property
+    def folder(self) -> Path:
+        """Where the spec will be: beside a file, or in the current folder."""
+        return Path.cwd() if isinstance(self.source, DatabaseTable) else self.source.absolute().parent
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The part ``[source]`` of a spec."""
+        if isinstance(self.source, DatabaseTable):
+            return {"table": self.source.table, "connection": self.source.connection}
+        return {"path": self.source.name, **self.layout}
+
+
+def looked_at(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
+    """Names and types of the columns of some data; no value is read."""
+    place = CSV(source, layout.get("delimiter"), layout.get("encoding", "utf-8")) if layout and isinstance(source, Path) else source
+    return Data(source, layout, source_columns(columns(place)))
+
+
+def spec_of(data: Data, form: Form, language: str) -> str:
+    """The text of the spec that a form says, checked; numbers have a comma where the language writes one."""
+    form = {key: _pointed(key, text) if language == "de" else text for key, text in form.items()}
+    names = {number: _name(column, number, form) for number, column in enumerate(data.columns) if form.get(f"c{number}.kind")}
+    asked = [_asked(question, names, form) for question in sorted(_questions(form))]
+    if not asked:
+        raise InputError("Nothing is asked yet: choose what to publish.")
+    within = form.get("margin", "") if form.get("how") == "within" else ""
+    if form.get("how") == "within" and not within:
+        raise InputError("Say how far a number may be from the truth, such as 500; or give a budget.")
+    used = {name for entry in asked for name in _attributes(entry)}
+    numbers = {name: number for number, name in names.items()}
+    measured = {entry["sum"] if "sum" in entry else entry["means"]["of"] for entry in asked if "sum" in entry or "means" in entry}
+    unknown = any(form[f"c{numbers[name]}.kind"] == "unknown" for name in used)
+    table: dict[str, Any] = {"source": data.table, "privacy": _privacy(data, form, unknown=unknown)}
+    table["domain"] = {name: _attribute(data.columns[number], number, name, form) for number, name in names.items() if name in used}
+    if measured:
+        table["measures"] = {name: _measure(data.columns[numbers[name]], numbers[name], form) for name in sorted(measured)}
+    if not used:  # a domain has an attribute, though none is asked about
+        table["domain"] = {name: _attribute(data.columns[numbers[name]], numbers[name], name, form) for name in sorted(measured)}
+    table["workload"] = _within(within, asked, table.get("measures", {})) if within else asked
+    table["plan"] = {"guard": "1/100"}
+    output = {"title": form.get("title", ""), "language": "" if language == "en" else language}
+    table |= {"output": {key: text for key, text in output.items() if text}} if any(output.values()) else {}
+    text = _HEAD + _written(table)
+    parse_spec(text, data.folder)
+    return text
+
+
+def _pointed(key: str, text: str) -> str:
+    """A number with a decimal point, as specs have it."""
+    if key.rpartition(".")[2] not in ("low", "high", "step", "epsilon", "margin", "delta", "size", "max_rows", "most"):
+        return text
+    if re.search(r"\.\d{3}(\D|$)", text):
+        raise InputError(f"A number must be written without separators of thousands; got {text}.")
+    return text.replace(",", ".")
+
+
+def _questions(form: Form) -> set[int]:
+    return {int(found.group(1)) for key in form if (found := re.fullmatch(r"a(\d{1,3})\.what", key)) and form[key]}
+
+
+def _name(column: SourceColumn, number: int, form: Form) -> str:
+    """What an attribute is called: as its column, with the unit of measure behind it."""
+    unit = form.get(f"c{number}.unit", "") if form[f"c{number}.kind"] == "number" else ""
+    return f"{column.attribute} ({unit})" if unit else column.attribute
+
+
+def _asked(question: int, names: Mapping[int, str], form: Form) -> dict[str, Any]:
+    """One part of the workload."""
+    kind, groups = one_of("what is published", form[f"a{question}.what"], ASKED), _groups(question, names, form)
+    if kind in ("counts", "top"):
+        if kind == "top" and len(groups) != 1:
+            raise InputError("The largest groups must be of one column; tick one.")
+        return {"queries": groups}
+    of = form.get(f"a{question}.of", "")
+    if not of.isdecimal() or int(of) not in names:
+        raise InputError("Means, medians, distributions and sums must be of a column of numbers that is published; choose one.")
+    name = names[int(of)]
+    if kind == "sums":
+        return {"queries": groups, "sum": name}
+    asked: dict[str, Any] = {"of": name, "by": [key if sets == "identity" else {key: sets} for key, sets in groups.items()]}
+    size = {"size": form[f"a{question}.size"]} if form.get(f"a{question}.size") else {}
+    return {"quantiles": {**asked, "at": _SHARES[kind]}, **size} if kind in _SHARES else {kind: asked, **size}
+
+
+def _groups(question: int, names: Mapping[int, str], form: Form) -> dict[str, Any]:
+    """The columns that are ticked, each with its values or with the groups of a level."""
+    groups: dict[str, Any] = {}
+    for number, name in names.items():
+        ways = [way for way in ("cells", "group", "level") if form.get(f"a{question}.by.{number}.{way}")]
+        if len(ways) > 1:
+            raise InputError(f"A table must have the values of {name} or their groups, not both; ask for two tables.")
+        if ways:
+            level = form.get(f"c{number}.level", "") if ways == ["level"] else "group"
+            groups[name] = "identity" if ways == ["cells"] else {"level": level}
+    return groups
+
+
+def _within(margin: str, asked: Sequence[Mapping[str, Any]], measures: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is asked with its targets: of statistics the tables that they follow from have them, a sum as many times as a row adds."""
+    made = [{**entry, "margin": margin} if "queries" in entry else dict(entry) for entry in asked]
+    for kind, one in [(kind, entry[kind]) for entry in asked for kind in ("means", "quantiles", "cdf") if kind in entry]:
+        of, groups = one["of"], {name: "identity" for name in one["by"] if isinstance(name, str)}
+        groups |= {name: sets for part in one["by"] if not isinstance(part, str) for name, sets in part.items()}
+        if kind != "means":
+            made.append({"queries": {**groups, of: "prefix"}, "margin": margin})
+            continue
+        made.append({"queries": groups, "count": of, "margin": margin})
+        if {"queries": groups, "sum": of, "margin": margin} not in made:
+            most = max(abs(exact(f"a bound of {of}", end)) for end in measures[of]["clip"])
+            made.append({"queries": groups, "sum": of, "margin": str(exact("the distance", margin) * most)})
+    return made
+
+
+def _attributes(entry: Mapping[str, Any]) -> list[str]:
+    """The attributes that a part of the workload asks about."""
+    if "queries" in entry:
+        return list(entry["queries"])
+    kind, asked = next(iter(entry.items()))
+    by = [name for one in asked["by"] for name in ([one] if isinstance(one, str) else one)]
+    return by if kind == "means" else [asked["of"], *by]
+
+
+def _privacy(data: Data, form: Form, *, unknown: bool) -> dict[str, Any]:
+    privacy: dict[str, Any] = {"epsilon": "least" if form.get("how") == "within" else form.get("epsilon", "")}
+    if unknown:  # categories that nobody can list are found under a delta
+        privacy["delta"] = form.get("delta", "")
+    unit = form.get("unit", "")
+    if unit and not (unit.isdecimal() and int(unit) < len(data.columns)):
+        raise InputError("What is protected must be each row, or each value of a column; choose one.")
+    privacy["unit"] = {"column": data.columns[int(unit)].name, "max_rows": _number(form.get("max_rows", ""))} if unit else "row"
+    return privacy
+
+
+def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict[str, Any]:
+    """The part ``[domain.NAME]`` of a column."""
+
+    def said(field: str) -> str:
+        return form.get(f"c{number}.{field}", "").strip()
+
+    kind = said("kind")
+    table: dict[str, Any] = {} if name == column.name else {"column": column.name}
+    if kind == "list":
+        codes = [code.strip() for code in said("list").splitlines() if code.strip()]
+        table["categories"] = [_number(code) for code in codes] if column.kind == "whole" else codes
+    elif kind == "file":
+        table["categories"] = {"file": said("file"), "column": said("file_column")}
+    elif kind == "truth":
+        table["categories"] = [True, False]
+    elif kind == "whole":
+        table["integers"] = [_number(said("low")), _number(said("high"))]
+    elif kind == "number":
+        table["bins"] = _bins(name, said("low"), said("high"), said("step"))
+    elif kind == "dates":
+        table["dates"] = {"from": said("from"), "to": said("to"), "by": said("by")}
+    elif kind == "unknown":
+        table["unknown"] = {"most": _number(said("most"))}
+    else:
+        one_of(f"what {name} may hold", kind, ("list", "file", *FORMS.values(), "unknown"))
+    levels: dict[str, Any] = {}
+    if said("edges") and kind in ("whole", "number"):
+        levels["group"] = {"edges": [_number(edge) for edge in re.split(r"[\s,;]+", said("edges"))]}
+    if said("level") and kind in ("list", "file", "whole"):
+        levels[said("level")] = {"file": said("level_file"), "key": said("level_key"), "value": said("level_value")}
+    more = {"outside": "other", "null": "other"} if said("other") and kind != "unknown" else {}
+    return {**table, **more, **({"levels": levels} if levels else {})}
+
+
+def _bins(name: str, low: str, high: str, step: str) -> dict[str, Any]:
+    ends = [exact(f"a bound or the step of {name}", text) for text in (low, high, step)]
+    count = (ends[1] - ends[0]) / ends[2] if ends[2] > 0 else Fraction(0)
+    if count.denominator != 1 or count < 1:
+        raise InputError(f"The step of {name} must divide the way from {low} to {high} into whole steps; got {step}.")
+    return {"low": _number(low), "high": _number(high), "count": int(count)}
+
+
+def _measure(column: SourceColumn, number: int, form: Form) -> dict[str, Any]:
+    return {"column": column.name, "clip": [_number(form.get(f"c{number}.{end}", "")) for end in ("low", "high")]}
+
+
+def _number(text: str) -> int | str:
+    """A whole number, or the text as it is, which is exact."""
+    return int(text) if re.fullmatch(r"-?\d{1,18}", text.strip()) else text.strip()
+
+
+def _written(table: Mapping[str, Any]) -> str:
+    """TOML with a line a key."""
+    import tomlkit
+
+    document = tomlkit.document()
+    for part, entry in table.items():
+        if isinstance(entry, list):
+            document[part] = tomlkit.aot()
+            for one in entry:
+                document[part].append(_lines(one))
+        elif part in ("domain", "measures"):
+            document[part] = tomlkit.table(is_super_table=True)
+            for name, one in entry.items():
+                document[part][name] = _lines(one)
+        else:
+            document[part] = _lines(entry)
+    return re.sub(r"(?<!\n)\n\[\[", "\n\n[[", tomlkit.dumps(document))
+
+
+def _lines(entry: Mapping[str, Any]) -> Any:
+    import tomlkit
+
+    lines = tomlkit.table()
+    for key, value in entry.items():
+        lines[key] = inline(value)
+    return lines
+
+
+def commands(path: Path) -> Sequence[str]:
+    """What releases by a spec, as it is typed where the studio was started."""
+    import shlex
+
+    place = os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+    return [f"leastnoise plan {shlex.quote(place)}", f"leastnoise release {shlex.quote(place)} --out {shlex.quote(path.stem)}-release"]
 
 
 def choosing_page(lead: Lead, language: str = "en") -> Page:

@@ -10,11 +10,10 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
-from leastnoise._studio._begin_page import beginning_page, choosing_page
-from leastnoise._studio._beginning import looked_at
+from leastnoise._studio._begin_page import beginning_page, choosing_page, looked_at
 from leastnoise._studio._explore_page import exploring_page
 from leastnoise._studio._pages import HOST, Guard, Page
-from leastnoise._studio._plan_page import planning_page
+from leastnoise._studio._planning import planning_page
 
 
 @dataclass(frozen=True, slots=True)
