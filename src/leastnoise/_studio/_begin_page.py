@@ -24,7 +24,7 @@ from leastnoise._plan import Plan
 from leastnoise._release import LANGUAGES, Texts, picture_of, texts
 from leastnoise._session import CSV, DatabaseTable, columns
 from leastnoise._spec import SourceColumn, parse_spec, source_columns
-from leastnoise._studio._draft import inline, save
+from leastnoise._studio._draft import lines, save
 from leastnoise._studio._explore_page import MOST_CELLS, drawn, vega_script
 from leastnoise._studio._pages import Page, action, asset, get, shown
 from leastnoise._studio._planning import Planning, margins, planning_page, view
@@ -254,23 +254,14 @@ def _written(table: Mapping[str, Any]) -> str:
         if isinstance(entry, list):
             document[part] = tomlkit.aot()
             for one in entry:
-                document[part].append(_lines(one))
+                document[part].append(lines(one))
         elif part in ("domain", "measures"):
             document[part] = tomlkit.table(is_super_table=True)
             for name, one in entry.items():
-                document[part][name] = _lines(one)
+                document[part][name] = lines(one)
         else:
-            document[part] = _lines(entry)
+            document[part] = lines(entry)
     return re.sub(r"(?<!\n)\n\[\[", "\n\n[[", tomlkit.dumps(document))
-
-
-def _lines(entry: Mapping[str, Any]) -> Any:
-    import tomlkit
-
-    lines = tomlkit.table()
-    for key, value in entry.items():
-        lines[key] = inline(value)
-    return lines
 
 
 def commands(path: Path) -> Sequence[str]:

@@ -2,17 +2,16 @@
 
 import os
 import shutil
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from leastnoise._check import InputError, InternalError, exact_positive, one_of, refuse, whole
-from leastnoise._spec import Spec, read_toml, spec_from_table
+from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
+from leastnoise._spec import Spec, parse_spec, read_toml, spec_from_table
 from leastnoise._workload import Product, Statistic, Workload, groups_of
 
 OBJECTIVES = ("total", "worst", "relative")
@@ -74,7 +73,7 @@ class Draft:
     @cached_property
     def spec(self) -> Spec:
         """The spec that it stands for."""
-        return spec_from_table(wanted(self)[0], self.folder)
+        return parse_spec(spec_text(self), self.folder)
 
 
 def drafted(text: str, folder: Path, name: str = "the spec") -> Draft:
@@ -169,90 +168,58 @@ _OF_A_ROW: Mapping[str, Callable[[object], Any]] = {
 }
 
 
-def wanted(draft: Draft) -> tuple[dict[str, Any], list[int | None]]:
-    r"""What the spec says now, as TOML is read; and for each part of its workload which one it was, None for one that is new."""
-    table = deepcopy(read_toml(draft.text))
-    before = table["privacy"]
-    _put(before, draft.of, draft.size)
-    if draft.delta or "delta" in before:
-        _put(before, "delta", draft.delta)
-    if draft.objective != table.get("plan", {}).get("objective", "total"):
-        table.setdefault("plan", {})["objective"] = draft.objective
-    if draft.level != table.get("output", {}).get("level", 0.95):
-        table.setdefault("output", {})["level"] = draft.level
-    entries: list[dict[str, Any]] = []
-    origins: list[int | None] = []
-    for part, entry in enumerate(table["workload"]):
-        rows = [(row, setting) for row, setting in zip(draft.rows, draft.settings, strict=True) if row.part == part]
-        first = rows[0][1]
-        if all(setting == first for _, setting in rows):
-            if first.on:
-                entries.append(_with_setting(entry, first))
-                origins.append(part)
-            continue
-        new = [_with_setting(row.entry, setting) for row, setting in rows if setting.on]
-        entries += new
-        origins += [None] * len(new)
+def spec_text(draft: Draft) -> str:
+    """The spec as a text: what differs is changed in the text as it was, and all else keeps its comments and its form."""
+    import tomlkit
+
+    document = tomlkit.parse(draft.text)
+    _put(document["privacy"], draft.of, draft.size)
+    if draft.delta or "delta" in document["privacy"]:
+        _put(document["privacy"], "delta", draft.delta)
+    for part, key, value, usual in (("plan", "objective", draft.objective, "total"), ("output", "level", draft.level, 0.95)):
+        if value != document.get(part, {}).get(key, usual):
+            document.setdefault(part, {})[key] = value
+    before, entries = [*document["workload"]], []
+    for part, entry in enumerate(before):
+        rows = [(row.entry, setting) for row, setting in zip(draft.rows, draft.settings, strict=True) if row.part == part]
+        if all(setting == rows[0][1] for _, setting in rows):
+            rows = [(entry, rows[0][1])]
+        entries += [_with_setting(of_row if of_row is entry else lines(of_row), setting) for of_row, setting in rows if setting.on]
     if not entries:
         raise InputError("No table is left to ask for; keep at least one.")
-    table["workload"] = entries
-    return table, origins
+    if [*map(id, entries)] != [*map(id, before)]:
+        document["workload"] = tomlkit.aot()
+        for entry in entries:
+            document["workload"].append(entry)
+    return tomlkit.dumps(document)
 
 
-def _with_setting(entry: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
-    """A part of the workload with a setting."""
-    new = dict(entry)
+def _with_setting(entry: Any, setting: Setting) -> Any:
+    """A part of the workload, which gets a setting."""
     said = {"size": setting.size_of, "weight": setting.weight, setting.target: setting.most}
     for key in (*TARGETS, "size", "weight"):
         text = said.get(key, "")
         if not text:
-            new.pop(key, None)
-        elif (key, text) != ("weight", "1") or key in new:
-            _put(new, key, text)
-    return new
+            entry.pop(key, None)
+        elif (key, text) != ("weight", "1") or key in entry:
+            _put(entry, key, text)
+    return entry
 
 
-def _put(table: dict[str, Any], key: str, text: str) -> None:
+def _put(table: Any, key: str, text: str) -> None:
     """A number as a text, unless it is the one that is there already."""
-    if text != str(table.get(key)):
+    if key not in table or text != str(table.unwrap()[key]):
         table[key] = text
 
 
-def spec_text(draft: Draft) -> str:
-    r"""The spec as a text, with the comments that it had."""
+def lines(entry: Mapping[str, Any]) -> Any:
+    """A table of TOML with a line a key."""
     import tomlkit
 
-    table, origins = wanted(draft)
-    document = tomlkit.parse(draft.text)
-    _merge(document, {key: value for key, value in table.items() if key != "workload"})
-    old = document.unwrap()["workload"]
-    if [None if origin is None else old[origin] for origin in origins] != table["workload"] or len(old) != len(origins):
-        parts = tomlkit.aot()
-        for entry, origin in zip(table["workload"], origins, strict=True):
-            part = tomlkit.table() if origin is None else document["workload"][origin]
-            _merge(part, entry)
-            parts.append(part)
-        document["workload"] = parts
-    text = tomlkit.dumps(document)
-    if read_toml(text) != table:
-        raise InternalError("The text of the spec does not say what was planned.")
-    return text
-
-
-def _merge(old: MutableMapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Change what differs, and nothing else: what stays the same keeps its comments and its form."""
-    import tomlkit
-
-    for key in [key for key in old if key not in new]:
-        if key != "workload":
-            del old[key]
-    for key, value in new.items():
-        if key not in old:
-            old[key] = inline(value) if isinstance(value, Mapping) and key == "queries" else value
-        elif isinstance(value, Mapping) and isinstance(old[key], MutableMapping):
-            _merge(old[key], value)
-        elif (old[key].unwrap() if isinstance(old[key], tomlkit.items.Item) else old[key]) != value:
-            old[key] = value
+    table = tomlkit.table()
+    for key, value in entry.items():
+        table[key] = inline(value)
+    return table
 
 
 def inline(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The page that plans: a draft, the plan that a background process makes for it, what is known meanwhile, and a kept plan to compare with."""
+"""The page that plans: a draft, the plan that a background process makes for it meanwhile, and a kept plan to compare with."""
 
 import json
 import math
