@@ -4,20 +4,16 @@ The sentences stand in the catalogue; here is decided which of them is said, and
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from leastnoise._accounting import (
     ZCDP,
     ApproxDP,
-    ConcentratedCost,
     Cost,
     GaussianCost,
     Noise,
     Privacy,
-    PureCost,
     PureDP,
     SeriesCost,
     parameters,
@@ -51,59 +47,13 @@ from leastnoise._workload import Product, Workload
 _COMMON_DELTA = Fraction(1, 10**9)
 _MOST_SAID = 5  # labels in a sentence
 _MOST_NAMED = 6  # tables in a sentence
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Definition:
-    """How one definition of privacy is spoken of: its name and promise in the catalogue, what the promise is filled with, and the bet."""
-
-    name: str
-    promise: str
-    filled: Callable[[Any, Texts], dict[str, object]]
-    bet: Callable[[Any], float]
-    protects: str = "protects"
-
-
-def _bet(epsilon: Fraction, delta: Fraction = Fraction(0)) -> float:
-    smaller = math.exp(-float(epsilon))
-    return min(1.0, (1 + float(delta) * smaller) / (1 + smaller))
-
-
-def _concentrated_bet(rho: float) -> float:
-    return (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
-
-
-_DEFINITIONS = {
-    PureDP: _Definition(
-        name="pure",
-        promise="promise_pure",
-        filled=lambda budget, said: {"times": _power(budget.epsilon, said)},
-        bet=lambda budget: _bet(budget.epsilon),
-    ),
-    ApproxDP: _Definition(
-        name="approximate",
-        promise="promise_approximate",
-        filled=lambda budget, said: {"times": _power(budget.epsilon, said), "delta": budget.delta},
-        bet=lambda budget: _bet(budget.epsilon, budget.delta),
-        protects="protects_delta",
-    ),
-    ZCDP: _Definition(
-        name="concentrated",
-        promise="promise_concentrated",
-        filled=lambda budget, said: {
-            "rho": budget.rho,
-            "epsilon": said.local(f"{float(zcdp_epsilon(budget.rho, _COMMON_DELTA)):.3g}"),
-            "delta": _COMMON_DELTA,
-        },
-        bet=lambda budget: _concentrated_bet(float(budget.rho)),
-    ),
-}
+_DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated"}
 
 
 def definition(privacy: Privacy, said: Texts = ENGLISH) -> tuple[str, dict[str, str]]:
     """Name and exact parameters of the definition of privacy."""
     budget = privacy.budget
-    return said.say(_DEFINITIONS[type(budget)].name), {name: str(number) for name, number in parameters(budget).items()}
+    return said.say(_DEFINITIONS[type(budget)]), {name: str(number) for name, number in parameters(budget).items()}
 
 
 def budget_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
@@ -120,13 +70,25 @@ def change(privacy: Privacy, said: Texts = ENGLISH) -> str:
 
 def promise(privacy: Privacy, said: Texts = ENGLISH) -> str:
     """What the budget means, in one sentence."""
-    kind = _DEFINITIONS[type(privacy.budget)]
-    return said.say(kind.promise, change=change(privacy, said), **kind.filled(privacy.budget, said))
+    budget, values = privacy.budget, dict[str, object](parameters(privacy.budget))
+    if isinstance(budget, ZCDP):
+        values |= {"epsilon": said.local(f"{float(zcdp_epsilon(budget.rho, _COMMON_DELTA)):.3g}"), "delta": _COMMON_DELTA}
+    else:
+        values["times"] = said.say("over_10_300")
+        if budget.epsilon < 700:
+            times = math.exp(float(budget.epsilon))
+            values["times"] = said.local(f"{times:.3g}" if times < 1000 else f"{times:,.0f}" if times < 1e6 else f"{times:.2g}")
+    return said.say(f"promise_{_DEFINITIONS[type(budget)]}", change=change(privacy, said), **values)
 
 
 def bet(privacy: Privacy) -> float:
     """The largest chance to tell two neighbouring tables apart by the results, if both are as likely beforehand."""
-    return _DEFINITIONS[type(privacy.budget)].bet(privacy.budget)
+    budget = privacy.budget
+    if isinstance(budget, ZCDP):
+        rho = float(budget.rho)
+        return (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
+    smaller, delta = math.exp(-float(budget.epsilon)), float(budget.delta) if isinstance(budget, ApproxDP) else 0.0
+    return min(1.0, (1 + delta * smaller) / (1 + smaller))
 
 
 def bet_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
@@ -136,24 +98,16 @@ def bet_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
     difference = said.say(f"bet_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column))
     if share > 99:
         return said.say("protects_little", change=difference)
-    return said.say(_DEFINITIONS[type(privacy.budget)].protects, change=difference, share=share)
+    return said.say("protects_delta" if isinstance(privacy.budget, ApproxDP) else "protects", change=difference, share=share)
 
 
 def cost_words(cost: Cost, said: Texts = ENGLISH) -> str:
     """What the plan really spends, as computed from its integer queries."""
-    return _COST_WORDS[type(cost)](cost, said)
-
-
-def _number_of(cost: Any, said: Texts) -> str:
+    if isinstance(cost, GaussianCost):
+        return said.say("gaussian_cost", value=cost.mu_squared)
+    if isinstance(cost, SeriesCost):
+        return str(cost)
     return ", ".join(f"{name} = {said.plain(number)}" for name, number in parameters(cost).items())
-
-
-_COST_WORDS: Mapping[type[Cost], Callable[[Any, Texts], str]] = {
-    PureCost: _number_of,
-    GaussianCost: lambda cost, said: said.say("gaussian_cost", value=cost.mu_squared),
-    ConcentratedCost: _number_of,
-    SeriesCost: lambda cost, _: str(cost),
-}
 
 
 def goodness(plan: Plan) -> float | None:
@@ -424,10 +378,3 @@ def post_processing_words(release: Release, said: Texts = ENGLISH) -> list[str]:
     if options.local_non_negative:
         sentences.append(said.say("biased_local"))
     return sentences
-
-
-def _power(epsilon: Fraction, said: Texts) -> str:
-    if epsilon >= 700:
-        return said.say("over_10_300")
-    value = math.exp(float(epsilon))
-    return said.local(f"{value:.3g}" if value < 1000 else f"{value:,.0f}" if value < 1e6 else f"{value:.2g}")
