@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from starlette.responses import JSONResponse, Response
 
-from leastnoise._charts import vega_lite
+from leastnoise._charts import spoken, vega_lite
 from leastnoise._check import InputError, exact, one_of
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
@@ -25,7 +25,7 @@ from leastnoise._release import LANGUAGES, Texts, picture_of, texts
 from leastnoise._session import CSV, DatabaseTable, columns
 from leastnoise._spec import SourceColumn, parse_spec, source_columns
 from leastnoise._studio._draft import lines, save
-from leastnoise._studio._explore_page import MOST_CELLS, drawn, vega_script
+from leastnoise._studio._explore_page import MOST_CELLS, vega_script
 from leastnoise._studio._pages import Page, action, asset, get, shown
 from leastnoise._studio._planning import Planning, margins, planning_page, view
 
@@ -83,7 +83,8 @@ def spec_of(data: Data, form: Form, language: str) -> str:
     """The text of the spec that a form says, checked; numbers have a comma where the language writes one."""
     form = {key: _pointed(key, text) if language == "de" else text for key, text in form.items()}
     names = {number: _name(column, number, form) for number, column in enumerate(data.columns) if form.get(f"c{number}.kind")}
-    asked = [_asked(question, names, form) for question in sorted(_questions(form))]
+    questions = {int(part.group(1)) for key in form if (part := re.fullmatch(r"a(\d{1,3})\.what", key)) and form[key]}
+    asked = [_asked(question, names, form) for question in sorted(questions)]
     if not asked:
         raise InputError("Nothing is asked yet: choose what to publish.")
     within = form.get("margin", "") if form.get("how") == "within" else ""
@@ -94,11 +95,11 @@ def spec_of(data: Data, form: Form, language: str) -> str:
     measured = {entry["sum"] if "sum" in entry else entry["means"]["of"] for entry in asked if "sum" in entry or "means" in entry}
     unknown = any(form[f"c{numbers[name]}.kind"] == "unknown" for name in used)
     table: dict[str, Any] = {"source": data.table, "privacy": _privacy(data, form, unknown=unknown)}
-    table["domain"] = {name: _attribute(data.columns[number], number, name, form) for number, name in names.items() if name in used}
+    described = used or measured  # a domain has an attribute, though none is asked about
+    table["domain"] = {name: _attribute(data.columns[number], number, name, form) for number, name in names.items() if name in described}
     if measured:
-        table["measures"] = {name: _measure(data.columns[numbers[name]], numbers[name], form) for name in sorted(measured)}
-    if not used:  # a domain has an attribute, though none is asked about
-        table["domain"] = {name: _attribute(data.columns[numbers[name]], numbers[name], name, form) for name in sorted(measured)}
+        bounds = {name: [_number(form.get(f"c{numbers[name]}.{end}", "")) for end in ("low", "high")] for name in sorted(measured)}
+        table["measures"] = {name: {"column": data.columns[numbers[name]].name, "clip": clip} for name, clip in bounds.items()}
     table["workload"] = _within(within, asked, table.get("measures", {})) if within else asked
     table["plan"] = {"guard": "1/100"}
     output = {"title": form.get("title", ""), "language": "" if language == "en" else language}
@@ -115,10 +116,6 @@ def _pointed(key: str, text: str) -> str:
     if re.search(r"\.\d{3}(\D|$)", text):
         raise InputError(f"A number must be written without separators of thousands; got {text}.")
     return text.replace(",", ".")
-
-
-def _questions(form: Form) -> set[int]:
-    return {int(found.group(1)) for key in form if (found := re.fullmatch(r"a(\d{1,3})\.what", key)) and form[key]}
 
 
 def _name(column: SourceColumn, number: int, form: Form) -> str:
@@ -234,10 +231,6 @@ def _bins(name: str, low: str, high: str, step: str) -> dict[str, Any]:
     if count.denominator != 1 or count < 1:
         raise InputError(f"The step of {name} must divide the way from {low} to {high} into whole steps; got {step}.")
     return {"low": _number(low), "high": _number(high), "count": int(count)}
-
-
-def _measure(column: SourceColumn, number: int, form: Form) -> dict[str, Any]:
-    return {"column": column.name, "clip": [_number(form.get(f"c{number}.{end}", "")) for end in ("low", "high")]}
 
 
 def _number(text: str) -> int | str:
@@ -390,7 +383,7 @@ def _invented(plan: Plan, level: float, said: Texts) -> list[dict[str, Any]]:
         margin = promised[product.question].typical
         picture = picture_of(product, product.labels, answer.round(), answer.round() - margin, answer.round() + margin, plan.privacy, said)
         words = said.say("be_invented", name=picture.name, margin=said.error(margin))
-        made.append({"chart": drawn(vega_lite(picture, 2000), said), "alt": words})
+        made.append({"chart": spoken(vega_lite(picture, 2000), said.language), "alt": words})
     return made
 
 

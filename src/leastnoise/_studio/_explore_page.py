@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -32,19 +32,10 @@ from leastnoise._studio._pages import Page, action, asset, get, shown
 from leastnoise._workload import level, level_names, queries
 
 MOST_CELLS = 4096
+_MOST_MARKS = 2000
+_MOST_LISTED = 200  # values of a statistic
 KINDS = ("identity", "prefix")
 Question = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """The sum of some cells of a table; NaN where the release leaves out what is so small."""
-
-    cells: int
-    answer: float
-    noise_std: float
-    low: float
-    high: float
 
 
 class Exploring:
@@ -101,22 +92,20 @@ class Exploring:
         product = self.table(asked, measure).product
         return covariances(structure(self.release.measurements, measure), product)
 
-    def sum(self, asked: Question, measure: str | None, cells: Sequence[int]) -> Sum:
-        """The sum of some cells of a table, with its exact error."""
+    def sum(self, asked: Question, measure: str | None, cells: Sequence[int]) -> Table:
+        """The sum of some cells of a table as a table of one answer, with its exact error."""
         table = self.table(asked, measure)
-        chosen = [whole("a cell", cell, 0, table.cells - 1) for cell in dict.fromkeys(cells)]
+        chosen = [whole("a cell", cell, 0, table.cells - 1) for cell in cells]
         if not chosen:
             raise InputError("Pick at least one cell.")
         weights = np.zeros(table.cells)
         weights[chosen] = 1.0
         unit, interval = table.product.unit, self.release.interval
         variance = float(weights @ self._covariance(asked, measure) @ weights)
-        answer, std = float(weights @ table.answer.reshape(-1)), unit * math.sqrt(max(0.0, variance))
+        answer, std = np.array([weights @ table.answer.reshape(-1)]), np.array([unit * math.sqrt(max(0.0, variance))])
         half = interval.multiplier * std + interval.half_step * unit
-        ends = [np.array([end]) for end in (answer, std, answer - half, answer + half)]
-        total = replace(table, approximation_std=None, answer=ends[0], noise_std=ends[1], low=ends[2], high=ends[3])
-        made = published(total, self.release.options)
-        return Sum(len(chosen), *(float(values[0]) for values in (made.answer, made.noise_std, made.low, made.high)))
+        total = replace(table, approximation_std=None, answer=answer, noise_std=std, low=answer - half, high=answer + half)
+        return published(total, self.release.options)
 
 
 def question(asked: Mapping[str, object], names: Sequence[str]) -> Question:
@@ -124,10 +113,6 @@ def question(asked: Mapping[str, object], names: Sequence[str]) -> Question:
     for name in asked:
         one_of("an attribute", name, tuple(names))
     return tuple((name, str(asked[name])) for name in names if asked.get(name))
-
-
-_MOST_MARKS = 2000
-_MOST_LISTED = 200  # values of a statistic
 
 
 def exploring_page(path: Path) -> Page:
@@ -151,10 +136,11 @@ def exploring_page(path: Path) -> Page:
         if not isinstance(cells, list):
             raise InputError("A sum must have a list of cells.")
         added = exploring.sum(*asked(body), cells)
-        margin = max(added.high - added.answer, added.answer - added.low)
-        low, high = (said.number(end, margin) for end in (added.low, added.high))
-        words = said.say("st_sum_is", cells=said.some("st_cells", added.cells), value=said.value(added.answer, margin), low=low, high=high)
-        numbers = {"answer": added.answer, "noise_std": added.noise_std, "low": added.low, "high": added.high}
+        margin = float(added.margins.item())
+        low, high = (said.number(float(end.item()), margin) for end in (added.low, added.high))
+        count = said.some("st_cells", len(set(cells)))
+        words = said.say("st_sum_is", cells=count, value=said.value(float(added.answer.item()), margin), low=low, high=high)
+        numbers = {name: float(added.numbers()[name].item()) for name in ("answer", "noise_std", "low", "high")}
         return {"sum": words, **{name: None if math.isnan(value) else value for name, value in numbers.items()}}
 
     def statistic(body: dict[str, Any]) -> Any:
@@ -162,7 +148,7 @@ def exploring_page(path: Path) -> Page:
         if not isinstance(key, str):
             raise InputError("A statistic must be called by its id, such as s1.")
         made = release.statistics[key]
-        return {"chart": drawn(made.spec(said), said), "alt": said.say("st_chart", name=statistic_words(made.statistic, said))}
+        return _chart(made.spec(said), statistic_words(made.statistic, said), said)
 
     return Page(
         routes=[
@@ -195,7 +181,6 @@ def _choices(exploring: Exploring, said: Texts) -> dict[str, Any]:
 
 def _statistic_texts(made: StatisticTable, said: Texts) -> dict[str, Any]:
     """Means, quantiles or a distribution function, as texts."""
-    cut = said.say("rows_first", count=_MOST_LISTED, all=made.cells, file=made.id) if made.cells > _MOST_LISTED else ""
     return {
         "id": made.id,
         "name": statistic_words(made.statistic, said),
@@ -203,34 +188,26 @@ def _statistic_texts(made: StatisticTable, said: Texts) -> dict[str, Any]:
         "keys": made.headings(said),
         "value": said.say(f"col_{made.value_name}"),
         "rows": made.written(said, _MOST_LISTED),
-        "cut": cut,
+        "cut": said.say("rows_first", count=_MOST_LISTED, all=made.cells, file=made.id) if made.cells > _MOST_LISTED else "",
     }
 
 
 def _table_texts(table: Table, said: Texts) -> dict[str, Any]:
     """A table as texts, and its chart."""
-    columns = (values.reshape(-1).tolist() for values in (table.answer, table.margins, table.low, table.high))
-    rows = []
-    for cell, answer, margin, low, high in zip(table.cell_names(), *columns, strict=True):
-        rows.append(
-            [
-                cell or said.say("st_counts"),
-                said.number(answer, margin),
-                said.error(margin),
-                *(said.number(end, margin) for end in (low, high)),
-            ]
-        )
+    numbers = zip(*(values.reshape(-1).tolist() for values in (table.answer, table.margins, table.low, table.high)), strict=True)
     return {
         "name": table_words(table.product, said),
-        "rows": rows,
-        "chart": drawn(vega_lite(table.picture(said), _MOST_MARKS), said),
-        "alt": said.say("st_chart", name=table_words(table.product, said)),
+        "rows": [
+            [cell, said.number(answer, margin), said.error(margin), said.number(low, margin), said.number(high, margin)]
+            for cell, (answer, margin, low, high) in zip(table.cell_names(), numbers, strict=True)
+        ],
+        **_chart(vega_lite(table.picture(said), _MOST_MARKS), table_words(table.product, said), said),
     }
 
 
-def drawn(chart: dict[str, Any] | None, said: Texts) -> dict[str, Any] | None:
-    """A chart that writes numbers and dates in the language of a page."""
-    return None if chart is None else spoken(chart, said.language)
+def _chart(spec: dict[str, Any] | None, name: str, said: Texts) -> dict[str, Any]:
+    """A chart in the language of a page, and what it is called."""
+    return {"chart": spoken(spec, said.language), "alt": said.say("st_chart", name=name)}
 
 
 @cache
