@@ -53,10 +53,8 @@ def live(spec: Spec, title: str) -> "alt.TopLevelMixin":
     return cast("alt.TopLevelMixin", WithPicture.from_dict(json.loads(_TAG.sub("<\u2060", json.dumps(spec)))))
 
 
-def spoken(spec: Spec | None, language: str) -> Spec | None:
-    """A specification that writes numbers and dates as a language does, wherever it is drawn; None where there is none."""
-    if spec is None:
-        return None
+def spoken(spec: Spec, language: str) -> Spec:
+    """A specification that writes numbers and dates as a language does, wherever it is drawn."""
     import vl_convert
 
     locale = _LOCALES[language]

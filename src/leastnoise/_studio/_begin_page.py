@@ -383,7 +383,8 @@ def _invented(plan: Plan, level: float, said: Texts) -> list[dict[str, Any]]:
         margin = promised[product.question].typical
         picture = picture_of(product, product.labels, answer.round(), answer.round() - margin, answer.round() + margin, plan.privacy, said)
         words = said.say("be_invented", name=picture.name, margin=said.error(margin))
-        made.append({"chart": spoken(vega_lite(picture, 2000), said.language), "alt": words})
+        chart = vega_lite(picture, 2000)
+        made.append({"chart": chart and spoken(chart, said.language), "alt": words})
     return made
 
 

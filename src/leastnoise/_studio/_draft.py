@@ -176,9 +176,9 @@ def spec_text(draft: Draft) -> str:
     _put(document["privacy"], draft.of, draft.size)
     if draft.delta or "delta" in document["privacy"]:
         _put(document["privacy"], "delta", draft.delta)
-    for part, key, value, usual in (("plan", "objective", draft.objective, "total"), ("output", "level", draft.level, 0.95)):
-        if value != document.get(part, {}).get(key, usual):
-            document.setdefault(part, {})[key] = value
+    for table, key, value, usual in (("plan", "objective", draft.objective, "total"), ("output", "level", draft.level, 0.95)):
+        if value != document.get(table, {}).get(key, usual):
+            document.setdefault(table, {})[key] = value
     before, entries = [*document["workload"]], []
     for part, entry in enumerate(before):
         rows = [(row.entry, setting) for row, setting in zip(draft.rows, draft.settings, strict=True) if row.part == part]

@@ -207,7 +207,7 @@ def _table_texts(table: Table, said: Texts) -> dict[str, Any]:
 
 def _chart(spec: dict[str, Any] | None, name: str, said: Texts) -> dict[str, Any]:
     """A chart in the language of a page, and what it is called."""
-    return {"chart": spoken(spec, said.language), "alt": said.say("st_chart", name=name)}
+    return {"chart": spec and spoken(spec, said.language), "alt": said.say("st_chart", name=name)}
 
 
 @cache
