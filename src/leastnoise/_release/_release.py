@@ -353,13 +353,19 @@ class Release:
         >>> release.covariance("total").round(3).tolist()
         [[1.841]]
         """
+        first, second = (
+            self.workload.products[self.tables.position(key)] for key in (table_id, table_id if other_id is None else other_id)
+        )
+        return self.covariances(first, second)
+
+    def covariances(self, first: Product, second: Product) -> FloatArray:
+        """The covariances of the noise in the answers of two products over the domain, asked for or not; see `covariance`."""
         check_linear(self.outcome, "covariances")
-        products = [self.workload.products[self.tables.position(key)] for key in (table_id, table_id if other_id is None else other_id)]
-        measure = products[0].measure
+        measure = first.measure
         if measure not in self._structures:
             exact = [one.block for one in public_of(self.plan)]
             self._structures[measure] = structure(self.measurements, measure, exact)
-        return in_unit(products[0], in_unit(products[0], covariances(self._structures[measure], *products)))
+        return in_unit(first, in_unit(first, covariances(self._structures[measure], first, second)))
 
 
 def _added_up(values: Any) -> QuerySet:

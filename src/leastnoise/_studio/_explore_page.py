@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 from starlette.responses import Response
 
-from leastnoise._accuracy import covariances, structure
 from leastnoise._charts import spoken, vega_lite
 from leastnoise._check import InputError, InternalError, one_of, whole
-from leastnoise._check.arrays import FloatArray
 from leastnoise._release import (
     Release,
     StatisticTable,
@@ -44,7 +42,7 @@ class Exploring:
     def __init__(self, release: Release) -> None:
         self.release = release
         self.table = lru_cache(maxsize=8)(self._table)
-        self._covariance = lru_cache(maxsize=2)(self._covariances)
+        self._covariances = lru_cache(maxsize=2)(release.covariances)
 
     def shown(self, asked: Question, measure: str | None) -> Table:
         """A table as the release publishes its own: rounded, and without small answers, where it is to be so."""
@@ -83,27 +81,22 @@ class Exploring:
         (table,) = self.release.answer(questions)
         return table
 
-    def _covariances(self, asked: Question, measure: str | None) -> FloatArray:
-        if not self.release.finding.linear:
-            raise InputError(
-                f"No error is known for sums of cells from a release by {self.release.plan.strategy!r}, which looked at the data. Ask for "
-                "ranges with `leastnoise answer`."
-            )
-        product = self.table(asked, measure).product
-        return covariances(structure(self.release.measurements, measure), product)
-
     def sum(self, asked: Question, measure: str | None, cells: Sequence[int]) -> Table:
         """The sum of some cells of a table as a table of one answer, with its exact error."""
         table = self.table(asked, measure)
         chosen = [whole("a cell", cell, 0, table.cells - 1) for cell in cells]
         if not chosen:
             raise InputError("Pick at least one cell.")
+        if not self.release.finding.linear:
+            raise InputError(
+                f"No error is known for sums of cells from a release by {self.release.plan.strategy!r}, which looked at the data. Ask for "
+                "ranges with `leastnoise answer`."
+            )
         weights = np.zeros(table.cells)
         weights[chosen] = 1.0
-        unit, interval = table.product.unit, self.release.interval
-        variance = float(weights @ self._covariance(asked, measure) @ weights)
-        answer, std = np.array([weights @ table.answer.reshape(-1)]), np.array([unit * math.sqrt(max(0.0, variance))])
-        half = interval.multiplier * std + interval.half_step * unit
+        variance = float(weights @ self._covariances(table.product, table.product) @ weights)
+        answer, std = np.array([weights @ table.answer.reshape(-1)]), np.array([math.sqrt(max(0.0, variance))])
+        half = self.release.interval.multiplier * std + self.release.interval.half_step * table.product.unit
         total = replace(table, approximation_std=None, answer=answer, noise_std=std, low=answer - half, high=answer + half)
         return published(total, self.release.options)
 
