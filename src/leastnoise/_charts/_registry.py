@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from leastnoise._charts import _bars, _curves, _multiples, _shades
+from leastnoise._charts import _bars, _curves, _shades
 from leastnoise._charts._picture import Dots, Picture, Spec
 from leastnoise._charts._style import CONFIG
 
@@ -24,7 +24,7 @@ CHARTS = (
     Chart("bars", _bars.suits_bars, _bars.draw_bars),
     Chart("lines", _curves.suits_lines, _curves.draw_lines),
     Chart("steps", _curves.suits_steps, _curves.draw_steps),
-    Chart("multiples", _multiples.suits, _multiples.draw),
+    Chart("multiples", _curves.suits_multiples, _curves.draw_multiples),
     Chart("heat", _shades.suits_heat, _shades.draw_heat),
     Chart("plane", _shades.suits_plane, _shades.draw_plane),
     Chart("largest", _bars.suits_largest, _bars.draw_largest),

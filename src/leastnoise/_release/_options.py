@@ -6,8 +6,7 @@ bounded number of rounds and says how near it came.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -21,7 +20,6 @@ from leastnoise._estimate import (
     Estimate,
     LocallyNonNegative,
     NonNegativeCells,
-    Outcome,
     locally_non_negative,
     nnls,
     public_of,
@@ -261,19 +259,16 @@ def check_options(plan: Plan, options: Options) -> None:
         raise refuse("nnls", options.nnls, "left out where counts are public", "local_non_negative keeps their sums.")
     if options.integer and any(len(sums_within(one.attributes, one.shape, public)) > _MOST_SUMS for one in tables if one.measure is None):
         raise refuse("integer", options.integer, f"left out where a table has more than {_MOST_SUMS} tables of public counts in it")
-    if not options.beside:
-        return
+    check_linear(plan, options.beside, linear=plan.measurements is not None)
     if plan.measurements is None:
-        raise _not_linear(plan, options.beside)
+        return
     if options.nnls or options.local_non_negative:
         _check_biased(plan.measurements, plan.workload, joint=options.nnls, local=options.local_non_negative)
     for key in options.covariances:
         product = tables[table_position(tables, key)]
         if not product.rows <= _MOST_COVARIANCES:
-            advice = "Take them from Python, with release.covariance."
-            raise refuse(
-                f"the table {key!r} whose covariances are written", product.rows, f"of at most {_MOST_COVARIANCES} answers", advice
-            )
+            what, advice = f"the table {key!r} whose covariances are written", "Take them from Python, with release.covariance."
+            raise refuse(what, product.rows, f"of at most {_MOST_COVARIANCES} answers", advice)
         if structure(plan.measurements, product.measure).solver_cells:
             raise InputError(
                 f"The covariances of {key!r} are not known under the strategy {plan.strategy!r}, whose estimates need a linear solver. "
@@ -297,17 +292,13 @@ def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:
                 raise refuse(f"a release in the format {name!r}", f"{answers} answers", f"of at most {_MOST_ANSWERS} answers", advice)
 
 
-def check_linear(outcome: Outcome, *asked: str) -> None:
+def check_linear(plan: Plan, asked: Sequence[str], *, linear: bool) -> None:
     """Refuse what only linear estimates have."""
-    if not outcome.finding.linear:
-        raise _not_linear(outcome.plan, asked)
-
-
-def _not_linear(plan: Plan, asked: Sequence[str]) -> InputError:
-    return InputError(
-        f"{' and '.join(asked)} cannot be given by the strategy {plan.strategy!r}, whose answers are no linear estimates. Leave that out, "
-        "or choose strategy = 'auto'."
-    )
+    if asked and not linear:
+        raise InputError(
+            f"{' and '.join(asked)} cannot be given by the strategy {plan.strategy!r}, whose answers are no linear estimates. Leave that "
+            "out, or choose strategy = 'auto'."
+        )
 
 
 def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool, local: bool) -> None:
@@ -317,12 +308,8 @@ def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool
     if joint:
         cells = max(_cells(measurements.domain, attributes_told(measurements, measure)) for measure in measures)
         if not cells <= MOST_JOINT:
-            raise refuse(
-                "the joint table of non-negative least squares",
-                cells,
-                f"of at most {MOST_JOINT} cells",
-                "Leave out nnls, ask for local_non_negative, or take it from the finished release, with release.with_nnls().",
-            )
+            advice = "Leave out nnls, ask for local_non_negative, or take it from the finished release, with release.with_nnls()."
+            raise refuse("the joint table of non-negative least squares", cells, f"of at most {MOST_JOINT} cells", advice)
     if local:
         total = sum(_cells(measurements.domain, names) for measure in measures for names in _tables(workload, measure))
         if not total <= MOST_LOCAL:
@@ -332,24 +319,17 @@ def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool
     sizes = [float(block.scale) * measurements.grid / block.scaling() for block in measurements.blocks]
     values = tuple(np.rint(size * np.cos(np.arange(len(size)))).astype(np.int64) for size in sizes)
     tried = Observation(measurements, values, "", private=False)
-    if joint:
-        with _of_the_option("nnls"):
-            by_measure = joint_cells(tried, workload)
-            for product in workload:
-                if product.measure in by_measure:
-                    by_measure[product.measure].values(product)
-    for measure in measures if local else ():
-        with _of_the_option("local_non_negative"):
-            locally_non_negative(Estimate(tried), _tables(workload, measure), measure=measure, rounds=0)
-
-
-@contextmanager
-def _of_the_option(name: str) -> Iterator[None]:
-    """Say which option needs what cannot be given: it needs cells, also where only sums of them were asked for."""
+    option = "nnls"
     try:
-        yield
-    except InputError as error:
-        raise InputError(f"{name} needs every cell of the attributes that a table is about. {error} Or leave out {name}.") from error
+        by_measure = joint_cells(tried, workload) if joint else {}
+        for product in workload:
+            if product.measure in by_measure:
+                by_measure[product.measure].values(product)
+        option = "local_non_negative"
+        for measure in measures if local else ():
+            locally_non_negative(Estimate(tried), _tables(workload, measure), measure=measure, rounds=0)
+    except InputError as error:  # cells are needed also where only sums of them were asked for
+        raise InputError(f"{option} needs every cell of the attributes that a table is about. {error} Or leave out {option}.") from error
 
 
 def table_position(products: Sequence[Product], key: str) -> int:
@@ -373,11 +353,8 @@ def joint_cells(observation: Observation, workload: Workload) -> dict[str | None
 
 def local_tables(estimate: Estimate, workload: Workload) -> dict[str | None, LocallyNonNegative]:
     """Non-negative tables that agree, for every measure that cannot be negative; stopped after a bounded number of rounds."""
-    by_measure = {}
-    for measure in _never_negative(workload):
-        tables = _tables(workload, measure)
-        by_measure[measure] = locally_non_negative(estimate, tables, measure=measure)
-    return by_measure
+    measures = _never_negative(workload)
+    return {measure: locally_non_negative(estimate, _tables(workload, measure), measure=measure) for measure in measures}
 
 
 def _never_negative(workload: Workload) -> list[str | None]:

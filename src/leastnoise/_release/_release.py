@@ -353,14 +353,12 @@ class Release:
         >>> release.covariance("total").round(3).tolist()
         [[1.841]]
         """
-        first, second = (
-            self.workload.products[self.tables.position(key)] for key in (table_id, table_id if other_id is None else other_id)
-        )
-        return self.covariances(first, second)
+        positions = (self.tables.position(key) for key in (table_id, table_id if other_id is None else other_id))
+        return self.covariances(*(self.workload.products[position] for position in positions))
 
     def covariances(self, first: Product, second: Product) -> FloatArray:
         """The covariances of the noise in the answers of two products over the domain, asked for or not; see `covariance`."""
-        check_linear(self.outcome, "covariances")
+        check_linear(self.plan, ["covariances"], linear=self.finding.linear)
         measure = first.measure
         if measure not in self._structures:
             exact = [one.block for one in public_of(self.plan)]
@@ -419,8 +417,7 @@ def build(
     asked = Options() if options is None else options
     ids = tuple(dict.fromkeys(f"q{table_position(workload.products, key) + 1}" for key in asked.covariances))
     options = replace(asked, covariances=ids)
-    if options.beside:
-        check_linear(outcome, *options.beside)
+    check_linear(outcome.plan, options.beside, linear=outcome.finding.linear)
     tables = Tables(
         outcome.estimator(),
         workload.products,

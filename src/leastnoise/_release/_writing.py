@@ -458,33 +458,29 @@ def manifest(
         },
         "post_processing": {**_post_processing(release), **rule_facts(release.options)},
         "answers": _answers(release, entries),
-        **_statistics(release),
-        **_statements(release),
-        **_covariances(release),
+        **_beside(release),
         "options": release.options.to_json(),
         "files": [dict(entry) for entry in files],
     }
 
 
 def _privacy(release: Release) -> dict[str, Any]:
-    plan = release.plan
-    spent = plan.cost()
-    name, parameters = words.definition(release.privacy)
+    privacy, spent, second = release.privacy, release.plan.cost(), words.joined_words(release)
+    name, parameters = words.definition(privacy)
     return {
         "definition": name,
         "parameters": parameters,
-        "promise": words.promise(release.privacy),
-        "neighbours": release.privacy.neighbours,
-        "unit": _unit(release),
-        "cost": {**spent.to_json(), "in_words": words.cost_words(spent), "within_budget": covers(plan.privacy.budget, spent)},
+        "promise": words.promise(privacy),
+        "neighbours": privacy.neighbours,
+        "unit": {
+            "column": privacy.unit_column,
+            "max_rows": privacy.max_rows,
+            **({} if privacy.max_per_cell is None else {"max_per_cell": privacy.max_per_cell.to_json()}),
+            "in_words": words.change(privacy),
+            **({} if second is None else {"second_table": second}),
+        },
+        "cost": {**spent.to_json(), "in_words": words.cost_words(spent), "within_budget": covers(release.plan.privacy.budget, spent)},
     }
-
-
-def _unit(release: Release) -> dict[str, Any]:
-    privacy, second = release.privacy, words.joined_words(release)
-    joined = {} if second is None else {"second_table": second}
-    bound = {} if privacy.max_per_cell is None else {"max_per_cell": privacy.max_per_cell.to_json()}
-    return {"column": privacy.unit_column, "max_rows": privacy.max_rows, **bound, "in_words": words.change(privacy), **joined}
 
 
 def _domain(release: Release) -> dict[str, Any]:
@@ -563,9 +559,9 @@ def _post_processing(release: Release) -> dict[str, Any]:
     return {"columns": columns, "note": " ".join(words.post_processing_words(release))}
 
 
-def _statistics(release: Release) -> dict[str, Any]:
-    """What was made of the tables, and where it is; nothing if nothing was asked for."""
-    listed = [
+def _beside(release: Release) -> dict[str, Any]:
+    """What was made of the tables, and where it is: statistics, answers of SQL and covariances; nothing of what was not asked for."""
+    statistics = [
         {
             "query": made.id,
             "name": made.name,
@@ -578,26 +574,14 @@ def _statistics(release: Release) -> dict[str, Any]:
         }
         for made in release.statistics
     ]
-    return {"statistics": listed} if listed else {}
-
-
-def _statements(release: Release) -> dict[str, Any]:
-    """The SQL that was asked, and where its tables are; nothing where there was none."""
-    texts = release.options.statements
-    return {"statements": [{"sql": text, "files": statement_file(number)} for number, text in enumerate(texts, 1)]} if texts else {}
-
-
-def _covariances(release: Release) -> dict[str, Any]:
-    """Where the covariances of some tables are; nothing if none were asked for."""
-    if not release.options.covariances:
-        return {}
-    return {
-        "covariances": {
-            "tables": [{"query": key, "files": f"covariances/{key}"} for key in release.options.covariances],
-            "meaning": "of the noise in two answers of one table, numbered from 1 in row-major order, each pair once; squared rows or "
-            "amounts. The variance of a sum of answers is the sum of their covariances, both orders counted.",
-        }
+    statements = [{"sql": text, "files": statement_file(number)} for number, text in enumerate(release.options.statements, 1)]
+    covariances = {
+        "tables": [{"query": key, "files": f"covariances/{key}"} for key in release.options.covariances],
+        "meaning": "of the noise in two answers of one table, numbered from 1 in row-major order, each pair once; squared rows or "
+        "amounts. The variance of a sum of answers is the sum of their covariances, both orders counted.",
     }
+    made = {"statistics": statistics, "statements": statements, "covariances": release.options.covariances and covariances}
+    return {name: value for name, value in made.items() if value}
 
 
 def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
@@ -606,6 +590,10 @@ def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
         if in_batches(release)
         else "one file a table: query, one key column an attribute, and the numbers"
     )
+    tables = []
+    for product, entry in zip(release.workload.products[:MOST_LISTED], entries, strict=False):
+        biased = {"answer_non_negative": release.tables.projection(product)} if release.options.non_negative else {}
+        tables.append({**entry.to_json(), "key_columns": key_columns(product.keys, NUMBERS), **biased})
     return {
         "index": "tables.csv",
         "layout": layout,
@@ -620,13 +608,5 @@ def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
         **({"too_large_to_write": [words.large_words(release, product) for product in release.large]} if release.large else {}),
         "number_of_tables": len(entries),
         "number_of_answers": sum(entry.answers for entry in entries),
-        "tables": [_table(release, position, entry) for position, entry in enumerate(entries)]
-        if len(entries) <= MOST_LISTED
-        else "listed in tables.csv",
+        "tables": tables if len(entries) <= MOST_LISTED else "listed in tables.csv",
     }
-
-
-def _table(release: Release, position: int, entry: TableEntry) -> dict[str, Any]:
-    product = release.workload.products[position]
-    biased = {"answer_non_negative": release.tables.projection(product)} if release.options.non_negative else {}
-    return {**entry.to_json(), "key_columns": key_columns(product.keys, NUMBERS), **biased}
