@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from leastnoise._charts._picture import Dots, Picture, Spec, largest_first, short
-from leastnoise._charts._style import BAR, MUTED, SERIES, WHISKER, WIDTH, amount, named_rows, room, tips
+from leastnoise._charts._style import BAR, MUTED, SERIES, WHISKER, WIDTH, amount, named_rows, room, tips, told_apart
 
 _MOST_BARS, _LARGEST_SHOWN, _MOST_ERRORS = 40, 20, 40
 _SHAPES = ("circle", "diamond", "square", "triangle-up", "triangle-down", "cross")
@@ -115,16 +115,7 @@ def draw_dots(dots: Dots) -> Spec:
     colour: Spec = {"value": SERIES[0]}
     shape: Spec = {}
     if len(names) > 1:
-        colour, shapes = (
-            {
-                "field": "group",
-                "type": "nominal",
-                "title": dots.series,
-                "scale": {"domain": names, "range": [kinds[place % len(kinds)] for place in range(len(names))]},
-            }
-            for kinds in (SERIES, _SHAPES)
-        )
-        shape = {"shape": shapes}
+        colour, shape = told_apart(names, SERIES, dots.series), {"shape": told_apart(names, _SHAPES, dots.series)}
         apart = {"yOffset": {"field": "group", "type": "nominal", "sort": names, "scale": {"paddingOuter": 0.6}}}
     key = named_rows(dots.groups or None)
     key["axis"] |= {"grid": True}

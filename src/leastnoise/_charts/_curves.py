@@ -6,7 +6,7 @@ import numpy as np
 
 from leastnoise._charts._bars import bars_with_intervals
 from leastnoise._charts._picture import Axis, Picture, Spec, short
-from leastnoise._charts._style import DASHES, HEIGHT, SERIES, WIDTH, amount, named_rows, room, tips
+from leastnoise._charts._style import DASHES, HEIGHT, SERIES, WIDTH, amount, named_rows, room, tips, told_apart
 
 _MOST_GROUPS, _MOST_POINTS, _MOST_STEPS = 6, 400, 3000
 _MOST_MULTIPLES, _FEWEST_STEPS, _MOST_INNER_BARS, _MOST_INNER_STEPS = 12, 13, 12, 400
@@ -29,7 +29,8 @@ def draw_lines(picture: Picture) -> Spec:
         np.moveaxis(values, along, -1).reshape(-1, axis.size)[:, points].tolist() for values in (picture.answer, picture.low, picture.high)
     )
     names = ("",) if groups is None else groups.labels
-    drawn = [place for place, name in enumerate(names) if name not in vague(picture)]
+    hidden = vague(picture)
+    drawn = [place for place, name in enumerate(names) if name not in hidden]
     at = (axis.moments or axis.labels) if axis.kind == "times" or axis.high is None else axis.high.tolist()
     rows = [
         {"x": at[point], "group": name, "answer": short(answer[g][i]), "low": short(low[g][i]), "high": short(high[g][i]), **alone}
@@ -45,14 +46,8 @@ def draw_lines(picture: Picture) -> Spec:
     names = tuple(names[place] for place in drawn)
     if groups is not None:
         legend = {"columns": 3, "symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3}
-        by_group: Spec = {"field": "group", "type": "nominal"}
-        colour = {
-            **by_group,
-            "title": groups.name,
-            "scale": {"domain": [*names], "range": [SERIES[place] for place in drawn]},
-            "legend": legend,
-        }
-        dash = {"strokeDash": {**by_group, "scale": {"domain": [*names], "range": [DASHES[place] for place in drawn]}, "legend": None}}
+        colour = told_apart(names, [SERIES[place] for place in drawn], groups.name) | {"legend": legend}
+        dash = {"strokeDash": told_apart(names, [DASHES[place] for place in drawn], groups.name) | {"legend": None}}
     tip = tips(("x", axis.name), *([("group", groups.name)] if groups is not None else []))
     band = {"y": amount(picture, "low"), "y2": {"field": "high"}}
     layer: list[Spec] = [

@@ -1,6 +1,7 @@
 """Colours and sizes that all charts share; colours are told apart by colour-blind people and on grey paper."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from leastnoise._charts._picture import Picture, Spec
 
@@ -64,3 +65,9 @@ def tips(*fields: tuple[str, str]) -> list[Spec]:
     """What a live chart shows where the pointer rests: pairs of a field and its title, then the answer and its interval."""
     numbers = [{"field": name, "type": "quantitative", "format": ",.6~g"} for name in ("answer", "low", "high")]
     return [{"field": name, "title": title, "type": "nominal"} for name, title in fields] + numbers
+
+
+def told_apart(names: Sequence[str], by: Sequence[Any], title: str) -> Spec:
+    """The encoding of groups by colours, dashes or shapes of their own."""
+    scale = {"domain": [*names], "range": [by[place % len(by)] for place in range(len(names))]}
+    return {"field": "group", "type": "nominal", "title": title, "scale": scale}
