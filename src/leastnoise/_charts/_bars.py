@@ -22,8 +22,8 @@ def suits_bars(picture: Picture) -> bool:
 def draw_bars(picture: Picture) -> Spec:
     """Horizontal bars, each with its interval and, on the right, its answer in digits."""
     rows = picture.rows()
-    for row in rows:
-        row["said"] = picture.value(row["answer"], row["high"] - row["answer"])
+    for row, answer, high in zip(rows, picture.answer.tolist(), picture.high.tolist(), strict=True):
+        row["said"] = picture.value(answer, high - answer)  # of all digits, as in the table
     return _with_digits(picture, rows, picture.heading(picture.axes[0]), tips(("k0", picture.axes[0].name)))
 
 

@@ -157,7 +157,9 @@ def _named(name: str, queries: QuerySet, labels: tuple[str, ...]) -> Axis:
 
 def table_words(product: Product, said: Texts) -> str:
     """The name of a table."""
-    table = replace(product, measure=None).name if product.attributes else said.say("name_total")
+    table = said.say("name_total")
+    if product.attributes:
+        table = replace(product, measure=None).name.replace(":prefix", f" ({said.say('st_up_to')})")
     if product.measure is None:
         return table
     made = said.say("name_sum", measure=product.measure) if product.of_values else _counted(product, said, "name")

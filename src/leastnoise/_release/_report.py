@@ -16,7 +16,6 @@ import numpy as np
 
 from leastnoise._accuracy import interval_multiplier, lower_bound
 from leastnoise._charts import Picture, chart_for, clear_of_the_rest, largest_first, svg_of, vague, vega_lite
-from leastnoise._check import readable
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
 from leastnoise._release._names import measured_words, statistic_words, table_words, unit_words, with_other
@@ -472,7 +471,7 @@ def _within(pictures: list[str | None]) -> Iterator[str | None]:
 def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, whole: bool) -> View:
     measure, unit = table.product.measure, measured_words(table.product, said)
     if measure is not None and table.product.of_values:
-        unit = said.say("unit_measure", measure=measure, unit=said.local(readable(table.product.domain.measures[measure].unit)))
+        unit = said.say("unit_measure", measure=measure, unit=said.exact(table.product.domain.measures[measure].unit))
     unit = unit_words(unit, table.privacy, said)
     places, rows_said = np.arange(table.cells), said.say("rows_whole")
     if not whole:

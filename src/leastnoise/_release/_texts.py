@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._charts import in_digits
-from leastnoise._check import one_of
+from leastnoise._check import one_of, readable
 
 LANGUAGES = ("en", "de")
 TEMPLATES = Path(__file__).with_name("templates")
@@ -44,6 +44,11 @@ class Texts:
         """A number that is written the English way, in the language's way; of a power of ten, the digits that count."""
         text = text.replace("e-0", "e-").replace("e+0", "e+")
         return text if self.language == "en" else text.translate(str.maketrans(",.", ".,"))
+
+    def exact(self, value: Fraction) -> str:
+        """A bound or a unit with separators and all of its digits."""
+        whole, mark, rest = readable(value).partition(".")
+        return self.local((f"{int(whole):,}" if whole.lstrip("-").isdecimal() and int(whole) else whole) + mark + rest)
 
     def listed(self, names: list[str]) -> str:
         """Names in a row: a, b and c."""

@@ -19,7 +19,6 @@ from leastnoise._accounting import (
     parameters,
 )
 from leastnoise._accuracy import interval_multiplier
-from leastnoise._check import readable
 from leastnoise._domain import (
     Bins,
     Categories,
@@ -131,9 +130,9 @@ def _cells(kind: Kind, said: Texts) -> str:
         by = said.say(f"by_{kind.by}")
         return said.say("kind_dates", start=kind.start.isoformat(), end=kind.end.isoformat(), by=by, zone=kind.zone)
     if isinstance(kind, (Bins, Edges, Decimals)):
-        low, high = said.local(readable(kind.low)), said.local(readable(kind.high))
+        low, high = said.exact(kind.low), said.exact(kind.high)
         if isinstance(kind, Decimals):
-            return said.say("kind_decimals", low=low, high=high, step=said.local(readable(kind.step)))
+            return said.say("kind_decimals", low=low, high=high, step=said.exact(kind.step))
         key = "kind_bins" if isinstance(kind, Bins) else "kind_edges"
         return said.say(f"{key}_{kind.closed}", count=kind.regular, low=low, high=high)
     return said.say("kind_coded", last=str(kind.regular - 1))
@@ -148,7 +147,7 @@ def measure_words(name: str, measure: Measure, said: Texts = ENGLISH) -> str:
         return said.say("measure_weighted", name=name, of=of, weight=repr(measure.weight.column))
     if isinstance(measure, ValueCount):
         return said.say("measure_values", name=name, column=repr(measure.column))
-    low, high, unit = (said.local(readable(value)) for value in (measure.low, measure.high, measure.unit))
+    low, high, unit = (said.exact(value) for value in (measure.low, measure.high, measure.unit))
     return said.say("measure", name=name, column=repr(measure.column), low=low, high=high, unit=unit)
 
 
@@ -179,7 +178,7 @@ def values_words(workload: Workload, said: Texts = ENGLISH) -> list[str]:
     averaged = {part for statistic in workload.statistics if statistic.form.of_measure for part in parts(known[statistic.of])}
     sentences = []
     for measure, name in columns.items():
-        low, high = (said.local(readable(value)) for value in (measure.low, measure.high))
+        low, high = (said.exact(value) for value in (measure.low, measure.high))
         named = next((known_as for known_as, one in known.items() if one == measure), name)
         sentences.append(said.say("clipped_means" if measure in averaged else "clipped_sums", name=named, low=low, high=high))
     return sentences
@@ -188,8 +187,8 @@ def values_words(workload: Workload, said: Texts = ENGLISH) -> list[str]:
 def sums_words(workload: Workload, said: Texts = ENGLISH) -> list[str]:
     """The same with what it costs that a row may add as much as the bounds of a measure, or of a weight, allow."""
     known, summed = workload.domain.measures, sorted({str(product.measure) for product in workload.products if product.of_values})
-    most = {name: readable(known[name].largest * known[name].unit) for name in summed}
-    return [*values_words(workload, said), *(said.say("row_adds", name=name, most=said.local(text)) for name, text in most.items())]
+    most = {name: said.exact(known[name].largest * known[name].unit) for name in summed}
+    return [*values_words(workload, said), *(said.say("row_adds", name=name, most=text) for name, text in most.items())]
 
 
 def of_words(release: Release, said: Texts = ENGLISH) -> str:
