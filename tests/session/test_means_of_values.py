@@ -103,7 +103,7 @@ def test_the_count_of_values_is_named_and_clipping_is_said_in_both_languages(tmp
     assert (entry["name"], entry["unit"]) == ("count of pay by sex", "row")
     assert any("a null, and text that is no number, is none" in rule for rule in manifest["domain"]["rules"])
     report = (tmp_path / "out/report.html").read_text()
-    assert "In means and sums of pay a value below 10,000 counts as 10,000 and one above 90,000 as 90,000; a row without a value adds" in report
+    assert "In means and sums of pay a value below 10,000 counts as 10,000 and one above 90,000 as 90,000; a row without a value" in report
     assert "rows without a value: add nothing to sums, and are left out of means" in repr(plan)
     assert "rows with a value of pay" in report
     assert "rows without a value are in neither" in report
