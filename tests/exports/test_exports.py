@@ -246,5 +246,5 @@ def test_a_notebook_runs(stored):
 def test_an_export_is_made_of_what_was_published(laplace):
     release = ln.read_release(laplace)
     manifest = json.loads((laplace / "manifest.json").read_text())
-    for one in EXPORTS.values():
-        assert one.text(Published(release, manifest, str(laplace))) == ln.export(laplace, one.name)
+    for form, text_of in EXPORTS.items():
+        assert text_of(Published(release, manifest, str(laplace))) == ln.export(laplace, form)

@@ -39,16 +39,6 @@ class Published:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
-    """A form for other people or programs."""
-
-    name: str
-    suffix: str
-    what: str
-    text: Callable[[Published], str]
-
-
 def _up(value: Fraction) -> float:
     """The least double that is not below."""
     near = float(value)
@@ -246,12 +236,9 @@ def review(published: Published) -> str:
     return REVIEW.read_text(encoding="utf-8") % facts
 
 
-EXPORTS: Mapping[str, Export] = {
-    export.name: export
-    for export in (
-        Export("review", ".md", "a file for reviewers, after NIST SP 800-226", review),
-        Export("registry", ".yaml", "an entry for the registry of deployments of differential privacy", deployment),
-        Export("mbi", ".json", "measurements as mbi (private-pgm) takes them", linear_measurements),
-        Export("notebook", ".ipynb", "a Jupyter notebook to work with the release", notebook),
-    )
+EXPORTS: Mapping[str, Callable[[Published], str]] = {
+    "review": review,
+    "registry": deployment,
+    "mbi": linear_measurements,
+    "notebook": notebook,
 }

@@ -33,6 +33,6 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
     path = Path(directory).expanduser()
     manifest = read_json((path / "manifest.json").read_text(encoding="utf-8"))  # `read_release` has read it
     try:
-        return chosen.text(Published(release, manifest, str(path)))
+        return chosen(Published(release, manifest, str(path)))
     except KeyError:
         raise InputError(f"The release in {str(path)!r} is damaged: its manifest cannot be understood. Use an intact copy.") from None
