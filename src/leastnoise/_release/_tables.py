@@ -421,11 +421,7 @@ class Tables(LazySequence[Table]):
         return tuple(self._labels[pair] for pair in pairs)
 
     def __iter__(self) -> Iterator[Table]:
-        return self.first(len(self))
-
-    def first(self, count: int) -> Iterator[Table]:
-        """So many tables from the first on, and no others, one after the other."""
-        products = self._products[:count]
+        products = self._products
         start = cells = 0
         for stop, product in enumerate(products, 1):
             cells += product.rows
