@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from leastnoise._frames import Names
 from leastnoise._release._names import measured_words, unit_words
 from leastnoise._release._options import rounding_words
 from leastnoise._release._release import Release
@@ -111,16 +112,12 @@ class Workbook:
 
 def codes(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     """Ids as SDMX wants them (letters, digits, ``_`` and ``-``), each unlike the others and unlike those taken."""
-    ids, used = [], set(taken)
+    ids, given = [], Names({each.lower() for each in taken})
     for name in names:
         plain = name.replace("<=", "LE ").replace(">=", "GE ").replace("<", "LT ").replace(">", "GT ").upper()
         stem = re.sub(r"[^A-Z0-9-]+", "_", plain).strip("_") or "X"
         stem = stem if re.fullmatch("-?[0-9_]+", stem) else stem.lstrip("-_") or "X"  # none that a spreadsheet takes for a formula
-        code, number = stem, 2
-        while code in used:
-            code, number = f"{stem}_{number}", number + 1
-        used.add(code)
-        ids.append(code)
+        ids.append(given.give(stem))
     return ids
 
 
