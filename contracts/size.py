@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 52_490, "files": 257, "functions": 3_660, "code": 30_980}
+CEILINGS = {"lines": 52_060, "files": 249, "functions": 3_640, "code": 30_740}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
