@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from leastnoise._estimate import Halving, Levels, cheapest_blocks, shrink
+from leastnoise._estimate import Halving, cheapest_blocks, shrink
 from leastnoise._estimate._shrinkage import checked_errors
 
 SHAPES = [(16, (1, 4), (3.0, 2.0)), (13, (1, 2, 8), (3.0, 2.0, 5.0)), (9, (1, 4), (0.5, 40.0)), (2, (1,), (1.0,)), (1, (1,), (2.0,))]
@@ -15,31 +15,31 @@ def matrix_of(size, widths):
     return np.concatenate([np.add.reduceat(np.eye(size), np.arange(0, size, width), axis=0) for width in widths])
 
 
-@pytest.mark.parametrize(("size", "widths", "variances"), SHAPES)
-def test_levels_are_least_squares_and_know_their_noise(size, widths, variances):
-    halving = Halving(size)
-    levels = Levels(halving, widths, variances)
+def least_squares(size, widths, variances):
+    """The matrix from values of levels to estimated cells, and the covariance of these."""
     rows = matrix_of(size, widths)
     weights = np.concatenate([np.full(-(-size // width), 1 / own) for width, own in zip(widths, variances, strict=True)])
     covariance = np.linalg.inv(rows.T @ (weights[:, None] * rows))
-    values = np.random.default_rng(size).normal(10, 30, (3, len(rows)))
-    ends = np.cumsum([-(-size // width) for width in widths])[:-1]
-    found = levels.estimate(np.split(values, ends, axis=1))
-    assert np.allclose(found[:, :size], values @ (weights[:, None] * rows) @ covariance)
-    assert not found[:, size:].any()
-    variance, noise = levels.noise()
-    total, parts = halving.differences(np.eye(size))
-    assert np.isclose(variance, (total.T @ covariance @ total).item())
-    for part, own in zip(parts, noise, strict=True):
+    return (weights[:, None] * rows) @ covariance, covariance
+
+
+def noise_of(halving, covariance):
+    low, high = halving.blocks()
+    rows = np.array([(np.arange(halving.size) >= a) & (np.arange(halving.size) <= b) for a, b in zip(low, high, strict=True)], dtype=float)
+    return halving.noise(np.einsum("ij,jk,ik->i", rows, covariance, rows))
+
+
+@pytest.mark.parametrize(("size", "widths", "variances"), SHAPES)
+def test_the_noise_of_differences_follows_from_that_of_blocks(size, widths, variances):
+    halving, covariance = Halving(size), least_squares(size, widths, variances)[1]
+    _, parts = halving.differences(np.eye(size))
+    for part, own in zip(parts, noise_of(halving, covariance), strict=True):
         assert np.allclose(own, np.einsum("cb,cd,db->b", part, covariance, part))
 
 
 def test_differences_of_a_power_of_two_are_uncorrelated():
-    levels = Levels(Halving(16), (1, 4), (3.0, 2.0))
-    rows = matrix_of(16, (1, 4))
-    weights = np.repeat([1 / 3.0, 1 / 2.0], [16, 4])
-    covariance = np.linalg.inv(rows.T @ (weights[:, None] * rows))
-    total, parts = levels.halving.differences(np.eye(16))
+    covariance = least_squares(16, (1, 4), (3.0, 2.0))[1]
+    total, parts = Halving(16).differences(np.eye(16))
     every = np.concatenate([total, *parts], axis=1)
     joint = every.T @ covariance @ every
     assert np.abs(joint - np.diag(joint.diagonal())).max() < 1e-12
@@ -77,11 +77,11 @@ def test_shrinking_helps_where_there_is_nothing_and_keeps_what_is_there(tail):
     halving = Halving(1024)
     truth = np.zeros(1024)
     truth[[100, 700, 701]] = 5000.0, 3000.0, 200.0
-    levels = Levels(halving, (1, 32), (72.0, 50.0))
+    back, covariance = least_squares(1024, (1, 32), (72.0, 50.0))
     noise = [rng.laplace(0, 6, (20, 1024)), rng.laplace(0, 5, (20, 32))]
     values = [truth + noise[0], truth.reshape(32, 32).sum(axis=1) + noise[1]]
-    total, parts = halving.differences(levels.estimate(values))
-    found = shrink(parts, levels.noise()[1], tail)
+    total, parts = halving.differences(np.concatenate(values, axis=1) @ back)
+    found = shrink(parts, noise_of(halving, covariance), tail)
     before = halving.together(total, parts, bounded=False) - truth
     after = halving.together(total, found.means) - truth
     assert (after**2).mean() < 0.05 * (before**2).mean()
@@ -131,7 +131,7 @@ def test_checked_errors_are_between_the_posterior_and_least_squares_with_what_wa
 def test_padding_is_known_and_not_learned_from():
     halving = Halving(5)
     _, parts = halving.differences(np.array([[9.0, 1.0, 4.0, 4.0, 7.0]]))
-    found = shrink(parts, Levels(halving, (1,), (1.0,)).noise()[1], None)
+    found = shrink(parts, noise_of(halving, np.eye(5)), None)
     for level, mean in enumerate(found.means):
         empty = (halving.left[level] == 0) | (halving.right[level] == 0)
         assert not mean[0, empty].any()

@@ -10,7 +10,7 @@ from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._estimate import Estimate, Halving, Smoothed, can_be_smoothed, shrink
-from leastnoise._estimate._smoothed import Runs, _noise, _prior
+from leastnoise._estimate._smoothed import Runs, _prior
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Operator, Prefix, Tree, dense
@@ -73,7 +73,7 @@ def test_the_mean_is_that_of_normals(size: int, noise: Noise, buckets: bool) -> 
     known = [(a > 0) & (b > 0) for a, b in zip(halving.left, halving.right, strict=True)]
     spread = [np.where(seen, own, 0.0) for seen, own in zip(known, spread, strict=True)]
     variances = Estimate(observation).estimate(Runs.of(observation.measurements).blocks(observation.measurements)).noise_std ** 2
-    for one, other in zip(_noise(halving, variances), spread, strict=True):
+    for one, other in zip(halving.noise(variances), spread, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
     tail = float(np.sqrt(np.median(np.diag(covariance)) / 2)) if noise is Noise.DISCRETE_LAPLACE else None
     found = shrink(parts, spread, tail)

@@ -15,7 +15,7 @@ from leastnoise._estimate._outcome import Finding, Fixed, Outcome, Said, join, j
 from leastnoise._estimate._plane_expansion import Grid
 from leastnoise._estimate._posterior import Posterior, shrunk_levels
 from leastnoise._estimate._quantiles import quantiles
-from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, cheapest_blocks, shrink
+from leastnoise._estimate._shrinkage import Halving, cheapest_blocks, shrink
 from leastnoise._estimate._smoothed import Smoothed, can_be_smoothed
 from leastnoise._estimate._stated import (
     PublicCounts,

@@ -10,35 +10,27 @@ from leastnoise._accuracy import block_variance
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._expansion import answers_of, chunks, edges_of, operator_of
-from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, shrink
-from leastnoise._linop import Coarse, Tree, dense
+from leastnoise._estimate._shrinkage import Halving, Shrunk, shrink
+from leastnoise._families import basis
+from leastnoise._linop import Coarse, Ranges, Tree, apply_transpose, dense
 from leastnoise._measurements import Block, Observation
 from leastnoise._workload import Product
 
 _MOST_EDGES = 2**12 + 1
 
 
-def level_values(observation: Observation, block: Block, values: IntArray) -> tuple[Levels, list[FloatArray], float | None]:
-    """The levels that a block measured, cells first: their shape, noisy counts of shape (1, blocks), and the scale of the cells' noise."""
+def shrunk_levels(observation: Observation, block: Block, values: IntArray) -> tuple[Halving, FloatArray, float, Shrunk]:
+    """The total of measured levels by least squares, its variance, and the posterior of the differences."""
     (factor,), plan = block.factors, observation.measurements
     tree = factor.operator
     if not isinstance(tree, Tree):
         raise TypeError(tree)
-    ends = np.cumsum(tree.level_sizes)[:-1]
-    levels = [part[None, :] / plan.grid for part in np.split(values, ends)][::-1]
-    weights = [int(part[0]) for part in np.split(factor.weights, ends)][::-1]
-    variance = block_variance(plan, block)
-    shape = Levels(Halving(tree.size), tree.widths[::-1], tuple(variance / weight**2 for weight in weights))
-    tail = float(block.scale) / weights[0] if plan.noise.norm == 1 else None
-    return shape, levels, tail
-
-
-def shrunk_levels(observation: Observation, block: Block, values: IntArray) -> tuple[Halving, FloatArray, float, Shrunk]:
-    """The total of measured levels, its variance, and the posterior of the differences."""
-    levels, measured, tail = level_values(observation, block, values)
-    total, parts = levels.halving.differences(levels.estimate(measured))
-    variance, noise = levels.noise()
-    return levels.halving, total, variance, shrink(parts, noise, tail)
+    known, halving = basis(factor), Halving(tree.size)
+    squares = factor.weights.astype(np.float64) ** 2
+    total, parts = halving.differences(known.solve(apply_transpose(tree, squares * values / plan.grid))[None])
+    variances = block_variance(plan, block) * known.variances(Ranges(tree.size, *halving.blocks()))
+    tail = float(block.scale) / int(factor.weights[-1]) if plan.noise.norm == 1 else None
+    return halving, total, float(variances[-1]), shrink(parts, halving.noise(variances), tail)
 
 
 @dataclass(frozen=True, eq=False)

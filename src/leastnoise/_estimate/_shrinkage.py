@@ -104,11 +104,6 @@ class Halving:
         """Number of cells with the padding."""
         return 1 << self.depth
 
-    @property
-    def parameters(self) -> int:
-        """The total and all differences."""
-        return self.padded
-
     @cached_property
     def left(self) -> list[IntArray]:
         """Cells that are not padding in the left half of every block; blocks of 2 first."""
@@ -139,6 +134,22 @@ class Halving:
             out.append(2 * ((1 - share) * pairs[..., 0] - share * pairs[..., 1]))
             rest = pairs.sum(axis=-1)
         return rest, out
+
+    def blocks(self) -> tuple[IntArray, IntArray]:
+        """First and last run of every aligned block that is not all padding: single runs, then blocks of two, of four, and so on."""
+        low = [np.arange(0, self.size, 1 << power) for power in range(self.depth + 1)]
+        return np.concatenate(low), np.concatenate([np.minimum(low_of + (1 << power), self.size) - 1 for power, low_of in enumerate(low)])
+
+    def noise(self, variances: FloatArray) -> list[FloatArray]:
+        """Variances of the differences from those of the counts of ``blocks``; 0 where a half is padding."""
+        levels = np.split(variances, np.cumsum([-(-self.size // (1 << power)) for power in range(self.depth)]))
+        found = []
+        for share, left, right, halves, whole in zip(self.share, self.left, self.right, levels, levels[1:], strict=False):
+            both = np.pad(halves, (0, 2 * len(share) - len(halves))).reshape(-1, 2)
+            across = np.pad(whole, (0, len(share) - len(whole))) - both.sum(axis=1)  # twice the covariance of the halves
+            variance = 4 * ((1 - share) ** 2 * both[:, 0] + share**2 * both[:, 1] - share * (1 - share) * across)
+            found.append(np.where((left > 0) & (right > 0), np.maximum(variance, 0.0), 0.0))
+        return found
 
     def together(self, total: FloatArray, parts: Sequence[FloatArray], *, bounded: bool = True) -> FloatArray:
         """Cells from the total and the differences, from the top down."""
@@ -173,85 +184,6 @@ class Halving:
         rising = np.minimum(inside, left) / np.maximum(left, 1)
         falling = np.clip(inside - width // 2, 0, right) / np.maximum(right, 1)
         return block, np.asarray(np.where((left > 0) & (right > 0), (rising - falling) / 2, 0.0))
-
-
-@dataclass(frozen=True, eq=False)
-class Levels:
-    """Blocks of equal widths, measured with one noise variance a level."""
-
-    halving: Halving
-    widths: tuple[int, ...]
-    variances: tuple[float, ...]
-
-    def _spread(self, place: int) -> FloatArray:
-        """Noise variance of every block; blocks of padding are known."""
-        first = np.arange(0, self.halving.padded, self.widths[place])
-        return np.where(first < self.halving.size, self.variances[place], 0.0)
-
-    @cached_property
-    def _upward(self) -> tuple[list[FloatArray], list[FloatArray]]:
-        """Variance of every block from all measurements inside it, and the weight of its own measurement."""
-        spread, own = [self._spread(0)], [np.ones(0)]
-        for place in range(1, len(self.widths)):
-            below = spread[-1].reshape(-1, self.widths[place] // self.widths[place - 1]).sum(axis=1)
-            mine = self._spread(place)
-            share = below / np.maximum(below + mine, np.finfo(float).tiny)
-            own.append(share)
-            spread.append(share * mine)
-        return spread, own
-
-    @cached_property
-    def _final(self) -> list[FloatArray]:
-        """Variance of every block's least squares estimate."""
-        spread = self._upward[0]
-        final = [spread[-1]]
-        for place in range(len(self.widths) - 1, 0, -1):
-            joined = self.widths[place] // self.widths[place - 1]
-            below = spread[place - 1].reshape(-1, joined)
-            whole = np.maximum(below.sum(axis=1), np.finfo(float).tiny)
-            part = below / whole[:, None]
-            final.insert(0, (below - part * below + part**2 * final[0][:, None]).reshape(-1))
-        return final
-
-    def estimate(self, values: Sequence[FloatArray]) -> FloatArray:
-        """Least squares on the hierarchy."""
-        spread, own = self._upward
-        full = [self.halving.padded // width for width in self.widths]
-        measured = [np.pad(one, ((0, 0), (0, count - one.shape[1]))) for one, count in zip(values, full, strict=True)]
-        estimate = [measured[0]]
-        for place in range(1, len(self.widths)):
-            below = estimate[-1].reshape(len(measured[0]), full[place], -1).sum(axis=-1)
-            estimate.append(own[place] * measured[place] + (1 - own[place]) * below)
-        final = estimate[-1]
-        for place in range(len(self.widths) - 1, 0, -1):
-            children = estimate[place - 1].reshape(len(final), full[place], -1)
-            below = spread[place - 1].reshape(full[place], -1)
-            part = below / np.maximum(below.sum(axis=1), np.finfo(float).tiny)[:, None]
-            final = (children + (final - children.sum(axis=-1))[..., None] * part).reshape(len(final), -1)
-        return final
-
-    def noise(self) -> tuple[float, list[FloatArray]]:
-        """Variance of the noise in the least squares estimates of the total and of all differences; exact.
-
-        Within the children of one block, of variances s before the block's own estimate of variance F comes in, the final covariance is
-        ``diag(s) - s s' / S + s s' F / S^2`` with S the sum of s; above the widest blocks it is ``diag(s)``.
-        """
-        spread, final = self._upward[0], self._final
-        out: list[FloatArray] = []
-        for level, share in enumerate(self.halving.share):
-            width = 2 ** (level + 1)
-            place = max(index for index, own in enumerate(self.widths) if own < width)
-            half = spread[place].reshape(len(share), 2, -1).sum(axis=2)
-            weights = np.stack([2 * (1 - share), -2 * share], axis=1)
-            variance = (weights**2 * half).sum(axis=1)
-            if place + 1 < len(self.widths):
-                whole = spread[place].reshape(len(final[place + 1]), -1).sum(axis=1)
-                safe = np.maximum(whole, np.finfo(float).tiny)
-                removed = np.where(whole > 0, (1 - final[place + 1] / safe) / safe, 0.0)
-                across = (weights * half).sum(axis=1)
-                variance = variance - across**2 * np.repeat(removed, self.widths[place + 1] // width)
-            out.append(np.maximum(variance, 0.0))
-        return float(final[-1].sum()), out
 
 
 @dataclass(frozen=True, kw_only=True)

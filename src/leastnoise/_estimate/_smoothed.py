@@ -56,14 +56,10 @@ class Runs:
         return Runs(name, starts, inner, Halving(len(starts), np.diff(starts, append=size)))
 
     def blocks(self, made: Measurements) -> Product:
-        """The counts of all aligned blocks of runs: of single runs, of two, of four, and so on."""
-        size, k = made.domain.kind(self.name).size, len(self.starts)
-        ends, low, high = np.append(self.starts, size), [], []
-        for power in range(self.halving.depth + 1):
-            first = np.arange(0, k, 1 << power)
-            low.append(self.starts[first])
-            high.append(ends[np.minimum(first + (1 << power), k)] - 1)
-        operator = Ranges(size, np.concatenate(low), np.concatenate(high))
+        """The counts of `Halving.blocks`."""
+        size = made.domain.kind(self.name).size
+        first, last = self.halving.blocks()
+        operator = Ranges(size, self.starts[first], np.append(self.starts, size)[last + 1] - 1)
         return queries(made.domain, {self.name: "identity"}).products[0].knowing((operator,))
 
     def back(self, made: Measurements, values: Sequence[FloatArray]) -> FloatArray:
@@ -116,7 +112,7 @@ class Smoothed:
         halving, estimated = runs.halving, plain.estimate(runs.blocks(made))
         counts, variances = estimated.values[: len(runs.starts)], estimated.noise_std**2
         total, parts = halving.differences(counts[None])
-        noise = _noise(halving, variances)
+        noise = halving.noise(variances)
         tail = float(np.sqrt(np.median(variances[: len(runs.starts)]) / 2)) if made.noise.norm == 1 else None
         shrunk = shrink(parts, noise, tail)
         pilots = zip(parts, shrunk.means, shrunk.variances, noise, strict=True)
@@ -143,18 +139,6 @@ class Smoothed:
         """Posterior means, with the intervals of least squares: chosen without the data, they hold the truth whatever was shrunk."""
         values, plain = answers_of(product, self.cells), self.plain.estimate(product)
         return Answer(values, plain.noise_std, np.abs(values - plain.values), centre=plain.values)
-
-
-def _noise(halving: Halving, variances: FloatArray) -> list[FloatArray]:
-    """Variances of the differences from those of all aligned blocks, single runs first; 0 where a half is padding."""
-    levels = np.split(variances, np.cumsum([-(-halving.size // (1 << power)) for power in range(halving.depth)]))
-    found = []
-    for share, left, right, halves, whole in zip(halving.share, halving.left, halving.right, levels, levels[1:], strict=False):
-        both = np.pad(halves, (0, 2 * len(share) - len(halves))).reshape(-1, 2)
-        across = np.pad(whole, (0, len(share) - len(whole))) - both.sum(axis=1)  # twice the covariance of the halves
-        variance = 4 * ((1 - share) ** 2 * both[:, 0] + share**2 * both[:, 1] - share * (1 - share) * across)
-        found.append(np.where((left > 0) & (right > 0), np.maximum(variance, 0.0), 0.0))
-    return found
 
 
 def _prior(part: FloatArray, mean: FloatArray, left: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -8,7 +8,7 @@ Source: Li, Hay, Miklau, Wang, PVLDB 2014, definition 6 and section 4.3.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import singledispatch
@@ -28,10 +28,24 @@ from leastnoise._families import (
     fit_node_tree,
     fit_p_identity,
     gram_generators,
+    gram_of,
     to_dyadic,
 )
 from leastnoise._families import tree_factor as _tree
-from leastnoise._linop import AllRanges, BlockTree, Coarse, Dense, DiagonalAndRows, Identity, Operator, Prefix, Ranges, Total, dense
+from leastnoise._linop import (
+    AllRanges,
+    BlockTree,
+    Coarse,
+    Dense,
+    DiagonalAndRows,
+    Identity,
+    Operator,
+    Prefix,
+    Ranges,
+    Total,
+    dense,
+    run_sums,
+)
 from leastnoise._measurements import Factor
 
 # What is tried up to how many buckets; the level trees and GreedyH always are.
@@ -101,76 +115,29 @@ def _(operator: Ranges, starts: IntArray, lengths: IntArray) -> Iterable[FloatAr
 
 def difference_costs(asked: Weighted, left: Sequence[IntArray], right: Sequence[IntArray], size: int) -> list[FloatArray]:
     """What a workload loses by an error of one in the difference of each aligned block's halves: the squares of its answers' errors."""
-    out = [np.zeros(len(cells)) for cells in left]
-    for weight, operator in asked:
-        for level, (before, behind) in enumerate(zip(left, right, strict=True)):
-            real = (before > 0) & (behind > 0)
-            out[level][real] += weight * _level_costs(operator, level, before, behind, size)[real]
+    forms, out = [(weight, _forms(operator)) for weight, operator in asked], []
+    for level, (before, behind) in enumerate(zip(left, right, strict=True)):
+        width, real = 2 << level, (before > 0) & (behind > 0)
+        # Such an error, spread evenly over the cells of each half; those of blocks of one half are 0.
+        halves = np.stack([real / (2 * np.maximum(before, 1)), -(real / (2 * np.maximum(behind, 1)))], axis=1)
+        errors = np.repeat(halves.reshape(-1), width // 2)[:size]
+        cost = np.zeros(len(before))
+        cost[: -(-size // width)] = sum(weight * form(errors, width) for weight, form in forms)
+        out.append(cost)
     return out
 
 
 @singledispatch
-def _level_costs(operator: Operator, level: int, left: IntArray, right: IntArray, size: int) -> FloatArray:
-    width = 2 ** (level + 1)
-    before, behind = np.maximum(left, 1), np.maximum(right, 1)
-    matrix = dense(operator).astype(np.float64)
-    missing = len(left) * width - size
-    halves = np.pad(matrix, ((0, 0), (0, missing))).reshape(len(matrix), len(left), 2, width // 2).sum(axis=3)
-    return np.asarray(((halves[:, :, 0] / (2 * before) - halves[:, :, 1] / (2 * behind)) ** 2).sum(axis=0))
+def _forms(operator: Operator) -> Callable[[FloatArray, int], FloatArray]:
+    """The summed squares of the answers to the parts of a vector on consecutive blocks of some width, each by itself."""
+    rows = dense(operator)
+    return lambda vector, width: (run_sums((rows * vector).T, width) ** 2).sum(axis=1)
 
 
-@_level_costs.register
-def _(operator: Identity, level: int, left: IntArray, right: IntArray, size: int) -> FloatArray:
-    return np.asarray(1 / (4 * np.maximum(left, 1)) + 1 / (4 * np.maximum(right, 1)))
-
-
-@_level_costs.register
-def _(operator: Total, level: int, left: IntArray, right: IntArray, size: int) -> FloatArray:
-    return np.zeros(len(left))
-
-
-@_level_costs.register
-def _(operator: Prefix, level: int, left: IntArray, right: IntArray, size: int) -> FloatArray:
-    return _triangle(np.maximum(left, 1), np.maximum(right, 1))[0]
-
-
-@_level_costs.register
-def _(operator: AllRanges, level: int, left: IntArray, right: IntArray, size: int) -> FloatArray:
-    # Errors of prefix sums: triangles, 0 outside the block. A range that begins and one that ends in the block see one each; one that
-    # does both sees the difference of two.
-    before, behind = np.maximum(left, 1), np.maximum(right, 1)
-    squares, sums = _triangle(before, behind)
-    first = np.arange(len(left)) * 2 ** (level + 1)
-    outside = first + (size - first - left - right)
-    # Over all pairs low < high of edges inside the sum of (t_high - t_low)^2, t being 0 at the first edge and the last.
-    return np.asarray(outside * squares + (before + behind) * squares - sums**2 + squares)
-
-
-@_level_costs.register
-def _(operator: Ranges, level: int, left: IntArray, right: IntArray, size: int) -> FloatArray:
-    total = np.zeros(len(left))
-    high = _edge(operator.high + 1, level, left, right)
-    low = _edge(operator.low, level, left, right)
-    same = high[0] == low[0]
-    np.add.at(total, high[0], (high[1] - np.where(same, low[1], 0.0)) ** 2)
-    np.add.at(total, low[0][~same], low[1][~same] ** 2)
-    return total
-
-
-def _triangle(left: IntArray, right: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Sums of the squares, and of the values, of j / (2 l), j = 1 .. l, and (r - j) / (2 r), j = 1 .. r."""
-    up = (left + 1) * (2 * left + 1) / (24 * left)
-    down = (right - 1) * (2 * right - 1) / (24 * right)
-    return np.asarray(up + down), np.asarray((left + 1) / 4 + (right - 1) / 4)
-
-
-def _edge(edges: IntArray, level: int, left: IntArray, right: IntArray) -> tuple[IntArray, FloatArray]:
-    width = 2 ** (level + 1)
-    block = np.minimum(edges // width, len(left) - 1)
-    inside = edges - block * width
-    before, behind = left[block], right[block]
-    value = np.minimum(inside, before) / np.maximum(before, 1) - np.clip(inside - width // 2, 0, behind) / np.maximum(behind, 1)
-    return block, np.asarray(np.where((before > 0) & (behind > 0), value / 2, 0.0))
+@_forms.register
+def _(operator: Identity | Total | Prefix | AllRanges | Ranges) -> Callable[[FloatArray, int], FloatArray]:
+    gram = gram_of(operator)
+    return lambda vector, width: run_sums(vector * gram.block_products(vector, width), width)
 
 
 def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, norm: int) -> Factor:
