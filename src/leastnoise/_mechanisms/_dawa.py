@@ -38,8 +38,8 @@ from leastnoise._kernel import LeastCost, Series
 from leastnoise._linop import Identity, Operator, Total, Tree, pack
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._choose import noises
-from leastnoise._mechanisms._findings import Drawn, Looked, Unused, explained, fallback, read_finding, reference_plan, within
-from leastnoise._mechanisms._protocol import Explanation, Reference, Run
+from leastnoise._mechanisms._findings import Drawn, Looked, Unused, fallback, read_finding, reference_plan, within
+from leastnoise._mechanisms._protocol import Mechanism, Reference, Run
 from leastnoise._mechanisms._search import Progress, Search
 from leastnoise._plan import Plan
 from leastnoise._planner import difference_costs, first_levels, on_buckets, total_cost
@@ -304,7 +304,7 @@ def on_starts(setting: Setting, starts: np.ndarray, budget: Budget) -> Measureme
 _BY_NAME: Mapping[str, Way] = {"dawa": _default, "dawa_levels": _adaptive}
 
 
-class Dawa:
+class Dawa(Mechanism):
     """The mechanisms on one attribute."""
 
     names = STRATEGIES
@@ -312,10 +312,6 @@ class Dawa:
     def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
         """By name."""
         return strategy in {*STRATEGIES, EARLIER}
-
-    def decides_along(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none
-        """None that is not asked about."""
-        return ()
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """See `plan_dawa`."""
@@ -326,10 +322,6 @@ class Dawa:
         setting = setting_of(plan)
         _check_grid(setting)
         return partial(carry_out, setting)
-
-    def explain(self, plan: Plan) -> Explanation:
-        """Steps, and the plan that does not look."""
-        return explained(plan)
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
         """One of four ways to measure and estimate; levels alone, of earlier releases, are measurements as any others."""

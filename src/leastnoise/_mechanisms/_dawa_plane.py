@@ -22,8 +22,8 @@ from leastnoise._kernel import LeastCost, Series
 from leastnoise._linop import Coarse, Identity, Operator, Ordered, Ranges, Total, block_tree
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._dawa import STRATEGIES as ON_ONE
-from leastnoise._mechanisms._findings import Looked, Unused, explained, fallback, read_finding, reference_plan, within
-from leastnoise._mechanisms._protocol import Explanation, Reference, Run
+from leastnoise._mechanisms._findings import Looked, Unused, fallback, read_finding, reference_plan, within
+from leastnoise._mechanisms._protocol import Mechanism, Reference, Run
 from leastnoise._mechanisms._search import Progress, Search
 from leastnoise._plan import Plan
 from leastnoise._planner import (
@@ -232,7 +232,7 @@ def _adaptive_grid(blocks: int, cost: float, setting: PlaneSetting, series: Seri
     return [first, second], AdaptiveGrid(blocks=len(starts), buckets=len(parts), shrunk=setting.narrow)
 
 
-class DawaPlane:
+class DawaPlane(Mechanism):
     """The mechanisms on two attributes."""
 
     names = (STRATEGY,)
@@ -240,10 +240,6 @@ class DawaPlane:
     def takes(self, strategy: str, workload: Workload) -> bool:
         """By name, for workloads on two attributes."""
         return strategy in ON_ONE and on_two(workload)
-
-    def decides_along(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none
-        """None that is not asked about."""
-        return ()
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """See `plan_plane`."""
@@ -253,10 +249,6 @@ class DawaPlane:
     def ready(self, plan: Plan) -> Run:
         """See `plane_setting` and `carry_out_plane`."""
         return partial(carry_out_plane, plane_setting(plan))
-
-    def explain(self, plan: Plan) -> Explanation:
-        """Steps, and the plan that does not look."""
-        return explained(plan)
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
         """One of two ways to measure."""

@@ -12,7 +12,6 @@ from leastnoise._estimate import Estimate, Estimator, Finding, Hidden, Independe
 from leastnoise._fitting import rescaled
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._mechanisms._choose import candidates
-from leastnoise._mechanisms._protocol import Explanation, Reference
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._workload import Workload
@@ -39,12 +38,6 @@ def fallback(plan: Plan) -> Measurements:
     if plan.fallback is None:
         raise InputError("The data-aware plan does not say what it measures without structure. Make the plan again; nothing was spent.")
     return plan.fallback.measured()
-
-
-def explained(plan: Plan) -> Explanation:
-    """What the details of a plan say."""
-    details = plan.details
-    return Explanation(mechanism=details["mechanism"], steps=tuple(details["steps"]), reference=Reference.read(details["reference"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,13 @@ from leastnoise._check import InputError, quoted
 from leastnoise._estimate import Finding, Fixed, Outcome, public_of
 from leastnoise._kernel import Series
 from leastnoise._mechanisms._choose import choose
-from leastnoise._mechanisms._protocol import Explanation, Run
+from leastnoise._mechanisms._protocol import Explanation, Mechanism, Run
 from leastnoise._mechanisms._search import Search
 from leastnoise._plan import Plan, Promise
 from leastnoise._workload import Workload
 
 
-class Linear:
+class Linear(Mechanism):
     """The mechanism of every strategy that does not look at the data."""
 
     names = ()
@@ -24,10 +24,6 @@ class Linear:
     def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - all of them
         """Whatever no other mechanism takes."""
         return True
-
-    def decides_along(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none
-        """None that is not asked about."""
-        return ()
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """The plan of least expected error."""

@@ -26,8 +26,8 @@ from leastnoise._kernel import Series
 from leastnoise._linop import Coarse, Identity
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._choose import choose, noises
-from leastnoise._mechanisms._findings import Looked, explained, fallback, read_finding, within
-from leastnoise._mechanisms._protocol import Explanation, Reference, Run
+from leastnoise._mechanisms._findings import Looked, fallback, read_finding, within
+from leastnoise._mechanisms._protocol import Mechanism, Reference, Run
 from leastnoise._mechanisms._search import Search
 from leastnoise._plan import Plan
 from leastnoise._planner import ALONE_SHARE, binned_tables, precisions
@@ -303,18 +303,10 @@ def on_bins(found: Setting, series: Series, rows: int | None) -> Outcome:
     return Outcome(found.plan, join([first, *measured], found.plan.privacy), finding)
 
 
-class Model:
+class Model(Mechanism):
     """The mechanism for tables from a model."""
 
     names = (STRATEGY,)
-
-    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
-        """By name."""
-        return strategy == STRATEGY
-
-    def decides_along(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none
-        """None that is not asked about."""
-        return ()
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """See `plan_model`."""
@@ -323,10 +315,6 @@ class Model:
     def ready(self, plan: Plan) -> Run:
         """See `setting_of` and `carry_out`."""
         return partial(carry_out, setting_of(plan))
-
-    def explain(self, plan: Plan) -> Explanation:
-        """Steps, and the plan that does not look."""
-        return explained(plan)
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
         """One of three models."""

@@ -5,7 +5,7 @@ Adding a mechanism is one file with these answers, one line in ``_registry.py``,
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from leastnoise._accounting import Privacy
 from leastnoise._estimate import Finding, Outcome
@@ -78,17 +78,18 @@ def terms_of(plan: Plan) -> Terms:
 
 
 class Mechanism(Protocol):
-    """A way from a workload to answers."""
+    """A way from a workload to answers: by default one that is asked for by name, and looks at what is asked about."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The strategies that ask for it by name; none for the mechanism of all other strategies."""
+    names: ClassVar[tuple[str, ...]]
+    """The strategies that ask for it by name; none for the mechanism of all other strategies."""
 
-    def takes(self, strategy: str, workload: Workload) -> bool:
+    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - what it cannot answer is refused with a reason
         """Whether it is the mechanism for this strategy and workload."""
+        return strategy in self.names
 
-    def decides_along(self, workload: Workload) -> tuple[str, ...]:
+    def decides_along(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none that is not asked about
         """The attributes that it looks at to decide, whether or not they are asked about: they are read too."""
+        return ()
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Make the public plan."""
@@ -97,7 +98,13 @@ class Mechanism(Protocol):
         """Check a plan, perhaps from a file that somebody wrote, before anything is paid, and give what carries it out."""
 
     def explain(self, plan: Plan) -> Explanation:
-        """Tell what will be done."""
+        """Tell what will be done: the steps, and the plan that does not look, where the details have one."""
+        details, reference = plan.details, plan.details.get("reference")
+        return Explanation(
+            mechanism=details["mechanism"],
+            steps=tuple(details["steps"]),
+            reference=None if reference is None else Reference.read(reference),
+        )
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
         """Read what `Finding.facts` gave, of any release of the program."""
