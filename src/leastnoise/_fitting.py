@@ -48,10 +48,8 @@ NOISES: dict[type[Budget], tuple[Noise, ...]] = {
 
 
 def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
-    """Give the largest mu squared that an (epsilon, delta) budget covers, rounded down: ``gaussian_is_private`` was seen to be true.
-
-    Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
-    """
+    """Give the largest mu squared that an (epsilon, delta) budget covers, rounded down: ``gaussian_is_private`` was seen to be true."""
+    # Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
     eps = exact("epsilon", epsilon)
     if not eps >= 0:
         raise refuse("epsilon", epsilon, "a number of at least 0")
@@ -148,11 +146,9 @@ def _drawable(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> 
 
 
 def fit(domain: Domain, privacy: Privacy, noise: Noise, blocks: Sequence[tuple[Block, float]]) -> Measurements:
-    """Scale the noise of blocks of given relative weights so that they cost the budget and no more.
-
-    Scales are only ever rounded up, by less than 2^-20 of their value (not at all where one scale serves all blocks and is a short
-    fraction); the cost is recomputed from the final integers.
-    """
+    """Scale the noise of blocks of given relative weights so that they cost the budget and no more."""
+    # Scales are only ever rounded up, by less than 2^-20 of their value (not at all where one scale serves all blocks and is a short
+    # fraction); the cost is recomputed from the final integers.
     fitting = NOISES[type(privacy.budget)]
     if noise not in fitting:
         allowed = f"{' or '.join(kind.value for kind in fitting)} for the budget {privacy.budget!r}"
@@ -211,10 +207,8 @@ def _factor(plan: Measurements) -> Fraction:
 
 
 def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
-    """Give an epsilon for which every rho-zCDP mechanism is (epsilon, delta)-private, rounded up until ``zcdp_delta`` proves it.
-
-    Source: as `zcdp_delta`; the search begins at ``rho + 2 sqrt(rho log(1/delta))`` (Bun and Steinke, TCC 2016).
-    """
+    """Give an epsilon for which every rho-zCDP mechanism is (epsilon, delta)-private, rounded up until ``zcdp_delta`` proves it."""
+    # Source: as `zcdp_delta`; the search begins at ``rho + 2 sqrt(rho log(1/delta))`` (Bun and Steinke, TCC 2016).
     cost, limit = exact_positive("rho", rho), exact("delta", delta)
     if not 0 < limit < 1:
         raise refuse("delta", delta, "a number above 0 and below 1")

@@ -233,10 +233,8 @@ def _level_norms(
     *,
     total: bool,
 ) -> dict[Names, float]:
-    """The parts of invariant spaces in the nuclear norm of levels, by the attributes along which each is orthogonal to equal cells.
-
-    All levels along an attribute have invariant spaces in common (`Part`), and tables of them the products of these.
-    """
+    """The parts of invariant spaces in the nuclear norm of levels, by the attributes along which each is orthogonal to equal cells."""
+    # All levels along an attribute have invariant spaces in common (`Part`), and tables of them the products of these.
     terms, names = _terms(products, known), tuple(known)
     norms: dict[Names, float] = {}
     for tau in dict.fromkeys(chain.from_iterable(subsets(product.attributes) for product in products)):
@@ -312,11 +310,9 @@ def _kron(grams: Sequence[FloatArray]) -> FloatArray:
 
 
 def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:
-    """A total squared error that no unbiased plan with this noise can go below.
-
-    Guarantees: valid for every strategy with integer queries and least squares, at any dimension, also for one that measures counts and
-        sums together; loose for Laplace noise.
-    """
+    """A total squared error that no unbiased plan with this noise can go below."""
+    # Valid for every strategy with integer queries and least squares, at any dimension, also for one that measures counts and sums
+    # together; loose for Laplace noise.
     units = {product.measure for product in workload if product.of_units} if workload.domain.measures else set()
     if units and (len(workload.measures) > 1 or rows_in_view(workload.domain, privacy, workload.measures[0]) != privacy):
         rest = tuple(product for product in workload if product.measure not in units)
@@ -354,11 +350,9 @@ def _together_norm(workload: Workload, privacy: Privacy, *, apart: bool) -> floa
 
 
 def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
-    """The nuclear norm of counts and sums together, from that of each; proved in docs/mathematics.md, section 8.
-
-    Let a measure's values be their larger end with some probability and else the other, and M the matrix of E t_i t_j, t_0 = 1 for
-    counts and else the value over the largest one. For any such probabilities the norm is at least the nuclear norm of diag(norms) M^(1/2).
-    """
+    """The nuclear norm of counts and sums together, from that of each; proved in docs/mathematics.md, section 8."""
+    # Let a measure's values be their larger end with some probability and else the other, and M the matrix of E t_i t_j, t_0 = 1 for counts
+    # and else the value over the largest one. For any such probabilities the norm is at least the nuclear norm of diag(norms) M^(1/2).
     heaviest, norms = _weights(domain, norms), _apart(domain, norms)
     if len(norms) == 1:
         return max(norms.values())

@@ -154,10 +154,8 @@ class Span:
         return all(reduce(_both, chosen, known) for chosen in combinations(*(tables for tables in choices if len(tables) != 1)))
 
     def sides(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
-        """Whether rows along an attribute need its total, and whether they need more; None if a row is not determined.
-
-        For tables with one strategy along every attribute, which determines all its cells, or only what lies across its total.
-        """
+        """Whether rows along an attribute need its total, and whether they need more; None if a row is not determined."""
+        # For tables with one strategy along every attribute, which determines all its cells, or only what lies across its total.
         axis = None if self.axes is None else self.axes.get(name)
         if axis is None:
             return (True, False) if _summed(operator) else None

@@ -75,10 +75,9 @@ class JointCells:
 
 
 class Known(ABC):
-    """The covariance of least squares for the counts or the sums of one measure.
+    """The covariance of least squares for the counts or the sums of one measure."""
 
-    Every question about a product refuses one that the measurements do not determine.
-    """
+    # Every question about a product refuses one that the measurements do not determine.
 
     __slots__ = ()
 

@@ -28,10 +28,8 @@ def checked_level(value: object) -> float:
 
 
 def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
-    """Variance of one noise draw, in squared units of the query.
-
-    Source: Ghosh, Roughgarden, Sundararajan 2009; Canonne, Kamath, Steinke 2020.
-    """
+    """Variance of one noise draw, in squared units of the query."""
+    # Source: Ghosh, Roughgarden, Sundararajan 2009; Canonne, Kamath, Steinke 2020.
     fine = scale * grid
     if noise is Noise.DISCRETE_LAPLACE:
         return 0.5 / math.sinh(0.5 / fine) / math.sinh(0.5 / fine) / grid**2 if fine > 1e-3 else 2 * math.exp(-1 / fine) / grid**2
@@ -48,10 +46,8 @@ def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
 
 
 def interval_multiplier(noise: Noise, level: float) -> float:
-    """Half width of an interval at ``level``, in standard errors of the answer.
-
-    Edge cases: noise in whole steps takes few values where it is small; half a step must be added to the half width for it to cover.
-    """
+    """Half width of an interval at ``level``, in standard errors of the answer."""
+    # Noise in whole steps takes few values where it is small; half a step must be added to the half width for it to cover.
     from statistics import NormalDist
 
     normal = NormalDist().inv_cdf(0.5 + level / 2)
@@ -68,10 +64,8 @@ def ratio_interval(
     *,
     steps: tuple[float, float] = (0.0, 0.0),
 ) -> tuple[FloatArray, FloatArray]:
-    """Ends of the intervals of part / whole, for uncorrelated noise on both.
-
-    Edge cases: where C is not clear of 0, an end is that of the bounds.
-    """
+    """Ends of the intervals of part / whole, for uncorrelated noise on both."""
+    # Where C is not clear of 0, an end is that of the bounds.
     low, high = bounds
     if not low <= high:
         raise InputError(f"The bounds of a quotient must be a lower and an upper one; got {low} and {high}.")
@@ -101,11 +95,9 @@ class GivenNothing:
 
     @staticmethod
     def of(covariance: FloatArray, kept: BoolArray) -> "GivenNothing":
-        """From the covariance C of least squares on all unknowns.
-
-        With i for what is kept and o for the rest, the estimates are x_i - C_io C_oo^-1 x_o with the covariance C_ii - C_io C_oo^-1 C_oi:
-        least squares on the same measurements without the columns of the rest.
-        """
+        """From the covariance C of least squares on all unknowns."""
+        # With i for what is kept and o for the rest, the estimates are x_i - C_io C_oo^-1 x_o with the covariance C_ii - C_io C_oo^-1 C_oi:
+        # least squares on the same measurements without the columns of the rest.
         size = np.sqrt(np.diag(covariance))
         scaled = covariance / size / size[:, None]
         inside, outside = np.flatnonzero(kept), np.flatnonzero(~kept)

@@ -324,11 +324,9 @@ def joint_rows_in_parts(operators: Sequence[Operator]) -> Iterator[tuple[slice, 
 
 
 def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> FloatArray:
-    """q C q for every row q of a product, shape (rows,).
-
-    Attribute by attribute: what is left of the covariance after some of them is one matrix over the others' cells for each of the rows so
-    far. Intervals are differences of its prefix sums.
-    """
+    """q C q for every row q of a product, shape (rows,)."""
+    # Attribute by attribute: what is left of the covariance after some of them is one matrix over the others' cells for each of the rows so
+    # far. Intervals are differences of its prefix sums.
     left = covariance[None]
     for operator in operators:
         cells = left.shape[1] // operator.size
@@ -526,10 +524,8 @@ class IterativeStructure(Structure):
         return squares / count * confidence_factor(count)
 
     def _mixed(self, product: Product, operators: list[Operator]) -> None:
-        """Refuse queries outside the span of the measurements, which would come out with too small a variance.
-
-        A random combination of all queries lies in the span, with probability 1, only if every one of them does.
-        """
+        """Refuse queries outside the span of the measurements, which would come out with too small a variance."""
+        # A random combination of all queries lies in the span, with probability 1, only if every one of them does.
         generator = np.random.default_rng(_SEED)
         mixed = self.joint.queries(operators, generator.standard_normal((*(operator.rows for operator in operators), 1)))
         self.joint.solve(mixed, product.name, _ERROR_TOLERANCE)

@@ -57,12 +57,10 @@ def explained(names: Names, across: Names) -> Iterator[Names]:
 
 
 def block_variance(plan: Measurements, block: Block) -> float:
-    """Noise variance of a row of weight 1 of a block.
-
-    Exact where all its rows have one weight. Else the variance of a row of weight w is taken as this divided by w^2: for Laplace with 2
-    b^2, which is above the exact one by less than 1 / (12 b^2) of it; along contrasts with sigma^2, which the discrete Gaussian's does
-    not exceed.
-    """
+    """Noise variance of a row of weight 1 of a block."""
+    # Exact where all its rows have one weight. Else the variance of a row of weight w is taken as this divided by w^2: for Laplace with 2
+    # b^2, which is above the exact one by less than 1 / (12 b^2) of it; along contrasts with sigma^2, which the discrete Gaussian's does
+    # not exceed.
     scale = float(block.scale)
     variance = noise_variance(plan.noise, scale, plan.grid)
     if not variance > 0:

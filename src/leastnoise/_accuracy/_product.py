@@ -47,10 +47,9 @@ _MANY = 16  # products from which arrays are quicker
 
 @dataclass(frozen=True, eq=False)
 class ProductCells:
-    """Components of the residual basis, computed when first asked for, of many tables that are alike at once.
+    """Components of the residual basis, computed when first asked for, of many tables that are alike at once."""
 
-    Of the components only those are kept that are small beside the tables: see ``marginals``.
-    """
+    # Of the components only those are kept that are small beside the tables: see ``marginals``.
 
     structure: "ProductStructure"
     measured: tuple[Measured, ...]
@@ -205,10 +204,8 @@ class ProductCells:
         return answer
 
     def _together(self, tables: Sequence[Names]) -> FloatArray:
-        """Components of proper subsets are kept, because other tables need them too.
-
-        That of the table itself, which is about as large as the table, is not: a release of many tables would keep them all.
-        """
+        """Components of proper subsets are kept, because other tables need them too."""
+        # That of the table itself, which is about as large as the table, is not: a release of many tables would keep them all.
         width, sizes = len(tables[0]), [self.sizes[name] for name in tables[0]]
         parts: dict[Places, FloatArray] = {}
         for chosen in _subsets(width):
@@ -419,11 +416,9 @@ class ProductStructure(Structure):
         return float(total.max())
 
     def _above_all(self, product: Product) -> float:
-        """A bound above all variances of a product's answers.
-
-        With a(tau) the terms of a variance, sum of a(tau) prod_{i not in tau} kappa_i = prod_i q_i G_i^-1 q_i. So the variance, the sum
-        of a(tau) / lambda(tau), is at most that product times the largest 1 / (lambda(tau) prod_{i not in tau} kappa_i).
-        """
+        """A bound above all variances of a product's answers."""
+        # With a(tau) the terms of a variance, sum of a(tau) prod_{i not in tau} kappa_i = prod_i q_i G_i^-1 q_i. So the variance, the sum
+        # of a(tau) / lambda(tau), is at most that product times the largest 1 / (lambda(tau) prod_{i not in tau} kappa_i).
         strengths = {tau: self.strength(tau) for tau in subsets(product.attributes)}
         worst = max(
             1 / (known * math.prod(self.bases[name].kappa for name in product.attributes if name not in tau))

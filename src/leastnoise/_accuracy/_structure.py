@@ -235,10 +235,8 @@ def promised(
     iterate: bool = True,
     exact: Exact = (),
 ) -> Plan:
-    """The plan of some measurements for a workload: with the expected error of its queries, and a lower bound of it.
-
-    Where ``exact`` tables are known without noise, no bound is known but 0.
-    """
+    """The plan of some measurements for a workload: with the expected error of its queries, and a lower bound of it."""
+    # Where ``exact`` tables are known without noise, no bound is known but 0.
     known = structures(workload, measurements, exact)
     for structure in known.values():
         if structure.solver_cells and not iterate:
@@ -281,12 +279,10 @@ class StatisticError:
 
 
 def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
-    """What is known beforehand of the statistics that a plan's workload asks for.
-
-    The mean S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C the size and r the mean itself: at most
-    the larger of its public bounds. Of quantiles and distribution functions, the counts up to a cell have a known error, and so has their
-    share of a known number of rows.
-    """
+    """What is known beforehand of the statistics that a plan's workload asks for."""
+    # The mean S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C the size and r the mean itself: at most
+    # the larger of its public bounds. Of quantiles and distribution functions, the counts up to a cell have a known error, and so has their
+    # share of a known number of rows.
     if not plan.workload.statistics:
         return ()
     promised = plan.expected_error().tables

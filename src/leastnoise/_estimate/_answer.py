@@ -27,10 +27,9 @@ _OF_A_ROW, _OF_THE_LARGEST = 2.0**-20, 2.0**-44
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """Estimated answers to one product of queries, with their errors; all of the product's shape, in rows or units of its measure.
+    """Estimated answers to one product of queries, with their errors; all of the product's shape, in rows or units of its measure."""
 
-    A value that is a whole number but for the rounding of floating point is that number.
-    """
+    # A value that is a whole number but for the rounding of floating point is that number.
 
     values: FloatArray
     noise_std: FloatArray

@@ -42,12 +42,9 @@ class ByGroup:
         return ByGroup(names, sums, noise, many.reshape(shape), lost)
 
     def estimate(self, product: Product) -> Answer:
-        """The noise is exact given what is kept; the rest of the error is what may be missing, which is never added to anything.
-
-        An answer that keeps nothing is 0, with the noise of what was measured and was not worth it.
-
-        Guarantees: its upper side is of the sum of all buckets, wherever the values lie.
-        """
+        """The noise is exact given what is kept; the rest of the error is what may be missing, which is never added to anything."""
+        # An answer that keeps nothing is 0, with the noise of what was measured and was not worth it.
+        # Its upper side is of the sum of all buckets, wherever the values lie.
         if product.attributes != self.names or any(query_set != identity() for query_set in product.query_sets):
             raise InputError(f"Sums were measured by {' x '.join(self.names) or 'no attribute'} alone. Ask for these groups.")
         everything = np.full(self.kept.shape, np.sqrt((self.noise**2).sum()))

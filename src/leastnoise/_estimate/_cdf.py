@@ -234,10 +234,8 @@ def _both(upto: FloatArray) -> FloatArray:
 
 
 def _widths(estimate: Estimate, asked: UpTo, draws: int, rank: int, seed: int) -> tuple[FloatArray, FloatArray]:
-    """How large each error is, and the factor by which none of a group exceeds it.
-
-    Widths come from other draws than the factor, so that those stay exchangeable with the release.
-    """
+    """How large each error is, and the factor by which none of a group exceeds it."""
+    # Widths come from other draws than the factor, so that those stay exchangeable with the release.
     pilot = min(_PILOT, draws)
     noise = (_both(asked.arranged(noise_of_draw)) for noise_of_draw in simulated_noise(estimate, asked.product, pilot + draws, seed))
     squares = next(noise) ** 2
@@ -266,10 +264,8 @@ def few_draws(estimate: Estimate, level: float) -> int:
 
 
 def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int) -> Iterator[FloatArray]:
-    """Errors of the answers to a product in simulated releases, one array of shape ``product.shape`` a release.
-
-    Least squares is linear: its errors are its answers to noise alone.
-    """
+    """Errors of the answers to a product in simulated releases, one array of shape ``product.shape`` a release."""
+    # Least squares is linear: its errors are its answers to noise alone.
     plan = estimate.observation.measurements
     blocks = estimate.places(product.measure)
     rows = sum(plan.blocks[place].rows for place in blocks)

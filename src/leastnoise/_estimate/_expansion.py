@@ -1,13 +1,9 @@
-"""Answers from buckets and levels along one attribute, with the two parts of their error.
-
-Answers from what a data-aware mechanism measured along one attribute, with the two parts of their error.
+"""Answers from what a data-aware mechanism measured along one attribute, with the two parts of their error.
 
 Given the outcome of the choices (the regime, the buckets), an answer's error has two parts. *Noise* was added for privacy; its variance is
 exact, with the factors of shrinking held fixed. *Approximation* is what is lost by taking cells for alike that are not: it depends on the
 data, so it is estimated, from the same paid numbers: for shrunk answers what the differences lie away from the posterior means beyond their
 noise, for buckets the deviations that their choice and the test could not see; for both what the bounds changed.
-
-What a private choice of buckets may have left inside them: deviations that it could not see, bounded by what was paid for.
 
 The exponential mechanism keeps a bucket whole with a probability that falls by a factor e for each ``scale`` records of deviation, and
 takes ``prior`` (natural logarithms) for each further bucket. So a deviation that ``j`` more buckets would remove is seen when it is well
@@ -39,11 +35,9 @@ class Hidden:
     prior: float
 
     def squares(self, cells: IntArray, counts: FloatArray, variances: FloatArray) -> FloatArray:
-        """Square of the deviation that each bucket may hide, as that of one cell of it.
-
-        Either every cell deviates by what one more bucket costs, or one by what isolating it costs; no more than the bucket holds, as far
-        as its noisy count tells.
-        """
+        """Square of the deviation that each bucket may hide, as that of one cell of it."""
+        # Either every cell deviates by what one more bucket costs, or one by what isolating it costs; no more than the bucket holds, as far
+        # as its noisy count tells.
         alone = (np.ceil(np.log2(cells)) * self.prior + 1) ** 2
         seen = self.scale**2 * np.maximum(cells * self.prior**2, alone)
         return np.asarray(np.where(cells > 1, np.minimum(seen, np.maximum(counts, 0.0) ** 2 + variances), 0.0))

@@ -31,12 +31,9 @@ _NONE = 2.0**10  # times the variance that stands for none: sums of very many pu
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Least squares estimates of everything that an observation determines.
+    """Least squares estimates of everything that an observation determines."""
 
-    Guarantees: post-processing only. Unbiased; answers to overlapping queries agree; variances are those of ``accuracy``.
-
-    Source: Cormode et al. (arXiv 1207.6096), generalised least squares.
-    """
+    # Source: Cormode et al. (arXiv 1207.6096), generalised least squares.
 
     observation: Observation
     public: tuple[PublicCounts, ...] = ()
@@ -160,10 +157,8 @@ class Estimate:
         return sorted({one.place for quantity in middles(made, measure) for one in told(made, quantity)})
 
     def linear(self, product: Product) -> FloatArray:
-        """``values`` as a matrix: a row for every answer, a column for every number of the blocks in ``places``, in their order.
-
-        Times these numbers, in rows or units, it is the answers. It is kept for all estimates ``like`` this one.
-        """
+        """``values`` as a matrix: a row for every answer, a column for every number of the blocks in ``places``, in their order."""
+        # Times these numbers, in rows or units, it is the answers. It is kept for all estimates ``like`` this one.
         if product not in self._linear:
             made = self.observation.measurements
             zeros = [np.zeros(block.rows, dtype=np.int64) for block in made.blocks]

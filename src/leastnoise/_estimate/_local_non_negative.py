@@ -122,18 +122,12 @@ class _Group:
 def locally_non_negative(
     estimate: Estimate, tables: Iterable[Names], *, measure: str | None = None, rounds: int | None = None, tolerance: float = 1e-3
 ) -> LocallyNonNegative:
-    """Non-negative tables that agree with each other, nearest to the unbiased estimate in the likelihood of its noise.
-
-    Guarantees: post-processing. Every cell of every asked table is at least 0, tables agree on shared attributes up to rounding, and the
-        total is the estimate's (or 0). Not guaranteed: that a data set with non-negative cells exists which has all these tables; that a
-        table or a sum of cells is nearer to the truth than the unbiased one; that the answers are unbiased: cells near 0 are raised on
-        average, others lowered. Standard errors of the unbiased answers do not apply.
-
-    Edge cases: where the estimate has no negative cell it is returned as it is, after no rounds. An estimated total of at most 0 gives
-        zeros.
-
-    Source: GReM-LNN (arXiv 2410.01091).
-    """
+    """Non-negative tables that agree with each other, nearest to the unbiased estimate in the likelihood of its noise."""
+    # Post-processing. Every cell of every asked table is at least 0, tables agree on shared attributes up to rounding, and the total is the
+    # estimate's (or 0). Not guaranteed: that a data set with non-negative cells exists which has all these tables; that a table or a sum of
+    # cells is nearer to the truth than the unbiased one; that the answers are unbiased: cells near 0 are raised on average, others lowered.
+    # Standard errors of the unbiased answers do not apply.
+    # Where the estimate has no negative cell it is returned as it is, after no rounds. An estimated total of at most 0 gives zeros.
     asked = list(dict.fromkeys(tuple(names) for names in tables))
     if rounds is not None:
         whole("rounds", rounds, 0)
@@ -162,10 +156,8 @@ def nearest_tables(
     rounds: int | None = None,
     tolerance: float = 1e-3,
 ) -> LocallyNonNegative:
-    """Non-negative tables that agree with each other, nearest to residual components of given precisions; their total stays.
-
-    Without a number of rounds they are as many as take a bounded time.
-    """
+    """Non-negative tables that agree with each other, nearest to residual components of given precisions; their total stays."""
+    # Without a number of rounds they are as many as take a bounded time.
     total = max(float(parts[()]), 0.0)
     unbiased = {**parts, (): np.array(total)}
     if total == 0:
@@ -178,10 +170,8 @@ def nearest_tables(
 
 
 def residual_precisions(estimate: Estimate, parts: Mapping[Names, FloatArray], measure: str | None) -> dict[Names, float]:
-    """The dimension of every component over its mean squared error: for identities along all attributes exactly its precision.
-
-    The components of a table are orthogonal, so its summed variance is the sum of theirs over the cells that each is spread over.
-    """
+    """The dimension of every component over its mean squared error: for identities along all attributes exactly its precision."""
+    # The components of a table are orthogonal, so its summed variance is the sum of theirs over the cells that each is spread over.
     domain = estimate.observation.measurements.domain
     spread: dict[Names, float] = {}
     precision: dict[Names, float] = {}

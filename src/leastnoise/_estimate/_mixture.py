@@ -36,10 +36,9 @@ RESIDUAL = 0.9  # the mean squared residual, in units of the noise, that a fit s
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyTable:
-    """A table that was measured: noisy counts of bins of one to three attributes.
+    """A table that was measured: noisy counts of bins of one to three attributes."""
 
-    ``attributes`` are places among the model's; ``starts`` are the first cells of the bins along each; ``counts`` has the bins' shape.
-    """
+    # ``attributes`` are places among the model's; ``starts`` are the first cells of the bins along each; ``counts`` has the bins' shape.
 
     attributes: tuple[int, ...]
     starts: tuple[IntArray, ...]
@@ -78,10 +77,8 @@ def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
 
 
 def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
-    """The distribution along an attribute from noisy counts: steps that noise could have made are left out; all cells are above 0.
-
-    Source: translation-invariant thresholding in a Haar basis, Coifman and Donoho 1995.
-    """
+    """The distribution along an attribute from noisy counts: steps that noise could have made are left out; all cells are above 0."""
+    # Source: translation-invariant thresholding in a Haar basis, Coifman and Donoho 1995.
     size = len(counts)
     smooth = np.asarray(counts, dtype=np.float64) if size < _SHIFTS else _thresholded(counts, std * _CLEAR * math.sqrt(2 * math.log(size)))
     cells = np.maximum(onto_simplex(smooth, max(total, 1.0)), _FLOOR * std / size)
@@ -130,10 +127,9 @@ _Rows: TypeAlias = tuple[slice, ...]  # of the stacked parts
 
 
 def _side_by_side(tables: Sequence[NoisyTable], total: float) -> list[tuple[list[list[_Part]], FloatArray, FloatArray]]:
-    """Tables in units of their noise, those of two that share a part in one: few large products are quicker than many small ones.
-
-    Of each the parts along every axis, the counts, of shape (cells of all axes but the last, cells of the last), and of the last the rows.
-    """
+    """Tables in units of their noise, those of two that share a part in one: few large products are quicker than many small ones."""
+    # Of each the parts along every axis, the counts, of shape (cells of all axes but the last, cells of the last), and of the last the
+    # rows.
     found, left = [], []
     for table in tables:
         parts, counts = list(zip(table.attributes, table.starts, strict=True)), table.counts / table.std

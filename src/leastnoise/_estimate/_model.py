@@ -44,7 +44,6 @@ Names = tuple[str, ...]
 _REFITS, _ROUNDS, _SEED = 3, 150, 20_261_125
 _UNSEEN = 0.5  # the standard error of a share that only the model tells, beside the share itself: typical of real tables
 _UNEVEN_BINS = 0.5  # the part of the variance that a bin would have whose rows were all in one cell
-_UNEVEN = 2.0  # by how much errors of large cells exceed their part of the squared error
 _SIZES = 4.0 ** np.arange(-1, 12)  # rows of a cell: those between two of these err alike
 MOST_RECORDS = 2**27
 _MOST_CELLS, _LEAST_STD = 2**20, 1e-3  # of a table that a model is fitted to afterwards
@@ -166,10 +165,9 @@ def _size_class(counts: FloatArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Modelled:
-    """Answers from a mixture of products that was fitted to noisy tables on bins, and moved towards them where that pays.
+    """Answers from a mixture of products that was fitted to noisy tables on bins, and moved towards them where that pays."""
 
-    ``asked`` are the widest tables that were asked for; they are moved if all of them were measured.
-    """
+    # ``asked`` are the widest tables that were asked for; they are moved if all of them were measured.
 
     measured: NoisyTables
     asked: tuple[Names, ...] = ()
@@ -196,11 +194,9 @@ class Modelled:
 
     @cached_property
     def _like(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Of cells alike in size how much of what was measured beside the model is kept, and the mean squared error that is left.
-
-        That is the error beyond that of other noise, in squared rows. Each of shape (3, sizes): for tables of one to three attributes.
-        A table that the model misses by more than others keeps more: last the factor of every table's squared gap over that of its like.
-        """
+        """Of cells alike in size how much of what was measured beside the model is kept, and the mean squared error that is left."""
+        # That is the error beyond that of other noise, in squared rows. Each of shape (3, sizes): for tables of one to three attributes. A
+        # table that the model misses by more than others keeps more: last the factor of every table's squared gap over that of its like.
         sums, sizes, gaps = np.zeros((5, 3, len(_SIZES) + 1)), [], []
         total = self.measured.total
         for place, table in enumerate(self.measured.tables):
@@ -272,10 +268,8 @@ class Modelled:
         return _stated(answer, product, self.impossible, self.public)
 
     def _missed(self, product: Product) -> FloatArray:
-        """Variances of answers beyond those of refits: of cells alike in size, and of cells that the model alone tells apart.
-
-        Of what was not measured the latter is taken for typical: chance, a part of the cell itself, and bins whose rows are in few cells.
-        """
+        """Variances of answers beyond those of refits: of cells alike in size, and of cells that the model alone tells apart."""
+        # Of what was not measured the latter is taken for typical: chance, a part of the cell itself, and bins whose rows are in few cells.
         names = product.attributes
         if not names:
             return np.zeros(product.shape)
@@ -416,10 +410,8 @@ class Moved:
 
     @cached_property
     def _kept(self) -> tuple[float, float]:
-        """How much of what least squares says beside the model is kept, and the mean squared error that is left, in units of the noise.
-
-        Only components of two attributes and more are moved, all by one factor: a factor for each would follow its own noise.
-        """
+        """How much of what least squares says beside the model is kept, and the mean squared error that is left, in units of the noise."""
+        # Only components of two attributes and more are moved, all by one factor: a factor for each would follow its own noise.
         several = [tau for tau in self._parts if len(tau) > 1 and self._precision[tau] > 0]
         model, dimension = self._model_parts(self.mixture), sum(map(self._dimension, several))
         gap = sum(self._precision[tau] * float(((self._parts[tau] - model[tau]) ** 2).sum()) for tau in several) / max(dimension, 1)
@@ -512,11 +504,9 @@ def records(
     impossible: Sequence[Mapping[int, Sequence[int]]] = (),
     public: Sequence[tuple[tuple[int, ...], Sums]] = (),
 ) -> IntArray:
-    """Rows of codes, of shape (rows, attributes), in random order.
-
-    Those of impossible codes, by their attributes, are drawn again; where there are more of a public group than it has, some become rows of
-    groups that lack some, in its attributes alone.
-    """
+    """Rows of codes, of shape (rows, attributes), in random order."""
+    # Those of impossible codes, by their attributes, are drawn again; where there are more of a public group than it has, some become rows
+    # of groups that lack some, in its attributes alone.
     codes = _drawn(mixture, rows, np.random.default_rng(seed))
     for again in range(_REDRAWN + 1):
         wrong = np.flatnonzero(_impossible_rows(codes, impossible))

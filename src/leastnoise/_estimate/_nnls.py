@@ -36,10 +36,7 @@ _SEED = 20240301
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class NonNegativeCells:
-    """Non-negative least squares cells of one measure.
-
-    Guarantees: post-processing only. Biased: sums of small cells tend to be too large, and its errors depend on the data.
-    """
+    """Non-negative least squares cells of one measure; biased: sums of small cells tend to be too large."""
 
     plan: Measurements
     joint: Joint
@@ -51,13 +48,11 @@ class NonNegativeCells:
     _structures: list[Known] = field(default_factory=list, repr=False)
 
     def estimate(self, product: Product, repetitions: int = REPETITIONS, *, seed: int = _SEED) -> Answer:
-        """The answers that these cells give to a product; they agree with each other.
-
-        Their errors are those in simulated releases in which these cells are the truth: ``noise_std`` the standard deviation,
-        ``approximation_std`` the size of the bias, ``std`` the root mean square error. The true errors depend on the true cells, which are
-        not known: this is their value at the estimate (a parametric bootstrap), not a promise made before the data were seen. Its own
-        Monte Carlo error is about 1 / sqrt(2 repetitions).
-        """
+        """The answers that these cells give to a product; they agree with each other."""
+        # Their errors are those in simulated releases in which these cells are the truth: ``noise_std`` the standard deviation,
+        # ``approximation_std`` the size of the bias, ``std`` the root mean square error. The true errors depend on the true cells, which
+        # are not known: this is their value at the estimate (a parametric bootstrap), not a promise made before the data were seen. Its own
+        # Monte Carlo error is about 1 / sqrt(2 repetitions).
         whole("repetitions", repetitions, 2)
         if product.measure == self.measure:
             if not self._structures:
@@ -103,12 +98,7 @@ class NonNegativeCells:
 
 
 def nnls(observation: Observation, *, measure: str | None = None, gap: float = GAP, insist: bool = True) -> NonNegativeCells:
-    """Non-negative least squares cells from an observation, beside the unbiased estimate and never in its place.
-
-    Guarantees: post-processing only.
-
-    Source: Li et al., VLDB Journal 2015.
-    """
+    """Non-negative least squares cells from an observation, beside the unbiased estimate and never in its place."""
     plan = observation.measurements
     joint = _joint(plan, measure)
     if measure is not None and plan.domain.measures[measure].low_units < 0:

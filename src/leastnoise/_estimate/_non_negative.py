@@ -31,10 +31,7 @@ def projection_method(product: Product) -> str:
 
 
 def onto_simplex(cells: FloatArray, total: float) -> FloatArray:
-    """The nearest non-negative cells with a given sum, in Euclidean distance.
-
-    Edge cases: no cells give no cells.
-    """
+    """The nearest non-negative cells with a given sum, in Euclidean distance."""
     if not total > 0 or cells.size == 0:
         return np.zeros_like(cells, dtype=np.float64)
     falling = np.sort(cells, axis=None)[::-1]
@@ -86,12 +83,8 @@ def whole_numbers(product: Product, answers: FloatArray, public: Sequence[Public
 
 
 def isotonic(answers: npt.ArrayLike, *, variances: npt.ArrayLike | None = None) -> FloatArray:
-    """The nearest answers that do not fall.
-
-    Guarantees: post-processing. The squared distance from the truth, weighted by the variances, never grows.
-
-    Edge cases: no answers give no answers.
-    """
+    """The nearest answers that do not fall."""
+    # Post-processing. The squared distance from the truth, weighted by the variances, never grows.
     from scipy.optimize import isotonic_regression
 
     values = np.asarray(answers, dtype=np.float64)

@@ -3,8 +3,6 @@
 The table's cells fall into blocks that are taken for even. *Noise*: exact given the blocks, of least squares before any bounds.
 *Approximation*: estimated: a part is taken to be as uneven inside as it and its neighbours differ beyond their noise.
 
-Estimates from noisy counts of blocks that nest: least squares, their errors on rectangles, and the bounds from the top down.
-
 Cells are in an order in which every block is a run; a layer is given by where its blocks begin. Public numbers only.
 """
 
@@ -32,11 +30,8 @@ def laplace_variances(scales: FloatArray) -> FloatArray:
 
 
 def block_counts(starts: Sequence[IntArray], values: Sequence[IntArray | FloatArray], scales: Sequence[FloatArray]) -> FloatArray:
-    """Least-squares counts of the finest blocks.
-
-    Source:
-        Hay et al., PVLDB 2010: one pass up, one down; with a variance for each block.
-    """
+    """Least-squares counts of the finest blocks."""
+    # Source: Hay et al., PVLDB 2010: one pass up, one down; with a variance for each block.
     firsts, spreads, shares = _upward(starts, scales)
     estimate = [np.asarray(values[0], dtype=np.float64)]
     for first, share, value in zip(firsts, shares, values[1:], strict=True):
@@ -60,10 +55,8 @@ def joined_blocks(starts: IntArray, values: FloatArray, scales: FloatArray, part
 
 
 def block_errors(starts: Sequence[IntArray], scales: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
-    """Standard errors of weighted sums of the finest blocks' least-squares counts, from the noise alone.
-
-    They are right given the blocks. What a query misses because cells within a block are not alike is not in them.
-    """
+    """Standard errors of weighted sums of the finest blocks' least-squares counts, from the noise alone."""
+    # They are right given the blocks. What a query misses because cells within a block are not alike is not in them.
     firsts, spreads, shares = _upward(starts, scales)
     variances = laplace_variances(scales[0])
     product = weights * variances  # covariance of each query with each block, before the coarser layers are used
@@ -78,16 +71,13 @@ def block_errors(starts: Sequence[IntArray], scales: Sequence[FloatArray], weigh
 def kept_shares(
     counts: FloatArray, variances: FloatArray, total: float, starts: IntArray, base: IntArray, levels: Sequence[IntArray]
 ) -> list[FloatArray]:
-    """How much of the total, and of deviations from evenness, is kept, so that errors of the finest blocks are least.
-
-    A factor for each first block and level: ``1 - (k - 2) / q``, at least 0, with q the sum of the k squared deviations in units of their
-    noise. Where the first block is even q is about k, and next to nothing is kept; where its parts differ beyond the noise next to
-    everything. Above the first blocks the table is one group, of which everything is kept where q is not what noise alone gives: above
-    ``k + 2 sqrt(5 k)``, 5 the variance of squared Laplace noise. One heavy block would lose what many even ones gain.
-    Of the total it is ``1 - 1 / q``: one that is not clear of its noise would be spread over all cells.
-
-    Source: James and Stein 1961, the positive part.
-    """
+    """How much of the total, and of deviations from evenness, is kept, so that errors of the finest blocks are least."""
+    # A factor for each first block and level: ``1 - (k - 2) / q``, at least 0, with q the sum of the k squared deviations in units of their
+    # noise. Where the first block is even q is about k, and next to nothing is kept; where its parts differ beyond the noise next to
+    # everything. Above the first blocks the table is one group, of which everything is kept where q is not what noise alone gives: above
+    # ``k + 2 sqrt(5 k)``, 5 the variance of squared Laplace noise. One heavy block would lose what many even ones gain. Of the total it is
+    # ``1 - 1 / q``: one that is not clear of its noise would be spread over all cells.
+    # Source: James and Stein 1961, the positive part.
     size = len(levels[-1])
     areas = np.diff(starts, append=size)
     cells, variance = (np.append(0.0, np.cumsum(np.repeat(one / areas, areas))) for one in (counts, variances))
@@ -285,22 +275,18 @@ class Grid:
         return Grid(blocks, layers, noise, _differences(values[1][:count], variances, parts, base, counts))
 
     def estimate(self, product: Product) -> Answer:
-        """Uniform expansion, bounded.
-
-        The noise is that of least squares given the blocks, before any bounds; the rest of the error is as if a part were as uneven inside
-        as parts that lie together differ beyond noise, and what shrinking and the bounds changed. With the square of that change in it an
-        interval of t standard errors holds whatever least squares holds with sqrt(t^2 - 1) of its own (Cauchy and Schwarz), so at a
-        nominal 95% at least 90.8% of normal errors, wherever answers are moved to.
-        """
+        """Uniform expansion, bounded."""
+        # The noise is that of least squares given the blocks, before any bounds; the rest of the error is as if a part were as uneven
+        # inside as parts that lie together differ beyond noise, and what shrinking and the bounds changed. With the square of that change
+        # in it an interval of t standard errors holds whatever least squares holds with sqrt(t^2 - 1) of its own (Cauchy and Schwarz), so
+        # at a nominal 95% at least 90.8% of normal errors, wherever answers are moved to.
         noise = self.blocks.by_queries(product, lambda weights: block_errors(self.layers, self.scales, weights))
         return self.blocks.estimate(product, noise, self.square)
 
 
 def _differences(values: FloatArray, variance: FloatArray, parts: IntArray, base: IntArray, counts: FloatArray) -> FloatArray:
-    """Square of what each part may hide: the mean square difference, beyond noise, of neighbouring parts of its first block, or its own.
-
-    The noise's uncertainty in the mean is added; a part cannot deviate by more than it holds.
-    """
+    """Square of what each part may hide: the mean square difference, beyond noise, of neighbouring parts of its first block, or its own."""
+    # The noise's uncertainty in the mean is added; a part cannot deviate by more than it holds.
     if len(parts) == 1:
         return np.maximum(counts, 0.0) ** 2 + variance
     square = np.diff(values) ** 2 - variance[1:] - variance[:-1]

@@ -173,11 +173,10 @@ class Posterior:
 
 @dataclass(frozen=True, eq=False)
 class _Second:
-    """What the second step measured, in total and differences, and how much it lessens squared errors of the first.
+    """What the second step measured, in total and differences, and how much it lessens squared errors of the first."""
 
-    With R its rows, E its noise, V the fitted posterior of the first step and G = V R' (R V R' + E)^-1, errors e of the first step and f of
-    the second leave ``(1 - G R) e + G f``, whatever the variances of e really are.
-    """
+    # With R its rows, E its noise, V the fitted posterior of the first step and G = V R' (R V R' + E)^-1, errors e of the first step and f
+    # of the second leave ``(1 - G R) e + G f``, whatever the variances of e really are.
 
     rows: Any
     inner: Any

@@ -10,12 +10,6 @@ of equal weights (docs/mathematics.md), but for those of the one block a level a
 
 Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998), here with exact noise variances and empirical Bayes;
 docs/decisions/dawa.md.
-
-Which of several states every block of a tree of halves is in, where a block's state depends on its parent's.
-
-The transitions are learned by expectation-maximisation from the trial's own blocks (empirical Bayes).
-
-Source: Crouse, Nowak, Baraniuk (1998), hidden Markov trees; docs/decisions/dawa.md.
 """
 
 import math
@@ -27,12 +21,7 @@ import numpy as np
 
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 
-ROUNDS = 10
-
-
-STATES = 18
-
-
+ROUNDS, STATES = 10, 18
 _PSEUDO = 20  # observations a row that the prior transitions count for
 
 
@@ -199,16 +188,13 @@ class Shrunk:
 def shrink(
     parts: Sequence[FloatArray], noise: Sequence[FloatArray], tail: float | None, *, rounds: int = ROUNDS, states: int = STATES
 ) -> Shrunk:
-    """Posterior means and variances of the differences under a hidden Markov tree, fitted to each trial by itself (empirical Bayes).
-
-    A difference is 0 (state 0) or normal with a standard deviation from a geometric ladder (states 1 ...). The state of a block depends
-    on its parent's by one transition matrix, learned by expectation-maximisation with a prior of 20 observations a row that favours staying
-    near. The noise is normal, or normal in the middle and exponential in the tails.
-
-    With a known state of variance v the posterior is that of two normals: with gain g = v / (v + s^2) the mean is g d, and its error
-    g s^2 = (g s)^2 + (1 - g) g s^2: noise, and the square of what was shrunk away. Mixed over states, what is not noise grows by the spread
-    between the states' means.
-    """
+    """Posterior means and variances of the differences under a hidden Markov tree, fitted to each trial by itself (empirical Bayes)."""
+    # A difference is 0 (state 0) or normal with a standard deviation from a geometric ladder (states 1 ...). The state of a block depends
+    # on its parent's by one transition matrix, learned by expectation-maximisation with a prior of 20 observations a row that favours
+    # staying near. The noise is normal, or normal in the middle and exponential in the tails.
+    # With a known state of variance v the posterior is that of two normals: with gain g = v / (v + s^2) the mean is g d, and its error g
+    # s^2 = (g s)^2 + (1 - g) g s^2: noise, and the square of what was shrunk away. Mixed over states, what is not noise grows by the spread
+    # between the states' means.
     if not parts:
         return Shrunk(means=[], variances=[], noise=[], errors=[])
     known = [one > 0 for one in noise]
@@ -233,15 +219,12 @@ def shrink(
 
 
 def checked_errors(part: FloatArray, noise: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
-    """Squared errors of the posterior means of one level, where the fitted prior is not taken at its word.
-
-    If the prior holds, a difference lies ``noise - variance`` from its posterior mean, in mean square over its level. What it lies further
-    away is error that the prior does not know of. An average of K squares is itself uncertain by about ``noise * sqrt(2 / K)``, which is
-    added, so that levels of few blocks, from which no prior can be learned, fall back on least squares. No error is above that of least
-    squares with the square of what was shrunk away.
-
-    Source: Stein, Ann. Statist. 9 (1981), the unbiased estimate of risk, with the posterior variance for the derivative (Tweedie).
-    """
+    """Squared errors of the posterior means of one level, where the fitted prior is not taken at its word."""
+    # If the prior holds, a difference lies ``noise - variance`` from its posterior mean, in mean square over its level. What it lies
+    # further away is error that the prior does not know of. An average of K squares is itself uncertain by about ``noise * sqrt(2 / K)``,
+    # which is added, so that levels of few blocks, from which no prior can be learned, fall back on least squares. No error is above that
+    # of least squares with the square of what was shrunk away.
+    # Source: Stein, Ann. Statist. 9 (1981), the unbiased estimate of risk, with the posterior variance for the derivative (Tweedie).
     known = noise > 0
     count = max(int(known.sum()), 1)
     away = np.where(known, (part - mean) ** 2, 0.0)

@@ -142,11 +142,9 @@ class Smoothed:
 
 
 def _prior(part: FloatArray, mean: FloatArray, left: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Precisions, and precisions times means, of the priors under which a level's noise leaves these posteriors.
-
-    If the posteriors are right, measured differences lie as far from their means as the noise that these take away. Where they lie further,
-    all means of the level are moved back by the same part of the way: the factor of least risk by Stein's unbiased estimate.
-    """
+    """Precisions, and precisions times means, of the priors under which a level's noise leaves these posteriors."""
+    # If the posteriors are right, measured differences lie as far from their means as the noise that these take away. Where they lie
+    # further, all means of the level are moved back by the same part of the way: the factor of least risk by Stein's unbiased estimate.
     seen, own = noise > 0, np.where(noise > 0, noise, 1.0)
     taken, away = (1 - left / own)[seen].sum(), ((part - mean) ** 2 / own)[seen].sum()
     kept = min(1.0, taken / max(away, 1e-9))

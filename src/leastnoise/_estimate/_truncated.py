@@ -87,13 +87,10 @@ class LeftOut:
         return LeftOut(full, kept, given, missing)
 
     def estimate(self, product: Product) -> Answer:
-        """The noise is exact given what is left out; the rest of the error is what may be missing, which is never added to anything.
-
-        An answer about nothing that is kept is 0, with the noise of what was measured and did not stand out of it.
-
-        Guarantees: its sides are of the sums of all values, wherever these lie. No sum of a cell is below 0, so that none is above what
-            everything measured says of it, and none is below the answer by more than what cells that are left out have raised it by.
-        """
+        """The noise is exact given what is left out; the rest of the error is what may be missing, which is never added to anything."""
+        # An answer about nothing that is kept is 0, with the noise of what was measured and did not stand out of it.
+        # Its sides are of the sums of all values, wherever these lie. No sum of a cell is below 0, so that none is above what everything
+        # measured says of it, and none is below the answer by more than what cells that are left out have raised it by.
         values, known = answers_of(product, self.kept.even), self.kept.variances(product)
         everything = np.sqrt(self.full.variances(product))
         noise = np.where(known > 0, np.sqrt(known), everything)

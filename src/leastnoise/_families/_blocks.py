@@ -61,11 +61,10 @@ class BlockPIdentity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """A workload in blocks: ``own`` times every cell's query, and pairs of a and b, (value at 0, slope) by block, shape (blocks, 2).
+    """A workload in blocks: ``own`` times every cell's query, and pairs of a and b, (value at 0, slope) by block, shape (blocks, 2)."""
 
-    Of given ranges, ``local`` has the coefficients within every block, shape (blocks, 2, 2), and ``across`` what they ask of pairs of
-    blocks on average, shape (blocks, blocks).
-    """
+    # Of given ranges, ``local`` has the coefficients within every block, shape (blocks, 2, 2), and ``across`` what they ask of pairs of
+    # blocks on average, shape (blocks, blocks).
 
     own: float
     pairs: tuple[tuple[FloatArray, FloatArray], ...]
@@ -373,10 +372,8 @@ class NestedInverse(Solved):
         return answer
 
     def largest_range(self) -> float:
-        """Of all ranges; of very many a bound: what the sums say is largest from block to block, being convex in the shares.
-
-        What a block says of a part of itself is at most what R adds at each end, and of a range within it what it says alone.
-        """
+        """Of all ranges; of very many a bound: what the sums say is largest from block to block, being convex in the shares."""
+        # What a block says of a part of itself is at most what R adds at each end, and of a range within it what it says alone.
         every = AllRanges(self.size)
         if every.rows <= MOST_LISTED:
             return float(self.variances(every).max())

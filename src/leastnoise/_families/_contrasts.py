@@ -90,11 +90,9 @@ def _optimum(columns: FloatArray, gram: FloatArray, weights: FloatArray | None, 
 
 
 def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
-    """Round rows to whole numbers so that no column becomes longer than it was.
-
-    Rounded to nearest, the longest column sets the noise of all: here some entries, those nearest to the middle first, go to the other
-    neighbour, so that every column keeps its norm. With entries up to 255 that costs less than a thousandth of the error.
-    """
+    """Round rows to whole numbers so that no column becomes longer than it was."""
+    # Rounded to nearest, the longest column sets the noise of all: here some entries, those nearest to the middle first, go to the other
+    # neighbour, so that every column keeps its norm. With entries up to 255 that costs less than a thousandth of the error.
     fine = rows * (top / float(np.abs(rows).max()))
     whole = np.rint(fine)
     other = np.where(fine >= whole, whole + 1, whole - 1)
@@ -131,12 +129,10 @@ def _(operator: Dense) -> bool:
 
 
 def contrast_strength(factor: Factor) -> float | None:
-    """The c for which a factor that is measured across its total has the Gram matrix c (I - J / n), else None.
-
-    Such a factor knows of the differences between cells what c cells of that noise would: it goes together with whole cells measured
-    elsewhere. Contrasts with noise in proportion to their norms have 1, the difference of two cells has 2, the non-constant signs of m
-    bits on their 2^m cells have 2^m.
-    """
+    """The c for which a factor that is measured across its total has the Gram matrix c (I - J / n), else None."""
+    # Such a factor knows of the differences between cells what c cells of that noise would: it goes together with whole cells measured
+    # elsewhere. Contrasts with noise in proportion to their norms have 1, the difference of two cells has 2, the non-constant signs of m
+    # bits on their 2^m cells have 2^m.
     return _strength(factor.operator, factor)
 
 

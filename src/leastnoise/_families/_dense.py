@@ -53,10 +53,8 @@ Spectrum = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 def singular_value_bound(gram: Gram) -> float:
-    """No strategy, under either norm, has a smaller unit RMSE than ``sqrt((sum of singular values)^2 / (n m))``.
-
-    Source: Li and Miklau, arXiv 1202.3399.
-    """
+    """No strategy, under either norm, has a smaller unit RMSE than ``sqrt((sum of singular values)^2 / (n m))``."""
+    # Source: Li and Miklau, arXiv 1202.3399.
     return float(gram.singular_values().sum() / math.sqrt(gram.size * gram.queries))
 
 
@@ -68,10 +66,7 @@ def column_norm(matrix: FloatArray, norm: int) -> float:
 
 
 def fill_columns(matrix: FloatArray, norm: int) -> FloatArray:
-    """Add to a strategy a query on each single cell whose column has slack: accuracy that costs no privacy.
-
-    Source: Li, Hay, Rastogi, Miklau, McGregor, PODS 2010 (strategies whose columns have slack are dominated).
-    """
+    """Add to a strategy a query on each single cell whose column has slack: accuracy that costs no privacy."""
     columns = (np.abs(matrix) ** norm).sum(axis=0)
     slack = (columns.max() - columns) ** (1 / norm)
     short = columns < columns.max() * (1 - 1e-9)
@@ -94,10 +89,8 @@ def strategy_rmse(gram: Gram, matrix: FloatArray | IntArray, norm: int) -> float
 
 
 def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
-    """Round a strategy to nearest on the grid 2^-bits, as integers, without the rows that vanish.
-
-    Source: docs/mathematics.md; rounding to nearest loses least once the norm is recomputed.
-    """
+    """Round a strategy to nearest on the grid 2^-bits, as integers, without the rows that vanish."""
+    # Source: docs/mathematics.md; rounding to nearest loses least once the norm is recomputed.
     whole("bits", bits, 1, 20)
     if np.ndim(matrix) != 2 or not np.isfinite(matrix).all():
         raise InputError("A strategy to be rounded must be a matrix of finite numbers.")
@@ -311,11 +304,9 @@ def _spectrum(gram: Gram) -> Spectrum:
 
 
 def _refined(small: FloatArray, size: int) -> FloatArray:
-    """Dual weights of fewer cells, as a start for more of them.
-
-    They are powers of the distance to the ends, so logarithms are interpolated over log-odds of the place; the cells next to the ends look
-    alike at every size, so they are taken one by one.
-    """
+    """Dual weights of fewer cells, as a start for more of them."""
+    # They are powers of the distance to the ends, so logarithms are interpolated over log-odds of the place; the cells next to the ends
+    # look alike at every size, so they are taken one by one.
     place, cells = (np.log((2 * np.arange(count) + 1) / (2 * (count - np.arange(count)) - 1)) for count in (len(small), size))
     weights = np.exp(np.interp(cells, place, np.log(small)))
     edge = min(_EDGE, len(small) // 4)
@@ -358,11 +349,8 @@ def _factor(matrix: FloatArray) -> FloatArray:
 
 
 def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3, steps: int = 500) -> GaussianOptimum:
-    """Find the strategy of least mean squared error for a Gaussian budget, to a given duality gap.
-
-    Edge cases:
-        A workload of rank below n (a total, say) has an optimum of that rank: the strategy then has fewer rows than columns.
-    """
+    """Find the strategy of least mean squared error for a Gaussian budget, to a given duality gap."""
+    # A workload of rank below n (a total, say) has an optimum of that rank: the strategy then has fewer rows than columns.
     factor, lower, weights = optimal_factor(gram, gap=gap, steps=steps)
     rmse = _rmse(gram, factor)
     return GaussianOptimum(factor=factor, rmse=rmse, lower=lower, gap=max(0.0, (rmse / lower) ** 2 - 1), weights=weights)

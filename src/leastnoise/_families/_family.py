@@ -42,10 +42,8 @@ def fitted_to(fit: Fit, name: str, asked: Sequence[tuple[float, Operator]], norm
 
 
 def fitted(fit: Fit, name: str, gram: Gram, norm: int, bits: int) -> Fitted:
-    """What a family finds, on cells that the queries tell apart: those that no query does are merged first.
-
-    Under Laplace noise a family that measures every cell gains much where few queries are asked; the rest gain in time.
-    """
+    """What a family finds, on cells that the queries tell apart: those that no query does are merged first."""
+    # Under Laplace noise a family that measures every cell gains much where few queries are asked; the rest gain in time.
     if gram.one_form or gram.size > MOST_DENSE:
         return fit(name, gram, norm, bits)
     small, group = merge_equal_cells(gram)

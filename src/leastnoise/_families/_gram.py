@@ -47,22 +47,15 @@ def _short_products(pairs: Generators, vector: FloatArray, width: int) -> FloatA
 
 
 class Gram(ABC):
-    """What families need to know of a workload; nothing of it costs n^2 unless it says so.
-
-    Attributes:
-        size: number of cells n.
-        queries: number of queries m (rows of W).
-        mirrored: whether M is known to be unchanged by reversing the order of the cells.
-        by_matrix: whether nothing is known but the matrix, not even in which order its cells lie along a line.
-        one_form: whether M is one formula; else families do better where cells that no query tells apart are merged first.
-        of_ends: whether the queries are prefix sums, all ranges and cells alone.
-    """
+    """What families need to know of a workload; nothing of it costs n^2 unless it says so."""
 
     __slots__ = ()
-    size: int
-    queries: int
-    mirrored: bool = False
-    by_matrix, one_form, of_ends = False, True, False
+    size: int  # number of cells n
+    queries: int  # number of queries m (rows of W)
+    mirrored: bool = False  # whether M is known to be unchanged by reversing the order of the cells
+    by_matrix = False  # whether nothing is known but the matrix, not even in which order its cells lie along a line
+    one_form = True  # whether M is one formula; else families do better where cells that no query tells apart are merged first
+    of_ends = False  # whether the queries are prefix sums, all ranges and cells alone
 
     @property
     def listed(self) -> int:
@@ -472,14 +465,11 @@ def all_alike(gram: Gram) -> bool:
 
 
 def line_order(gram: Gram) -> IntArray:
-    """Order the cells along a line so that cells which few queries tell apart lie together.
-
-    Two cells are ``M_ii + M_jj - 2 M_ij`` apart. The order by the Fiedler vector of M itself (ranges of one width) or of the
-    closeness (prefix sums, whose cells differ much in how often they are asked for), whichever makes the shorter way from cell
-    to cell, undoes any permutation of a workload of ranges, so that one given as a matrix is planned as well as one given by name.
-
-    Source: Atkins, Boman, Hendrickson 1998 (seriation of Robinson matrices).
-    """
+    """Order the cells along a line so that cells which few queries tell apart lie together."""
+    # Two cells are ``M_ii + M_jj - 2 M_ij`` apart. The order by the Fiedler vector of M itself (ranges of one width) or of the closeness
+    # (prefix sums, whose cells differ much in how often they are asked for), whichever makes the shorter way from cell to cell, undoes any
+    # permutation of a workload of ranges, so that one given as a matrix is planned as well as one given by name.
+    # Source: Atkins, Boman, Hendrickson 1998 (seriation of Robinson matrices).
     from scipy.linalg import eigh
 
     if gram.size < 3:

@@ -143,10 +143,8 @@ def random_starts(size: int) -> Iterator[list[Window]]:
 
 
 def total_start(gram: Gram) -> list[Window]:
-    """The best of all strategies of cells and total with two weights: a closed form of one variable.
-
-    With Theta one flat row of height c: ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n c^2))``, t the sum of all entries of M.
-    """
+    """The best of all strategies of cells and total with two weights: a closed form of one variable."""
+    # With Theta one flat row of height c: ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n c^2))``, t the sum of all entries of M.
     heights = np.geomspace(1e-3, TALLEST, 400)
     total = float(gram.rows(np.ones((1, gram.size))).sum())
     error = (1 + heights) ** 2 * (gram.trace() - heights**2 * total / (1 + gram.size * heights**2))
@@ -155,13 +153,12 @@ def total_start(gram: Gram) -> list[Window]:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where the values of a support lie, seen from the cells; what the structured step needs and can be computed once.
+    """Where the values of a support lie, seen from the cells; what the structured step needs and can be computed once."""
 
-    ``row`` is that of each value; ``rank`` counts the rows, in the order ``by_start``, that start at or before its cell, ``passed`` those,
-    in the order ``by_stop``, that stop there or before. ``member`` (n x c, filled up with a dummy) lists the values of each cell, ``owner``
-    their rows, ``pair`` (n x c x c) numbers two of them. ``first`` and ``last`` (p x p) say where in one row's running sums another row
-    starts and stops.
-    """
+    # ``row`` is that of each value; ``rank`` counts the rows, in the order ``by_start``, that start at or before its cell, ``passed``
+    # those, in the order ``by_stop``, that stop there or before. ``member`` (n x c, filled up with a dummy) lists the values of each cell,
+    # ``owner`` their rows, ``pair`` (n x c x c) numbers two of them. ``first`` and ``last`` (p x p) say where in one row's running sums
+    # another row starts and stops.
 
     row: IntArray
     by_start: IntArray
@@ -263,11 +260,9 @@ def p_identity_rmse(gram: Gram, diagonal: FloatArray | IntArray, rows: FloatArra
 
 
 def positive_inverse(matrix: FloatArray) -> FloatArray:
-    """Inverse of a positive definite matrix by Cholesky.
-
-    It is stable and needs no more than NumPy. Gaussian elimination with row exchanges is not: on overlapping windows its
-    entries can grow exponentially along the band, and a well-conditioned matrix of 765 rows was inverted with an error of 1e-2.
-    """
+    """Inverse of a positive definite matrix by Cholesky."""
+    # It is stable and needs no more than NumPy. Gaussian elimination with row exchanges is not: on overlapping windows its entries can grow
+    # exponentially along the band, and a well-conditioned matrix of 765 rows was inverted with an error of 1e-2.
     try:
         upper = np.linalg.cholesky(matrix).T
     except np.linalg.LinAlgError:
@@ -290,10 +285,7 @@ def _upper_inverse(upper: FloatArray) -> FloatArray:
 
 
 def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tuple[float, FloatArray]:
-    """The error ``f = tr(P (M o s s^T))`` of Theta and its gradient, on the support.
-
-    Source: McKenna et al., PVLDB 2018 (OPT_0), the products regrouped so that none is n x n.
-    """
+    """The error ``f = tr(P (M o s s^T))`` of Theta and its gradient, on the support."""
     p, pairs = len(support.windows), gram.generators()
     if pairs is not None and p >= _MANY_ROWS and len(support.cells) < _FEW_PER_CELL * support.size:
         return _windowed_objective(gram, pairs, support, values)
@@ -333,11 +325,9 @@ def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tu
 
 
 def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values: FloatArray) -> tuple[float, FloatArray]:
-    """The same for many narrow windows and ``M_ij = sum a_i b_j`` (i <= j), without any p x n matrix.
-
-    Outside its window a row times M is a multiple of a on the left and of b on the right, so only the windows themselves, and two
-    numbers a row, are needed: O(p^3 + n c^2) a step, c the number of windows over a cell.
-    """
+    """The same for many narrow windows and ``M_ij = sum a_i b_j`` (i <= j), without any p x n matrix."""
+    # Outside its window a row times M is a multiple of a on the left and of b on the right, so only the windows themselves, and two numbers
+    # a row, are needed: O(p^3 + n c^2) a step, c the number of windows over a cell.
     layout, cells, p = support.layout, support.cells, len(support.windows)
     begin, end = support.offsets[:-1], support.offsets[1:]
     s = 1 + np.bincount(cells, weights=values, minlength=support.size)
@@ -562,10 +552,9 @@ kept_fit = lru_cache(maxsize=FITS)(_fit)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WoodburyBasis(Basis):
-    """A multiple of every cell and a few dense rows T, by Woodbury's formula.
+    """A multiple of every cell and a few dense rows T, by Woodbury's formula."""
 
-    G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T.
-    """
+    # G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T.
 
     inverse_squares: FloatArray
     lifted: FloatArray

@@ -2,10 +2,9 @@
 
 Searches look at the clock between their steps, and end with the best that they have.
 
-Descent by coefficients of at least 0 is limited-memory BFGS, projected on the bounds.
-
-In every step the coefficients that are at a bound and would leave it are held; the others move against the gradient as the last steps have
-seen it bend, and what comes out is cut off at the bounds. It needs NumPy alone: loading an optimiser takes longer than many a descent.
+Descent by coefficients of at least 0 is limited-memory BFGS, projected on the bounds: in every step the coefficients that are at a bound
+and would leave it are held; the others move against the gradient as the last steps have seen it bend, and what comes out is cut off at the
+bounds. It needs NumPy alone: loading an optimiser takes longer than many a descent.
 
 Source: Nocedal and Wright, Numerical Optimization, algorithm 7.4 (the direction); Bertsekas, SIAM J. Control Optim. 1982 (the projection).
 """
@@ -155,11 +154,9 @@ Step = Callable[[FloatArray], tuple[FloatArray, float, Found]]
 
 
 def dual_ascent(step: Step[Found], weights: FloatArray, gap: float, steps: int) -> tuple[float, FloatArray, float, Found]:
-    """Multiply dual weights of columns by powers of what the columns cost, until none costs more than 1 + gap; the best step of all.
-
-    ``step`` gives for weights of sum 1 what each column costs (1 where the weight is above 0 at the optimum), the dual value, and what goes
-    with both. Given back: the largest cost, the weights, their value and the rest.
-    """
+    """Multiply dual weights of columns by powers of what the columns cost, until none costs more than 1 + gap; the best step of all."""
+    # ``step`` gives for weights of sum 1 what each column costs (1 where the weight is above 0 at the optimum), the dual value, and what
+    # goes with both. Given back: the largest cost, the weights, their value and the rest.
     best: tuple[float, FloatArray, float, Found] | None = None
     previous, power = -math.inf, 2.0  # squares take half the steps of the first power; a third power oscillates
     for _ in range(steps):

@@ -109,10 +109,8 @@ def scaled_tree(gram: Gram, widths: Sequence[int], scales: Sequence[FloatArray],
 
 
 def path_scales(widths: Sequence[int], shares: Sequence[FloatArray], norm: int, size: int) -> list[FloatArray]:
-    """Scales of nodes from shares: each node takes its share of what its ancestors have left of 1, the cells take the rest.
-
-    Under L2 what is shared out is the sum of squares. ``shares`` is for the levels above the cells, the narrowest first.
-    """
+    """Scales of nodes from shares: each node takes its share of what its ancestors have left of 1, the cells take the rest."""
+    # Under L2 what is shared out is the sum of squares. ``shares`` is for the levels above the cells, the narrowest first.
     left = np.ones(len(shares[-1])) if shares else np.ones(size)
     scales: list[FloatArray] = []
     for level in range(len(shares) - 1, -1, -1):
@@ -125,10 +123,9 @@ def path_scales(widths: Sequence[int], shares: Sequence[FloatArray], norm: int, 
 
 @dataclass(frozen=True, eq=False)
 class TreeInverse(Solved):
-    """The inverse of G = F^T diag(precision) F for a hierarchy F, never formed.
+    """The inverse of G = F^T diag(precision) F for a hierarchy F, never formed."""
 
-    What is asked for more than once (the planner, the promise and the error bars all need the variances of prefixes) is kept.
-    """
+    # What is asked for more than once (the planner, the promise and the error bars all need the variances of prefixes) is kept.
 
     tree: Tree
     precision: FloatArray
@@ -222,11 +219,9 @@ class TreeInverse(Solved):
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
-        """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to.
-
-        Going up, a prefix of a node is a share of the node's value and independent noise; for the first cells of all nodes of a level at
-        once. Where the nodes are alike so are their prefixes, which are then those of one node: share (i + 1) / width.
-        """
+        """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to."""
+        # Going up, a prefix of a node is a share of the node's value and independent noise; for the first cells of all nodes of a level at
+        # once. Where the nodes are alike so are their prefixes, which are then those of one node: share (i + 1) / width.
         if self.alike:
             noise, width = np.zeros(1), 1
             for own, ratio in zip(self.own[:0:-1], reversed(self.ratios), strict=True):

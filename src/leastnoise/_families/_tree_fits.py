@@ -90,11 +90,9 @@ class WeightedHaar:
 
 @singledispatch
 def block_traces(gram: Gram, widths: Sequence[int]) -> FloatArray:
-    """``tr(M P)`` for the projections P on vectors that are constant on blocks of each width.
-
-    For ``M_ij = sum a_i b_j`` (i <= j) the sum over a block follows from those over the parts it is made of: O(n) for all widths that are
-    powers of one number together.
-    """
+    """``tr(M P)`` for the projections P on vectors that are constant on blocks of each width."""
+    # For ``M_ij = sum a_i b_j`` (i <= j) the sum over a block follows from those over the parts it is made of: O(n) for all widths that are
+    # powers of one number together.
     pairs = gram.generators()
     if pairs is None:
         ones = np.ones(gram.size)
@@ -180,11 +178,9 @@ def _parts_of(chains: Sequence[tuple[int, ...]], traces: Mapping[int, float]) ->
 
 
 def _weigh(parts: FloatArray, widths: FloatArray, norm: int, steps: int) -> tuple[IntArray, FloatArray]:
-    """The best of many chains of levels, each with weights of least error.
-
-    All chains take some steps down the slope. The best of them go on with Newton's, with the curvature made positive (under L1 the problem
-    is not convex) and shortened until the error falls.
-    """
+    """The best of many chains of levels, each with weights of least error."""
+    # All chains take some steps down the slope. The best of them go on with Newton's, with the curvature made positive (under L1 the
+    # problem is not convex) and shortened until the error falls.
     logs = _bounded(np.zeros(parts.shape), widths)
     for step in range(steps):
         _, slope = _slopes(logs, parts, widths, norm)
@@ -419,11 +415,8 @@ def _best_shares(error: FloatArray, mass: FloatArray, cross: FloatArray) -> Floa
 
 
 def fit_greedy_h(gram: Gram) -> ScaledTree:
-    """The hierarchy that the greedy of DAWA's second stage chooses, on the exact workload.
-
-    Edge cases:
-        When n is no power of two, the nodes at the right end are shorter.
-    """
+    """The hierarchy that the greedy of DAWA's second stage chooses, on the exact workload."""
+    # When n is no power of two, the nodes at the right end are shorter.
     widths = full_chain(gram.size, 2)
     vector = np.ones(gram.size)
     error = gram.diagonal()

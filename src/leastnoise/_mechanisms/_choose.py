@@ -107,11 +107,9 @@ def candidates(
     every: bool = True,
     now: Callable[[], float] = time.thread_time,
 ) -> Iterator[Candidate]:
-    """Try strategies one by one.
-
-    The automatic choice ends a search where it would take the CPU seconds that others may need, and all of them at 1.3 times what was
-    given. Estimates say in which order and what others may need; what they leave no time for is tried last, in the time that is left.
-    """
+    """Try strategies one by one."""
+    # The automatic choice ends a search where it would take the CPU seconds that others may need, and all of them at 1.3 times what was
+    # given. Estimates say in which order and what others may need; what they leave no time for is tried last, in the time that is left.
     if strategy == "auto":
         tasks = _within(workload, privacy, seconds)
     else:
@@ -167,10 +165,8 @@ def _slow(planner: Planner, task: Task, seconds: float) -> bool:
 def _clock(
     planner: Planner, task: Task, others: Sequence[tuple[Planner, Task]], begun: float, seconds: float, now: Callable[[], float]
 ) -> Clock:
-    """When a search must end: others need their shares, but it has its own if that is estimated too low by the factor that it may be.
-
-    What it does after a look at the clock, and no clock can end, must be over by then.
-    """
+    """When a search must end: others need their shares, but it has its own if that is estimated too low by the factor that it may be."""
+    # What it does after a look at the clock, and no clock can end, must be over by then.
     ways, end = _ways(task.workload), begun + max(_LATEST * seconds, seconds + _GRACE)
     if not _slow(planner, task, seconds):
         return Clock(end, now)
@@ -205,11 +201,9 @@ def _planned(propose: Callable[[Task], Strategy], task: Task, *, iterate: bool) 
 
 
 def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise] = ()) -> list[tuple[Planner, Task]]:
-    """What is tried in a time: what takes next to nothing, then what takes the least time for how likely it is to be the best.
-
-    So nothing long takes the turn of what is short; more steps of a search are one more thing to try. Shares are of estimates, so that the
-    same workload has the same plan on every machine. What has none comes last, in the same order.
-    """
+    """What is tried in a time: what takes next to nothing, then what takes the least time for how likely it is to be the best."""
+    # So nothing long takes the turn of what is short; more steps of a search are one more thing to try. Shares are of estimates, so that
+    # the same workload has the same plan on every machine. What has none comes last, in the same order.
     left, ways = seconds - bound_seconds(workload), _ways(workload)
     parts: list[tuple[bool, float, tuple[Planner, Noise], float]] = []
     for noise in noises(privacy):
@@ -305,11 +299,10 @@ def _reasons(tried: Sequence[Candidate]) -> str:
 
 
 class _Uncollected:
-    """Without the collector of cycles: a plan of very many tables is millions of values that are kept and hold no cycles.
+    """Without the collector of cycles: a plan of very many tables is millions of values that are kept and hold no cycles."""
 
-    Looking through all of them again and again, because so many are made, takes a third of the time. Where several threads plan, the
-    first stops it and the last lets it go on.
-    """
+    # Looking through all of them again and again, because so many are made, takes a third of the time. Where several threads plan, the
+    # first stops it and the last lets it go on.
 
     def __init__(self) -> None:
         self._lock, self._planning, self._collects = Lock(), 0, True
@@ -374,10 +367,8 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
 
 
 def crowded(plan: Plan, search: Search) -> dict[str, float]:
-    """Tables whose error is over twice that of a plan for each alone, with an even share of the budget: the factor by their names.
-
-    Only what lower bounds leave in doubt is planned, the most doubtful first, in a tenth of the time.
-    """
+    """Tables whose error is over twice that of a plan for each alone, with an even share of the budget: the factor by their names."""
+    # Only what lower bounds leave in doubt is planned, the most doubtful first, in a tenth of the time.
     products = plan.workload.products
     if not 2 <= len(products) <= _MOST_CROWDED:
         return {}

@@ -285,11 +285,9 @@ def _adaptive(setting: Setting, series: Series, budget: Budget) -> Measured:
 
 
 def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
-    """Noise variance of a difference that the second step measures, for a query of sensitivity 1.
-
-    The data-independent plan has it at ``v`` on average. On few buckets it is less: 3 (v / 3)^0.6, which is exact for identity, where v
-    is 3, and 18 for all ranges over 4096 cells under Laplace noise.
-    """
+    """Noise variance of a difference that the second step measures, for a query of sensitivity 1."""
+    # The data-independent plan has it at ``v`` on average. On few buckets it is less: 3 (v / 3)^0.6, which is exact for identity, where v
+    # is 3, and 18 for all ranges over 4096 cells under Laplace noise.
     total = float(setting.plan.details["reference"]["expected_total_squared_error"])
     average = total / _unit_variance(setting, setting.privacy.budget) / max(float(sum(cost.sum() for cost in costs)), 1e-300)
     return float(3 * max(average / 3, 1.0) ** 0.6)

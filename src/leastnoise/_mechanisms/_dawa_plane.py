@@ -190,11 +190,9 @@ Measured = tuple[list[Observation], Looked]
 
 
 def carry_out_plane(setting: PlaneSetting, series: Series) -> Outcome:
-    """Measure: the structure of the data decides between two ways.
-
-    How many first blocks there are, and whether their deviations are shrunk, is a function of the test's answer, which is paid for, and of
-    the plan; what the second round measures is one of the first round's noisy counts besides.
-    """
+    """Measure: the structure of the data decides between two ways."""
+    # How many first blocks there are, and whether their deviations are shrunk, is a function of the test's answer, which is paid for, and
+    # of the plan; what the second round measures is one of the first round's noisy counts besides.
     epsilon = setting.epsilon * TEST_SHARE
     value = series.choose(LeastCost(attributes=setting.attributes, epsilon=epsilon, penalty=setting.unit))
     cells = math.prod(setting.shape)

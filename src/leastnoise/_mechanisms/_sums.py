@@ -395,11 +395,9 @@ def chooser(setting: Setting) -> Chooser:
 
 
 def sums(setting: Setting, threshold: int) -> Measurements:
-    """The sums under the limits of a threshold, by the first of three ways whose noise can be drawn exactly.
-
-    The best for the weights of what is asked; the best for equal weights, as those far apart ask for noise out of all proportion; and every
-    cell by itself.
-    """
+    """The sums under the limits of a threshold, by the first of three ways whose noise can be drawn exactly."""
+    # The best for the weights of what is asked; the best for equal weights, as those far apart ask for noise out of all proportion; and
+    # every cell by itself.
     workload, limits = setting.plan.workload, np.minimum(setting.edges, threshold)
     even = Workload(workload.domain, tuple(replace(product, weight=Fraction(1)) for product in workload))
     for asked in (workload, even):

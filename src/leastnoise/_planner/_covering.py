@@ -4,8 +4,8 @@ A few tables larger than those asked, which between them contain every asked one
 far: the budget is split over fewer tables. The problem is not convex, and a weight of 0 stays 0 under every descent, so families of tables
 are tried, and the best one is weighted:
 
-1. starts: the workload's own tables, pairs of them merged, greedily chosen cuboids , and block designs of finite
-   geometry with attributes laid on their points , with and without the most asked attribute added to every block;
+1. starts: the workload's own tables, pairs of them merged, greedily chosen cuboids, and block designs of finite geometry
+   with attributes laid on their points, with and without the most asked attribute added to every block;
 2. the best weights of the best start, with the asked tables, their closure and the sign coefficients of two-valued attributes added.
 
 Nothing here is of size N or 2^d, and nothing is searched (docs/decisions/planning.md).
@@ -137,10 +137,8 @@ def affine_plane(size: int) -> tuple[int, Blocks]:
 
 @cache
 def inversive_plane(size: int) -> tuple[int, Blocks]:
-    """Return q^2 + 1 points and q^3 + q circles of q + 1 points; three points share one circle.
-
-    The points are the elliptic quadric x0 x1 + f(x2, x3) = 0 with f irreducible, the circles its plane sections.
-    """
+    """Return q^2 + 1 points and q^3 + q circles of q + 1 points; three points share one circle."""
+    # The points are the elliptic quadric x0 x1 + f(x2, x3) = 0 with f irreducible, the circles its plane sections.
     add, multiply = _field(size)
     space = _points(size, 3)
     first, second = space[:, 2], space[:, 3]
@@ -160,11 +158,9 @@ def parallel_planes(dimension: int) -> tuple[int, Blocks]:
 
 
 def zero_sum_blocks(count: int, size: int) -> IntArray:
-    """Return all blocks of `size` points out of 0 .. count - 1 whose sum is a multiple of count.
-
-    All but a few of the sets with one point less lie in exactly one block (those whose missing point is among them lie in none): close to
-    a Steiner system for every number of points.
-    """
+    """Return all blocks of `size` points out of 0 .. count - 1 whose sum is a multiple of count."""
+    # All but a few of the sets with one point less lie in exactly one block (those whose missing point is among them lie in none): close to
+    # a Steiner system for every number of points.
     smaller = np.array(list(itertools.combinations(range(count), size - 1)), dtype=np.int64).reshape(-1, size - 1)
     last = -smaller.sum(axis=1) % count
     keep = last > smaller[:, -1]
@@ -201,11 +197,9 @@ class Cover:
 
 
 def greedy_cover(shape: Sequence[int], targets: Sequence[AttributeSet], *, norm: int = 1) -> Cover:
-    """Choose the marginals to measure so that the largest cell variance of the asked ones is small.
-
-    For each number of cells that may be added up, marginals are taken greedily, the one that answers most of what is left first, until all
-    is answered; the threshold with the least variance wins. Within (ln m + 1)^2 of the best choice for m asked marginals.
-    """
+    """Choose the marginals to measure so that the largest cell variance of the asked ones is small."""
+    # For each number of cells that may be added up, marginals are taken greedily, the one that answers most of what is left first, until
+    # all is answered; the threshold with the least variance wins. Within (ln m + 1)^2 of the best choice for m asked marginals.
     shape = check_shape(shape)
     asked = [check_set("target", attributes, len(shape)) for attributes in targets]
     if not asked:
@@ -227,10 +221,8 @@ def greedy_cover(shape: Sequence[int], targets: Sequence[AttributeSet], *, norm:
 
 
 def cover_errors(shape: Sequence[int], targets: Mapping[AttributeSet, float], cover: Cover) -> FloatArray:
-    """Return for each measured marginal what one unit of its noise variance adds to the total squared error.
-
-    With equal budgets (strategy C) the total is s^2 (pure) or s (Gaussian) times their sum; `grouped_budgets` gives those of C+.
-    """
+    """Return for each measured marginal what one unit of its noise variance adds to the total squared error."""
+    # With equal budgets (strategy C) the total is s^2 (pure) or s (Gaussian) times their sum; `grouped_budgets` gives those of C+.
     if not len(targets) == len(cover.source):
         raise refuse("targets", f"{len(targets)} marginals", f"the {len(cover.source)} marginals that the cover was made for")
     weights = np.array([float(value) for value in targets.values()])
@@ -249,10 +241,8 @@ def _candidates(asked: list[AttributeSet]) -> list[AttributeSet]:
 
 
 def _cells_added(shape: Sequence[int], options: list[AttributeSet], asked: list[AttributeSet]) -> NDArray[np.float32]:
-    """How many cells of each candidate make one cell of each asked marginal; infinite where the candidate does not contain it.
-
-    One row an asked marginal, one column a candidate.
-    """
+    """How many cells of each candidate make one cell of each asked marginal; infinite where the candidate does not contain it."""
+    # One row an asked marginal, one column a candidate.
     if not len(options) * len(asked) <= _MOST_PAIRS:
         advice = "Choose the strategy covering."
         raise refuse("candidates", f"{len(options)} for {len(asked)} asked marginals", f"at most {_MOST_PAIRS} pairs of the two", advice)
@@ -413,10 +403,9 @@ def _starts(
 
 
 def _merged(closure: Closure, coefficient: FloatArray, needed: list[AttributeSet]) -> list[AttributeSet]:
-    """Replace two tables by their union, the best pair first, while the error without recovery falls: for workloads without symmetry.
-
-    With budgets by cube roots that error is (sum of e_S^(1/3))^3, e_S being what a unit of noise on S adds to the error of all it answers.
-    """
+    """Replace two tables by their union, the best pair first, while the error without recovery falls: for workloads without symmetry."""
+    # With budgets by cube roots that error is (sum of e_S^(1/3))^3, e_S being what a unit of noise on S adds to the error of all it
+    # answers.
     log_values = np.log(np.array(closure.shape, dtype=np.float64))
     member = np.zeros((len(needed), len(closure.shape)))
     for row, attributes in zip(member, needed, strict=True):
@@ -518,10 +507,7 @@ def design_seconds(workload: Workload) -> float:
 
 
 def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]) -> Strategy:
-    """Choose the tables to measure with Laplace noise, and their best weights.
-
-    Guarantees: the same workload gives the same tables.
-    """
+    """Choose the tables to measure with Laplace noise, and their best weights."""
     domain = workload.domain
     if len({one for product in workload for one in product.attributes}) < 2:
         return weighted_strategy(name, workload, along, Candidates(workload.tables), 1)  # nothing to combine
@@ -582,10 +568,7 @@ def _design(asked: _Searched) -> Design:
 
 
 def covering(task: Task) -> Strategy:
-    """Choose the tables to measure, and their best weights.
-
-    Guarantees: the same workload gives the same tables.
-    """
+    """Choose the tables to measure, and their best weights."""
     workload = task.workload
     if all(len(sets) == 1 for sets in workload.tables.values()):
         raise NotApplicable("only one table is asked for")

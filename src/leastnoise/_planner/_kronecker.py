@@ -140,11 +140,10 @@ def _p_identity_seconds(line: Line) -> tuple[float, float]:
 
 
 def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
-    """A lower bound on the error of any Gaussian strategy at unit noise, if the attributes' bounds give one; else 0.
-
-    Where everything is asked along one attribute its bound is the workload's. For one product the dual solutions of its attributes make one
-    of the product (their Kronecker product), whose value is the product of the values; every cell of an attribute has its size as value.
-    """
+    """A lower bound on the error of any Gaussian strategy at unit noise, if the attributes' bounds give one; else 0."""
+    # Where everything is asked along one attribute its bound is the workload's. For one product the dual solutions of its attributes make
+    # one of the product (their Kronecker product), whose value is the product of the values; every cell of an attribute has its size as
+    # value.
     asked = {product.attributes for product in workload}
     if any(product.measure is not None for product in workload):
         return 0.0

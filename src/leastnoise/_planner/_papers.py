@@ -35,11 +35,9 @@ _MOST_CELLS = 1024
 
 
 def cuboids(task: Task, *, even: bool = False) -> Strategy:
-    """Measure a few tables, chosen greedily so that the largest variance of an asked cell is small; the budget split in closed form.
-
-    Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``even``) and C+ of Cormode et al. (arXiv 1207.6096). Recovery by
-    least squares comes on top.
-    """
+    """Measure a few tables, chosen greedily so that the largest variance of an asked cell is small; the budget split in closed form."""
+    # Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``even``) and C+ of Cormode et al. (arXiv 1207.6096). Recovery by
+    # least squares comes on top.
     workload, norm = task.workload, task.norm
     domain = workload.domain
     positions = {name: at for at, name in enumerate(domain.names)}
@@ -102,10 +100,7 @@ def signs(size: int) -> IntArray:
 
 
 def fourier(task: Task, *, even: bool = False) -> Strategy:
-    """Measure the Fourier coefficients of the asked tables, the budget split in closed form.
-
-    Source: the strategies F (``even``) and F+ of Cormode et al. (arXiv 1207.6096); recovery by least squares comes on top.
-    """
+    """Measure the Fourier coefficients of the asked tables, the budget split in closed form."""
     workload, norm = task.workload, task.norm
     domain = workload.domain
     added = coefficient_errors(workload)
@@ -145,10 +140,8 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
 
 
 def _parts(operator: Operator) -> tuple[float, float]:
-    """What a unit of noise on the constant coefficient adds to the error of all queries along an attribute, and on one of the others.
-
-    A table is 2^-m times the sum of its coefficients with their signs; the others' mean stands for each.
-    """
+    """What a unit of noise on the constant coefficient adds to the error of all queries along an attribute, and on one of the others."""
+    # A table is 2^-m times the sum of its coefficients with their signs; the others' mean stands for each.
     ones = np.ones(operator.size)
     scale = 4.0 ** -bits_of(operator.size)
     constant = float(ones @ apply_gram(operator, ones)) * scale
@@ -178,10 +171,7 @@ FOURIER_EVEN = Planner(
 
 
 def residual_max(task: Task) -> Strategy:
-    """Measure the residual spaces so that the largest variance of all asked cells, each times its weight squared, is least.
-
-    Source: ResidualPlanner (arXiv 2305.08175), the maximum of variances, by a concave dual.
-    """
+    """Measure the residual spaces so that the largest variance of all asked cells, each times its weight squared, is least."""
     workload = task.workload
     if any(product.measure is not None or not product.is_marginal for product in workload):
         raise NotApplicable("the largest variance is made least for cells of tables of counts alone; choose residual")
@@ -212,10 +202,7 @@ RESIDUAL_MAX = Planner(
 
 
 def workload_even(task: Task) -> Strategy:
-    """Every product of the workload as a measured table, all with the same noise.
-
-    Source: the strategy Q of Cormode et al. (arXiv 1207.6096); recovery by least squares comes on top.
-    """
+    """Every product of the workload as a measured table, all with the same noise."""
     return Strategy("workload_even", tuple((block, 1.0) for block in asked_blocks(task.workload)))
 
 

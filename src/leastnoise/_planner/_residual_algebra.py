@@ -285,10 +285,7 @@ class Weights:
 
 
 def grouped_budgets(errors: Sequence[float] | FloatArray, heights: Sequence[float] | FloatArray, norm: int) -> Weights:
-    """Split the budget over groups of queries that are answered without recovery by least squares.
-
-    Source: Cormode et al., Corollary 3.3, for unequal heights and without the factor that the paper counts twice.
-    """
+    """Split the budget over groups of queries that are answered without recovery by least squares."""
     s = np.asarray(errors, dtype=np.float64)
     height = np.asarray(heights, dtype=np.float64)
     if not (s.ndim == 1 and s.shape == height.shape and bool(np.all(s >= 0)) and bool(np.all(np.isfinite(s))) and bool(np.any(s > 0))):
@@ -339,11 +336,9 @@ def _privacy_cost(theta: FloatArray, cost: FloatArray, norm: int) -> float:
 
 
 def improve_weights(theta: FloatArray, errors: Errors, cost: FloatArray, norm: int, steps: int) -> FloatArray:
-    """Take steps that never raise the error: recovery and budgets optimised in turn.
-
-    For fixed recovery the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S, whose optimum is closed (`grouped_budgets`); then
-    recovery is optimised again by least squares. A weight of 0 stays 0.
-    """
+    """Take steps that never raise the error: recovery and budgets optimised in turn."""
+    # For fixed recovery the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S, whose optimum is closed (`grouped_budgets`); then
+    # recovery is optimised again by least squares. A weight of 0 stays 0.
     for _ in range(steps):
         _, gain = errors(theta**2)
         theta = theta * np.cbrt(theta * gain / cost) if norm == 1 else theta * np.sqrt(np.sqrt(gain) / cost)
@@ -433,11 +428,7 @@ def residual_noise_max(
     iterations: int = 5000,
     tolerance: float = 1e-6,
 ) -> tuple[FloatArray, float, float]:
-    """Choose the noise of the residual basis for Gaussian budgets so that the largest cell variance is least.
-
-    Source: ResidualPlanner (arXiv 2305.08175); the dual over convex combinations of the variances is concave, with gradient the variances
-    at its optimal noise.
-    """
+    """Choose the noise of the residual basis for Gaussian budgets so that the largest cell variance is least."""
     matrix = incidence(closure, sets)
     factor = np.ones(len(sets)) if scales is None else np.asarray(scales, dtype=np.float64)
     if not (factor.shape == (len(sets),) and len(sets) > 0 and bool(np.all((factor > 0) & np.isfinite(factor)))):

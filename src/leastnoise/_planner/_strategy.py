@@ -72,19 +72,12 @@ def _runs(operators: Sequence[Operator]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is asked along an attribute, as far as the time for a strategy along it depends on it.
+    """What is asked along an attribute, as far as the time for a strategy along it depends on it."""
 
-    Attributes:
-        cells: how many runs of cells the queries tell apart.
-        structured: whether only cells, prefix sums and all ranges are asked.
-        one_set: whether one query set is asked alone.
-        fits: how often a strategy is fitted to it: again where the weights of several sets change with those along other attributes.
-    """
-
-    cells: int
-    structured: bool
-    one_set: bool
-    fits: float
+    cells: int  # how many runs of cells the queries tell apart
+    structured: bool  # whether only cells, prefix sums and all ranges are asked
+    one_set: bool  # whether one query set is asked alone
+    fits: float  # how often a strategy is fitted to it: again where the weights of several sets change with those along other attributes
 
 
 def lines(workload: Workload) -> dict[str, Line]:

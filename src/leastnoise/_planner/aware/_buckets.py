@@ -188,13 +188,11 @@ def total_cost(asked: Weighted, size: int) -> float:
 
 
 def first_levels(costs: Sequence[float], total: float, norm: int, *, lift: float = 1.3) -> tuple[tuple[int, ...], FloatArray]:
-    """Blocks to be measured before the data are known to be easy, and the weight of each level.
-
-    The widest blocks are an eighth of all cells: a total or a prefix sum that is added up from many blocks has the noise of all of them.
-    Between them and the cells lie levels of about equal steps, of at most 16 blocks to one. The weights are those of least error without
-    shrinking, for the given costs of errors, multiplied by ``lift`` a level: shrinking takes away noise where blocks are narrow, so that
-    wide ones deserve more of the budget.
-    """
+    """Blocks to be measured before the data are known to be easy, and the weight of each level."""
+    # The widest blocks are an eighth of all cells: a total or a prefix sum that is added up from many blocks has the noise of all of them.
+    # Between them and the cells lie levels of about equal steps, of at most 16 blocks to one. The weights are those of least error without
+    # shrinking, for the given costs of errors, multiplied by ``lift`` a level: shrinking takes away noise where blocks are narrow, so that
+    # wide ones deserve more of the budget.
     from scipy.optimize import minimize
 
     depth = len(costs)
@@ -240,11 +238,8 @@ _LIGHT, _LIGHT_NARROW = 0.5, 2.0  # parts: blocks that deserve no more together 
 
 
 def plane_regime(cost: Exact, epsilon: Exact, cells: int, *, narrow: bool = False) -> tuple[str, int]:
-    """What the default does with the least cost, from noisy and public numbers alone.
-
-    Edge cases:
-        On fewer than 50 cells always the plan without a look: the test cannot tell.
-    """
+    """What the default does with the least cost, from noisy and public numbers alone."""
+    # On fewer than 50 cells always the plan without a look: the test cannot tell.
     buckets = float(Fraction(cost) * exact_positive("epsilon", epsilon))
     unclear = _CLEAR / float(TEST_SHARE)
     if buckets > _HARD * cells or unclear > _HARD * cells:
@@ -259,11 +254,9 @@ def single_cells(asked: Sequence[tuple[float, tuple[Operator, Operator]]]) -> bo
 
 
 def records_a_part(buckets: float, records: float) -> float:
-    """How many records a part of the second round should hold, in units of its noise.
-
-    Where no cell stands out of the noise a partition costs nearly as much as there are records, and parts may be large. Where records lie
-    in few heavy cells the cost is a small part of them, and parts have to be small.
-    """
+    """How many records a part of the second round should hold, in units of its noise."""
+    # Where no cell stands out of the noise a partition costs nearly as much as there are records, and parts may be large. Where records lie
+    # in few heavy cells the cost is a small part of them, and parts have to be small.
     least = 4 / float(TEST_SHARE)
     return min(max(_COARSEST * (max(buckets, least) / max(records, least)) ** 1.5, _FINEST), _COARSEST)
 
@@ -276,10 +269,8 @@ def first_level(tree: BlockTree, blocks: int) -> int:
 def divided(
     tree: BlockTree, base: int, counts: IntArray, rate: Fraction, deep: int = DEEP, *, narrow: bool = False
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """What the second round measures: each block of a level is halved until its parts deserve no more, and light blocks are joined.
-
-    A block of the tree that deserves at most half a part in all, or two where no query is of many cells, is one part.
-    """
+    """What the second round measures: each block of a level is halved until its parts deserve no more, and light blocks are joined."""
+    # A block of the tree that deserves at most half a part in all, or two where no query is of many cells, is one part.
     own, starts = np.asarray(counts * float(rate), dtype=np.float64), tree.starts[base]
     first = _joined(tree, base, own, _LIGHT_NARROW if narrow else _LIGHT)
     deserved = np.maximum(counts, 1) * float(rate)

@@ -55,11 +55,9 @@ def table_bins(parts: Sequence[FloatArray], share: float) -> tuple[IntArray, ...
 def binned_tables(
     shares: Mapping[str, FloatArray], tables: Mapping[tuple[str, ...], float], total: float, std: float, norm: int
 ) -> dict[tuple[str, ...], tuple[float, tuple[IntArray, ...]]]:
-    """Every table's precision relative to the others, and its bins.
-
-    ``tables`` holds what a squared error of each counts, ``std`` the noise of one table that gets the whole step; ``norm`` is that of the
-    sensitivity: 1 under Laplace noise, where precisions add up, 2 under Gaussian noise, where their squares do.
-    """
+    """Every table's precision relative to the others, and its bins."""
+    # ``tables`` holds what a squared error of each counts, ``std`` the noise of one table that gets the whole step; ``norm`` is that of the
+    # sensitivity: 1 under Laplace noise, where precisions add up, 2 under Gaussian noise, where their squares do.
     relative = last = np.ones(len(tables))
     made: list[tuple[IntArray, ...]] = []
     for _ in range(_ROUNDS + 1):

@@ -102,11 +102,8 @@ class TailLaw:
 
 
 def falling_counts(counts: FloatArray, edges: FloatArray | IntArray, law: TailLaw = TailLaw()) -> FloatArray:
-    """Noisy counts of consecutive intervals made at least 0 and of a density that falls as tails do.
-
-    Edge cases: below the mode of the data the density does rise, and the counts there are spread out; a threshold there cuts most records
-        anyway.
-    """
+    """Noisy counts of consecutive intervals made at least 0 and of a density that falls as tails do."""
+    # Below the mode of the data the density does rise, and the counts there are spread out; a threshold there cuts most records anyway.
     ends = np.asarray(edges, dtype=np.float64)
     noisy = np.asarray(counts, dtype=np.float64)
     above = np.cumsum(noisy[::-1])[::-1]
@@ -128,29 +125,20 @@ def falling(amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ThresholdChoice:
-    """A threshold, and what was predicted for every candidate.
+    """A threshold, and what was predicted for every candidate."""
 
-    Attributes:
-        threshold: in units.
-        candidates: upper edges of the candidate cells, in units.
-        bias: what the cut takes from all queries, root of the mean square, for each candidate.
-        noise: standard error, root of the mean square, for each candidate.
-        excess: for the threshold chosen: what the cut is thought to take from the records of each cell, in units, shape (n,). Counts are
-            held to the tail of index 1 for that, whatever they were held to for the choice.
-    """
-
-    threshold: int
-    candidates: IntArray
-    bias: FloatArray
-    noise: FloatArray
+    threshold: int  # in units
+    candidates: IntArray  # upper edges of the candidate cells, in units
+    bias: FloatArray  # what the cut takes from all queries, root of the mean square, for each candidate
+    noise: FloatArray  # standard error, root of the mean square, for each candidate
+    # for the threshold chosen: what the cut is thought to take from the records of each cell, in units, shape (n,). Counts are held to the
+    # tail of index 1 for that, whatever they were held to for the choice.
     excess: FloatArray
 
 
 def quick_noise(gram: Gram, limits: IntArray, norm: int) -> float:
-    """About the unit RMSE of the best strategy for W T, in milliseconds: right to a few percent in its dependence on the threshold.
-
-    Source: what p-Identity and the Gaussian optimum reach for prefix sums, beside GreedyH and the singular value bound.
-    """
+    """About the unit RMSE of the best strategy for W T, in milliseconds: right to a few percent in its dependence on the threshold."""
+    # Source: what p-Identity and the Gaussian optimum reach for prefix sums, beside GreedyH and the singular value bound.
     if norm == 2:
         factor = -(-gram.size // _MOST_SPECTRUM)
         return 1.02 * singular_value_bound(
@@ -171,10 +159,7 @@ def choose_threshold(
     lost: Gram | None = None,
     law: TailLaw = TailLaw(),
 ) -> ThresholdChoice:
-    """The candidate with the least predicted squared error.
-
-    Guarantees: a function of noisy and public numbers; it costs nothing.
-    """
+    """The candidate with the least predicted squared error."""
     missed = gram if lost is None else lost
     places = np.asarray(cells)
     if len(tail) != len(places) - 1:
@@ -224,10 +209,8 @@ def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
 
 
 def noise_along(workload: Workload, attribute: str, norm: int) -> Callable[[IntArray], float]:
-    """About the unit RMSE of the best strategy along a number, as a function of the limits of its cells.
-
-    Cells that no query tells apart are planned as one, and so they are here: 10 sums over 1000 cells have the noise of 10 cells.
-    """
+    """About the unit RMSE of the best strategy along a number, as a function of the limits of its cells."""
+    # Cells that no query tells apart are planned as one, and so they are here: 10 sums over 1000 cells have the noise of 10 cells.
     small, group = told_apart(workload, attribute)
     return lambda limits: quick_noise(small, _largest(limits, group, small.size), norm)
 
@@ -262,11 +245,9 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
 
 
 def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
-    """The best strategy of sensitivity 1 on W T that determines every sum, in real coefficients on the sums themselves, shape (rows, n).
-
-    Queries of lower rank, which are best under Gaussian noise where few are asked for, have a ten-thousandth of the budget on every cell
-    besides: rounded to whole coefficients they would not tell what is asked any more.
-    """
+    """The best strategy of sensitivity 1 on W T that determines every sum, in real coefficients on the sums themselves, shape (rows, n)."""
+    # Queries of lower rank, which are best under Gaussian noise where few are asked for, have a ten-thousandth of the budget on every cell
+    # besides: rounded to whole coefficients they would not tell what is asked any more.
     if gram.size == 1:
         return 1 / limits[None, :]
     weighted = weighted_gram(gram, limits)
@@ -278,10 +259,8 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
 
 
 def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, IntArray]:
-    """Rows in whole coefficients, and their weights.
-
-    Every row has bits of its own, as many as 2^32 rows of the largest limit leave, and its scale as a weight.
-    """
+    """Rows in whole coefficients, and their weights."""
+    # Every row has bits of its own, as many as 2^32 rows of the largest limit leave, and its scale as a weight.
     bits = min(12 if norm == 1 else 8, (_ROOM // int(limits.max())).bit_length() - 2)
     if bits < _LEAST_BITS:
         raise InputError(f"The public bounds are too large for whole coefficients: up to {int(limits.max())} units. Choose a larger unit.")
@@ -318,12 +297,9 @@ def _rows_of(gram: bytes, limits: bytes, norm: int) -> FloatArray:
 
 
 def weighted_by_ends(gram: FloatArray, weights: FloatArray) -> FloatArray:
-    """The Gram matrix of intervals, each with the weight of its last cell.
-
-    Those that cover the cells j <= k and end with cell e >= k are M_je - M_j(e+1).
-
-    Edge cases: other queries than intervals keep their own weights.
-    """
+    """The Gram matrix of intervals, each with the weight of its last cell."""
+    # Those that cover the cells j <= k and end with cell e >= k are M_je - M_j(e+1).
+    # Other queries than intervals keep their own weights.
     ending = np.triu(gram - np.pad(gram, ((0, 0), (0, 1)))[:, 1:])
     if ending.min() < 0:
         return gram
@@ -333,16 +309,11 @@ def weighted_by_ends(gram: FloatArray, weights: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Kept:
-    """Which cells are kept, and what is thought to be in the others.
+    """Which cells are kept, and what is thought to be in the others."""
 
-    Attributes:
-        first: first cell that is kept.
-        stop: the cell behind the last one.
-        losses: first cell, the one behind the last, and the sum between them that may be missing, in units, of each bucket left out.
-    """
-
-    first: int
-    stop: int
+    first: int  # first cell that is kept
+    stop: int  # the cell behind the last one
+    # first cell, the one behind the last, and the sum between them that may be missing, in units, of each bucket left out.
     losses: tuple[tuple[int, int, float], ...]
 
 
@@ -375,23 +346,14 @@ class _Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SumBuckets:
-    """The cells of a number in groups that some query tells apart, and these in buckets, each up to 1.6 times as high as the one before.
+    """The cells of a number in groups that some query tells apart, and these in buckets, each up to 1.6 times as high as the one before."""
 
-    Attributes:
-        attribute: the number.
-        limits: the most that a record of each cell adds, in units, shape (n,); never below a thousandth of the largest.
-        starts: first cell of every group, shape (m,).
-        ends: the group behind the last one of every bucket, shape (k,).
-        spans: logarithm of the upper end of every bucket over its lower one, shape (k,).
-        gram: of the queries on the groups.
-    """
-
-    attribute: str
-    limits: IntArray
-    starts: IntArray
-    ends: IntArray
-    spans: FloatArray
-    gram: DenseGram
+    attribute: str  # the number
+    limits: IntArray  # the most that a record of each cell adds, in units, shape (n,); never below a thousandth of the largest
+    starts: IntArray  # first cell of every group, shape (m,)
+    ends: IntArray  # the group behind the last one of every bucket, shape (k,)
+    spans: FloatArray  # logarithm of the upper end of every bucket over its lower one, shape (k,)
+    gram: DenseGram  # of the queries on the groups
 
     @staticmethod
     def of(workload: Workload, attribute: str, edges: IntArray) -> "SumBuckets":
@@ -442,13 +404,9 @@ class Choices:
     stops: tuple[_Stop, ...]
 
     def kept(self, sums: FloatArray) -> Kept:
-        """The run of buckets with the least predicted squared error of all queries.
-
-        Buckets are dropped from above, one after the other, and what is left is estimated anew without them: an estimate of what may be
-        missing is then not blurred by cells that hold nothing.
-
-        Guarantees: a function of noisy and public numbers; it costs nothing.
-        """
+        """The run of buckets with the least predicted squared error of all queries."""
+        # Buckets are dropped from above, one after the other, and what is left is estimated anew without them: an estimate of what may be
+        # missing is then not blurred by cells that hold nothing.
         last = len(self.stops) - 1
         while True:
             stop = self.stops[last]
@@ -491,34 +449,21 @@ class Choices:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeptByGroup:
-    """What groups keep, and what is thought to be in the rest.
+    """What groups keep, and what is thought to be in the rest."""
 
-    Attributes:
-        buckets: how many each group keeps, from below, shape (k,).
-        missing: what may be missing in each group's sum of values cut at the threshold, in units, shape (k,).
-        shares: of each group in what all groups hold together; positive, and its square an estimate of the square, shape (k,).
-    """
-
-    buckets: IntArray
-    missing: FloatArray
-    shares: FloatArray
+    buckets: IntArray  # how many each group keeps, from below, shape (k,)
+    missing: FloatArray  # what may be missing in each group's sum of values cut at the threshold, in units, shape (k,)
+    shares: FloatArray  # of each group in what all groups hold together; positive, and its square an estimate of the square, shape (k,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupBuckets:
-    """Buckets of a number up to a threshold, each about three times as high as the one before; the last one has all larger values, cut.
+    """Buckets of a number up to a threshold, each about three times as high as the one before; the last one has all larger values, cut."""
 
-    Attributes:
-        attribute: the number.
-        limits: the most that a row of each cell adds, in units, shape (n,).
-        starts: first cell of every bucket, shape (m,).
-        ends: the most that a row of every bucket adds, in units, shape (m,).
-    """
-
-    attribute: str
-    limits: IntArray
-    starts: IntArray
-    ends: IntArray
+    attribute: str  # the number
+    limits: IntArray  # the most that a row of each cell adds, in units, shape (n,)
+    starts: IntArray  # first cell of every bucket, shape (m,)
+    ends: IntArray  # the most that a row of every bucket adds, in units, shape (m,)
 
     @staticmethod
     def of(attribute: str, edges: IntArray, threshold: int) -> "GroupBuckets":
@@ -539,13 +484,9 @@ class GroupBuckets:
         return Factor((self.attribute,), Coarse(Identity(len(self.ends)), self.starts, len(self.limits)), weights)
 
     def kept(self, sums: FloatArray, noise: FloatArray) -> KeptByGroup:
-        """How many buckets to keep in each group: those with the least predicted squared error.
-
-        Groups are taken to have the same profile, the sums of all groups, and shares of it that follow from their own sums, pulled to the
-        middle as far as these differ by noise alone. A sum that is clear by itself is taken as it is.
-
-        Guarantees: a function of noisy and public numbers; it costs nothing.
-        """
+        """How many buckets to keep in each group: those with the least predicted squared error."""
+        # Groups are taken to have the same profile, the sums of all groups, and shares of it that follow from their own sums, pulled to the
+        # middle as far as these differ by noise alone. A sum that is clear by itself is taken as it is.
         groups = len(sums)
         profile = self._profile(sums.sum(axis=0), noise * np.sqrt(groups))
         weights = profile / noise**2
@@ -581,11 +522,9 @@ def _clear(count: int) -> float:
 def choose_group_threshold(
     edges: IntArray, counts: FloatArray, groups: int, noise: Callable[[int], float], *, sure: float
 ) -> ThresholdChoice:
-    """The threshold with the least predicted squared error of the sums of groups that keep all buckets.
-
-    Groups of one size share what is cut evenly, and groups of very different sizes have more of its square: it is added up as if they had
-    k^(1/3) times as much, which is in between, as sizes are not known yet.
-    """
+    """The threshold with the least predicted squared error of the sums of groups that keep all buckets."""
+    # Groups of one size share what is cut evenly, and groups of very different sizes have more of its square: it is added up as if they had
+    # k^(1/3) times as much, which is in between, as sizes are not known yet.
     gram = gram_of(Total(len(edges)))
     lost = ScaledSum(((groups ** (_UNEVEN - 2), gram),))
     return choose_threshold(
