@@ -7,7 +7,16 @@ import numpy as np
 
 from leastnoise._check import refuse
 from leastnoise._check.arrays import FloatArray
-from leastnoise._planner._residual_algebra import AttributeSet, Closure, dimensions, grouped_budgets, incidence, locate, set_sizes
+from leastnoise._planner._residual_algebra import (
+    AttributeSet,
+    Closure,
+    attribute_sets,
+    dimensions,
+    grouped_budgets,
+    incidence,
+    locate,
+    table_sizes,
+)
 
 
 def coefficients(closure: Closure, targets: Mapping[AttributeSet, float]) -> FloatArray:
@@ -46,7 +55,7 @@ def residual_noise(closure: Closure, coefficient: FloatArray) -> tuple[FloatArra
     if not bool(np.any(coefficient > 0)):
         raise refuse("coefficient", 0.0, "above 0 for at least one attribute set", "Ask for something.")
     asked = coefficient > 0
-    sizes = set_sizes(closure)[asked]
+    sizes = table_sizes(closure.shape, attribute_sets(closure))[asked]
     # One group a residual space: its contrasts at unit noise add c size to the error, and cost dim / size.
     best = grouped_budgets(coefficient[asked] * sizes, np.sqrt(dimensions(closure)[asked] / sizes), 2)
     noise = np.full(closure.count, np.inf)

@@ -13,16 +13,15 @@ from leastnoise._families._gram import AllRangesGram, DenseGram, PrefixGram, Wid
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("gram", [PrefixGram(32), AllRangesGram(31), WidthGram(30, 5)])
 def test_no_other_weights_are_better(gram: object, norm: int) -> None:
-    found = fit_eigen_design(gram, norm, gap=1e-5)
-    assert found.gap <= 1e-5
-    assert found.rmse == pytest.approx(strategy_rmse(gram, found.matrix, norm))
-    assert column_norm(found.matrix, norm) == pytest.approx(1)
-    assert found.rmse >= singular_value_bound(gram) * (1 - 1e-9)
-    # Against random weights of the same eigenvectors.
-    kept = len(found.weights)
-    bare = found.matrix[:kept]
+    found = fit_eigen_design(gram, norm)
+    reached = strategy_rmse(gram, found, norm)
+    assert column_norm(found, norm) == pytest.approx(1)
+    assert reached >= singular_value_bound(gram) * (1 - 1e-9)
+    # Against random weights of the same eigenvectors, which come before queries on single cells.
+    kept = int(np.linalg.matrix_rank(gram.dense()))
+    bare = found[:kept]
     least = strategy_rmse(gram, bare, norm)
-    assert found.rmse <= least * (1 + 1e-9)
+    assert reached <= least * (1 + 1e-9)
     rng = np.random.default_rng(0)
     for spread in (0.01, 0.1, 1.0):
         for _ in range(20):
@@ -32,20 +31,16 @@ def test_no_other_weights_are_better(gram: object, norm: int) -> None:
 
 def test_the_published_figures() -> None:
     # EigenDesign as measured at n = 4096; the design is within a few per cent of the optimum for ranges at every size.
-    assert fit_eigen_design(AllRangesGram(256), 2).rmse <= 2.9014 * 1.01
-    assert fit_eigen_design(WidthGram(256, 32), 2).rmse <= 2.354 * 1.02
+    assert strategy_rmse(AllRangesGram(256), fit_eigen_design(AllRangesGram(256), 2), 2) <= 2.9014 * 1.01
+    assert strategy_rmse(WidthGram(256, 32), fit_eigen_design(WidthGram(256, 32), 2), 2) <= 2.354 * 1.02
 
 
 def test_low_rank_and_guards() -> None:
     total = fit_eigen_design(WidthGram(5, 5), 2)
-    assert total.rmse == pytest.approx(1)
-    assert total.matrix.shape == (1, 5)
+    assert strategy_rmse(WidthGram(5, 5), total, 2) == pytest.approx(1)
+    assert total.shape == (1, 5)
     with pytest.raises(InputError, match="nothing to plan"):
         fit_eigen_design(DenseGram(np.zeros((2, 2)), 1), 2)
-    with pytest.raises(InputError, match="gap"):
-        fit_eigen_design(PrefixGram(4), 2, gap=0)
-    with pytest.raises(InputError, match="norm"):
-        fit_eigen_design(PrefixGram(4), 0)
 
 
 def haar(size: int) -> np.ndarray:
@@ -59,7 +54,7 @@ def test_the_wavelet_on_four_cells() -> None:
     np.testing.assert_allclose(talk.T @ talk, haar(4).T @ haar(4), atol=1e-12)
     assert column_norm(haar(4), 1) == 3
     assert column_norm(talk, 1) == pytest.approx(2.414, abs=5e-4)
-    found = reduce_l1_norm(haar(4))
+    found = reduce_l1_norm(haar(4), restarts=4)
     np.testing.assert_allclose(found.T @ found, haar(4).T @ haar(4), atol=1e-12)
     # Better than the talk's 2.414.
     assert column_norm(found, 1) == pytest.approx(2, abs=1e-4)
@@ -73,11 +68,11 @@ def test_a_smaller_norm_is_a_smaller_error() -> None:
 
 
 def test_never_worse_and_low_rank() -> None:
-    np.testing.assert_array_equal(reduce_l1_norm(np.eye(3), restarts=1, steps=5), np.eye(3))
+    np.testing.assert_array_equal(reduce_l1_norm(np.eye(3)), np.eye(3))
     total = np.array([[1.0, 1.0], [1.0, 1.0]])
-    found = reduce_l1_norm(total, rows=1)
-    assert found.shape == (1, 2)
-    assert column_norm(found, 1) == pytest.approx(math.sqrt(2))
+    found = reduce_l1_norm(total)
+    assert np.linalg.matrix_rank(found) == 1
+    assert column_norm(found, 1) == pytest.approx(math.sqrt(2), abs=1e-4)
 
 
 def test_the_gradient_is_that_of_finite_differences() -> None:
@@ -89,10 +84,3 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
         shift[index] = 1e-6
         above, below = (smooth_norm(free + sign * shift, matrix, 10.0, 0.1)[0] for sign in (1, -1))
         assert (above - below) / 2e-6 == pytest.approx(slope[index], abs=1e-6)
-
-
-def test_guards() -> None:
-    with pytest.raises(InputError, match="at least the rank"):
-        reduce_l1_norm(np.eye(3), rows=2)
-    with pytest.raises(InputError, match="zeros"):
-        reduce_l1_norm(np.zeros((2, 2)))

@@ -145,8 +145,6 @@ def test_queries_with_one_matrix_are_one_question_and_others_are_not() -> None:
 
 
 def test_guards() -> None:
-    with pytest.raises(InputError, match="effort must be"):
-        fit_p_identity(PrefixGram(4), effort=math.nan)
     weak = PIdentity(diagonal=np.array([1e-9, 1.0]), rows=np.zeros((0, 2)), rmse=1.0)
     with pytest.raises(InputError, match="own query rounds to zero"):
         weak.dyadic()

@@ -11,7 +11,7 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._expansion import answers_of, chunks, edges_of, operator_of
 from leastnoise._estimate._shrinkage import Halving, Shrunk, shrink
-from leastnoise._families import basis
+from leastnoise._families import TreeInverse
 from leastnoise._linop import Coarse, Ranges, Tree, apply_transpose, dense
 from leastnoise._measurements import Block, Observation
 from leastnoise._workload import Product
@@ -25,8 +25,8 @@ def shrunk_levels(observation: Observation, block: Block, values: IntArray) -> t
     tree = factor.operator
     if not isinstance(tree, Tree):
         raise TypeError(tree)
-    known, halving = basis(factor), Halving(tree.size)
-    squares = factor.weights.astype(np.float64) ** 2
+    squares, halving = factor.weights.astype(np.float64) ** 2, Halving(tree.size)
+    known = TreeInverse(tree, squares)
     total, parts = halving.differences(known.solve(apply_transpose(tree, squares * values / plan.grid))[None])
     variances = block_variance(plan, block) * known.variances(Ranges(tree.size, *halving.blocks()))
     tail = float(block.scale) / int(factor.weights[-1]) if plan.noise.norm == 1 else None

@@ -48,7 +48,7 @@ from leastnoise._families._queries import (
 )
 from leastnoise._families._search import Clock, NotApplicable, descended, go_on, over, running
 from leastnoise._families._toeplitz import square_root
-from leastnoise._families._tree import ScaledTree, tree_error
+from leastnoise._families._tree import ScaledTree, TreeInverse, tree_error
 from leastnoise._families._tree_fits import (
     best_hierarchy,
     fit_greedy_h,

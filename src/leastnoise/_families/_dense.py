@@ -48,7 +48,9 @@ _MOST_EIGEN = 1024
 _MOST_TURNED = 16
 _SMALL = 96
 _EDGE = 16
+_EIGEN_STEPS, _EIGEN_GAP = 1000, 1e-4  # of the squared error, before columns are filled
 _LOST = 1e-10
+_MOST_STEPS = 500
 Spectrum = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
@@ -102,23 +104,8 @@ def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
     return grid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EigenDesign:
-    """An eigen-design of sensitivity 1."""
-
-    matrix: FloatArray  # the strategy: weighted eigenvectors, then queries on single cells that fill columns with slack
-    weights: FloatArray  # the weights c of the eigenvectors with an eigenvalue above zero, the largest first
-    norm: int  # 1 for pure DP, 2 for a Gaussian budget
-    rmse: float  # unit RMSE of the matrix
-    gap: float  # by how much, as a fraction of the squared error, the weights may miss the best ones (before the filling)
-
-
-def fit_eigen_design(gram: Gram, norm: int, *, gap: float = 1e-4, steps: int = 1000) -> EigenDesign:
-    """Find the best weights of the eigenvectors of the workload's Gram matrix; O(n^3) once and O(n^2) a step."""
-    whole("norm", norm, 1, 2)
-    whole("steps", steps, 1)
-    if not 0 < gap < math.inf:
-        raise InputError(f"gap must be a finite number above 0; got {gap!r}.")
+def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
+    """The eigenvectors of the workload's Gram matrix with their best weights, and cells that fill columns; O(n^3), and O(n^2) a step."""
     values, vectors = np.linalg.eigh(gram.dense())
     seen = values > max(float(values[-1]), 0.0) * gram.size * np.finfo(float).eps
     if not seen.any():
@@ -128,22 +115,19 @@ def fit_eigen_design(gram: Gram, norm: int, *, gap: float = 1e-4, steps: int = 1
     duals = np.full(gram.size, 1 / gram.size)
     best = (math.inf, g)
     power = norm / (norm + 2)
-    for _ in range(steps):
+    for _ in range(_EIGEN_STEPS):
         s = spread @ duals
         amounts = (g / s) ** power
         amounts /= float(amounts @ s)
         columns = amounts @ spread
         reached = float(columns.max()) ** (2 / norm) - 1
         best = min(best, (reached, amounts), key=lambda pair: pair[0])
-        if reached <= gap or over():
+        if reached <= _EIGEN_GAP or over():
             break
         duals = np.maximum(duals * columns**_DUAL_POWER, 1e-14 / gram.size)
         duals /= duals.sum()
-    reached, amounts = best
-    weights = amounts ** (1 / norm)
-    matrix = weights[:, None] * design
-    matrix = fill_columns(matrix / column_norm(matrix, norm), norm)
-    return EigenDesign(matrix=matrix, weights=weights, norm=norm, rmse=strategy_rmse(gram, matrix, norm), gap=reached)
+    matrix = best[1][:, None] ** (1 / norm) * design
+    return fill_columns(matrix / column_norm(matrix, norm), norm)
 
 
 def smooth_norm(free: FloatArray, matrix: FloatArray, sharpness: float, width: float) -> tuple[float, FloatArray]:
@@ -162,20 +146,13 @@ def smooth_norm(free: FloatArray, matrix: FloatArray, sharpness: float, width: f
     return value, gradient + (outside @ right.T / sizes) @ right
 
 
-def reduce_l1_norm(matrix: FloatArray, *, rows: int | None = None, restarts: int = 4, steps: int = 200) -> FloatArray:
+def reduce_l1_norm(matrix: FloatArray, restarts: int = 1) -> FloatArray:
     """Look for a strategy with the same Gram matrix and a smaller L1 norm."""
     from scipy.optimize import minimize
 
-    whole("restarts", restarts, 0)
-    whole("steps", steps, 1)
-    scale = column_norm(matrix, 1)
+    scale, rows = column_norm(matrix, 1), 2 * matrix.shape[1]
     _, singular, right = np.linalg.svd(matrix, full_matrices=False)
     rank = int((singular > singular.max() * 1e-12).sum())
-    if scale == 0:
-        raise InputError("A strategy of zeros has no equivalent. Give one that measures something.")
-    rows = 2 * matrix.shape[1] if rows is None else whole("rows", rows, 1)
-    if rows < rank:
-        raise InputError(f"rows must be at least the rank of the strategy, {rank}; got {rows}.")
     # A compact factor of the same Gram matrix: Q then has as few columns as can be.
     factor = singular[:rank, None] * right[:rank] / scale
     best, least = matrix, scale
@@ -192,7 +169,7 @@ def reduce_l1_norm(matrix: FloatArray, *, rows: int | None = None, restarts: int
                 value, gradient = smooth_norm(point.reshape(rows, rank), factor, sharpness, width / rows)
                 return value, gradient.reshape(-1)
 
-            free = minimize(objective, free.reshape(-1), jac=True, method="L-BFGS-B", options={"maxiter": steps}).x.reshape(rows, rank)
+            free = minimize(objective, free.reshape(-1), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x.reshape(rows, rank)
             # Only the polar factor matters: go on from it, well conditioned.
             left, _, across = np.linalg.svd(free, full_matrices=False)
             free = left @ across
@@ -204,14 +181,14 @@ def reduce_l1_norm(matrix: FloatArray, *, rows: int | None = None, restarts: int
 
 @lru_cache(maxsize=FITS)
 def _turned(gram: Gram) -> np.ndarray:
-    return reduce_l1_norm(fit_eigen_design(gram, 1).matrix, restarts=1)
+    return reduce_l1_norm(fit_eigen_design(gram, 1))
 
 
 def eigen_design(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """Weighted eigenvectors of the workload; for Laplace noise turned, on short attributes, to a smaller norm of the same profile."""
     if gram.size > _MOST_EIGEN:
         raise NotApplicable(f"eigenvectors of a matrix of {gram.size} x {gram.size} take long; at most {_MOST_EIGEN} cells are allowed")
-    matrix = _turned(gram) if norm == 1 and gram.size <= _MOST_TURNED else fit_eigen_design(gram, norm).matrix
+    matrix = _turned(gram) if norm == 1 and gram.size <= _MOST_TURNED else fit_eigen_design(gram, norm)
     return Fitted(Factor((name,), Dense(to_dyadic(matrix, bits))))
 
 
@@ -222,12 +199,6 @@ class GaussianOptimum:
     factor: FloatArray  # the strategy A, k x n
     rmse: float  # its unit RMSE under L2
     lower: float  # no strategy has a smaller unit RMSE
-    gap: float  # ``rmse^2 / lower^2 - 1``: the part of the squared error that could at most be saved
-    weights: FloatArray  # the dual weights d (n), the certificate: ``lower`` follows from them alone
-
-    def gram(self) -> FloatArray:
-        """X = A^T A, n x n, diagonal entries at most 1."""
-        return np.asarray(self.factor.T @ self.factor)
 
 
 def _roots(values: FloatArray) -> FloatArray:
@@ -315,11 +286,11 @@ def _refined(small: FloatArray, size: int) -> FloatArray:
     return np.asarray(weights / weights.sum())
 
 
-def _iterate(gram: Gram, gap: float, steps: int) -> tuple[FloatArray, float, FloatArray]:
+def _iterate(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArray]:
     """Dual weights, t, and the n x n root K of the step with the smallest gap."""
     weights = np.full(gram.size, 1 / gram.size)
     if gram.size > _SMALL and not gram.by_matrix:
-        small, _, _ = _iterate(gram.coarsen(4), gap, steps)
+        small, _, _ = _iterate(gram.coarsen(4), gap)
         weights = _refined(small, gram.size)
     spectrum = _spectrum(gram)
 
@@ -328,7 +299,7 @@ def _iterate(gram: Gram, gap: float, steps: int) -> tuple[FloatArray, float, Flo
         total = float(roots.sum())
         return (vectors * vectors) @ roots / (weights * total), total, (roots, vectors)
 
-    _, weights, total, (roots, vectors) = dual_ascent(step, weights, gap, steps)
+    _, weights, total, (roots, vectors) = dual_ascent(step, weights, gap, _MOST_STEPS)
     halved = vectors * np.sqrt(roots)
     return weights, total, halved @ halved.T
 
@@ -348,34 +319,30 @@ def _factor(matrix: FloatArray) -> FloatArray:
     return np.asarray(upper)
 
 
-def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3, steps: int = 500) -> GaussianOptimum:
+def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
     """Find the strategy of least mean squared error for a Gaussian budget, to a given duality gap."""
     # A workload of rank below n (a total, say) has an optimum of that rank: the strategy then has fewer rows than columns.
-    factor, lower, weights = optimal_factor(gram, gap=gap, steps=steps)
-    rmse = _rmse(gram, factor)
-    return GaussianOptimum(factor=factor, rmse=rmse, lower=lower, gap=max(0.0, (rmse / lower) ** 2 - 1), weights=weights)
+    factor, lower, _ = optimal_factor(gram, gap=gap)
+    return GaussianOptimum(factor=factor, rmse=_rmse(gram, factor), lower=lower)
 
 
-def optimal_factor(gram: Gram, *, gap: float = 1e-3, steps: int = 500) -> tuple[FloatArray, float, FloatArray]:
+def optimal_factor(gram: Gram, *, gap: float = 1e-3) -> tuple[FloatArray, float, FloatArray]:
     """The strategy of ``fit_gaussian_optimum``, the lower bound and the dual weights, without its error, which costs as much again."""
-    if not 0 < gap < math.inf:
-        raise InputError(f"gap must be a finite number above 0; got {gap!r}.")
-    whole("steps", steps, 1)
     asked = gram.diagonal() > 0
     if not asked.any():
         raise InputError("No query asks for any cell, so there is nothing to plan. Remove the empty query set.")
     if not asked.all():
-        inner, lower, own = optimal_factor(DenseGram(gram.dense()[np.ix_(asked, asked)], gram.queries), gap=gap, steps=steps)
+        inner, lower, own = optimal_factor(DenseGram(gram.dense()[np.ix_(asked, asked)], gram.queries), gap=gap)
         factor, weights = np.zeros((len(inner), gram.size)), np.zeros(gram.size)
         factor[:, asked], weights[asked] = inner, own
         return factor, lower, weights
     if gram.by_matrix and gram.size > _SMALL:
         short, order = recognise(gram)
         if not short.by_matrix:
-            factor, lower, weights = optimal_factor(short, gap=gap, steps=steps)
+            factor, lower, weights = optimal_factor(short, gap=gap)
             back = np.argsort(order)
             return factor[:, back], lower, weights[back]
-    weights, total, root = _iterate(gram, gap, steps)
+    weights, total, root = _iterate(gram, gap)
     scale = 1 / np.sqrt(weights * total)
     matrix = root * scale[:, None] * scale
     matrix /= matrix.diagonal().max()

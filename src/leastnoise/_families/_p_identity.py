@@ -512,8 +512,6 @@ def _polish(gram: Gram, run: _Run, steps: int) -> _Run:
 
 def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     """Find a p-Identity strategy of small error: bells, hierarchies, the total and random rows as starts, the best refined."""
-    if not 0 < effort < math.inf:
-        raise InputError(f"effort must be a finite number above 0; got {effort!r}.")
     found = kept_fit(gram, effort) if gram.size <= MOST_KEPT else _fit(gram, effort)
     if over():
         kept_fit.cache_clear()  # what ended early is not what the next search would find

@@ -21,12 +21,10 @@ Source: Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3 (GreedyH); the rest is ou
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, singledispatch
 
 import numpy as np
 
-from leastnoise._check import InputError, one_of, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._family import Fitted
 from leastnoise._families._gram import FITS, MOST_KEPT, Gram, RangesGram, ScaledSum
@@ -45,47 +43,6 @@ _LARGEST_SHARE = 0.999
 _NODES_AT_ONCE = 8192
 _NOTHING = 1e-9
 _WEIGHT_BITS = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LevelTree:
-    """A hierarchy with one scale a level."""
-
-    size: int  # number of cells n
-    widths: tuple[int, ...]  # cells in a block of each level, the first 1, each a multiple of the one before; a last block may be shorter
-    weights: FloatArray  # scale of each level; sensitivity 1 under ``norm``
-    norm: int  # 1 for pure DP, 2 for a Gaussian budget
-    rmse: float  # unit RMSE, exact for uneven sizes too
-
-    def nodes(self) -> ScaledTree:
-        """The same tree with the scale of every node written out."""
-        counts = node_counts(self.size, self.widths)
-        scales = tuple(np.full(count, weight) for count, weight in zip(counts, self.weights, strict=True))
-        return ScaledTree(size=self.size, widths=self.widths, scales=scales, norm=self.norm, rmse=self.rmse)
-
-    def matrix(self) -> FloatArray:
-        """The strategy as a matrix, one row a block, cells first."""
-        return self.nodes().matrix()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class WeightedHaar:
-    """A Haar wavelet on the smallest power of two of at least n cells, with one scale a level."""
-
-    size: int  # number of cells n
-    weights: FloatArray  # scale of the total, then of the differences of halves, from the widest level (2^h cells) to pairs of cells
-    norm: int  # 1 for pure DP, 2 for a Gaussian budget
-    rmse: float  # unit RMSE; above the exact one when n is not a power of two, because the padding's cells count as unknown
-
-    def matrix(self) -> FloatArray:
-        """The strategy as a matrix: the total, then the differences, widest first."""
-        rows = [np.full((1, self.size), self.weights[0])]
-        cell = np.arange(self.size)
-        for level, weight in enumerate(self.weights[1:]):
-            width = 2 ** (len(self.weights) - 1 - level)
-            inside = np.equal.outer(np.arange(-(-self.size // width)), cell // width)
-            rows.append(weight * inside * np.where(cell % width < width // 2, 1.0, -1.0))
-        return np.vstack(rows)
 
 
 @singledispatch
@@ -228,35 +185,24 @@ def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
     return list(dict.fromkeys(out))
 
 
-def weighted_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int) -> LevelTree:
-    """A hierarchy of given widths and weights, scaled to sensitivity 1, with its exact error."""
-    chain = tuple(int(width) for width in widths)
-    if chain[:1] != (1,) or any(big <= small or big % small for small, big in itertools.pairwise(chain)):
-        raise InputError(f"widths must start at 1 and each be a larger multiple of the one before; got {chain}.")
-    if not (len(weights) == len(chain) and weights[0] > 0 and (np.asarray(weights) >= 0).all()):
-        raise InputError("A tree needs one weight of at least 0 a level, that of the cells above 0.")
-    return _level_tree(gram, chain, np.asarray(weights, float), norm, None)
-
-
-def _level_tree(gram: Gram, chain: Sequence[int], weights: FloatArray, norm: int, traces: Mapping[int, float] | None) -> LevelTree:
-    """The same without checks, with the traces of ``block_traces`` by width where they are known."""
-    scaled = weights / _sensitivity(weights, norm)
-    scaled.setflags(write=False)  # what is kept is not changed
-    if all(gram.size % width == 0 for width in chain):
-        tau = np.append(block_traces(gram, chain) if traces is None else [traces[width] for width in chain], 0.0)
-        error = float(((tau[:-1] - tau[1:]) / np.cumsum(scaled**2 * np.array(chain))).sum())
+def weighted_tree(
+    gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int, traces: Mapping[int, float] | None = None
+) -> ScaledTree:
+    """A hierarchy with one weight a level, scaled to sensitivity 1, with its exact error; what ``block_traces`` gives may be known."""
+    scaled, counts = weights / _sensitivity(weights, norm), node_counts(gram.size, widths)
+    if all(gram.size % width == 0 for width in widths):
+        tau = np.append(block_traces(gram, widths) if traces is None else [traces[width] for width in widths], 0.0)
+        error = float(((tau[:-1] - tau[1:]) / np.cumsum(scaled**2 * np.array(widths))).sum())
     else:
-        squares = [np.full(count, weight**2) for count, weight in zip(node_counts(gram.size, chain), scaled, strict=True)]
-        error, _ = tree_error(gram, chain, squares, gradient=False)
-    return LevelTree(size=gram.size, widths=tuple(chain), weights=scaled, norm=norm, rmse=math.sqrt(error / gram.queries))
+        error, _ = tree_error(
+            gram, widths, [np.full(count, weight**2) for count, weight in zip(counts, scaled, strict=True)], gradient=False
+        )
+    scales = tuple(np.broadcast_to(weight, count) for weight, count in zip(scaled, counts, strict=True))
+    return ScaledTree(size=gram.size, widths=tuple(widths), scales=scales, norm=norm, rmse=math.sqrt(error / gram.queries))
 
 
-def uniform_tree(gram: Gram, norm: int, branching: int | None = None) -> LevelTree:
-    """The plain hierarchy, all levels measured alike; without ``branching`` the one of least error."""
-    whole("norm", norm, 1, 2)
-    if branching is not None:
-        chain = full_chain(gram.size, whole("branching", branching, 2))
-        return weighted_tree(gram, chain, np.ones(len(chain)), norm)
+def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
+    """The plain hierarchy, all levels measured alike, of the branching that gives the least error."""
     candidates = sorted({*range(2, 34), *(2**power for power in range(6, 40) if 2**power < 2 * gram.size)})
     # The level of all cells is left out where that is better: it is one query of little use for short ranges.
     chains = [chain for b in candidates for chain in (full_chain(gram.size, b), full_chain(gram.size, b)[:-1] or (1,))]
@@ -271,13 +217,12 @@ def uniform_tree(gram: Gram, norm: int, branching: int | None = None) -> LevelTr
     return weighted_tree(gram, best, np.ones(len(best)), norm)
 
 
-def fit_level_tree(gram: Gram, norm: int) -> LevelTree:
+def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
     """Find a hierarchy with one weight a level: widths and weights of least error."""
-    whole("norm", norm, 1, 2)
     return (_kept_levels if gram.size <= MOST_KEPT else _fit_levels)(gram, norm)
 
 
-def _fit_levels(gram: Gram, norm: int) -> LevelTree:
+def _fit_levels(gram: Gram, norm: int) -> ScaledTree:
     plain = {uniform_tree(gram, norm).widths} if gram.size <= 2**16 else set()
     chains = sorted({*_chains(gram.size, norm), *plain}, key=len)
     widths = sorted({width for chain in chains for width in chain})
@@ -292,7 +237,7 @@ def _fit_levels(gram: Gram, norm: int) -> LevelTree:
     ]
     kept = list(dict.fromkeys(kept))[: 32 if gram.size <= 4096 else 4]
     best, weights = _weigh(*_parts_of(kept, traces), norm, 60)
-    found = [_level_tree(gram, kept[place], own[: len(kept[place])], norm, traces) for place, own in zip(best, weights, strict=True)]
+    found = [weighted_tree(gram, kept[place], own[: len(kept[place])], norm, traces) for place, own in zip(best, weights, strict=True)]
     found.sort(key=lambda tree: tree.rmse)
     # The search took a shorter last block for a whole one; where that may matter, the exact error has the last word.
     uneven = gram.size <= 2**14 and any(gram.size % width for width in found[0].widths)
@@ -302,10 +247,10 @@ def _fit_levels(gram: Gram, norm: int) -> LevelTree:
 _kept_levels = lru_cache(maxsize=FITS)(_fit_levels)
 
 
-def _refine(gram: Gram) -> Callable[[LevelTree], LevelTree]:
+def _refine(gram: Gram) -> Callable[[ScaledTree], ScaledTree]:
     """Weights of a tree improved on the exact error."""
 
-    def refine(tree: LevelTree) -> LevelTree:
+    def refine(tree: ScaledTree) -> ScaledTree:
         counts = node_counts(tree.size, tree.widths)
 
         def objective(above: FloatArray) -> tuple[float, FloatArray]:
@@ -316,22 +261,19 @@ def _refine(gram: Gram) -> Callable[[LevelTree], LevelTree]:
             whole = error * size**2
             return whole, whole * (by_level + 2 * (weights / size) ** tree.norm)
 
-        above, _ = descended(objective, np.log(tree.weights) - _LEAST, -_LEAST, 30)
+        above, _ = descended(objective, np.log([scale[0] for scale in tree.scales]) - _LEAST, -_LEAST, 30)
         return weighted_tree(gram, tree.widths, np.exp(_LEAST + above), tree.norm)
 
     return refine
 
 
-def fit_haar(gram: Gram, norm: int, *, weights: str = "optimal") -> WeightedHaar:
-    """The Haar wavelet, with the weights that are best (a closed form) or all alike."""
-    whole("norm", norm, 1, 2)
-    one_of("weights", weights, ("optimal", "equal"))
+def haar_weights(gram: Gram, norm: int) -> FloatArray:
+    """The best weights of the Haar wavelet, a closed form: of the total, then of the differences of halves, the widest first."""
     widths = full_chain(gram.size, 2)
     traces = block_traces(gram, widths)
     cost = np.concatenate([[traces[-1]], (traces[:-1] - traces[1:])[::-1]]) / np.array([widths[-1], *widths[:0:-1]])
-    scales = np.maximum(cost, 1e-12 * cost.max()) ** (1 / (2 + norm)) if weights == "optimal" else np.ones(len(cost))
-    scales = scales / _sensitivity(scales, norm)
-    return WeightedHaar(size=gram.size, weights=scales, norm=norm, rmse=math.sqrt(float((cost / scales**2).sum()) / gram.queries))
+    weights = np.maximum(cost, 1e-12 * cost.max()) ** (1 / (2 + norm))
+    return np.asarray(weights / _sensitivity(weights, norm))
 
 
 def shares_of(tree: ScaledTree) -> list[FloatArray]:
@@ -380,8 +322,6 @@ def fit_node_tree(gram: Gram, starts: Sequence[ScaledTree], *, steps: int | None
     """Improve hierarchies by optimising the scale of every node."""
     from scipy.optimize import minimize
 
-    if not starts or {(tree.size, tree.norm) for tree in starts} != {(gram.size, starts[0].norm)}:
-        raise InputError("A tree needs at least one start; all of the workload's size and of one norm.")
     tree, norm = min(starts, key=lambda tree: tree.rmse), starts[0].norm
     shaped = [start for start in starts if len(start.widths) > 1]
     if not shaped:
@@ -461,13 +401,13 @@ def best_hierarchy(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
 def level_tree(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The hierarchy with the best weight for every level."""
     fitted_tree = fit_level_tree(gram, norm)
-    return tree_factor(name, gram.size, fitted_tree.widths, fitted_tree.nodes().scales)
+    return tree_factor(name, gram.size, fitted_tree.widths, fitted_tree.scales)
 
 
 def node_tree(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The hierarchy with the best weight for every node."""
     levels = fit_level_tree(gram, norm)
-    starts = [scaled_tree(gram, levels.widths, levels.nodes().scales, norm), *([fit_greedy_h(gram)] if norm == 1 else [])]
+    starts = [scaled_tree(gram, levels.widths, levels.scales, norm), *([fit_greedy_h(gram)] if norm == 1 else [])]
     fitted_tree = fit_node_tree(gram, starts)
     return tree_factor(name, gram.size, fitted_tree.widths, fitted_tree.scales)
 
@@ -476,8 +416,7 @@ def haar(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The Haar wavelet with the best weight for every level."""
     if gram.size > MOST_DENSE:
         raise NotApplicable(f"the wavelet's error bars need a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
-    fitted_tree = fit_haar(gram, norm)
     operator = Haar(gram.size)
     counts = [1, *(-(-gram.size // width) for width in operator.widths)]
-    weights = np.concatenate([np.full(count, weight) for count, weight in zip(counts, fitted_tree.weights, strict=True)])
+    weights = np.concatenate([np.full(count, weight) for count, weight in zip(counts, haar_weights(gram, norm), strict=True)])
     return Fitted(Factor((name,), operator, _whole_weights(weights)))

@@ -30,7 +30,7 @@ from leastnoise._linop import Identity, Ranges
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Limits, Measurements, Observation
 from leastnoise._mechanisms._choose import noises
 from leastnoise._mechanisms._findings import Looked, read_finding
-from leastnoise._mechanisms._protocol import Explanation, Run
+from leastnoise._mechanisms._protocol import Mechanism, Run
 from leastnoise._mechanisms._search import Search
 from leastnoise._plan import Plan
 from leastnoise._planner import (
@@ -457,14 +457,10 @@ def _way(workload: Workload, attribute: str) -> Way:
     return _CUT
 
 
-class TruncatedSums:
+class TruncatedSums(Mechanism):
     """The mechanism for sums of one measure."""
 
     names = (STRATEGY,)
-
-    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
-        """By name."""
-        return strategy == STRATEGY
 
     def decides_along(self, workload: Workload) -> tuple[str, ...]:
         """The numbers that are summed."""
@@ -477,10 +473,6 @@ class TruncatedSums:
         if search.tell is not None:
             search.tell(STRATEGY)
         return made
-
-    def explain(self, plan: Plan) -> Explanation:
-        """Its steps."""
-        return Explanation(mechanism=plan.details["mechanism"], steps=tuple(plan.details["steps"]))
 
     def ready(self, plan: Plan) -> Run:
         """It must be what this version would plan, and what is measured under thresholds that may be chosen is made or tried now."""

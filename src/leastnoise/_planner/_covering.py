@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from leastnoise._check import InputError, refuse, whole
+from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._families import NotApplicable, basis
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
@@ -43,8 +43,6 @@ from leastnoise._planner._residual_algebra import (
     AttributeSet,
     Closure,
     attribute_sets,
-    check_set,
-    check_shape,
     closed,
     diagonal_errors,
     dimensions,
@@ -200,31 +198,23 @@ def greedy_cover(shape: Sequence[int], targets: Sequence[AttributeSet], *, norm:
     """Choose the marginals to measure so that the largest cell variance of the asked ones is small."""
     # For each number of cells that may be added up, marginals are taken greedily, the one that answers most of what is left first, until
     # all is answered; the threshold with the least variance wins. Within (ln m + 1)^2 of the best choice for m asked marginals.
-    shape = check_shape(shape)
-    asked = [check_set("target", attributes, len(shape)) for attributes in targets]
-    if not asked:
-        raise refuse("targets", [], "at least one asked marginal")
-    options, power = _candidates(asked), 2 if whole("norm", norm, 1, 2) == 1 else 1
+    asked = list(targets)
+    options, power = _candidates(asked), 2 if norm == 1 else 1
     added = _cells_added(shape, options, asked)
-    best: tuple[float, list[int]] | None = None
+    least, best = math.inf, list[int]()
     for threshold in np.unique(added[np.isfinite(added)]).tolist():  # the least answers all: every asked marginal is a candidate
-        if best is not None and not threshold < best[0]:
+        if not threshold < least:
             break
         chosen = _greedy(added <= threshold)
         largest = float(len(chosen)) ** power * float(added[:, chosen].min(axis=1).max())
-        if best is None or largest < best[0]:
-            best = largest, chosen
-    if best is None:
-        raise refuse("candidates", len(options), "at least one marginal")
-    largest, chosen = best
-    return Cover(tables=tuple(options[i] for i in chosen), source=added[:, chosen].argmin(axis=1), largest=largest)
+        if largest < least:
+            least, best = largest, chosen
+    return Cover(tables=tuple(options[i] for i in best), source=added[:, best].argmin(axis=1), largest=least)
 
 
 def cover_errors(shape: Sequence[int], targets: Mapping[AttributeSet, float], cover: Cover) -> FloatArray:
     """Return for each measured marginal what one unit of its noise variance adds to the total squared error."""
     # With equal budgets (strategy C) the total is s^2 (pure) or s (Gaussian) times their sum; `grouped_budgets` gives those of C+.
-    if not len(targets) == len(cover.source):
-        raise refuse("targets", f"{len(targets)} marginals", f"the {len(cover.source)} marginals that the cover was made for")
     weights = np.array([float(value) for value in targets.values()])
     result: FloatArray = table_sizes(shape, cover.tables) * np.bincount(cover.source, weights=weights, minlength=len(cover.tables))
     return result

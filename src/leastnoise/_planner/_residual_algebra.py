@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leastnoise._check import InputError, refuse, whole
+from leastnoise._check import InputError
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._workload import by_width
 
@@ -66,22 +66,6 @@ class Closure:
         return [0, *itertools.accumulate(len(keys) for keys in self.keys)]
 
 
-def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    """Check the number of values of each attribute."""
-    checked = tuple(int(n) for n in shape)
-    if not all(n >= 1 for n in checked):
-        raise refuse("shape", tuple(shape), "one whole number of at least 1 per attribute")
-    return checked
-
-
-def check_set(name: str, attributes: Iterable[int], count: int) -> AttributeSet:
-    """Check one attribute set: ascending, without repetition, inside the domain."""
-    checked = tuple(int(i) for i in attributes)
-    if not (all(a < b for a, b in itertools.pairwise(checked)) and all(0 <= i < count for i in checked)):
-        raise refuse(name, checked, f"attribute numbers from 0 to {count - 1} in ascending order, none twice")
-    return checked
-
-
 def _keys(rows: IntArray, count: int) -> IntArray:
     """Number the rows (ascending attribute sets of one size) so that the numbers ascend when the rows do."""
     size = rows.shape[1]
@@ -99,14 +83,6 @@ def _keys(rows: IntArray, count: int) -> IntArray:
     return keys
 
 
-def check_sets(name: str, sets: Sequence[AttributeSet], count: int) -> None:
-    """Check very many attribute sets."""
-    for _, rows in _by_size(sets).values():
-        right = (rows[:, 1:] > rows[:, :-1]).all(axis=1) & (rows >= 0).all(axis=1) & (rows < count).all(axis=1)
-        if not right.all():
-            check_set(name, rows[int((~right).argmax())].tolist(), count)
-
-
 def _by_size(sets: Sequence[AttributeSet]) -> dict[int, tuple[IntArray, IntArray]]:
     """Group sets by size: size -> (positions in the sequence, rows of attributes)."""
     sizes = np.fromiter(map(len, sets), np.int64, len(sets))
@@ -116,11 +92,7 @@ def _by_size(sets: Sequence[AttributeSet]) -> dict[int, tuple[IntArray, IntArray
 
 def downward_closure(shape: Sequence[int], sets: Iterable[AttributeSet]) -> Closure:
     """Find all subsets of the given attribute sets."""
-    shape = check_shape(shape)
-    count = len(shape)
-    listed = list(sets)
-    check_sets("attribute set", listed, count)
-    families = _by_size(listed)
+    count, families = len(shape), _by_size(list(sets))
     children: dict[int, list[tuple[IntArray, IntArray]]] = {
         0: [(np.zeros((1, 0), dtype=np.int64), _keys(np.zeros((1, 0), dtype=np.int64), count))]
     }
@@ -136,7 +108,7 @@ def downward_closure(shape: Sequence[int], sets: Iterable[AttributeSet]) -> Clos
             children.setdefault(size - 1, []).append((smaller, keys[:0]))
     largest = max(children)
     return Closure(
-        shape=shape,
+        shape=tuple(shape),
         blocks=tuple(children[size][0][0] for size in range(largest + 1)),
         keys=tuple(children[size][0][1] for size in range(largest + 1)),
     )
@@ -144,8 +116,7 @@ def downward_closure(shape: Sequence[int], sets: Iterable[AttributeSet]) -> Clos
 
 def closed(shape: Sequence[int], blocks: Sequence[IntArray]) -> Closure:
     """The closure of sets that are known to be closed under taking subsets."""
-    shape = check_shape(shape)
-    return Closure(shape=shape, blocks=tuple(blocks), keys=tuple(_keys(rows, len(shape)) for rows in blocks))
+    return Closure(shape=tuple(shape), blocks=tuple(blocks), keys=tuple(_keys(rows, len(shape)) for rows in blocks))
 
 
 def attribute_sets(closure: Closure) -> list[AttributeSet]:
@@ -195,8 +166,6 @@ def strengths(shape: Sequence[int], tables: Sequence[AttributeSet], signed: Sequ
 
 def incidence(closure: Closure, tables: Sequence[AttributeSet], signed: Sequence[AttributeSet] | None = None) -> Matrix:
     """Build the matrix K with lambda = K theta^2: one row a set of the closure, one column a measured table."""
-    count = len(closure.shape)
-    check_sets("table", tables, count)
     weight = strengths(closure.shape, tables, signed)
     row_parts: list[IntArray] = []
     column_parts: list[IntArray] = []
@@ -262,9 +231,6 @@ def _membership(block: IntArray, count: int) -> NDArray[np.float32]:
 def _contains_signed(
     closure: Closure, tables: Sequence[AttributeSet], signed: Sequence[AttributeSet], rows: IntArray, columns: IntArray
 ) -> BoolArray:
-    for table, attributes in zip(tables, signed, strict=True):
-        if not set(attributes) <= set(table):
-            raise refuse("signed attributes", tuple(attributes), f"attributes of their table {table}")
     count = len(closure.shape)
     needed = np.zeros((len(tables), count), dtype=bool)
     for position, attributes in enumerate(signed):
@@ -288,11 +254,7 @@ def grouped_budgets(errors: Sequence[float] | FloatArray, heights: Sequence[floa
     """Split the budget over groups of queries that are answered without recovery by least squares."""
     s = np.asarray(errors, dtype=np.float64)
     height = np.asarray(heights, dtype=np.float64)
-    if not (s.ndim == 1 and s.shape == height.shape and bool(np.all(s >= 0)) and bool(np.all(np.isfinite(s))) and bool(np.any(s > 0))):
-        raise refuse("errors", s.tolist(), "one finite number of at least 0 per group, at least one above 0")
-    if not bool(np.all((height > 0) & np.isfinite(height))):
-        raise refuse("heights", height.tolist(), "finite numbers above 0")
-    if whole("norm", norm, 1, 2) == 1:
+    if norm == 1:
         root = (s / height) ** (1 / 3)
         scale = float(height @ root)
         return Weights(theta=root / scale, error=scale**2 * float(height @ root))
@@ -369,22 +331,13 @@ def least_error(
     errors: Errors, cost: FloatArray, starts: Sequence[FloatArray], *, norm: int, iterations: int = 500, tolerance: float = 1e-10
 ) -> Weights:
     """The best weights that a descent from some starts finds; a weight that is 0 stays 0."""
-    whole("norm", norm, 1, 2)
-    best: Weights | None = None
-    for given in starts:
-        start = np.asarray(given, dtype=np.float64)
-        if not (start.shape == cost.shape and bool(np.all((start >= 0) & np.isfinite(start)))):
-            raise refuse("start", start.shape, f"{len(cost)} finite weights of at least 0")
+    for start in starts:
         if not errors(start**2)[0] < math.inf:
             raise InputError(
                 "a start does not cover all that is asked; got a set without a measured table, allowed are covering starts. Add tables."
             )
-        weights = _descend(start, errors, cost, norm, iterations, tolerance)
-        if best is None or weights.error < best.error:
-            best = weights
-    if best is None:
-        raise refuse("starts", [], "at least one start")
-    return best
+    tried = (_descend(start, errors, cost, norm, iterations, tolerance) for start in starts)
+    return min(tried, key=lambda weights: weights.error)
 
 
 def _descend(start: FloatArray, errors: Errors, cost: FloatArray, norm: int, iterations: int, tolerance: float) -> Weights:
@@ -415,29 +368,17 @@ def _descend(start: FloatArray, errors: Errors, cost: FloatArray, norm: int, ite
     return Weights(theta=candidates[at], error=reached[at])
 
 
-def set_sizes(closure: Closure) -> FloatArray:
-    """Number of cells of every set of a closure."""
-    return np.concatenate([np.array(closure.shape, dtype=np.float64)[block].prod(axis=1) for block in closure.blocks])
-
-
 def residual_noise_max(
-    closure: Closure,
-    sets: Sequence[AttributeSet],
-    scales: Sequence[float] | None = None,
-    *,
-    iterations: int = 5000,
-    tolerance: float = 1e-6,
+    closure: Closure, sets: Sequence[AttributeSet], scales: Sequence[float], *, iterations: int = 5000, tolerance: float = 1e-6
 ) -> tuple[FloatArray, float, float]:
     """Choose the noise of the residual basis for Gaussian budgets so that the largest cell variance is least."""
+    # The dual over convex combinations of the variances is concave, with gradient the variances at its optimal noise (ResidualPlanner).
     matrix = incidence(closure, sets)
-    factor = np.ones(len(sets)) if scales is None else np.asarray(scales, dtype=np.float64)
-    if not (factor.shape == (len(sets),) and len(sets) > 0 and bool(np.all((factor > 0) & np.isfinite(factor)))):
-        raise refuse("scales", factor.tolist(), "one finite number above 0 per marginal")
-    per_cell = factor / table_sizes(closure.shape, sets)  # K has 1 / size already; a cell variance needs 1 / size^2
+    # K has 1 / size already; a cell variance needs 1 / size^2.
+    per_cell = np.asarray(scales, dtype=np.float64) / table_sizes(closure.shape, sets)
     dims = dimensions(closure)
     share = np.full(len(sets), 1.0 / len(sets))
-    best: tuple[FloatArray, float] | None = None
-    bound = 0.0
+    best, least, bound = np.zeros(0), math.inf, 0.0
     for _ in range(iterations):
         c = dims * np.asarray(matrix @ (share * per_cell))
         root = np.sqrt(c * dims)
@@ -447,12 +388,9 @@ def residual_noise_max(
             inverse = np.where(c > 0, np.sqrt(dims / c) * total, np.inf)  # 1 / lambda
         finite = np.where(c > 0, inverse, 0.0)
         variances = np.asarray(matrix.T @ (finite * dims)) * per_cell
-        largest = float(variances.max())
-        if best is None or largest < best[1]:
-            best = inverse, largest
-        if best[1] <= bound * (1 + tolerance):
+        if variances.max() < least:
+            best, least = inverse, float(variances.max())
+        if least <= bound * (1 + tolerance):
             break
         share = share * variances / float(share @ variances)
-    if best is None:
-        raise refuse("iterations", iterations, "at least 1")
-    return best[0] / set_sizes(closure), best[1], bound
+    return best / table_sizes(closure.shape, attribute_sets(closure)), least, bound

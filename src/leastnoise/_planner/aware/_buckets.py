@@ -155,7 +155,7 @@ def _fitted(name: str, gram: Gram, norm: int) -> Factor:
         return Factor((name,), Identity(k))
     # This runs when all is paid: what one family cannot do, another can, and every bucket by itself always is possible.
     trees: list[ScaledTree] = []
-    for tree in (lambda: fit_level_tree(gram, norm).nodes(), lambda: fit_greedy_h(gram) if norm == 1 else None):
+    for tree in (lambda: fit_level_tree(gram, norm), lambda: fit_greedy_h(gram) if norm == 1 else None):
         with suppress(*_FAULTS):
             fitted_tree = tree()
             # Where a bucket hardly is measured, the error is a difference of huge numbers and not to be trusted.
