@@ -143,7 +143,7 @@ def main() -> None:
             begun = time.perf_counter()
             gram = KINDS[kind](size)
             level = fit_level_tree(gram, 1)
-            found_tree = fit_node_tree(gram, [level.nodes()])
+            found_tree = fit_node_tree(gram, [level])
             seconds = time.perf_counter() - begun
             line("node tree", size, kind, found_tree.rmse, fit_greedy_h(gram).rmse, seconds, "reference: GreedyH")
     steps_against_dense(**({"size": 128, "rows": 16, "steps": 10} if chosen.quick else {}))

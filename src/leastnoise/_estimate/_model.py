@@ -175,11 +175,15 @@ class Modelled:
     public: tuple[PublicCounts, ...] = ()
 
     @staticmethod
+    @lru_cache(maxsize=2)
     def of(
-        observation: Observation, asked: Sequence[Names], impossible: Sequence[Combination] = (), public: Sequence[PublicCounts] = ()
+        observation: Observation,
+        asked: tuple[Names, ...],
+        impossible: tuple[Combination, ...] = (),
+        public: tuple[PublicCounts, ...] = (),
     ) -> "Modelled":
         """The model of an observation; it is fitted once."""
-        return _modelled(observation, tuple(asked), tuple(impossible), tuple(public))
+        return Modelled(NoisyTables.of(observation, impossible, public), asked, impossible, public)
 
     @cached_property
     def mixture(self) -> Mixture:
@@ -326,13 +330,6 @@ def _stated(answer: Answer, product: Product, impossible: Sequence[Combination],
     return Answer(np.where(never, 0.0, answer.values), np.where(known, 0.0, answer.noise_std), missed)
 
 
-@lru_cache(maxsize=2)
-def _modelled(
-    observation: Observation, asked: tuple[Names, ...], impossible: tuple[Combination, ...], public: tuple[PublicCounts, ...]
-) -> Modelled:
-    return Modelled(NoisyTables.of(observation, impossible, public), asked, impossible, public)
-
-
 @dataclass(frozen=True, eq=False)
 class Moved:
     """Answers between a model and the least-squares tables that it was fitted to; ``tables`` are the widest that were asked for."""
@@ -342,11 +339,15 @@ class Moved:
     impossible: tuple[Combination, ...] = ()
 
     @staticmethod
+    @lru_cache(maxsize=2)
     def of(
-        observation: Observation, tables: Sequence[Names], impossible: Sequence[Combination] = (), public: Sequence[PublicCounts] = ()
+        observation: Observation,
+        tables: tuple[Names, ...],
+        impossible: tuple[Combination, ...] = (),
+        public: tuple[PublicCounts, ...] = (),
     ) -> "Moved":
         """The model of an observation; it is fitted once."""
-        return _moved(observation, tuple(tables), tuple(impossible), tuple(public))
+        return Moved(Estimate(observation, public), tables, impossible)
 
     @cached_property
     def _parts(self) -> dict[Names, FloatArray]:
@@ -454,13 +455,6 @@ class Moved:
         # The total and attributes alone are least squares; elsewhere large cells are moved by more than small ones.
         answer = Answer(values, noise, np.sqrt(missed) if len(names) > 1 else np.zeros(product.shape))
         return _stated(answer, product, self.impossible, self.least_squares.public)
-
-
-@lru_cache(maxsize=2)
-def _moved(
-    observation: Observation, tables: tuple[Names, ...], impossible: tuple[Combination, ...], public: tuple[PublicCounts, ...]
-) -> Moved:
-    return Moved(Estimate(observation, public), tables, impossible)
 
 
 def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[NoisyTables, Mixture]:

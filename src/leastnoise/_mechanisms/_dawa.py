@@ -5,7 +5,6 @@ for, or is public. What is done with which share of the budget stands in the pla
 budget itself is checked once more by the series that carries it out.
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -38,7 +37,7 @@ from leastnoise._kernel import LeastCost, Series
 from leastnoise._linop import Identity, Operator, Total, Tree, pack
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._choose import noises
-from leastnoise._mechanisms._findings import Drawn, Looked, Unused, fallback, read_finding, reference_plan, within
+from leastnoise._mechanisms._findings import Drawn, Looked, Unused, fallback, read_finding, reference_plan, require_details, within
 from leastnoise._mechanisms._protocol import Mechanism, Reference, Run
 from leastnoise._mechanisms._search import Progress, Search
 from leastnoise._plan import Plan
@@ -167,17 +166,8 @@ def _choice(budget: Budget, strategy: str) -> Fraction:
 def setting_of(plan: Plan) -> Setting:
     """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
     setting = Setting(plan, _the_attribute(plan.workload, plan.strategy), noises(plan.privacy)[0])
-    try:
-        fallback(plan)
-        same = plan.strategy in STRATEGIES and (json.dumps(plan.details["steps"]), plan.details["mechanism"]) == (
-            json.dumps(plan_steps(plan.privacy.budget, plan.strategy)),
-            setting.noise.value,
-        )
-        Reference.read(plan.details["reference"])
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"The data-aware plan cannot be read: {str(error).rstrip('.')}. Make the plan again; nothing was spent.") from None
-    if not same:
-        raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
+    steps = plan_steps(plan.privacy.budget, plan.strategy) if plan.strategy in STRATEGIES else []
+    require_details(plan, lambda: {"steps": steps, "mechanism": setting.noise.value})
     return setting
 
 

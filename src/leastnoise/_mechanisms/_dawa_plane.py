@@ -4,7 +4,6 @@ A private test, then a plan that does not look or an adaptive grid (docs/decisio
 so that the kernel computes its cost from its integers.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from leastnoise._kernel import LeastCost, Series
 from leastnoise._linop import Coarse, Identity, Operator, Ordered, Ranges, Total, block_tree
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._dawa import STRATEGIES as ON_ONE
-from leastnoise._mechanisms._findings import Looked, Unused, fallback, read_finding, reference_plan, within
+from leastnoise._mechanisms._findings import Looked, Unused, fallback, read_finding, reference_plan, require_details, within
 from leastnoise._mechanisms._protocol import Mechanism, Reference, Run
 from leastnoise._mechanisms._search import Progress, Search
 from leastnoise._plan import Plan
@@ -174,15 +173,8 @@ def plane_setting(plan: Plan) -> PlaneSetting:
     """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
     names, epsilon = _checked(plan.workload, plan.privacy, plan.strategy)
     setting = PlaneSetting(plan, names, epsilon)
+    require_details(plan, lambda: {"steps": plane_steps(epsilon), "attributes": names})
     rescaled(fallback(plan), setting.privacy(epsilon * (1 - TEST_SHARE)))
-    try:
-        steps = plane_steps(epsilon)
-        same = json.dumps(plan.details["steps"]) == json.dumps(steps) and tuple(plan.details["attributes"]) == names
-        Reference.read(plan.details["reference"])
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"The data-aware plan cannot be read: {error}. Make the plan again; nothing was spent.") from None
-    if not same:
-        raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
     return setting
 
 

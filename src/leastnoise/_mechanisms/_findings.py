@@ -1,5 +1,6 @@
 """What mechanisms that look at the data have in common: findings that are written and read, and the best plan that does not look."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
@@ -12,6 +13,7 @@ from leastnoise._estimate import Estimate, Estimator, Finding, Hidden, Independe
 from leastnoise._fitting import rescaled
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._mechanisms._choose import candidates
+from leastnoise._mechanisms._protocol import Reference
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._workload import Workload
@@ -38,6 +40,18 @@ def fallback(plan: Plan) -> Measurements:
     if plan.fallback is None:
         raise InputError("The data-aware plan does not say what it measures without structure. Make the plan again; nothing was spent.")
     return plan.fallback.measured()
+
+
+def require_details(plan: Plan, told: Callable[[], Mapping[str, Any]]) -> None:
+    """Refuse a plan, perhaps from a file that somebody wrote, whose details are not what this version carries out, or cannot be read."""
+    try:
+        fallback(plan)
+        tables = len(Reference.read(plan.details["reference"]).rmse)
+        same = all(json.dumps(plan.details[name]) == json.dumps(value) for name, value in told().items())
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"The data-aware plan cannot be read: {str(error).rstrip('.')}. Make the plan again; nothing was spent.") from None
+    if not same or tables != len(plan.workload.products):
+        raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

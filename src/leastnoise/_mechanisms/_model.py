@@ -5,7 +5,6 @@ then pairs of attributes on bins that follow from those noisy counts; else that 
 steps are under one payment, and the model is post-processing.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from leastnoise._kernel import Series
 from leastnoise._linop import Coarse, Identity
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._choose import choose, noises
-from leastnoise._mechanisms._findings import Looked, fallback, read_finding, within
+from leastnoise._mechanisms._findings import Looked, fallback, read_finding, require_details, within
 from leastnoise._mechanisms._protocol import Mechanism, Reference, Run
 from leastnoise._mechanisms._search import Search
 from leastnoise._plan import Plan
@@ -70,7 +69,7 @@ class OnBins(_FromModel):
 
     def estimator(self, observation: Observation) -> Estimator:
         """The model."""
-        domain, asked = observation.measurements.domain, [tuple(names) for names in self.asked]
+        domain, asked = observation.measurements.domain, tuple(tuple(names) for names in self.asked)
         return Modelled.of(observation, asked, read_combinations(domain, self.impossible), read_public(domain, self.public))
 
 
@@ -97,7 +96,7 @@ class OnTables(_FromModel):
 
     def estimator(self, observation: Observation) -> Estimator:
         """Tables between the model and least squares."""
-        domain, asked = observation.measurements.domain, [tuple(names) for names in self.asked]
+        domain, asked = observation.measurements.domain, tuple(tuple(names) for names in self.asked)
         return Moved.of(observation, asked, read_combinations(domain, self.impossible), read_public(domain, self.public))
 
 
@@ -264,15 +263,13 @@ def plan_model(workload: Workload, privacy: Privacy, search: Search) -> Plan:
 def setting_of(plan: Plan) -> Setting:
     """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
     found = Setting(plan, pairs_of(plan.workload))
-    try:
+
+    def told() -> dict[str, Any]:
         read_combinations(plan.domain, found.stated["impossible"])
         read_public(plan.domain, found.stated["public"])
-        same = json.dumps(plan.details["steps"]) == json.dumps(_steps(found))
-        tables = len(Reference.read(plan.details["reference"]).rmse)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"The plan of the model cannot be read: {error}. Make the plan again; nothing was spent.") from None
-    if not same or tables != len(plan.workload.products):
-        raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
+        return {"steps": _steps(found)}
+
+    require_details(plan, told)
     rescaled(fallback(plan), plan.privacy.share(1 - found.counting))
     found.alone()  # refused now, and not when the first step has been paid for
     return found
