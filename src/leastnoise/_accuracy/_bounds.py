@@ -1,21 +1,10 @@
-"""Lower bounds on the total squared error of any unbiased plan, from singular values.
+"""Lower bounds on the total squared error of any unbiased plan, from singular values; derived in docs/mathematics.md, section 3.
 
 For a strategy A of Gram X and a workload of Gram M, the error at unit noise is tr(M X^-1) >= (tr M^(1/2))^2 / tr X, and tr X is at most n
-times the squared sensitivity (Cauchy-Schwarz; Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W, here always divided
-by sqrt(n), so that domains of any size can be handled. It holds for pure DP too, because the L1 norm of a column is at least its L2 norm.
-
-A union is split by orthogonal projectors on the left (its products) and on the right (the residual subspaces tau): the nuclear norm of W
-is at least the sum of those of the parts, if every tau is given to one part; pinching never increases a nuclear norm. The marginals
-together are diagonal in the tau; another product takes the tau of all its attributes, or, one product at most, all tau within its
-attributes.
-
-A unit of k rows of which at most m are in one cell of some attributes (``max_per_cell``, n cells) shifts the counts by a vector whose
-mean square over random cells is k^2 times that of one row on the tau without these attributes, and on the others kappa^2 times it,
-kappa^2 = (q n - k^2) / (n - 1), with q the sum of squares of the rows in a cell. So each part of the nuclear norm counts k or kappa fold
-in place of k.
-
-Source: Li and Miklau (arXiv 1202.3399), with closed forms for prefix sums, ranges and marginals; replace neighbours are derived in
-docs/mathematics.md.
+times the squared sensitivity (Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W, here always divided by sqrt(n), so
+that domains of any size can be handled. A union is split by orthogonal projectors on the left (its products) and on the right (the
+residual subspaces tau), every tau given to one part: the marginals together are diagonal in the tau; another product takes the tau of all
+its attributes, or, one product at most, all tau within its attributes. Of a unit of several rows each part counts k or kappa fold.
 """
 
 import itertools

@@ -1,16 +1,9 @@
 """What the blocks of a plan measure: along which attributes, with how much noise, of counts or of the sums of a measure.
 
-Some blocks measure distances from both ends of a measure's values: they are split into counts and *centred sums*. Counts are those of
-values where the domain counts them (`Domain.count_of`), else of rows.
-
-Let R = high - low, m the middle of the two, x and y noise of one variance. A query on both ends gives
-
-    a = sum of (v - low) + x,    b = sum of (high - v) + y,    so that
-    (a + b) / R = count + (x + y) / R,    (a - b) / 2 = sum of (v - m) + (x - y) / 2.
-
-The noise of the two is uncorrelated, and counts and *centred sums*, of v - m, are two unknown tables. So least squares falls apart: counts
-are estimated from what tells of counts, centred sums from what tells of these, as if they had been measured apart; the sum of v is the
-centred one plus m times the count, and the variances of both parts add up. Proved in docs/mathematics.md, section 8.
+A block on both ends of a measure's values measures a = sum of (v - low) + x and b = sum of (high - v) + y: it is split into counts,
+(a + b) / (high - low), and *centred sums*, (a - b) / 2, of v less the middle. The noise of the two is uncorrelated, so each is estimated
+as if they had been measured apart (docs/mathematics.md, section 8). Counts are those of values where the domain counts them
+(`Domain.count_of`), else of rows.
 """
 
 import math

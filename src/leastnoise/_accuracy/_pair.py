@@ -1,15 +1,10 @@
 """The covariance of least squares from two tables of any strategies: two forms along an attribute always are diagonal in one basis.
 
-With X and Y the Gram matrices of the two tables along an attribute (of what is summed over: 11^T) and Z their sum, X + Y = Z and
-Z^(-1/2) X Z^(-1/2) = Q diag(a) Q^T give V = Q^T Z^(1/2) with X = V^T diag(a) V and Y = V^T diag(1 - a) V. The information matrix of both
-tables is the Kronecker product of the V around a diagonal matrix with entries
+In that basis V the information matrix of both tables has the entries lambda(k) = p prod_i a_i[k_i] + q prod_i b_i[k_i], p and q one over
+the noise variances; a query has the variance sum over k of prod_i (q_i V_i^+)[k_i]^2 / lambda(k), and is determined if it has no part
+outside the space of V and none where lambda is 0. Nothing is larger than one joint table.
 
-    lambda(k) = p prod_i a_i[k_i] + q prod_i b_i[k_i]
-
-p and q one over the noise variances. So a query, a product of q_i, has the variance sum over k of prod_i (q_i V_i^+)[k_i]^2 / lambda(k),
-and is determined if it has no part outside the space of Z and none where lambda is 0. Nothing is larger than one joint table.
-
-Source: simultaneous diagonalisation of two quadratic forms; docs/mathematics.md.
+Source: simultaneous diagonalisation of two quadratic forms; docs/mathematics.md, section 6.
 """
 
 import math

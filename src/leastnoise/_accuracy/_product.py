@@ -1,20 +1,17 @@
 """The product form of the covariance, and its estimate: unbiased, of least variance, and consistent across all tables.
 
 Along every attribute all blocks use one strategy (or sum over it). Then the information matrix of all measurements is diagonal in the
-residual basis of the families: with tau a set of attributes, p_B one over a block's noise variance and S_B its attributes,
+residual basis of the families (docs/mathematics.md, section 1): with tau a set of attributes, p_B one over a block's noise variance and
+S_B its attributes,
 
     lambda(tau) = sum over blocks B with S_B containing tau of p_B * prod over i in S_B but not in tau of 1 / kappa_i
     Var(q)      = sum over tau within T of 1 / lambda(tau) * prod_{i in tau} q_i R_i q_i * prod_{i in T but not tau} (q_i mean_i)^2
+    u(tau)      = 1 / lambda(tau) * sum over blocks B containing tau of p_B * (R on tau, mean^T on S_B without tau) F_B^T diag(w^2) z_B
 
-for a query q, a product of q_i over the attributes T. With identities everywhere this is ResidualPlanner's formula. The estimate of a
-marginal T is the sum over tau within T of one component, spread over the other attributes by their means:
+for a query q, a product of q_i over the attributes T. The estimate of a marginal is the sum of the components u(tau) within it, spread by
+the means; every component is computed once, so tables agree.
 
-    u(tau) = 1 / lambda(tau) * sum over blocks B containing tau of p_B * (R on tau, mean^T on S_B without tau) F_B^T diag(w^2) z_B
-
-Every component is computed once, so tables that share attributes agree.
-
-Source: ResidualPlanner (arXiv 2305.08175); Cormode et al. (arXiv 1207.6096), GReM (arXiv 2410.01091); the general statement is proved in
-docs/mathematics.md.
+Source: ResidualPlanner (arXiv 2305.08175); Cormode et al. (arXiv 1207.6096), GReM (arXiv 2410.01091).
 """
 
 import math
@@ -416,9 +413,7 @@ class ProductStructure(Structure):
         return float(total.max())
 
     def _above_all(self, product: Product) -> float:
-        """A bound above all variances of a product's answers."""
-        # With a(tau) the terms of a variance, sum of a(tau) prod_{i not in tau} kappa_i = prod_i q_i G_i^-1 q_i. So the variance, the sum
-        # of a(tau) / lambda(tau), is at most that product times the largest 1 / (lambda(tau) prod_{i not in tau} kappa_i).
+        """A bound above all variances of a product's answers; docs/mathematics.md, section 2."""
         strengths = {tau: self.strength(tau) for tau in subsets(product.attributes)}
         worst = max(
             1 / (known * math.prod(self.bases[name].kappa for name in product.attributes if name not in tau))

@@ -10,12 +10,8 @@ Blocks of ``M_ij = sum a_i b_j`` (i <= j) with a and b linear in the cell are su
 step takes no n at all: O(p^2 width + blocks^3). Both levels are fitted together: the gradient by the inner strategy is that of p-Identity
 for the Gram matrix df/dP.
 
-The inverse of what is measured: let all blocks have one strategy of Gram matrix G_w, that of block b times w_b, with kappa, mean m and R
-of it as in ``_inverse``, and the sums a strategy of Gram matrix G_s. Then G = blockdiag(w_b^2 G_w) + G_s o 11^T has the inverse
-
-    G^-1 = blockdiag(R / w_b^2) + H o m m^T,    H = (diag(w_b^2 / kappa) + G_s)^-1,
-
-since R 1 = 0, 1^T m = 1 and G_w m = 1 / kappa. A last, shorter block has its own kappa, m and R.
+The inverse of what is measured is G^-1 = blockdiag(R / w_b^2) + H o m m^T, H = (diag(w_b^2 / kappa) + G_s)^-1, for inner strategies of
+which block b has w_b times one, with kappa, mean m and R as in ``_inverse``, and sums of Gram matrix G_s. A last, shorter block has its own.
 
 Source: ours; the inner step is that of OPT_0 (McKenna et al., PVLDB 2018), the inverse is in docs/mathematics.md, section 2.
 """

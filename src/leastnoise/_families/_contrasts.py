@@ -2,19 +2,11 @@
 
 Rows F (n - 1 of them over n cells) with F m = 0 and 1^T m = 1 see everything but how many there are; m is the tilt. A query q then costs
 (q m)^2 for the noise of the total and q R q for that of the rows, R being the inverse of F^T F on the sum-zero vectors. For a given tilt
-the best rows are a convex programme like that of the Gaussian optimum: with B a basis of the sum-zero vectors and C B = I, C m = 0,
-
-    minimise tr(B^T M B Y^-1)   over Y with c_j^T Y c_j <= 1 for every column c_j of C,     F^T F = C^T Y C,
-
-solved by the same iteration over its dual weights. Which tilt is best depends on how much the total costs. If the error is a sum of
-tr(M R) and m^T M m, both with weights, a stationary tilt is that of the optimum X for M + pull * 1 1^T, m = X^-1 1 / (1^T X^-1 1), for
-some pull: one number to search for (docs/mathematics.md). Pull 0 is the split of ResidualPlanner+; the mean-zero split, m = 1/n, is none
-of them.
+the best rows are a convex programme, solved by the dual iteration of the Gaussian optimum; which tilt is best depends on how much the total
+costs: one number, the *pull*, to search for (docs/mathematics.md, section 5). Pull 0 is the split of ResidualPlanner+; the mean-zero
+split, m = 1/n, is none of them, and that of contrasts with equal noise.
 
 Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the programme are this project's own.
-
-The inverse of such rows: scaled to 1^T m = 1, V = F^T F and 1 1^T are diagonal in one basis, with (1) to (4) of docs/mathematics.md for any
-kappa. Equal noise on contrasts has the tilt 1/n.
 """
 
 import math

@@ -11,8 +11,6 @@ every error of this design, by Hoelder's inequality.
 
 Equal profiles: ``B = Q A`` with ``Q^T Q = I`` has the Gram matrix of A, and so its error. The largest column norm of B is minimised over Q
 (which may have more rows than A) by descent on a smooth stand-in that is sharpened step by step: every B on the way is exactly equivalent.
-For the Haar wavelet on four cells, of norm 3, Li et al. have 2.414; the search finds better: two copies of ((a, b), (b, a)) with a + b = 2,
-2 a b = 1.
 
 The Gaussian optimum: min tr(M X^-1) over X = A^T A with unit diagonal. The dual has one weight d_j >= 0 a cell, sum 1. With
 ``K = (D^1/2 M D^1/2)^1/2`` and ``t = tr K``: t^2 is below the error of every strategy of L2 sensitivity 1, a certificate, and

@@ -3,17 +3,9 @@
 The lower triangular Toeplitz matrix C with c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k) has C^2 = all prefix sums. Its columns are shorter
 towards the end, so each is scaled up to the norm of the longest: near the optimum at any size. Measured in whole numbers: the coefficients
 as a step function of the distance, whose steps grow with it, and the scales in runs, narrower towards the end where the norms change fast.
+The inverse, with the notation of this file (r, R, d, E), is in docs/mathematics.md, section 2.
 
-With scaled columns A = C D, A^-1 = D^-1 C^-1. C^-1 is Toeplitz too; its coefficients r are those of the inverse power series, found by
-Newton's steps. With R their running sums, and b_p the places where the scale d changes, the first i + 1 cells are estimated from the noise
-of row j with the weight
-
-    E_ij = R_(i-j) / d_i + sum over the changes b_p <= i of (1 / d_before - 1 / d_after) R_(b_p - 1 - j),
-
-so the variances of all prefixes take one convolution for each run of equal scales.
-
-Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the scaling and the steps are ours; docs/mathematics.md,
-section 2.
+Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the scaling and the steps are ours.
 """
 
 from collections.abc import Iterator

@@ -4,20 +4,10 @@ A tree is a chain of block widths ``1 = B_0 < B_1 < ...``, each a multiple of th
 cells (the last one may be shorter), measured with its own scale. With z the square of that scale, the strategy's Gram on a node is
 ``G = z 11^T + blockdiag(G of the children)``, so that by Sherman and Morrison
 ``tr(M G^-1) = sum over the children - z m / (1 + z k)``, where ``v`` solves ``blockdiag(children) v = 1``, ``k = 1^T v``, ``m = v^T M v``;
-and the node's own v is ``v / (1 + z k)``.
+and the node's own v is ``v / (1 + z k)``. Least squares by two passes, variances of intervals and a bound on the largest of them are in
+docs/mathematics.md, section 2.
 
-Least squares takes two passes. Up: v_u = 1 / (p_u + 1 / sum of the children's v) is the variance of node u from the measurements in its
-subtree. Down: a child's estimate moves by its share v_c / sum v of what the parent's estimate differs from the sum of its children's. Given
-a node's value the subtrees are independent of everything above it, which gives interval variances by one more pass. An interval whose ends
-lie in two children s < e of a node is, given the node's value, a suffix of s, the siblings between them and a prefix of e, so that with x
-and y the parts' shares of their nodes' values
-
-    variance = a_s + b_e + m - c (x + y + m)^2,    c >= 0,
-
-a and x of the suffix, b and y of the prefix, m the sum of the siblings' own variances. For the largest one runs of suffixes and of prefixes
-are taken together, with the largest a and b and the least x and y of each: what comes out is never below it.
-
-Source: Hay et al. 2010 (inference by two passes); docs/mathematics.md, section 2; the gradient is the reverse pass of the recursion.
+Source: Hay et al. 2010 (inference by two passes); the gradient is the reverse pass of the recursion.
 """
 
 import math

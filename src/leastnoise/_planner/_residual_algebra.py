@@ -16,14 +16,9 @@ values a signed attribute has strength 1 at the same cost per record; with more,
 Source: Cormode et al. (arXiv 1207.6096) for the recovery, ResidualPlanner (arXiv 2305.08175) for the basis; the tests prove it by brute
 force.
 
-How much of the budget each measured marginal gets, from closed form to search:
-
-- groups of queries without least squares recovery: cube roots (pure) or fourth roots (Gaussian) of their error (`grouped_budgets`);
-- a given set of marginals, recovered by least squares: the diagonal programme, convex in theta^2 for Gaussian budgets and not convex for
-  pure ones (`optimal_weights`);
-- Gaussian budgets with free choice of what to measure: the residual basis is optimal, for the sum of variances in closed form
-  (``residual`` in `_tables`), for the largest variance by a small concave dual (`residual_noise_max`).
-
+How much of the budget each measured marginal gets, from closed form to search: `grouped_budgets` without recovery by least squares,
+`optimal_weights` with it (convex in theta^2 for Gaussian budgets alone), and where Gaussian budgets may choose what to measure the residual
+basis: in closed form for the sum of variances (``residual`` in `_tables`), by a small concave dual for the largest (`residual_noise_max`).
 "Error" is the total squared error at unit noise: multiply by 2 / epsilon^2 for pure budgets and by 1 / mu^2 for Gaussian ones.
 """
 

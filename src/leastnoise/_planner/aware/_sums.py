@@ -1,17 +1,11 @@
 """Sums under limits: what is asked along a number, what to measure, where to cut, and which buckets of the number to keep. Sees no data.
 
-Limits. A row of cell j adds at most T_j, so a strategy on W T, T the diagonal matrix of the limits, divided by T costs as much as it does
-on counts: in the terms of Wu et al. TiMM with strategy A is TaMM with A T, and the optimum on W T is never worse than both.
-
-A threshold. For a threshold theta the squared error of all queries is predicted as e^T M e + (noise of the strategy for theta), with e_j
-the excess over theta of the records in cell j and M = W^T W. The excess follows from noisy counts of the records between candidates.
-Those counts are disjoint, so one record changes one of them by 1: they are measured with a small part of the budget, and everything here is
-post-processing of them. Choosing by the prediction itself in the exponential mechanism would need its sensitivity, which is the public
-maximum less the least candidate, and its noise is larger than what there is to choose (docs/decisions/sums.md).
-
-Buckets of cells along the number. Every one has the whole budget, and noise as large as its own upper end. Where the values end is seen
-from the paid answers and costs nothing: what lies above is left out, and least squares on the rest is what it would be had nothing else
-been measured. Groups keep as many of their lowest buckets as are worth their noise.
+A row of cell j adds at most T_j, so a strategy on W T, T the diagonal matrix of the limits, divided by T costs as much as it does on
+counts: in the terms of Wu et al. TiMM with strategy A is TaMM with A T, and the optimum on W T is never worse than both. For a threshold
+theta the squared error of all queries is predicted as e^T M e + (noise of the strategy for theta), with e_j the excess over theta of the
+records in cell j and M = W^T W; the excess follows from noisy counts between candidates, so that all here is post-processing of them. Every
+bucket of cells has the whole budget, and noise as large as its own upper end: where the values end is seen from the paid answers and costs
+nothing (docs/decisions/sums.md).
 """
 
 import math
