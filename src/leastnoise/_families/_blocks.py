@@ -11,7 +11,7 @@ step takes no n at all: O(p^2 width + blocks^3). Both levels are fitted together
 for the Gram matrix df/dP.
 
 The inverse of what is measured is G^-1 = blockdiag(R / w_b^2) + H o m m^T, H = (diag(w_b^2 / kappa) + G_s)^-1, for inner strategies of
-which block b has w_b times one, with kappa, mean m and R as in ``_inverse``, and sums of Gram matrix G_s. A last, shorter block has its own.
+which block b has w_b times one, with kappa, mean m and R as in ``_inverse``, and sums of Gram matrix G_s.
 
 Source: ours; the inner step is that of OPT_0 (McKenna et al., PVLDB 2018), the inverse is in docs/mathematics.md, section 2.
 """
@@ -19,18 +19,18 @@ Source: ours; the inner step is that of OPT_0 (McKenna et al., PVLDB 2018), the 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, singledispatch, singledispatchmethod
+from functools import cached_property, singledispatch
 
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._family import Fitted
 from leastnoise._families._gram import GeneratedGram, Generators, Gram, RangesGram, ScaledSum, WidthGram
-from leastnoise._families._inverse import MOST_LISTED, Basis, Solved, basis, largest_between, structured
+from leastnoise._families._inverse import Basis, Solved, basis, largest_between, structured
 from leastnoise._families._p_identity import TALLEST, PIdentity, Support, Window, bumps, p_identity_objective, positive_inverse
-from leastnoise._families._queries import MOST_DENSE, interval_ends, row_space, weighted_gram
+from leastnoise._families._queries import MOST_DENSE, row_space, weighted_gram
 from leastnoise._families._search import NotApplicable, descended
-from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Nested, Operator, Prefix, Ranges, dense
+from leastnoise._linop import Dense, DiagonalAndRows, Nested, Prefix, Ranges
 from leastnoise._measurements import Factor
 
 _FINEST = 18.0  # cells from bump to bump of the finest layer
@@ -296,19 +296,6 @@ class NestedInverse(Solved):
         second = self.last.residual(end) / squares[-1] + np.outer(self.last.mean, levels[-1])
         return np.concatenate([first.swapaxes(0, 1).reshape(self.before, -1), second]).reshape(v.shape)
 
-    @singledispatchmethod
-    def variances(self, operator: Operator) -> FloatArray:
-        """q G^-1 q for every row of an operator; of intervals in the time that the strategy within blocks takes."""
-        ends = interval_ends(operator)
-        if ends is not None:
-            return self._intervals(*ends)
-        rows = dense(operator).astype(float)
-        return np.einsum("ij,ji->i", rows, self.solve(rows.T))
-
-    @variances.register
-    def _(self, operator: Prefix) -> FloatArray:  # noqa: ARG002 - the class says it all
-        return self.prefix_variances
-
     @cached_property
     def _places(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Of the first 0, 1, ..., n cells: the block that the last of them is in, their share of its mean, and what R adds."""
@@ -350,8 +337,8 @@ class NestedInverse(Solved):
         answer.setflags(write=False)
         return answer
 
-    def _intervals(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Variances of the estimated sums over the cells low..high."""
+    def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
+        """In the time that the strategy within blocks takes."""
         ends = high + 1
         answer = self._covariances(ends, ends) + self._covariances(low, low) - 2 * self._covariances(low, ends)
         block = np.minimum(low // self.inner.size, len(self.heights) - 1)
@@ -367,12 +354,9 @@ class NestedInverse(Solved):
                 answer[chosen] += np.maximum(part, 0.0) / self.heights[block[chosen]] ** 2
         return answer
 
-    def largest_range(self) -> float:
-        """Of all ranges; of very many a bound: what the sums say is largest from block to block, being convex in the shares."""
+    def bound_of_ranges(self) -> float:
+        """What the sums say is largest from block to block, being convex in the shares."""
         # What a block says of a part of itself is at most what R adds at each end, and of a range within it what it says alone.
-        every = AllRanges(self.size)
-        if every.rows <= MOST_LISTED:
-            return float(self.variances(every).max())
         narrowest = (self.inner, self.heights[:-1].min()), (self.last, self.heights[-1])
         within = max(own.largest_range() / float(height) ** 2 for own, height in narrowest)
         return max(within, largest_between(self.sums) + 2 * float(self._places[2].max()))

@@ -33,7 +33,7 @@ from leastnoise._families._queries import (
     triangle,
     weighted_gram,
 )
-from leastnoise._linop import AllRanges, Coarse, Identity, Operator, Total, dense
+from leastnoise._linop import AllRanges, Coarse, Identity, Operator, Prefix, Total, dense
 from leastnoise._measurements import Factor
 
 MOST_LISTED = 2**22
@@ -110,9 +110,34 @@ class Solved(Basis):
     def solve(self, v: FloatArray) -> FloatArray:
         """G^-1 v along the first axis."""
 
+    @abstractmethod
+    def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Variances of the estimated sums over the cells low..high."""
+
+    @abstractmethod
+    def bound_of_ranges(self) -> float:
+        """Above the variances of all ranges."""
+
+    def solved_mean(self) -> FloatArray:
+        solved = self.solve(np.ones(self.size))
+        return np.asarray(solved / solved.sum(), dtype=np.float64)
+
     def residual(self, v: FloatArray) -> FloatArray:
         solved = self.solve(v)
         return np.asarray(solved - np.multiply.outer(self.mean, solved.sum(axis=0)))
+
+    def variances(self, operator: Operator) -> FloatArray:
+        if operator == Prefix(self.size):
+            return self.prefix_variances
+        ends = interval_ends(operator)
+        if ends is not None:
+            return self.interval_variances(*ends)
+        rows = dense(operator).astype(float)
+        return np.einsum("ij,ji->i", rows, self.solve(rows.T))
+
+    def largest_range(self) -> float:
+        every = AllRanges(self.size)
+        return float(self.variances(every).max()) if every.rows <= MOST_LISTED else self.bound_of_ranges()
 
     def total_variance(self, operator: Operator) -> float:
         if operator != AllRanges(self.size):

@@ -10,7 +10,7 @@ Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, singledispatchmethod
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -19,10 +19,10 @@ from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._family import Fitted
 from leastnoise._families._gram import Gram
-from leastnoise._families._inverse import MOST_LISTED, Basis, Solved, interval_variances, structured
+from leastnoise._families._inverse import Basis, Solved, interval_variances, structured
 from leastnoise._families._queries import MOST_DENSE, interval_ends
 from leastnoise._families._search import NotApplicable
-from leastnoise._linop import AllRanges, Identity, Operator, Prefix, Toeplitz, apply_transpose
+from leastnoise._linop import Identity, Operator, Prefix, Toeplitz, apply_transpose
 from leastnoise._measurements import Factor
 
 _SINGLE = 16  # distances with a coefficient of their own
@@ -97,8 +97,7 @@ class ToeplitzInverse(Solved):
 
     @cached_property
     def mean(self) -> FloatArray:
-        solved = self.solve(np.ones(self.size))
-        return np.asarray(solved / solved.sum(), dtype=np.float64)
+        return self.solved_mean()
 
     def lifted(self, v: FloatArray) -> FloatArray:
         """A^-T v along the first axis: the norm of a query's is the standard error of its answer."""
@@ -108,15 +107,18 @@ class ToeplitzInverse(Solved):
     def solve(self, v: FloatArray) -> FloatArray:
         return np.asarray(convolved(self.series, self.lifted(v), self.size) / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1))))
 
-    @singledispatchmethod
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row of an operator: O(n log n) a row, but for cells, prefixes and many ranges of few cells."""
+        if operator == Prefix(self.size):
+            return self.prefix_variances
+        if operator == Identity(self.size):
+            return np.asarray(np.cumsum(self.series**2) / self.strategy.scales.astype(float) ** 2)
         ends = interval_ends(operator)
         if ends is not None and self.size <= _MOST_COVARIED and operator.rows > self.size:
             return interval_variances(self.solve(np.eye(self.size)), *ends)
         if ends is not None and self.size <= _MOST_KEPT:
             if operator not in self._known:  # planners and error bars ask again
-                self._known[operator] = self._intervals(*ends)
+                self._known[operator] = self.interval_variances(*ends)
             return self._known[operator]
         answer = np.empty(operator.rows)
         step = max(1, _NUMBERS // max(operator.rows, operator.size))
@@ -126,24 +128,13 @@ class ToeplitzInverse(Solved):
             answer[start : start + step] = (self.lifted(apply_transpose(operator, chosen)) ** 2).sum(axis=0)
         return answer
 
-    @variances.register
-    def _(self, operator: Prefix) -> FloatArray:  # noqa: ARG002 - the class says it all
-        return self.prefix_variances
-
-    @variances.register
-    def _(self, operator: Identity) -> FloatArray:  # noqa: ARG002
-        return np.asarray(np.cumsum(self.series**2) / self.strategy.scales.astype(float) ** 2)
-
-    def largest_range(self) -> float:
-        """Of all ranges; of very many twice that of prefixes, or four times where a weight E is below 0."""
-        every = AllRanges(self.size)
-        if every.rows <= MOST_LISTED:
-            return float(self.variances(every).max())
+    def bound_of_ranges(self) -> float:
+        """Twice that of prefixes, or four times where a weight E is below 0."""
         plain = (np.diff(self.strategy.scales) >= 0).all() and np.cumsum(self.series).min() >= 0
         return float(self.prefix_variances.max()) * (2 if plain else 4)
 
-    def _intervals(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Variances of the estimated sums over the cells low..high: the squares of the differences of E."""
+    def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
+        """The squares of the differences of E."""
         sums, runs = np.cumsum(self.series), list(self._runs(copy=True))
         starts = np.array([start for start, _, _ in runs])
 

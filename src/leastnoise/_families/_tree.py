@@ -13,16 +13,16 @@ Source: Hay et al. 2010 (inference by two passes); the gradient is the reverse p
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, singledispatchmethod
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._gram import Gram
-from leastnoise._families._inverse import _NUMBERS, MOST_LISTED, Basis, Solved, structured
+from leastnoise._families._inverse import _NUMBERS, Basis, Solved, structured
 from leastnoise._families._queries import apply_gram, interval_ends
-from leastnoise._linop import AllRanges, Operator, Prefix, Tree, dense, run_spread, run_sums
+from leastnoise._linop import AllRanges, Operator, Tree, run_spread, run_sums
 from leastnoise._measurements import Factor
 
 _ROUNDING = 2.0**-50  # of a sum of squares
@@ -148,10 +148,7 @@ class TreeInverse(Solved):
 
     @cached_property
     def mean(self) -> FloatArray:
-        if self.alike:
-            return np.full(self.size, 1 / self.size)
-        solved = self.solve(np.ones(self.tree.size))
-        return np.asarray(solved / solved.sum(), dtype=np.float64)
+        return np.full(self.size, 1 / self.size) if self.alike else self.solved_mean()
 
     @property
     def size(self) -> int:
@@ -174,28 +171,13 @@ class TreeInverse(Solved):
             estimates[level] = estimates[level] + own[column] * run_spread(missing, ratio, len(own))
         return estimates[-1]
 
-    @singledispatchmethod
-    def variances(self, operator: Operator) -> FloatArray:
-        """q G^-1 q for every row of an operator; O(log n) a row for intervals."""
-        ends = interval_ends(operator)
-        if ends is not None:
-            return self.interval_variances(*ends)
-        n, rows = self.tree.size, dense(operator).astype(float)
-        solved = rows @ self.solve(np.eye(n)) if len(rows) > n else self.solve(rows.T).T
-        return np.einsum("ij,ij->i", rows, solved)
-
-    @variances.register
-    def _(self, operator: Prefix) -> FloatArray:  # noqa: ARG002 - the class says it all
-        return self.prefix_variances
-
     def total_variance(self, operator: Operator) -> float:
         if operator != AllRanges(self.size) and operator.rows > operator.size and interval_ends(operator) is None:
             return float(np.trace(self.solve(apply_gram(operator, np.eye(operator.size)))))  # of many rows by their Gram matrix
         return super().total_variance(operator)
 
-    def largest_range(self) -> float:
-        every = AllRanges(self.size)
-        return largest_on_tree(self) if every.rows > MOST_LISTED else float(self.variances(every).max())
+    def bound_of_ranges(self) -> float:
+        return largest_on_tree(self)
 
     @cached_property
     def posterior(self) -> tuple[FloatArray, ...]:
@@ -234,7 +216,7 @@ class TreeInverse(Solved):
         return answer
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Variance of the estimated sums over the cells low..high."""
+        """In O(log n) each."""
         final = self.posterior
         answer = np.empty(len(low))
         # A range is, at every level, a prefix part of the node that holds its end and a suffix part of the one that holds its start:
