@@ -11,7 +11,7 @@ from leastnoise._accuracy import interval_multiplier, noise_variance, ratio_inte
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure, ValueCount
 from leastnoise._estimate import Estimate, cdf, few_draws, means, quantiles, simulated_noise
-from leastnoise._estimate._up_to import quantile_counts, up_to
+from leastnoise._estimate._cdf import quantile_counts, up_to
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Tree

@@ -3,7 +3,7 @@
 from leastnoise._estimate._agreed import Agreed, agree, finest_table
 from leastnoise._estimate._answer import Answer, Estimator, estimates
 from leastnoise._estimate._by_group import ByGroup, measured_by_group
-from leastnoise._estimate._cdf import Cdf, Quantile, cdf, few_draws, simulated_noise
+from leastnoise._estimate._cdf import HasLeastSquares, Quantile, cdf, few_draws, quantiles, simulated_noise
 from leastnoise._estimate._expansion import Expanded, Hidden, Independent
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, from_residual_parts, locally_non_negative, residual_parts
@@ -14,7 +14,6 @@ from leastnoise._estimate._non_negative import isotonic, monotone, non_negative,
 from leastnoise._estimate._outcome import Finding, Fixed, Outcome, Said, join, joined
 from leastnoise._estimate._plane_expansion import Grid
 from leastnoise._estimate._posterior import Posterior, shrunk_levels
-from leastnoise._estimate._quantiles import quantiles
 from leastnoise._estimate._shrinkage import Halving, cheapest_blocks, shrink
 from leastnoise._estimate._smoothed import Smoothed, can_be_smoothed
 from leastnoise._estimate._stated import (
@@ -29,4 +28,3 @@ from leastnoise._estimate._stated import (
     with_public_sums,
 )
 from leastnoise._estimate._truncated import LeftOut, Truncated
-from leastnoise._estimate._up_to import HasLeastSquares

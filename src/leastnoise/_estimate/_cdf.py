@@ -1,48 +1,175 @@
-"""A whole distribution function of one number, by group, with a band that holds everywhere at once.
+"""Distribution functions and quantiles of a number by group: from the counts up to every cell.
 
 With N_i the count up to cell i, R_i that behind it and e, r the errors of their least squares estimates, let c be a quantile of
 max_i max(|e_i| / sigma_i, |r_i| / tau_i). Then with the level's probability all N_i and R_i lie within c sigma_i and c tau_i of their
 estimates at once, and so does every share F_i = N_i / (N_i + R_i) lie between the quotients of the ends. c is the right order statistic of
 simulated releases of pure noise: errors of least squares do not depend on the data, so a real error and the simulated ones are exchangeable
 and the coverage is at least the level for any noise, however few the simulations. The truth does not fall, so neither do the ends. Every
-group has a c of its own.
+group has a c of its own. Without simulations c is the multiplier of an interval whose level leaves each of the 2 n - 1 counts its part of
+the rest: wider, sooner.
 
-Without simulations c is the multiplier of an interval whose level leaves each of the 2 n - 1 counts its part of the rest: wider, sooner.
+Each quantile by itself: the p-quantile lies in the first cell with D_i = (1 - p) N_i - p R_i >= 0. Both it and the cell before it are
+tested with half of what the level leaves: cells whose D_i lies clearly below 0 come before the quantile, and those behind a cell that does
+not lie clearly at or above 0 may have it. So the interval misses on either side with at most half of what the level leaves, for any
+distribution of the values, and nothing is simulated: D is a linear combination of counts, whose error is known. With u, b and t the
+variances of N_i, R_i and N_i + R_i, that of D_i is (1 - p) u + p b - p (1 - p) t.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, overload
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Protocol, overload
 
 import numpy as np
 
 from leastnoise._accuracy import checked_level, interval_multiplier, told
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._domain import Domain
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._nnls import _noise
-from leastnoise._estimate._up_to import (
-    HasLeastSquares,
-    Label,
-    UpTo,
-    checked_share,
-    place_within,
-    quantile_counts,
-    rising_share,
-    up_to,
-)
+from leastnoise._estimate._non_negative import isotonic
 from leastnoise._frames import Columns, Framed, grouped_columns, key_columns, label_array
 from leastnoise._measurements import Observation
 from leastnoise._threads import one_thread
-from leastnoise._workload import By, Product
+from leastnoise._workload import By, Product, cells_of, groups_of, number_cells, predicates, prefix, queries, ranges
 
+Label = str | int
 DRAWS = 1999  # with the levels 0.9, 0.95, 0.99 a whole order statistic: (draws + 1) * level
 _FEWER, _MOST_SIMULATED = 199, 2**26
 _PILOT = 200
 _MOST_QUICK = 2**22
 _MOST_NOISE = 2**31
 _MOST_LINEAR = 2**21  # numbers of a matrix that is made where it has fewer columns than there are draws
+
+
+class HasLeastSquares(Protocol):
+    """An estimate or a release."""
+
+    @property
+    def library(self) -> str | None:
+        """Of data frames: that of the data, if these were a frame."""
+
+    def least_squares(self) -> Estimate:
+        """For questions that were not in its workload."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UpTo:
+    """The counts up to every cell of a number, by group."""
+
+    product: Product
+    attribute: str
+    by: tuple[str, ...]
+    cells: tuple[tuple[Fraction | int, Fraction | int], ...]
+
+    @property
+    def starts(self) -> FloatArray:
+        """Lower end of every cell, shape (n,)."""
+        return np.array([float(start) for start, _ in self.cells])
+
+    @property
+    def values(self) -> FloatArray:
+        """Upper end of every cell, shape (n,)."""
+        return np.array([float(end) for _, end in self.cells])
+
+    def behind(self) -> Product:
+        """The same queries of the counts behind every cell but the last, which there must be."""
+        pairs = [(start, self.cells[-1][1]) for start, _ in self.cells[1:]]
+        pick = self.product.attributes.index(self.attribute)
+        sets = (*self.product.query_sets[:pick], ranges(pairs), *self.product.query_sets[pick + 1 :])
+        return replace(self.product, query_sets=sets)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What the columns of the groups are called, in the order of `labels`."""
+        return tuple(key for key, name in zip(self.product.keys, self.product.attributes, strict=True) if name in self.by)
+
+    @property
+    def labels(self) -> tuple[tuple[Label, ...], ...]:
+        """Of the groups along each attribute of ``by``."""
+        return tuple(labels for name, labels in zip(self.product.attributes, self.product.labels, strict=True) if name in self.by)
+
+    def arranged(self, answers: FloatArray) -> FloatArray:
+        """Answers to the product in the shape of the groups, the cells of the number last."""
+        groups = [rows for name, rows in zip(self.product.attributes, answers.shape, strict=True) if name in self.by]
+        last = np.moveaxis(answers, self.product.attributes.index(self.attribute), -1)
+        return np.asarray(last.reshape(*groups, -1)[..., : len(self.cells)])
+
+
+def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: By) -> UpTo:
+    """Counts up to every cell of a number."""
+    cells = number_cells(domain, attribute)
+    groups = groups_of(domain, by, "the groups of a distribution function")
+    sets: dict[str, Any] = {attribute: prefix()}
+    for name, labels in where.items():
+        if name == attribute:
+            raise InputError(f"The distribution function of {attribute} cannot be restricted to some values of {attribute} itself.")
+        sets[name] = predicates([cells_of(domain.kind(name), labels)])
+    for name in groups:
+        if name in sets:
+            raise InputError(
+                f"The distribution function of {attribute} is asked for by {name}, which is in use already. Leave it out of by."
+            )
+        sets[name] = groups[name]
+    return UpTo(queries(domain, sets).products[0], attribute, (*groups,), cells)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """Counts up to every cell and behind it, with the variances of their errors; the cells last."""
+
+    upto: FloatArray
+    variances: FloatArray
+    behind: FloatArray
+    rest: FloatArray
+
+    def at(self, share: float) -> tuple[FloatArray, FloatArray]:
+        """What is at least 0 from the cell of a quantile on, and the variance of its error."""
+        tested = (1 - share) * self.upto - share * self.behind
+        spread = (1 - share) * self.variances + share * self.rest - share * (1 - share) * self.variances[..., -1:]
+        return tested, np.maximum(spread, 0.0)
+
+
+def quantile_counts(estimate: Estimate, asked: UpTo) -> Counts:
+    """The counts that quantiles are tested by."""
+    found = estimate.estimate(asked.product)
+    upto, variances = asked.arranged(found.values), asked.arranged(found.noise_std) ** 2
+    behind, rest = upto[..., -1:] - upto, np.zeros(upto.shape)
+    if len(asked.cells) > 1:
+        rest[..., :-1] = asked.arranged(estimate.estimate(asked.behind()).noise_std) ** 2
+    return Counts(upto, variances, behind, rest)
+
+
+def checked_share(share: object) -> float:
+    """Read the share of a quantile."""
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
+        raise refuse("a quantile", share, "a number above 0 and at most 1, such as 0.5 for the median")
+    return float(share)
+
+
+def rising_share(upto: FloatArray, variances: FloatArray) -> FloatArray:
+    """The shares nearest to noisy counts that do not fall: (..., n) arrays; the last share is 1."""
+    share = np.zeros(upto.shape)
+    for at in np.ndindex(upto.shape[:-1]):
+        rising = np.maximum(isotonic(upto[at], variances=variances[at]), 0.0)
+        share[at] = rising / rising[-1] if rising[-1] > 0 else 0.0
+    share[..., -1] = 1.0
+    return share
+
+
+def place_within(
+    starts: FloatArray, values: FloatArray, shares: FloatArray, share: float, first: int, last: int
+) -> tuple[float, float, float]:
+    """A quantile, taken evenly within its cell, and the interval from one cell to another."""
+    at = min(int(np.searchsorted(shares, share)), len(values) - 1)
+    before = float(shares[at - 1]) if at else 0.0
+    rise = float(shares[at]) - before
+    inside = min(1.0, max(0.0, (share - before) / rise)) if rise > 0 else 1.0
+    value = float(starts[at] + inside * (values[at] - starts[at]))
+    low, high = float(starts[first]), float(values[last])
+    return min(max(value, low), high), low, high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,3 +422,69 @@ def _share(part: FloatArray, rest: FloatArray, empty: float = 0.0) -> FloatArray
     """part / (part + rest) of numbers of at least 0; ``empty`` where both are 0."""
     both = part + rest
     return np.asarray(np.where(both > 0, part / np.where(both > 0, both, 1.0), empty))
+
+
+@one_thread()
+def quantiles(
+    source: HasLeastSquares,
+    attribute: str,
+    shares: Iterable[float],
+    *,
+    where: Mapping[str, Any] | None = None,
+    by: By = (),
+    level: float = 0.95,
+) -> Quantiles:
+    """Quantiles of a number, by group, from what was measured already.
+
+    Args:
+        source: an estimate or a release; it costs no budget.
+        attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are left out.
+        shares: such as [0.25, 0.5, 0.75]; each above 0 and at most 1.
+        where: labels of further attributes, one or a list each, or groups such as ``{"region": "north"}``: only rows with them.
+        by: attributes whose cells are groups, or mappings such as ``{"store": ln.level("region")}``, each with quantiles of its own.
+        level: of the intervals, each by itself; `cdf` has those that hold all at once.
+
+    Returns:
+        One for each share, group by group in the order of the domain. The p-quantile is the least value with at least p of the rows at or
+        below it; only its cell is known, so an interval reaches from the lower end of one cell to the upper end of another.
+
+    Raises:
+        InputError: an attribute that is no number, counts that the measurements do not determine, or a share or level that is none.
+
+    Guarantees: post-processing. Each interval covers with probability at least ``level`` as far as the release's own intervals do.
+
+    Edge cases: of a group without rows no quantile is defined; its interval says nothing.
+
+    >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(1, 4))
+    >>> plan = ln.plan(ln.queries(domain, sex="identity", age="identity"), ln.PureDP(1))
+    >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M"] * 500, "age": [1] * 100 + [2] * 400 + [3] * 300 + [4] * 200}), seed=7)
+    >>> [(found.group, found.low, found.high) for found in ln.quantiles(release, "age", [0.3, 0.75], by=["sex"])]
+    [(('F',), 2.0, 2.0), (('F',), 3.0, 3.0), (('M',), 2.0, 2.0), (('M',), 3.0, 3.0)]
+    """
+    estimate = source.least_squares()
+    measured = estimate.observation.measurements
+    asked, wanted = up_to(measured.domain, attribute, where or {}, by), [checked_share(share) for share in shares]
+    times, half = interval_multiplier(measured.noise, checked_level(level)), 0.5 / measured.grid
+    counts = quantile_counts(estimate, asked)
+    shown = rising_share(counts.upto, np.maximum(counts.variances, 1e-24 * max(1.0, float(counts.variances.max()))))
+    ends = []
+    for p in wanted:
+        tested, spread = counts.at(p)
+        ends.append(_cells_of(tested, times * np.sqrt(spread) + half))
+    made = []
+    for at in np.ndindex(shown.shape[:-1]):
+        group = tuple(labels[index] for labels, index in zip(asked.labels, at, strict=True))
+        for p, (first, last) in zip(wanted, ends, strict=True):
+            value, low, high = place_within(asked.starts, asked.values, shown[at], p, int(first[at]), int(last[at]))
+            made.append(Quantile(share=p, value=value, low=low, high=high, group=group))
+    return Quantiles(tuple(made), asked.keys, source.library)
+
+
+def _cells_of(tested: FloatArray, margin: FloatArray) -> tuple[np.ndarray, np.ndarray]:
+    """First and last cell that may have the quantile, along the last axis."""
+    cells = tested.shape[-1]
+    may = tested + margin >= 0
+    first = np.where(may.any(axis=-1), may.argmax(axis=-1), cells - 1)
+    before = (tested - margin < 0)[..., : cells - 1]
+    last = np.where(before.any(axis=-1), cells - 1 - before[..., ::-1].argmax(axis=-1), 0) if cells > 1 else np.zeros_like(first)
+    return first, np.maximum(first, last)

@@ -11,7 +11,7 @@ from leastnoise._charts import Dots, dots, live
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import parts
-from leastnoise._estimate._up_to import HasLeastSquares
+from leastnoise._estimate._cdf import HasLeastSquares
 from leastnoise._frames import Columns, Framed, grouped_columns
 from leastnoise._threads import one_thread
 from leastnoise._workload import By, groups_of, queries
