@@ -4,7 +4,7 @@ What is found here is not trusted. It also says which epsilon a rho amounts to a
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, singledispatch
@@ -263,21 +263,11 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
     chance = float(budget.delta) / privacy.max_rows if isinstance(budget, ApproxDP) else 0.0
     chance = min(0.5, max(1e-300, chance))  # a guess need not be near, and doubles end there
     far = -math.log(2 * chance) if rule.noise is Noise.DISCRETE_LAPLACE else -NormalDist().inv_cdf(chance)
-    guess = max(2, math.ceil(1 + far * float(rule.scale)))
-    low, high = 1, guess
-    for step in _doubling():
-        if high > _FARTHEST:
-            return None
-        if keys_are_private(replace(rule, threshold=high), privacy):
-            break
-        low, high = high, high + step
-    for step in _doubling():
-        if not low < high - step:
-            break
-        if not keys_are_private(replace(rule, threshold=high - step), privacy):
-            low = high - step
-            break
-        high -= step
+    low, high = 1, max(2, math.ceil(1 + far * float(rule.scale)))
+    while high <= _FARTHEST and not keys_are_private(replace(rule, threshold=high), privacy):
+        low, high = high, 2 * high
+    if high > _FARTHEST:
+        return None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if keys_are_private(replace(rule, threshold=middle), privacy) else (middle, high)
@@ -287,10 +277,3 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
 def _short(scale: Fraction) -> Fraction:
     """The scale itself if the samplers take it, else rounded up."""
     return scale if max(scale.numerator, scale.denominator) < 2**50 else round_up(scale, 40)
-
-
-def _doubling() -> Iterator[int]:
-    step = 1
-    while True:
-        yield step
-        step *= 2

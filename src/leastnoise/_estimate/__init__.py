@@ -2,7 +2,6 @@
 
 from leastnoise._estimate._agreed import Agreed, agree, finest_table
 from leastnoise._estimate._answer import Answer, Estimator, estimates
-from leastnoise._estimate._by_group import ByGroup, measured_by_group
 from leastnoise._estimate._cdf import HasLeastSquares, Quantile, cdf, few_draws, quantiles, simulated_noise
 from leastnoise._estimate._expansion import Expanded, Hidden, Independent
 from leastnoise._estimate._least_squares import Estimate
@@ -27,4 +26,4 @@ from leastnoise._estimate._stated import (
     whole_with_sums,
     with_public_sums,
 )
-from leastnoise._estimate._truncated import LeftOut, Truncated
+from leastnoise._estimate._truncated import ByGroup, LeftOut, Truncated, measured_by_group

@@ -3,22 +3,25 @@
 The threshold that values are cut at was chosen privately, and the error bars cover the noise, given it. The bias is known only as far as
 the noisy counts of the tail tell it, which chose the threshold: every record of an interval between two candidates is taken at the middle
 of its cell, and groups are taken to share the loss in proportion to their sums. Cells along a number are left out because nothing in them
-stood out of their noise: least squares on the cells that are kept is that on all cells given that the others hold nothing.
+stood out of their noise: least squares on the cells that are kept is that on all cells given that the others hold nothing. Groups that keep
+their lowest buckets of a number had every sum measured by itself, so what a group leaves out tells nothing of what it keeps.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from sys import float_info
 
 import numpy as np
 
-from leastnoise._accuracy import GivenNothing
+from leastnoise._accuracy import GivenNothing, block_variance
+from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer, Sides
 from leastnoise._estimate._expansion import Expanded, answers_of, chunks, edges_of, operator_of
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._linop import Operator, along, apply, dense
 from leastnoise._measurements import Observation
-from leastnoise._workload import Product
+from leastnoise._workload import Product, identity
 
 _AT_ONCE = 2**22  # numbers
 _ROUNDING = 1e-9  # of what enters an answer once
@@ -122,3 +125,49 @@ def _sums_of(operator: Operator, groups: FloatArray, starts: IntArray) -> Callab
     upto = np.concatenate([np.zeros((1, groups.shape[1])), np.cumsum(groups, axis=0)])
     low, high = (np.searchsorted(starts, one) for one in ends)
     return lambda part: np.asarray(upto[high[part]] - upto[low[part]])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByGroup:
+    """Sums of the buckets that each group keeps."""
+
+    names: tuple[str, ...]
+    sums: FloatArray
+    noise: FloatArray
+    kept: IntArray
+    missing: FloatArray
+
+    @staticmethod
+    def of(observation: Observation, attribute: str, kept: Sequence[int] | IntArray, missing: Sequence[float] | FloatArray) -> "ByGroup":
+        """From the measurements, the last of which is that of the sums."""
+        sums, noise = measured_by_group(observation, attribute)
+        many = np.array(kept)
+        if many.dtype.kind != "i" or many.ndim != 1 or not ((many >= 0) & (many <= len(noise))).all():
+            raise ValueError(len(noise))
+        if not all(0 <= value <= float_info.max for value in missing):
+            raise ValueError(missing)
+        names = tuple(factor.attributes[0] for factor in observation.measurements.blocks[-1].factors if factor.attributes != (attribute,))
+        shape = sums.shape[:-1]
+        lost = np.array(missing, dtype=np.float64).reshape(shape)
+        return ByGroup(names, sums, noise, many.reshape(shape), lost)
+
+    def estimate(self, product: Product) -> Answer:
+        """The noise is exact given what is kept; the rest of the error is what may be missing, which is never added to anything."""
+        # An answer that keeps nothing is 0, with the noise of what was measured and was not worth it.
+        # Its upper side is of the sum of all buckets, wherever the values lie.
+        if product.attributes != self.names or any(query_set != identity() for query_set in product.query_sets):
+            raise InputError(f"Sums were measured by {' x '.join(self.names) or 'no attribute'} alone. Ask for these groups.")
+        everything = np.full(self.kept.shape, np.sqrt((self.noise**2).sum()))
+        within = np.arange(len(self.noise)) < self.kept[..., None]
+        values = np.where(within, self.sums, 0.0).sum(axis=-1)
+        noise = np.where(self.kept > 0, np.sqrt((within * self.noise**2).sum(axis=-1)), everything)
+        return Answer(values, noise, self.missing, Sides(values, noise, self.sums.sum(axis=-1), everything))
+
+
+def measured_by_group(observation: Observation, attribute: str) -> tuple[FloatArray, FloatArray]:
+    """The sums of groups and buckets, the buckets along the last axis, and the buckets' standard errors."""
+    made, values = observation.measurements, observation.values[-1]
+    block = made.blocks[-1]
+    position = [factor.attributes for factor in block.factors].index((attribute,))
+    sums = np.moveaxis((values / made.grid).reshape([factor.operator.rows for factor in block.factors]), position, -1)
+    return sums, np.sqrt(block_variance(made, block)) / block.factors[position].weights
