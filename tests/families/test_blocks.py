@@ -186,7 +186,7 @@ def test_every_answer_is_that_of_the_matrix(name: str) -> None:
 def test_the_bound_for_very_many_ranges_is_above_all_of_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known = basis(STRATEGIES[name])
     listed = known.variances(AllRanges(known.size)).max()
-    monkeypatch.setattr("leastnoise._families._blocks.MOST_LISTED", 10)
+    monkeypatch.setattr("leastnoise._families._inverse.MOST_LISTED", 10)
     assert listed <= known.largest_variance(AllRanges(known.size)) <= 3 * listed
 
 

@@ -99,7 +99,7 @@ def test_every_answer_is_that_of_the_matrix(name: str) -> None:
 def test_the_bound_for_very_many_ranges_is_above_all_of_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known = ToeplitzInverse(STRATEGIES[name])
     listed = known.variances(AllRanges(12)).max()
-    monkeypatch.setattr("leastnoise._families._toeplitz.MOST_LISTED", 10)
+    monkeypatch.setattr("leastnoise._families._inverse.MOST_LISTED", 10)
     assert listed <= known.largest_variance(AllRanges(12)) <= 4 * known.prefix_variances.max()
     assert (known.largest_variance(AllRanges(12)) <= 2 * known.prefix_variances.max()) == (name in {"one scale", "runs of scales"})
 

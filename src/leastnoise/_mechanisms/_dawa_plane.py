@@ -190,14 +190,14 @@ def carry_out_plane(setting: PlaneSetting, series: Series) -> Outcome:
     cells = math.prod(setting.shape)
     way, blocks = plane_regime(value, 1 / setting.unit, cells, narrow=setting.narrow)
     cost, rest = float(value / setting.unit), setting.epsilon - epsilon
-    observed, finding = _fixed(setting, series, rest) if way == "fixed" else _adaptive_grid(blocks, cost, setting, series, rest)
+    observed: list[Observation]
+    finding: Looked
+    if way == "fixed":
+        observed, finding = [series.measure(rescaled(fallback(setting.plan), setting.privacy(rest)))], Unused()
+    else:
+        observed, finding = _adaptive_grid(blocks, cost, setting, series, rest)
     test = {"value": float(value), "unit": float(setting.unit), "per_cell": cost / cells}
     return Outcome(setting.plan, join(observed, setting.plan.privacy), replace(finding, test=test))
-
-
-def _fixed(setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:
-    """What does not look at the data."""
-    return [series.measure(rescaled(fallback(setting.plan), setting.privacy(epsilon)))], Unused()
 
 
 def _adaptive_grid(blocks: int, cost: float, setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:

@@ -50,7 +50,9 @@ class Linear(Mechanism):
 
 def _check_promise(said: Promise, computed: Promise) -> None:
     """A plan file may be damaged or written by hand: what it promises is computed again."""
-    if not (_near(said.total_squared_error, computed.total_squared_error) and _is_bound(said.lower_bound, computed.total_squared_error)):
+    total, bound = computed.total_squared_error, said.lower_bound
+    is_bound = isinstance(bound, (int, float)) and not isinstance(bound, bool) and 0 <= bound <= total * (1 + 1e-6)
+    if not (_near(said.total_squared_error, total) and is_bound):
         raise InputError(
             f"The plan promises a total squared error of {quoted(said.total_squared_error)}, at least {quoted(said.lower_bound)}; "
             f"it has {computed.total_squared_error:.6g}. Make the plan again; nothing was spent."
@@ -68,7 +70,3 @@ def _check_promise(said: Promise, computed: Promise) -> None:
 
 def _near(said: object, computed: float) -> bool:
     return isinstance(said, (int, float)) and not isinstance(said, bool) and math.isclose(said, computed, rel_tol=1e-6)
-
-
-def _is_bound(said: object, total: float) -> bool:
-    return isinstance(said, (int, float)) and not isinstance(said, bool) and 0 <= said <= total * (1 + 1e-6)

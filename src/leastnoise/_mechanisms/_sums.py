@@ -279,11 +279,6 @@ def _deviation(made: Measurements | None) -> float:
 # Along the number alone.
 
 
-def goes_along(workload: Workload, attribute: str) -> bool:
-    """Whether sums are asked for along the number alone, which has few enough cells."""
-    return {product.attributes for product in workload} == {(attribute,)} and workload.domain.kind(attribute).size <= MOST_SUM_CELLS
-
-
 def measured(setting: Setting) -> tuple[SumBuckets, Measurements]:
     """The buckets of the number, and what is measured, with all of the budget."""
     buckets = SumBuckets.of(setting.plan.workload, setting.attribute, setting.edges)
@@ -311,13 +306,6 @@ def sums_along(setting: Setting, buckets: SumBuckets, measurements: Measurements
 
 
 # By one table of groups.
-
-
-def goes_by_group(workload: Workload, attribute: str) -> bool:
-    """Whether sums are asked for by one table of few enough groups, or in total, and not along the number."""
-    (names, *others) = {product.attributes for product in workload}
-    cells = all(queries == identity() for product in workload for queries in product.query_sets)
-    return not others and cells and attribute not in names and workload.products[0].rows <= _MOST_GROUPS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -449,9 +437,11 @@ _CUT = Way((("tail", TAIL_SHARE), ("sums", 1 - TAIL_SHARE)), lambda setting: par
 
 def _way(workload: Workload, attribute: str) -> Way:
     """The way for a workload; what none can answer is refused."""
-    if goes_along(workload, attribute):
+    (names, *others) = {product.attributes for product in workload}
+    if not others and names == (attribute,) and workload.domain.kind(attribute).size <= MOST_SUM_CELLS:
         return _ALONG
-    if goes_by_group(workload, attribute):
+    cells = all(queries == identity() for product in workload for queries in product.query_sets)
+    if not others and cells and attribute not in names and workload.products[0].rows <= _MOST_GROUPS:
         return _BY_GROUP
     noise_along(workload, attribute, 1)  # what it refuses is refused when it is planned
     return _CUT
