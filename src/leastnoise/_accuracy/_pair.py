@@ -14,14 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._accuracy._determined import Span, require, split, undetermined
-from leastnoise._accuracy._form import Errors, Measured, Structure
+from leastnoise._accuracy._form import Errors, JointCells, Measured, Structure
 from leastnoise._check.arrays import FloatArray
 from leastnoise._families import MOST_LISTED, DenseBasis, applied_in_parts, apply_gram, weighted_gram
 from leastnoise._linop import Operator, Total, along, apply, apply_transpose
 from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Product
 
-Names = tuple[str, ...]
 MOST_LONG = 2048
 """The longest attribute whose eigenvectors are affordable."""
 _ZERO = 1e-9
@@ -163,21 +162,16 @@ class PairStructure(Structure):
             covariance[part] = cube.reshape(len(part), -1)
         return covariance
 
-    def cells(self, measured: Sequence[Measured]) -> "PairCells":
+    def cells(self, measured: Sequence[Measured]) -> JointCells:
         """From coordinates; what rounding left of the residual, where weights are very unequal, is solved for again."""
         gathered = sum(
             (self.gather(table.block, table.values) / table.variance for table in measured), start=np.zeros(self.information.shape)
         )
         left = [self.gather(table.block, table.values - self.measured(table.block, gathered)) / table.variance for table in measured]
-        return PairCells(self, sum(left, start=gathered))
-
-    def solve(self, gathered: FloatArray, names: Names) -> FloatArray:
-        """The estimated cells of a marginal, shape: the sizes of ``names``, from coordinates of A^T D^-1 z."""
-        cube = gathered * self.inverse()
-        for name, axis in self.axes.items():
-            moved = np.tensordot(cube, axis.outward if name in names else axis.outward.sum(axis=0)[None], axes=(0, 1))
-            cube = moved if name in names else moved[..., 0]
-        return cube
+        cube = sum(left, start=gathered) * self.inverse()
+        for axis in self.axes.values():
+            cube = np.tensordot(cube, axis.outward, axes=(0, 1))
+        return JointCells(tuple(self.axes), cube)
 
     def measured(self, block: Block, gathered: FloatArray) -> FloatArray:
         """What a table would have answered without noise if the estimate were the truth, shape (rows,)."""
@@ -189,7 +183,7 @@ class PairStructure(Structure):
         return np.asarray(cube, dtype=np.float64).reshape(-1)
 
     def gather(self, block: Block, values: FloatArray) -> FloatArray:
-        """What a table adds to the ``gathered`` of ``solve``, per unit of precision."""
+        """The coordinates of A^T z of a table."""
         factors = {factor.attributes[0]: factor for factor in block.factors}
         cube = values.reshape([factor.operator.rows for factor in block.factors])
         for name, axis in self.axes.items():
@@ -222,23 +216,6 @@ class PairStructure(Structure):
             lost, whole = (_contracted(cube, weights) for cube in (unknown.astype(float), np.ones(unknown.shape)))
             if not lost <= _ZERO * whole:
                 raise undetermined(product)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PairCells:
-    """Estimated cells from two tables."""
-
-    structure: PairStructure
-    gathered: FloatArray
-
-    @property
-    def names(self) -> Names:
-        """The attributes that a table measures."""
-        return tuple(self.structure.axes)
-
-    def marginal(self, names: Names) -> FloatArray:
-        """The estimated cells of a marginal."""
-        return self.structure.solve(self.gathered, names)
 
 
 def _contracted(cube: FloatArray, weights: Sequence[FloatArray]) -> float:

@@ -189,11 +189,9 @@ class Blocks:
         cells[self.order] = np.repeat(self.counts / lengths, lengths)
         return cells.reshape(self.shape)
 
-    def estimate(self, product: Product, noise: FloatArray, square: FloatArray | None) -> Answer:
+    def estimate(self, product: Product, noise: FloatArray, square: FloatArray) -> Answer:
         """Uniform expansion, bounded."""
         values = self._asked(product, self.cells)
-        if square is None:
-            return Answer(values, noise, np.full(product.shape, np.nan))
         moved = self._asked(product, self.cells - self._even)
         return Answer(values, noise, np.sqrt(self._unevenness(product, square) + moved**2))
 
