@@ -181,7 +181,7 @@ class Setting:
     @cached_property
     def threes(self) -> dict[tuple[str, ...], float]:
         """Tables of three attributes that are asked for, with what a squared error of each counts."""
-        threes = {names: 0.0 for names in self.asked if len(names) == 3}
+        threes: dict[tuple[str, ...], float] = {names: 0.0 for names in self.asked if len(names) == 3}
         for product in self.plan.workload:
             if product.attributes in threes:
                 threes[product.attributes] += product.importance
