@@ -26,8 +26,8 @@ from leastnoise._families import (
     Levels,
     Part,
     apply_gram,
-    fit_gaussian_optimum,
     gram_diagonal,
+    optimal_factor,
     partition,
     root_trace,
     singular_values,
@@ -210,7 +210,7 @@ def _weighted_spectrum(products: Sequence[Product], name: str, levels: Levels) -
                 groups = levels.groups[levels.level(operator) or 0]
                 gram += product.importance * product.rows / operator.rows * np.equal.outer(groups, groups)
     orbits = levels.orbits.of_groups[0]
-    weights = fit_gaussian_optimum(DenseGram(gram, levels.size)).weights * levels.size
+    weights = optimal_factor(DenseGram(gram, levels.size))[2] * levels.size
     return levels.weighted_spectrum(np.bincount(orbits, weights) / np.bincount(orbits))
 
 

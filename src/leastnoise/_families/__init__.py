@@ -16,7 +16,15 @@ levels of groups of any sizes       ``_levels``
 from leastnoise._families._blocks import p_identity_blocks
 from leastnoise._families._causal import causal_hierarchy, causal_strategies, ending_variances, first_rows
 from leastnoise._families._contrasts import balanced_rounding, basis_without_total, contrast_strength, leaves_out_total, rest, spread, tilt
-from leastnoise._families._dense import column_norm, eigen_design, fit_gaussian_optimum, gaussian_optimum, singular_value_bound, to_dyadic
+from leastnoise._families._dense import (
+    column_norm,
+    eigen_design,
+    fit_gaussian_optimum,
+    gaussian_optimum,
+    optimal_factor,
+    singular_value_bound,
+    to_dyadic,
+)
 from leastnoise._families._family import Fit, Fitted, every_cell, fitted, fitted_to
 from leastnoise._families._gram import DenseGram, GeneratedGram, Gram, ScaledSum, all_alike, gram_of, merge_equal_cells, summed
 from leastnoise._families._inverse import MOST_LISTED, Basis, DenseBasis, IdentityBasis, Undetermined, basis
