@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 52_060, "files": 249, "functions": 3_640, "code": 30_740}
+CEILINGS = {"lines": 51_180, "files": 246, "functions": 3_600, "code": 30_420}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
