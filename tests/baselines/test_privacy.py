@@ -7,15 +7,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Ranges, _dawa, _fourier, _grids, _linear, _mwem, _noise, _partition, _tree
-from kernel.test_partition_privacy import surely_lost
 from leastnoise._check import InputError, InternalError
 from leastnoise._kernel import SeededEntropy
 from mechanisms.remembered import draw_ahead
 
 EPSILON = Fraction(1, 2)
 ROUNDING = 1e-9
+ALARM = 1e-6
 ALL = {f"{one.name}, {one.dimensions}-D": one for one in (*ONE_DIMENSION, *TWO_DIMENSIONS)}
 AUDITED = [name for name, one in ALL.items() if one.private and not one.name.startswith("DAWA")]
 
@@ -292,6 +293,30 @@ def test_estimates_in_two_dimensions_are_not_cut_to_32_bits(one):
 
 
 # --- Monte Carlo: partitions at 4 and 8 cells ------------------------------------------------------------------------------------
+
+
+def surely_lost(one, other):
+    """Lower bound of the privacy loss from draws on two neighbours, hashable outputs, that holds with probability 1 - 1e-6.
+
+    The first half of the draws names the outputs that look most revealing, the second gives Clopper-Pearson bounds for them.
+    """
+    half = len(one) // 2
+    first, second = Counter(one[:half]), Counter(other[:half])
+    loss = 0.0
+    events = []
+    for a, b in ((first, second), (second, first)):
+        ranked = sorted(a, key=lambda out: (a[out] + 1) / (b[out] + 1), reverse=True)
+        # single outputs, and all outputs above a ratio
+        events += [({out}, a is first) for out in ranked[:10]] + [(set(ranked[:k]), a is first) for k in (3, 20, 50, len(ranked) // 2) if k]
+    second_halves = [(Counter(draws[half:]), len(draws) - half) for draws in (one, other)]
+    for event, forward in events:
+        (mine, total), (theirs, rest) = second_halves if forward else second_halves[::-1]
+        hits, faults = (sum(found[out] for out in event) for found in (mine, theirs))
+        low = beta.ppf(ALARM / 100, hits, total - hits + 1) if hits else 0.0
+        high = beta.isf(ALARM / 100, faults + 1, rest - faults) if faults < rest else 1.0
+        if low > 0:
+            loss = max(loss, math.log(low / high))
+    return loss
 
 
 def pairs(n):
