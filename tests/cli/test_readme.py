@@ -87,7 +87,10 @@ def test_the_page_of_commands_names_every_command_option_and_key(run: Run) -> No
     from leastnoise._cli import _main
 
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    commands = {**_main.program.commands, **_main.program.commands["ledger"].commands}
+    commands = {name: _main.loaded(name) for name in _main.program.commands}
+    for name, command in commands.items():
+        assert command.get_short_help_str(100) == _main.program.commands[name].get_short_help_str(100)
+    commands |= commands["ledger"].commands
     assert {"plan", "release", "synthesize"} <= commands.keys()
     for name, command in commands.items():
         assert f"leastnoise {name}" in page or f"leastnoise ledger {name}" in page

@@ -103,7 +103,7 @@ def test_a_budget_and_its_unit_mean_the_same_to_plan_and_to_compare() -> None:
 def test_planning_in_the_command_line_cannot_take_more_than_there_is() -> None:
     program = """
 import numpy, resource
-from leastnoise._cli._expected import within_memory
+from leastnoise._accuracy import within_memory
 before = resource.getrlimit(resource.RLIMIT_DATA)
 with within_memory():
     numpy.ones(2**20)

@@ -5,7 +5,11 @@ from pathlib import Path
 import click
 
 from leastnoise._cli._output import data_name
+from leastnoise._frames import visible
+from leastnoise._holder import check as checked
 from leastnoise._progress import Progress
+from leastnoise._session import reading_seconds
+from leastnoise._spec import read_spec
 
 
 @click.command()
@@ -17,11 +21,6 @@ def check(spec: Path, source: Path | None, values: bool) -> None:  # noqa: FBT00
 
     PRIVATE: every number it prints is one of the data. It spends nothing, because nothing of it may be published, and it writes no file.
     """
-    from leastnoise._frames import visible
-    from leastnoise._holder import check as checked
-    from leastnoise._session import reading_seconds
-    from leastnoise._spec import read_spec
-
     what = read_spec(spec)
     path = source or what.source
     data = None if path is None else what.data(path)

@@ -6,20 +6,20 @@ import sys
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from leastnoise._check import InputError, one_of
+from leastnoise._check.arrays import IntArray
 from leastnoise._cli._expected import expected, planned_shown, show_plan
 from leastnoise._cli._output import number, show_facts, show_table, shown, whole, write_new
 from leastnoise._cli._release import carry_out, show_release
+from leastnoise._linop import along, apply
 from leastnoise._progress import Progress
-
-if TYPE_CHECKING:
-    from leastnoise._check.arrays import IntArray
-    from leastnoise._release import Release
-    from leastnoise._workload import Product
+from leastnoise._release import Release
+from leastnoise._spec import read_spec
+from leastnoise._workload import Product
 
 PEOPLE = 200_000
 SEED = 20250321
@@ -91,8 +91,6 @@ def demo(out: Path | None) -> None:
 
     Makes the survey, plans, releases, and compares the promised with the realised error.
     """
-    from leastnoise._spec import read_spec
-
     folder = _new_folder(out)
     with Progress("generating a survey", about=_SURVEY_SECONDS):
         people = survey()
@@ -140,7 +138,7 @@ def _new_folder(out: Path | None) -> Path:
     )
 
 
-def survey(people: int = PEOPLE, seed: int = SEED) -> "dict[str, IntArray]":
+def survey(people: int = PEOPLE, seed: int = SEED) -> dict[str, IntArray]:
     """Generate a survey: the same people every time."""
     import numpy as np
 
@@ -166,7 +164,7 @@ def survey(people: int = PEOPLE, seed: int = SEED) -> "dict[str, IntArray]":
     }
 
 
-def write_survey(people: "Mapping[str, IntArray]", path: Path) -> None:
+def write_survey(people: Mapping[str, IntArray], path: Path) -> None:
     """Write a survey as a Parquet file, with labels for codes."""
     import duckdb
 
@@ -177,11 +175,9 @@ def write_survey(people: "Mapping[str, IntArray]", path: Path) -> None:
         connection.sql(f"SELECT {', '.join(columns)} FROM people").write_parquet(str(path))  # noqa: S608 - constants of this file
 
 
-def truth(product: "Product", people: "Mapping[str, IntArray]") -> "IntArray":
+def truth(product: Product, people: Mapping[str, IntArray]) -> IntArray:
     """The true answers to one product of the workload; the demo may know them because its people are generated."""
     import numpy as np
-
-    from leastnoise._linop import along, apply
 
     income = np.clip(people["income"], 0, TOP_INCOME)
     codes = {
@@ -198,7 +194,7 @@ def truth(product: "Product", people: "Mapping[str, IntArray]") -> "IntArray":
     return cube
 
 
-def promised_and_realised(release: "Release", people: "Mapping[str, IntArray]") -> list[list[str]]:
+def promised_and_realised(release: Release, people: Mapping[str, IntArray]) -> list[list[str]]:
     """One row a table: what the plan promised and what came."""
     import numpy as np
 

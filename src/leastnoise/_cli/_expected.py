@@ -1,24 +1,26 @@
 """What a plan promises, for people and for programs; and planning with a line of progress."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from leastnoise._accounting import Charge, charge, fraction_from_text, parameters, whole_budget
+from leastnoise._accuracy import statistic_errors, within_memory
 from leastnoise._check import InputError, readable
 from leastnoise._cli._output import noise, number, share, show_facts, show_table, unique, whole
+from leastnoise._frames import several
+from leastnoise._measurements import cost, views
+from leastnoise._mechanisms import Explanation, mechanism_of
+from leastnoise._plan import Plan, Promise
+from leastnoise._planning import Reached, reached, reached_by_means
 from leastnoise._progress import Progress
-
-if TYPE_CHECKING:
-    from leastnoise._mechanisms import Explanation
-    from leastnoise._plan import Plan, Promise
-    from leastnoise._planning import Reached
-    from leastnoise._release import FoundCategories
-    from leastnoise._spec import Spec
+from leastnoise._release import ENGLISH, FoundCategories, stated_words, sums_words
+from leastnoise._session import planned_spec, spec_seconds
+from leastnoise._spec import Spec, read_spec
 
 _MOST_TABLES = 40
 _METHODS = {
@@ -73,10 +75,8 @@ of_spec = click.option(
 """For commands that may be given a file of SQL."""
 
 
-def read_asked(place: Path, found: "Mapping[str, FoundCategories] | None" = None) -> "Spec":
+def read_asked(place: Path, found: Mapping[str, FoundCategories] | None = None) -> Spec:
     """The spec of a command, or that beside its SQL."""
-    from leastnoise._spec import read_spec
-
     beside = click.get_current_context().meta.get("spec")
     if (place.suffix == ".sql") != (beside is not None):
         raise InputError(
@@ -87,31 +87,18 @@ def read_asked(place: Path, found: "Mapping[str, FoundCategories] | None" = None
     return read_spec(place, found or {}) if beside is None else read_spec(beside, found or {}, place)
 
 
-@contextmanager
-def within_memory() -> Iterator[None]:
-    """As `leastnoise._accuracy.within_memory`, for commands that start before numpy is needed."""
-    from leastnoise import _accuracy
-
-    with _accuracy.within_memory():
-        yield
-
-
-def planned_shown(spec: "Spec") -> "tuple[Plan, float]":
+def planned_shown(spec: Spec) -> tuple[Plan, float]:
     """The plan that a spec asks for, and the seconds that it took, with a line of progress."""
-    from leastnoise._session import planned_spec, spec_seconds
-
     with within_memory(), Progress("planning", about=spec_seconds(spec)) as progress:
         return planned_spec(spec, progress.trying), progress.seconds
 
 
-def expected(plan: "Plan", level: float = 0.95) -> list[dict[str, Any]]:
+def expected(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
     """What is promised for every table, by name; None where the error depends on the data.
 
     Errors of counts are in rows, those of sums in the measure's own amounts. A table with a target also has it, what the plan makes of it,
     and whether it is kept.
     """
-    from leastnoise._planning import reached
-
     products = plan.workload.products
     promised = [None] * len(products) if plan.promise is None else plan.promise.tables
     targets = [None] * len(products) if plan.promise is None else reached(plan, level)
@@ -131,11 +118,8 @@ def expected(plan: "Plan", level: float = 0.95) -> list[dict[str, Any]]:
     ]
 
 
-def expected_statistics(plan: "Plan", level: float = 0.95) -> list[dict[str, Any]]:
+def expected_statistics(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
     """What is promised for every mean, quantile and distribution function: the error of its counts, and what follows at a public size."""
-    from leastnoise._accuracy import statistic_errors
-    from leastnoise._planning import reached_by_means
-
     if plan.promise is None:
         return []
     return [
@@ -154,15 +138,12 @@ def expected_statistics(plan: "Plan", level: float = 0.95) -> list[dict[str, Any
     ]
 
 
-def _target_facts(target: "Reached | None") -> dict[str, Any]:
+def _target_facts(target: Reached | None) -> dict[str, Any]:
     return {} if target is None else {"target": {target.kind: target.most}, target.kind: target.error, "kept": target.kept}
 
 
-def facts(plan: "Plan", seconds: float, level: float) -> dict[str, Any]:
+def facts(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
     """What is promised, as a JSON object with stable keys; null for what depends on the data."""
-    from leastnoise._mechanisms import mechanism_of
-    from leastnoise._release import stated_words, sums_words
-
     promise, tables, statistics = plan.promise, expected(plan, level), expected_statistics(plan, level)
     explanation = mechanism_of(plan).explain(plan)
     looks: dict[str, Any] = {}
@@ -190,11 +171,8 @@ def facts(plan: "Plan", seconds: float, level: float) -> dict[str, Any]:
     }
 
 
-def show_plan(plan: "Plan", seconds: float, level: float) -> None:
+def show_plan(plan: Plan, seconds: float, level: float) -> None:
     """Print the expected error of every table, and of all together; or what will be done, where the error depends on the data."""
-    from leastnoise._mechanisms import mechanism_of
-    from leastnoise._release import ENGLISH, stated_words, sums_words
-
     tables, explanation = expected(plan, level), mechanism_of(plan).explain(plan)
     totals = _show_steps(explanation, tables) if plan.promise is None else _show_promise(plan.promise, tables)
     _show_statistics(expected_statistics(plan, level))
@@ -214,9 +192,7 @@ def show_plan(plan: "Plan", seconds: float, level: float) -> None:
     )
 
 
-def _show_promise(promise: "Promise", tables: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    from leastnoise._frames import several
-
+def _show_promise(promise: Promise, tables: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     columns = [("table", "fold"), ("queries", "right"), ("rmse", "right"), ("largest\nstd error", "right")]
     rows = []
     for table in tables[:_MOST_TABLES]:
@@ -270,7 +246,7 @@ def _target(table: dict[str, Any]) -> str:
     return f"{kind} {number(most)}: {number(table[kind])}{'' if table['kept'] else ', missed'}"
 
 
-def _show_steps(explanation: "Explanation", tables: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _show_steps(explanation: Explanation, tables: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Print what will be done with which part of the budget, and the error of the best plan that does not look at the data."""
     show_table("What will be done", [("step", "left"), ("part of the budget", "left")], _step_lines(explanation.steps))
     click.echo(
@@ -291,8 +267,6 @@ def _show_steps(explanation: "Explanation", tables: Sequence[Mapping[str, Any]])
 
 def _step_lines(steps: Sequence[Mapping[str, Any]], indent: str = "") -> list[tuple[str, str]]:
     """One line a step, alternatives below each other."""
-    from leastnoise._accounting import fraction_from_text
-
     lines: list[tuple[str, str]] = []
     for step in steps:
         if step["step"] == "one of":
@@ -307,10 +281,8 @@ def _step_lines(steps: Sequence[Mapping[str, Any]], indent: str = "") -> list[tu
     return lines
 
 
-def _cost(plan: "Plan") -> str:
+def _cost(plan: Plan) -> str:
     """What the plan costs; where scales were rounded and cost a millionth less than the budget, the budget."""
-    from leastnoise._accounting import Charge, charge, whole_budget
-
     budget = plan.privacy.budget
     paid, most = charge(budget, budget, plan.cost()), whole_budget(budget)
     pairs = {name: (getattr(paid, name), getattr(most, name)) for name in ("epsilon", "delta", "rho")}
@@ -318,11 +290,8 @@ def _cost(plan: "Plan") -> str:
     return str(Charge(**{name: above if below >= near * above else below for name, (below, above) in pairs.items()}))
 
 
-def _shares(plan: "Plan") -> list[tuple[str, str]]:
+def _shares(plan: Plan) -> list[tuple[str, str]]:
     """What share of the cost is for rows and sums, and for each count of units, which add up; nothing where no units are counted."""
-    from leastnoise._accounting import parameters
-    from leastnoise._measurements import cost, views
-
     units = {product.measure for product in plan.workload if product.of_units}
     if not units:
         return []

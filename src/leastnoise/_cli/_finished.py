@@ -4,22 +4,41 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from leastnoise._check import InputError, did_you_mean
+from leastnoise._check import InputError, did_you_mean, exact
 from leastnoise._cli._output import budget_text, check_new, new_file, number, show_facts, show_json, show_table, shown, whole, write_new
+from leastnoise._domain import Dates, Domain
+from leastnoise._estimate import cdf, means, quantiles
+from leastnoise._exports import FILL_IN
+from leastnoise._frames import several
 from leastnoise._progress import Progress
+from leastnoise._release import (
+    Release,
+    StatisticTable,
+    Table,
+    check_records_file,
+    check_target,
+    draft,
+    goodness,
+    make_records,
+    notices,
+    notices_of_all,
+    texts,
+    write_records,
+    write_rounded,
+)
+from leastnoise._session import export as exported
+from leastnoise._session import read_release
+from leastnoise._workload import QuerySet, cells_of, groups_of, predicates, queries, ranges
+from leastnoise._workload import level as level_queries
 
-if TYPE_CHECKING:
-    from leastnoise._domain import Domain
-    from leastnoise._release import Release, StatisticTable, Table
-    from leastnoise._workload import QuerySet
+Where = Mapping[str, list[str]]
+By = Mapping[str, QuerySet]
+Answers = tuple[str, list[dict[str, Any]]]
 
-    Where = Mapping[str, list[str]]
-    By = Mapping[str, QuerySet]
-    Answers = tuple[str, list[dict[str, Any]]]  # the heading, and one record an answer
 
 _MOST_TABLES, _MOST_CHARTS, _MOST_BARS, _MOST_ROWS, _MOST_ANSWERS = 40, 4, 24, 60, 1000
 _BAR_WIDTH = 30
@@ -31,10 +50,8 @@ _NOT_ROUNDED = "These answers are not rounded, and none is left out, as they are
 _ADVICE = "Choose another file with --out."
 
 
-def _opened(directory: Path) -> "Release":
+def _opened(directory: Path) -> Release:
     """Read a release with a line of progress, as large ones take seconds."""
-    from leastnoise._session import read_release
-
     files = [file for file in (directory / "measurements").glob("*.json") if file.is_file()]
     with Progress(f"opening {directory.name}", about=sum(file.stat().st_size for file in files) / _BYTES_A_SECOND):
         return read_release(directory)
@@ -49,8 +66,6 @@ def show(release: Path, table: str | None) -> None:
     RELEASE is the directory that `leastnoise release` wrote; TABLE the id or the name of one of its tables, such as q7 or "sex x age", or
     of one of its means, quantiles and distribution functions, such as s1.
     """
-    from leastnoise._release import notices_of_all, texts
-
     made = _opened(release)
     if table is not None:
         for text in notices_of_all(made):
@@ -75,10 +90,7 @@ def show(release: Path, table: str | None) -> None:
     click.echo(f"One table: leastnoise show {release} {made.tables[0].id}. Further answers: leastnoise answer {release} --help.")
 
 
-def _facts(release: "Release") -> list[tuple[str, str]]:
-    from leastnoise._frames import several
-    from leastnoise._release import goodness, notices
-
+def _facts(release: Release) -> list[tuple[str, str]]:
     ratio = goodness(release.plan)
     return [
         *([("title", release.options.title)] if release.options.title else []),
@@ -91,10 +103,8 @@ def _facts(release: "Release") -> list[tuple[str, str]]:
     ]
 
 
-def _show_table(release: "Release", table: "Table") -> None:
+def _show_table(release: Release, table: Table) -> None:
     """A table with a bar a row, as far as it fits; the shaded end of a bar is its interval."""
-    from leastnoise._release import texts
-
     said = texts()
     answers, lows, highs = (values.reshape(-1)[:_MOST_ROWS].tolist() for values in (table.answer, table.low, table.high))
     top = max(*(abs(end) for end in (*lows, *highs) if not math.isnan(end)), 1e-300, 0.0)
@@ -108,10 +118,8 @@ def _show_table(release: "Release", table: "Table") -> None:
         click.echo(f"The first {whole(_MOST_ROWS)} of {whole(table.cells)} answers; the files in answers have all.\n")
 
 
-def _show_statistic(release: "Release", statistic: "StatisticTable", most: int) -> None:
+def _show_statistic(release: Release, statistic: StatisticTable, most: int) -> None:
     """Means, quantiles or a distribution function: a line a value, with its interval."""
-    from leastnoise._release import texts
-
     interval = f"{100 * release.level:g}% interval"
     columns = [*((name, "fold") for name in statistic.attributes), (statistic.value_name, "right"), (interval, "right")]
     show_table(f"{statistic.id} {statistic.name}", columns, statistic.written(texts(), most))
@@ -151,8 +159,6 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
     RELEASE is the directory that `leastnoise release` wrote. Costs nothing and reads no data: answers follow from the measurements in the
     release, and what these do not determine is refused.
     """
-    from leastnoise._release import notices_of_all
-
     made = _opened(release)
     level = made.level if level is None else level
     heading, rows = _answered(made, level, asked)
@@ -179,10 +185,7 @@ def _written(values: Sequence[Any]) -> list[str]:
     return [text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 3 :]}" for text in texts]
 
 
-def _answered(release: "Release", level: float, asked: Mapping[str, Any]) -> "Answers":
-    from leastnoise._workload import groups_of
-    from leastnoise._workload import level as level_queries
-
+def _answered(release: Release, level: float, asked: Mapping[str, Any]) -> Answers:
     kinds = [name for name in ("distribution", "quantiles", "means", "covariances") if asked[name]]
     groups = asked["means"] or asked["quantiles"] or asked["distribution"]
     if asked["ranges"] or asked["measure"] or (asked["cells"] and not groups) or (asked["where"] and not kinds):
@@ -206,9 +209,7 @@ def _answered(release: "Release", level: float, asked: Mapping[str, Any]) -> "An
     return _counts(release, level, asked, where, by)
 
 
-def _counts(release: "Release", level: float, asked: Mapping[str, Any], where: "Where", by: "By") -> "Answers":
-    from leastnoise._workload import predicates, queries, ranges
-
+def _counts(release: Release, level: float, asked: Mapping[str, Any], where: Where, by: By) -> Answers:
     domain = release.plan.domain
     sets: dict[str, Any] = {name: predicates([labels]) for name, labels in where.items()}
     ends: dict[str, list[tuple[Any, Any]]] = {}
@@ -231,9 +232,7 @@ def _counts(release: "Release", level: float, asked: Mapping[str, Any], where: "
     return f"{(asked['measure'] and 'sums of ' + asked['measure']) or 'counts'}, {100 * level:g}% intervals", rows
 
 
-def _cdf(release: "Release", level: float, name: str, where: "Where", by: "By") -> "Answers":
-    from leastnoise._estimate import cdf
-
+def _cdf(release: Release, level: float, name: str, where: Where, by: By) -> Answers:
     function = cdf(release, name, where=where, by=by, level=level)
     rows = []
     for group, labels in enumerate(product(*function.labels)):
@@ -245,9 +244,7 @@ def _cdf(release: "Release", level: float, name: str, where: "Where", by: "By") 
     return f"share of rows up to each {name}, a {100 * level:g}% band that holds everywhere at once", rows
 
 
-def _quantiles(release: "Release", level: float, text: str, where: "Where", by: "By") -> "Answers":
-    from leastnoise._estimate import quantiles
-
+def _quantiles(release: Release, level: float, text: str, where: Where, by: By) -> Answers:
     name, listed = _named(release.plan.domain, "--quantiles", text, "NAME=SHARE,...")
     try:
         shares = [float(share) for share in listed.split(",")]
@@ -266,16 +263,14 @@ def _group(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
     return {"cell": ", ".join(f"{name}={label}" for name, label in zip(names, labels, strict=True))} if names else {}
 
 
-def _covariances(release: "Release", key: str) -> "Answers":
+def _covariances(release: Release, key: str) -> Answers:
     matrix, names = release.covariance(key).tolist(), release.tables[key].cell_names()
     pairs = [(first, second) for first in range(len(names)) for second in range(first, len(names))]
     rows = [{"cell": names[first], "other_cell": names[second], "covariance": matrix[first][second]} for first, second in pairs]
     return f"covariances of the noise in {release.tables[key].name}, each pair once", rows
 
 
-def _means(release: "Release", level: float, measure: str, by: "By") -> "Answers":
-    from leastnoise._estimate import means
-
+def _means(release: Release, level: float, measure: str, by: By) -> Answers:
     if not release.plan.domain.measures:
         raise InputError(
             f"--means must be a measure that the release sums, and it sums none; got {measure!r}. A mean needs counts and sums: "
@@ -286,10 +281,8 @@ def _means(release: "Release", level: float, measure: str, by: "By") -> "Answers
     return f"means of {measure}, {100 * level:g}% intervals", records
 
 
-def _where(domain: "Domain", texts: Sequence[str]) -> dict[str, list[str]]:
+def _where(domain: Domain, texts: Sequence[str]) -> dict[str, list[str]]:
     """The labels of every attribute that --where names, by its values or by the groups of a level."""
-    from leastnoise._workload import cells_of
-
     labels: dict[str, list[str]] = {}
     for text in texts:
         known = _level_of(domain, text.partition("=")[0])
@@ -302,13 +295,13 @@ def _where(domain: "Domain", texts: Sequence[str]) -> dict[str, list[str]]:
     return labels
 
 
-def _level_of(domain: "Domain", text: str) -> tuple[str, str] | None:
+def _level_of(domain: Domain, text: str) -> tuple[str, str] | None:
     """The attribute and the level that a name such as store:region means; None for an attribute of this name."""
     name = max((name for name in domain.names if text.startswith(f"{name}:")), key=len, default=None)
     return None if text in domain.names or name is None else (name, text[len(name) + 1 :])
 
 
-def _named(domain: "Domain", option: str, text: str, form: str) -> tuple[str, str]:
+def _named(domain: Domain, option: str, text: str, form: str) -> tuple[str, str]:
     """The attribute and the rest of NAME=...; of attributes with such a sign in their name the longest that fits."""
     name = max((name for name in domain.names if text.startswith(f"{name}=")), key=len, default=None)
     if name is None:
@@ -317,11 +310,8 @@ def _named(domain: "Domain", option: str, text: str, form: str) -> tuple[str, st
     return name, text[len(name) + 1 :]
 
 
-def _end(domain: "Domain", name: str, text: str) -> Any:
+def _end(domain: Domain, name: str, text: str) -> Any:
     """An end of a range: a period of dates, or else a number."""
-    from leastnoise._check import exact
-    from leastnoise._domain import Dates
-
     if isinstance(domain.kind(name), Dates):
         return text.strip()
     value = exact(f"an end of a range on {name}", text.strip())
@@ -338,9 +328,6 @@ def export(release: Path, form: str, out: Path) -> None:
     RELEASE is the directory that `leastnoise release` wrote. Forms: review (for reviewers, after NIST SP 800-226; what only people can
     answer is marked), registry (YAML for the registry of deployments), mbi (measurements for private-pgm), notebook (for Jupyter, Quarto).
     """
-    from leastnoise._exports import FILL_IN
-    from leastnoise._session import export as exported
-
     check_new(out, _ADVICE)
     text = exported(release, form)
     write_new(out, text, _ADVICE)
@@ -358,8 +345,6 @@ def rounding(release: Path, to: str, below: str | None, out: Path) -> None:
     RELEASE is the directory that `leastnoise release` wrote. Every table is written as CSV, with margins that hold what rounding and
     leaving out add. It protects nobody further, and costs nothing.
     """
-    from leastnoise._release import check_target, draft, write_rounded
-
     target = check_target(out)
     made = _opened(release)
     with draft(target) as new, Progress("rounding", about=_SECONDS_A_TABLE * len(made.tables)):
@@ -381,8 +366,6 @@ def synthesize(release: Path, out: Path, rows: int | None, seed: int, *, units: 
     row each, and about its counts. They are made from the release alone, so they protect as it does and cost nothing. Values within bins
     and periods are drawn evenly; what was not asked of together is independent.
     """
-    from leastnoise._release import check_records_file, make_records, write_records
-
     check_new(out, _ADVICE)
     check_records_file(out)
     found = _opened(release)

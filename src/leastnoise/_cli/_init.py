@@ -4,16 +4,15 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from leastnoise._check import InputError
 from leastnoise._cli._output import shown, write_new
-
-if TYPE_CHECKING:
-    from leastnoise._descriptions import Description
-    from leastnoise._spec import SourceColumn
+from leastnoise._descriptions import Description, read_description
+from leastnoise._session import CSV, columns
+from leastnoise._spec import SourceColumn, source_columns
 
 _BLANK = "FILL IN"  # the BLANK of leastnoise._spec, which refuses a spec that still has one; importing it here would be slow
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
@@ -129,10 +128,6 @@ def init(file: Path | None, description: Path | None, out: Path | None, delimite
     No value of the data is written into it: what a column may hold is for you to say, from public knowledge. With --from it is what a
     description says: CSVW-EO, SmartNoise metadata, domain.json of mbi, or a domain that OpenDP serialized; FILE need not exist then.
     """
-    from leastnoise._descriptions import read_description
-    from leastnoise._session import CSV, columns
-    from leastnoise._spec import source_columns
-
     if description is not None:
         if delimiter or encoding:
             raise InputError(
@@ -155,7 +150,7 @@ def _write(spec: Path, draft: str) -> None:
     click.echo(f"The draft is in {shown(spec)}. {blanks}: leastnoise plan {shown(spec)}")
 
 
-def drafted(file: Path, spec: Path, columns: Sequence["SourceColumn"], layout: Mapping[str, str] = _AS_USUAL) -> str:
+def drafted(file: Path, spec: Path, columns: Sequence[SourceColumn], layout: Mapping[str, str] = _AS_USUAL) -> str:
     """Write the text of a spec."""
     naming = [column.name for column in columns if column.names_person]
     untyped = not all(column.typed for column in columns)
@@ -177,7 +172,7 @@ def drafted(file: Path, spec: Path, columns: Sequence["SourceColumn"], layout: M
     return "".join(parts)
 
 
-def _attribute(column: "SourceColumn") -> str:
+def _attribute(column: SourceColumn) -> str:
     """The part of a column, or why it has none."""
     if column.names_person or column.unusable:
         return left_out(column.name, "it names the person" if column.names_person else comment(column.unusable))
@@ -189,7 +184,7 @@ def _attribute(column: "SourceColumn") -> str:
     return f"[domain.{key(column.attribute)}]\n{source}{_LINES[column.kind]}\n"
 
 
-def described(description: "Description", described_in: Path, spec: Path, data: Path | None) -> str:
+def described(description: Description, described_in: Path, spec: Path, data: Path | None) -> str:
     """The text of a spec from another tool's description."""
     head = _DESCRIBED.replace("{tool}", description.tool).replace("{file}", comment(described_in.name)).replace("{spec}", shown(spec))
     parts = [head, *(f"#\n# {comment(note)}\n" for note in description.notes)]

@@ -2,19 +2,18 @@
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, parameters, whole_budget
 from leastnoise._check import InputError
 from leastnoise._cli._output import amount, rounded_budget_text, rounded_charge_text, show_facts, show_json, show_table, shown, whole
-from leastnoise._cli._periods import drawn_words
+from leastnoise._cli._release import drawn_words
+from leastnoise._fitting import zcdp_epsilon
+from leastnoise._kernel import Limit
+from leastnoise._session import Entry, Ledger, enter_release, other_ledgers, period_state, unknown_releases
 from leastnoise._stopped import note_run
-
-if TYPE_CHECKING:
-    from leastnoise._accounting import Budget
-    from leastnoise._kernel import Limit
-    from leastnoise._session import Entry, Ledger
 
 _STATES = {
     "sealed": "published",
@@ -53,9 +52,6 @@ def set_budget(
 
     The budget is exact: whole numbers, decimals and fractions such as 1, 0.1 or 1/3. `ledger change` changes it later.
     """
-    from leastnoise._accounting import Privacy
-    from leastnoise._session import Ledger, other_ledgers
-
     privacy = Privacy(_budget(epsilon, delta, rho), neighbours, unit_column)
     made = Ledger.create(file, dataset or file.name.split(".")[0] or file.name, privacy)
     for other in other_ledgers(file, made.dataset):
@@ -85,8 +81,6 @@ def change(file: Path, epsilon: str | None, delta: str | None, rho: str | None, 
     With --per, the budget is for every such period of payment (UTC): for data that hold other people in each. Whoever is in the data of
     several periods loses that much in each.
     """
-    from leastnoise._session import Ledger
-
     period = None if per is None else per.replace("ever", "")
     book = Ledger.open(file)
     _show_left(book.set_budget(_budget(epsilon, delta, rho, book), period=period, note=note, receipt=_noted(book)))
@@ -102,8 +96,6 @@ def share(file: Path, name: str, epsilon: str | None, delta: str | None, rho: st
 
     A share is the most that its releases may spend together, within the whole budget. Every release then says --share.
     """
-    from leastnoise._session import Ledger
-
     if not name.strip():
         raise InputError("A share must have a name, such as that of an analyst or a project.")
     book = Ledger.open(file)
@@ -132,8 +124,6 @@ def spent(
 
     It is added up like a release, also beyond the budget.
     """
-    from leastnoise._session import Ledger, enter_release
-
     book = Ledger.open(file, share=share)
     if directory is None:
         entry = book.add_spent(_budget(epsilon, delta, rho), note=note, on=on and on.date(), receipt=_noted(book))
@@ -145,14 +135,14 @@ def spent(
     _show_left(book)
 
 
-def _noted(book: "Ledger") -> str:
+def _noted(book: Ledger) -> str:
     """The receipt of a new entry: whatever happens to it, the last message says whether it was made."""
     receipt = secrets.token_hex(16)
     note_run(book.path.absolute(), receipt)
     return receipt
 
 
-def _show_left(book: "Ledger") -> None:
+def _show_left(book: Ledger) -> None:
     show_facts([("ledger", shown(book.path)), *_head(book), ("left", _words(book, "left"))])
 
 
@@ -162,9 +152,6 @@ def _show_left(book: "Ledger") -> None:
 @click.option("--delta", default="1e-9", show_default=True, help="For a rho budget: the delta of the epsilon that it implies.")
 def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click passes flags by name
     """Every release, its cost and its state, and what is left."""
-    from leastnoise._accounting import parameters
-    from leastnoise._session import Ledger, unknown_releases
-
     book = Ledger.open(file)
     entries = book.entries()
     for release in unknown_releases(file, book):
@@ -201,7 +188,7 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
     show_facts(facts)
 
 
-def _state(book: "Ledger", entry: "Entry") -> str:
+def _state(book: Ledger, entry: Entry) -> str:
     """The state in the ledger, and of what is not settled there, whether it is under way or can be finished."""
     if entry.kind != "release":
         return entry.kind
@@ -210,19 +197,15 @@ def _state(book: "Ledger", entry: "Entry") -> str:
     return "running" if book.is_running(entry) else "resumable" if entry.resumable else "reserved"
 
 
-def _state_words(book: "Ledger", entry: "Entry") -> str:
+def _state_words(book: Ledger, entry: Entry) -> str:
     """The same for people; of a series, how far it has come."""
-    from leastnoise._session import period_state
-
     state = _state(book, entry)
     series = period_state(book, entry) if state == "resumable" else None
     return _STATES[state] if series is None else f"paid; {drawn_words(series)}"
 
 
-def _budget(epsilon: str | None, delta: str | None, rho: str | None, book: "Ledger | None" = None) -> "Budget":
+def _budget(epsilon: str | None, delta: str | None, rho: str | None, book: Ledger | None = None) -> Budget:
     """The budget that the options say; of the definition that the entries of a ledger are added up in, where there is one."""
-    from leastnoise._accounting import ZCDP, ApproxDP, PureDP, parameters
-
     given = {name: value for name, value in (("--epsilon", epsilon), ("--delta", delta), ("--rho", rho)) if value is not None}
     wanted = [] if book is None else [f"--{name}" for name in parameters(book.privacy.budget)]
     if book is not None and list(given) != wanted:
@@ -239,31 +222,27 @@ def _budget(epsilon: str | None, delta: str | None, rho: str | None, book: "Ledg
     raise InputError(f"A budget must be --epsilon, or --epsilon and --delta, or --rho; got {' and '.join(given) or 'none of them'}.")
 
 
-def _head(book: "Ledger") -> list[tuple[str, str]]:
+def _head(book: Ledger) -> list[tuple[str, str]]:
     limits = [("share" if limit.share else "budget", _limit(limit)) for limit in book.limits()]
     return [("data set", book.dataset), ("protects", book.privacy.protected), *limits]
 
 
-def _limit(limit: "Limit") -> str:
+def _limit(limit: Limit) -> str:
     """A budget, for whom and for which period."""
     whose = f" for {limit.share}" if limit.share else ""
     each = f" a {limit.period}" if limit.period else ""
     return f"{rounded_budget_text(limit.budget, up=False)}{each}{whose}"
 
 
-def _shares(book: "Ledger") -> list[tuple[str, str]]:
+def _shares(book: Ledger) -> list[tuple[str, str]]:
     """Every share, with what is left of it."""
-    from leastnoise._session import Ledger
-
     names = dict.fromkeys(entry.share for entry in book.entries() if entry.kind == "budget" and entry.share)
     limits = [Ledger.open(book.path, share=name).limits()[-1] for name in names]
     return [("share", f"{_limit(limit)}; {rounded_charge_text(limit.budget, limit.left, up=False)} is left") for limit in limits]
 
 
-def _what(book: "Ledger", entry: "Entry") -> tuple[str, ...]:
+def _what(book: Ledger, entry: Entry) -> tuple[str, ...]:
     """What an entry is, for people."""
-    from leastnoise._accounting import whole_budget
-
     if entry.kind == "budget":
         whose = f" for {entry.share}" if entry.share else ""
         each = f" a {entry.period}" if entry.period else ""
@@ -274,15 +253,12 @@ def _what(book: "Ledger", entry: "Entry") -> tuple[str, ...]:
     return tuple(filter(None, (head, entry.description)))
 
 
-def _words(book: "Ledger", which: str) -> str:
+def _words(book: Ledger, which: str) -> str:
     return rounded_charge_text(book.privacy.budget, book.left() if which == "left" else book.spent(), up=which == "spent")
 
 
-def _implied(book: "Ledger", delta: str) -> dict[str, str] | None:
+def _implied(book: Ledger, delta: str) -> dict[str, str] | None:
     """For a rho budget: the epsilon of the whole and of what is spent, at a delta; decimals that are rounded up."""
-    from leastnoise._accounting import ZCDP
-    from leastnoise._fitting import zcdp_epsilon
-
     budget = book.privacy.budget
     if not isinstance(budget, ZCDP):
         return None
@@ -299,7 +275,7 @@ def _above(value: Any) -> str:
     return f"{-(-value.numerator * 10**4 // value.denominator) / 10**4:.4f}"
 
 
-def _facts(book: "Ledger", entries: "tuple[Entry, ...]", delta: str) -> dict[str, Any]:
+def _facts(book: Ledger, entries: tuple[Entry, ...], delta: str) -> dict[str, Any]:
     return {
         "ledger": str(book.path),
         "id": book.id,

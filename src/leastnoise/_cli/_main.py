@@ -1,6 +1,6 @@
 """The program ``leastnoise``: its commands, and what an error becomes.
 
-Everything heavy is imported inside the commands, so that ``leastnoise --help`` is quick.
+The module of a command, and all that it needs, is loaded when the command is used, so that ``leastnoise --help`` is quick.
 """
 
 import io
@@ -9,18 +9,12 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import click
 
 from leastnoise._check import GuardError, InternalError, LeastNoiseError, PaidError
-from leastnoise._cli._check import check
-from leastnoise._cli._demo import demo, experiments
-from leastnoise._cli._finished import answer, export, rounding, show, synthesize
-from leastnoise._cli._init import init
-from leastnoise._cli._ledger import ledger
-from leastnoise._cli._plan import audit, compare, plan, studio
-from leastnoise._cli._release import categories, release, resume
 from leastnoise._stopped import cause, runs
 from leastnoise._threads import SAID_BY
 
@@ -66,16 +60,50 @@ def what_was_paid(since: int) -> tuple[str, str]:
     return min((payment.state for payment in payments), key=worst_first.index), " ".join(payment.words for payment in payments)
 
 
-class _InOrder(click.Group):
-    """The commands in the order in which one needs them."""
+_COMMANDS = {
+    "init": ("_init", "Draft a spec file from column names and types."),
+    "check": ("_check", "Show how rows fit the domain, exactly: for the data holder alone."),
+    "plan": ("_plan", "Show the expected error of every table, before any budget is spent."),
+    "compare": ("_plan", "Compare every strategy, least expected error first."),
+    "categories": ("_release", "Find the categories that nobody can list, privately; `release` does it too."),
+    "release": ("_release", "Measure, estimate, and write answers, manifest and report."),
+    "resume": ("_release", "Finish releases that were paid and not written, at no cost."),
+    "show": ("_finished", "Show a finished release: how exact it is, and its tables."),
+    "answer": ("_finished", "Give further answers from a finished release, with exact errors."),
+    "export": ("_finished", "Write a finished release in another form."),
+    "round": ("_finished", "Round a finished release, and leave out small answers."),
+    "synthesize": ("_finished", "Write records that agree with a finished release."),
+    "studio": ("_plan", "Make a spec, plan, or explore a release in the browser."),
+    "ledger": ("_ledger", "Set the budget of a data set, and see what has been spent."),
+    "audit": ("_plan", "Bound the privacy loss from below: try the installed program."),
+    "demo": ("_demo", "Plan and release a generated survey of 200,000 people."),
+    "experiments": ("_demo", "Repeat a paper's figures and tables; without NAME, list them."),
+}
+"""In the order in which one needs them: the module of each, and the first line of its help."""
+
+
+class _Commands(click.Group):
+    """The commands: their names and first lines, until one is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
         """Give the names in the order of definition."""
         return list(self.commands)
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Load the module of a command."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and loaded(str(command.name)), rest
+
+
+def loaded(name: str) -> click.Command:
+    """A command, from its module."""
+    there = vars(import_module(f"leastnoise._cli.{_COMMANDS[name][0]}")).values()
+    return next(each for each in there if isinstance(each, click.Command) and each.name == name)
+
 
 @click.group(
-    cls=_InOrder,
+    cls=_Commands,
+    commands=[click.Command(name, help=line) for name, (_, line) in _COMMANDS.items()],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with `leastnoise demo`, or with `leastnoise init people.csv`.",
 )
@@ -86,14 +114,6 @@ def program() -> None:
     Answers a batch of linear queries (marginals, ranges, CDFs, sums) over a sensitive table under differential privacy, and says how large
     the error will be before any budget is spent.
     """
-
-
-_IN_ORDER = (
-    init, check, plan, compare, categories, release, resume, show, answer, export, rounding, synthesize, studio,
-    ledger, audit, demo, experiments,
-)  # fmt: skip
-for _command in _IN_ORDER:
-    program.add_command(_command)
 
 
 def main() -> None:

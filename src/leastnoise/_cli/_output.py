@@ -7,22 +7,23 @@ from contextlib import contextmanager, suppress
 from fractions import Fraction
 from math import ceil, floor, log10
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
 
+from leastnoise._accounting import Budget, Charge, charge_text, parameters, whole_budget
 from leastnoise._check import InputError, readable
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from leastnoise._accounting import Budget, Charge
-    from leastnoise._spec import Spec
+from leastnoise._frames import visible
+from leastnoise._spec import Spec
 
 _WIDE = 160  # where there is no terminal, nothing is cut to a width
 
 
-def data_name(spec: "Spec") -> str:
+def data_name(spec: Spec) -> str:
     """What a line of progress calls the data of a spec."""
     return spec.source.name if isinstance(spec.source, Path) else "the data"
 
@@ -48,24 +49,18 @@ def amount(value: Fraction, *, up: bool) -> str:
     return readable(Fraction(ceil(digits) if up else floor(digits), 10**scale))
 
 
-def rounded_charge_text(budget: "Budget", charge: "Charge", *, up: bool) -> str:
+def rounded_charge_text(budget: Budget, charge: Charge, *, up: bool) -> str:
     """Write a charge for people, with the parts that the definition of a budget has."""
-    from leastnoise._accounting import parameters
-
     return " and ".join(f"{name} = {amount(getattr(charge, name), up=up)}" for name in parameters(budget))
 
 
-def rounded_budget_text(budget: "Budget", *, up: bool) -> str:
+def rounded_budget_text(budget: Budget, *, up: bool) -> str:
     """Write a whole budget for people, rounded to the safe side."""
-    from leastnoise._accounting import whole_budget
-
     return rounded_charge_text(budget, whole_budget(budget), up=up)
 
 
-def budget_text(budget: "Budget") -> str:
+def budget_text(budget: Budget) -> str:
     """Write a budget for people, exactly."""
-    from leastnoise._accounting import charge_text, whole_budget
-
     return charge_text(budget, whole_budget(budget))
 
 
@@ -83,12 +78,6 @@ def show_table(
     title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str | tuple[str, ...]]], bold: int | None = None
 ) -> None:
     """Print a table and an empty line; a cell of several lines is a tuple of them."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    from leastnoise._frames import visible
-
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
 
     def text(lines: str | tuple[str, ...]) -> Text:
@@ -107,11 +96,6 @@ def show_table(
 
 def show_facts(facts: Iterable[tuple[str, str]]) -> None:
     """Print names and values, one a line."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from leastnoise._frames import visible
-
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
@@ -120,10 +104,8 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
     _print(table)
 
 
-def _print(what: "RenderableType") -> None:
+def _print(what: RenderableType) -> None:
     """Print in colours on a terminal only, and none under NO_COLOR; elsewhere without spaces at the ends of lines."""
-    from rich.console import Console
-
     screen = Console(highlight=False, soft_wrap=False)
     if not (screen.is_terminal or os.environ.get("COLUMNS")):
         screen = Console(highlight=False, width=_WIDE)

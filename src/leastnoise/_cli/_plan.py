@@ -3,23 +3,27 @@
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from leastnoise._accounting import ZCDP
+from leastnoise._accuracy import within_memory
+from leastnoise._audit import Audit
 from leastnoise._check import InputError, refuse
-from leastnoise._cli._expected import expected, facts, of_spec, planned_shown, read_asked, show_plan, within_memory, without_cache
+from leastnoise._cli._expected import expected, facts, of_spec, planned_shown, read_asked, show_plan, without_cache
 from leastnoise._cli._output import budget_text, check_new, noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
-from leastnoise._cli._periods import period_facts, show_periods
-from leastnoise._cli._release import search_facts, show_searches, warn, warn_of_bias
+from leastnoise._cli._release import period_facts, search_facts, show_periods, show_searches, warn, warn_of_bias
+from leastnoise._frames import several
+from leastnoise._mechanisms import BY_NAME, Candidate
+from leastnoise._plan import Plan
+from leastnoise._planning import Price, answering, expected_seconds, of_size, prices, with_max_rows
+from leastnoise._planning import compare as tried_on
 from leastnoise._progress import Progress
-
-if TYPE_CHECKING:
-    from leastnoise._audit import Audit
-    from leastnoise._mechanisms import Candidate
-    from leastnoise._plan import Plan
-    from leastnoise._planning import Price
-    from leastnoise._spec import Spec
+from leastnoise._release import check_options
+from leastnoise._session import audit as audited
+from leastnoise._session import check_writable, planned_spec, spec_seconds
+from leastnoise._spec import Spec, plan_warnings, read_spec, search_plans, spec_warnings
 
 FAULT = 70
 _MOST_SIZES = 8
@@ -55,10 +59,6 @@ def plan(
 
     Reads the spec file alone; the data need not exist. With `queries.sql --spec people.toml` it asks SQL statements of that domain.
     """
-    from leastnoise._release import check_options
-    from leastnoise._session import check_writable
-    from leastnoise._spec import plan_warnings, spec_warnings
-
     what = read_asked(spec)
     check_writable(what)
     if epsilon is not None:
@@ -106,10 +106,7 @@ def plan(
         click.echo(f"The plan is in {shown(out)}.")
 
 
-def _with_epsilon(what: "Spec", epsilon: str) -> "Spec":
-    from leastnoise._accounting import ZCDP
-    from leastnoise._planning import of_size
-
+def _with_epsilon(what: Spec, epsilon: str) -> Spec:
     changed = of_size(what.privacy, epsilon)
     if isinstance(changed.budget, ZCDP):
         raise InputError("--epsilon takes the place of the spec's epsilon; the spec has a budget of rho.")
@@ -123,19 +120,14 @@ def _sizes(option: str, listed: str) -> list[str]:
     return sizes
 
 
-def _by_budget(made: "Plan", listed: str) -> dict[str, "Plan"]:
+def _by_budget(made: Plan, listed: str) -> dict[str, Plan]:
     """The same strategy under other budgets of the same kind."""
-    from leastnoise._planning import answering, of_size
-
     _check_promised("--budgets", made)
     return {size: answering(made.workload, made, of_size(made.privacy, size)) for size in _sizes("budgets", listed)}
 
 
-def _by_max_rows(what: "Spec", listed: str) -> dict[str, "Plan"]:
+def _by_max_rows(what: Spec, listed: str) -> dict[str, Plan]:
     """The best plans where other numbers of rows of a unit count, with a line of progress."""
-    from leastnoise._planning import with_max_rows
-    from leastnoise._session import planned_spec, spec_seconds
-
     specs = {size: replace(what, privacy=with_max_rows(what.privacy, size)) for size in _sizes("--max-rows", listed)}
     with within_memory(), Progress("planning", about=sum(map(spec_seconds, specs.values()))) as progress:
         plans = {}
@@ -146,32 +138,29 @@ def _by_max_rows(what: "Spec", listed: str) -> dict[str, "Plan"]:
     return plans
 
 
-def _table_prices(made: "Plan", what: "Spec") -> tuple["Price", ...]:
+def _table_prices(made: Plan, what: Spec) -> tuple[Price, ...]:
     """What every table costs, with a line of progress."""
-    from leastnoise._planning import prices
-    from leastnoise._session import spec_seconds
-
     _check_promised("--prices", made)
     count = len(made.workload.products)
     with within_memory(), Progress("pricing", about=count * spec_seconds(what)) as progress:
         return prices(made, what.search(lambda name: progress.step(f"pricing {name}", count)))
 
 
-def _check_promised(option: str, *plans: "Plan") -> None:
+def _check_promised(option: str, *plans: Plan) -> None:
     if any(plan.promise is None for plan in plans):
         raise InputError(f"{option} is for plans whose error is known beforehand; this one depends on the data.")
 
 
-def _errors_json(plan: "Plan") -> dict[str, Any]:
+def _errors_json(plan: Plan) -> dict[str, Any]:
     total = plan.expected_error().total_squared_error
     return {"privacy": plan.privacy.to_json(), "expected_total_squared_error": total, "rmse": _errors(plan)}
 
 
-def _errors(plan: "Plan") -> dict[str, float]:
+def _errors(plan: Plan) -> dict[str, float]:
     return {table["name"]: table["rmse"] for table in expected(plan)}
 
 
-def _show_errors(title: str, plans: dict[str, "Plan"], *, budgets: bool = False) -> None:
+def _show_errors(title: str, plans: dict[str, Plan], *, budgets: bool = False) -> None:
     """A row a table and a column a plan; the budgets too where they differ, being the least that keep every target."""
     if not plans:
         return
@@ -205,11 +194,6 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
 
     Reads the spec file alone; the data need not exist. Strategies that cannot be used come last, with the reason.
     """
-    from leastnoise._frames import several
-    from leastnoise._mechanisms import BY_NAME
-    from leastnoise._planning import compare as tried_on
-    from leastnoise._planning import expected_seconds
-
     what = read_asked(spec)
     about = expected_seconds(what.workload, what.planned_privacy, what.search())
     with within_memory(), Progress("planning", about=about) as progress:
@@ -238,7 +222,7 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     click.echo(click.wrap_text(f"Not comparable, because their errors depend on the data: {', '.join(BY_NAME)}.", 78))
 
 
-def _show_left_out(tried: Sequence["Candidate"], seconds: float) -> None:
+def _show_left_out(tried: Sequence[Candidate], seconds: float) -> None:
     """What more time would bring, and which strategies cannot be used."""
     early = [candidate for candidate in tried if candidate.more]
     if early:
@@ -255,7 +239,7 @@ def _show_left_out(tried: Sequence["Candidate"], seconds: float) -> None:
         show_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], rows)
 
 
-def _candidate(candidate: "Candidate") -> dict[str, Any]:
+def _candidate(candidate: Candidate) -> dict[str, Any]:
     made = candidate.plan
     return {
         "strategy": candidate.strategy,
@@ -281,10 +265,6 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
     Reads the spec file alone. Rows are made up from its domain; the data are not read and nothing is spent. The exit code is 70 if a bound
     is above what the plan claims.
     """
-    from leastnoise._session import audit as audited
-    from leastnoise._session import planned_spec, spec_seconds
-    from leastnoise._spec import read_spec, search_plans
-
     what = read_spec(spec)
     each = seconds / (1 + len(what.searches))
     with Progress("planning", about=spec_seconds(what) + seconds) as progress:
@@ -308,9 +288,7 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
         click.get_current_context().exit(FAULT)
 
 
-def _audit_facts(bounds: "Audit") -> list[tuple[str, str]]:
-    from leastnoise._frames import several
-
+def _audit_facts(bounds: Audit) -> list[tuple[str, str]]:
     epsilon = [] if bounds.epsilon is None else [("as epsilon", f"at least {bounds.epsilon:.4g} at the plan's delta")]
     return [
         ("claim", f"{_MEASURES[bounds.measure]}: at most {bounds.claim:.4g}"),

@@ -1,30 +1,44 @@
-"""``leastnoise release``, ``categories`` and ``resume``: paid first, then measured, estimated and written."""
+"""``leastnoise release``, ``categories`` and ``resume``: paid first, then measured, estimated and written; a series period by period."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from leastnoise._accounting import Privacy, budget_from_json
 from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
 from leastnoise._cli._expected import of_spec, planned_shown, read_asked, without_cache
-from leastnoise._cli._output import data_name, rounded_budget_text, rounded_charge_text, show_facts, shown, whole
-from leastnoise._cli._periods import publish_due
+from leastnoise._cli._output import data_name, number, rounded_budget_text, rounded_charge_text, show_facts, show_table, shown, whole
+from leastnoise._plan import Plan
+from leastnoise._planning import period_errors
 from leastnoise._progress import Progress
-
-if TYPE_CHECKING:
-    from leastnoise._plan import Plan
-    from leastnoise._release import FoundCategories, Release
-    from leastnoise._session import Entry, Finished, Ledger
-    from leastnoise._spec import Searched, Spec
+from leastnoise._release import FoundCategories, Release, check_options, check_target, finishing_seconds, guard_words, notices
+from leastnoise._session import (
+    IN_MEMORY,
+    Entry,
+    Finished,
+    Ledger,
+    PeriodState,
+    check_before,
+    csv_blocks,
+    find_categories,
+    finish_all,
+    is_unfinished,
+    ledger_beside,
+    read_plan,
+    release_due,
+    resuming_seconds,
+    settle,
+)
+from leastnoise._session import release as released
+from leastnoise._spec import Searched, Spec, plan_warnings, spec_warnings
 
 
 def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
     """Settle earlier releases that were not finished, and write the state of each."""
-    from leastnoise._session import Ledger, is_unfinished, settle
-
     if not ledger.exists():
         return frozenset()
     book = Ledger.open(ledger)
@@ -47,7 +61,7 @@ def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
     return frozenset(entry.id for entry in entries)
 
 
-def release_name(entry: "Entry") -> str:
+def release_name(entry: Entry) -> str:
     """How an entry of the ledger is called in messages."""
     return f"Release {entry.number} of {entry.reserved_on} ({entry.charge})"
 
@@ -64,8 +78,6 @@ def categories(spec: Path, source: Path | None, ledger: Path | None, dataset: st
     For every [domain.NAME] unknown = { most = ... } the share of the budget that it says is spent, and what was found is written beside the
     spec. From then on `plan`, `check` and `release` of this spec know it.
     """
-    from leastnoise._session import check_before, ledger_beside
-
     what = read_asked(spec)
     if not what.searches:
         raise InputError("This spec has no unknown categories; say for example [domain.agent] unknown = { most = 10000 }.")
@@ -86,7 +98,7 @@ def categories(spec: Path, source: Path | None, ledger: Path | None, dataset: st
     found_first(what, spec, paying)
 
 
-def found_first(what: "Spec", spec: Path, ledger: Path, seed: int | None = None) -> "Spec":
+def found_first(what: Spec, spec: Path, ledger: Path, seed: int | None = None) -> Spec:
     """Find what a spec does not know yet, and read it again."""
     found = {search.attribute: _search(what, search, ledger, seed) for search in what.searches if search.found is None}
     if not found:
@@ -94,10 +106,7 @@ def found_first(what: "Spec", spec: Path, ledger: Path, seed: int | None = None)
     return replace(read_asked(spec, found), source=what.source, dataset=what.dataset, share=what.share)
 
 
-def _search(what: "Spec", search: "Searched", ledger: Path, seed: int | None) -> "FoundCategories":
-    from leastnoise._accounting import Privacy
-    from leastnoise._session import Ledger, csv_blocks, find_categories
-
+def _search(what: Spec, search: Searched, ledger: Path, seed: int | None) -> FoundCategories:
     name = data_name(what)
     about = f"the categories of {search.attribute}"
     if not isinstance(what.privacy, Privacy):
@@ -121,10 +130,8 @@ def _search(what: "Spec", search: "Searched", ledger: Path, seed: int | None) ->
     return found
 
 
-def search_facts(what: "Spec") -> Iterator[dict[str, Any]]:
+def search_facts(what: Spec) -> Iterator[dict[str, Any]]:
     """What the searches of a spec cost and find, as JSON objects with stable keys."""
-    from leastnoise._accounting import Privacy
-
     for search in what.searches:
         if isinstance(what.privacy, Privacy):
             plan = search.plan(what.privacy)
@@ -138,10 +145,8 @@ def search_facts(what: "Spec") -> Iterator[dict[str, Any]]:
             }
 
 
-def show_searches(what: "Spec") -> None:
+def show_searches(what: Spec) -> None:
     """Print what the searches of a spec cost and find."""
-    from leastnoise._accounting import budget_from_json
-
     for fact in search_facts(what):
         price = rounded_budget_text(budget_from_json(fact["budget"]), up=True)
         name, often, threshold, most = fact["attribute"], *(whole(fact[key]) for key in ("often", "threshold", "most"))
@@ -201,10 +206,6 @@ def release(
 
     A spec with [series] is paid once; each run then publishes the periods that are over, each in a directory of its own in DIR.
     """
-    from leastnoise._release import check_options, check_target, notices
-    from leastnoise._session import check_before, ledger_beside, read_plan
-    from leastnoise._spec import plan_warnings, spec_warnings
-
     what = read_asked(spec)
     if made is not None and any(search.found is None for search in what.searches):
         raise InputError("A plan is for categories that are known. Find them first, with `leastnoise categories`, and plan again.")
@@ -246,7 +247,7 @@ def warn(sentences: Iterable[str]) -> None:
         click.echo(f"Warning: {sentence}", err=True)
 
 
-def warn_of_bias(what: "Spec") -> None:
+def warn_of_bias(what: Spec) -> None:
     """Say what answers without negative cells are not, wherever they are asked for."""
     if what.options.nnls:
         click.echo(_NNLS, err=True)
@@ -254,14 +255,8 @@ def warn_of_bias(what: "Spec") -> None:
         click.echo(_LOCAL, err=True)
 
 
-def carry_out(
-    what: "Spec", plan: "Plan", out: Path, *, ledger: Path, seed: int | None = None, known: frozenset[str] = frozenset()
-) -> "Release":
+def carry_out(what: Spec, plan: Plan, out: Path, *, ledger: Path, seed: int | None = None, known: frozenset[str] = frozenset()) -> Release:
     """Make a release with progress."""
-    from leastnoise._release import finishing_seconds
-    from leastnoise._session import Ledger, csv_blocks
-    from leastnoise._session import release as released
-
     name, then, about = data_name(what), "measuring, estimating and writing", finishing_seconds(plan, what.options)
     data = what.source and what.data(what.source)
     blocks = csv_blocks(data)
@@ -281,10 +276,8 @@ def carry_out(
     return made
 
 
-def show_release(made: "Release", out: Path, ledger: Path | None, *, new: bool, notes: Sequence[str] = ()) -> None:
+def show_release(made: Release, out: Path, ledger: Path | None, *, new: bool, notes: Sequence[str] = ()) -> None:
     """Print where everything is, what was spent and what is left."""
-    from leastnoise._release import guard_words
-
     counts = guard_words(made)
     guard = 'none: [plan] guard = "1/100" would stop a release of which few rows are used'
     if counts is not None:
@@ -303,8 +296,6 @@ def show_release(made: "Release", out: Path, ledger: Path | None, *, new: bool, 
 
 
 def _account(receipt: str, ledger: Path, guard: int | None, *, new: bool) -> list[tuple[str, str]]:
-    from leastnoise._session import Ledger
-
     book = Ledger.open(ledger)
     entry = next(entry for entry in book.entries() if entry.id == receipt)
     budget = book.privacy.budget
@@ -331,8 +322,6 @@ def resume(context: click.Context, ledger: Path | None, number: int | None, out:
     LEDGER is the ledger's file; it may be left out where the current directory holds one only. What cannot be finished does not stop the
     others.
     """
-    from leastnoise._session import IN_MEMORY, Ledger, is_unfinished
-
     ledger = ledger or _only_ledger()
     settle_earlier(ledger, hint=False)
     book = Ledger.open(ledger)
@@ -374,10 +363,8 @@ def resume(context: click.Context, ledger: Path | None, number: int | None, out:
         context.exit(max(codes, key=_WORSE.index))
 
 
-def _finish(book: "Ledger", number: int, source: Path | None, out: Path | None) -> "Finished":
+def _finish(book: Ledger, number: int, source: Path | None, out: Path | None) -> Finished:
     """Finish one release, with a line of progress."""
-    from leastnoise._session import finish_all, resuming_seconds
-
     about = resuming_seconds(book, number)
     doing, reading = f"finishing release {number}", f"reading the data of release {number}"
     with Progress(doing, about=about) as progress:
@@ -390,3 +377,60 @@ def _only_ledger() -> Path:
     if len(ledgers) != 1:
         raise InputError(f"Say which ledger, as in `leastnoise resume people.ledger`; this directory holds {len(ledgers) or 'none'}.")
     return ledgers[0]
+
+
+_MOST_SHOWN = 24  # periods
+
+
+def publish_due(what: Spec, out: Path, ledger: Path, plan: Callable[[], Plan], through: str | None) -> None:
+    """Pay if that was not done, publish what became due, and say where everything is."""
+    name, then = data_name(what), "drawing, estimating and writing"
+    data = what.source and what.data(what.source)
+    blocks = csv_blocks(data)
+    with Progress(f"reading {name}, {then}") as progress:
+
+        def told(rows: int, among: int | None) -> None:
+            progress.rows(f"reading {name}", then, rows, among, blocks)
+
+        done = release_due(what, data, out, ledger, plan, through=through, progress=told)
+    book = Ledger.open(ledger)
+    budget = book.privacy.budget
+    paid = rounded_charge_text(budget, done.entry.charge, up=True)
+    spent = f"{paid} for all periods" if done.paid else f"nothing: {paid} was paid on {done.entry.reserved_on} for all periods"
+    facts = [("release", shown(place)) for place in done.releases] or [("release", "none: nothing new is due")]
+    if done.state is None:
+        facts.append(("series", "whole: every period is published, and the private file of exact counts is removed"))
+    else:
+        facts += [
+            ("series", drawn_words(done.state)),
+            ("private", "exact counts lie in a file beside the ledger; keep it, show it to nobody"),
+        ]
+    left = f"{rounded_charge_text(budget, book.left(), up=False)}, of {rounded_budget_text(budget, up=False)}"
+    show_facts([*facts, ("spent", f"{spent}, release {done.entry.number} of the data set {book.dataset!r}"), ("left", left)])
+
+
+def drawn_words(state: PeriodState) -> str:
+    """How far a series has come, for people."""
+    drawn, all_of = state.drawn, len(state.labels)
+    words = f"{drawn} of {all_of} periods drawn" + (f", up to {state.labels[drawn - 1]}" if drawn else "")
+    due = state.labels[drawn : state.due]
+    words += f"; due: {due[0]}{f' to {due[-1]}' if len(due) > 1 else ''}" if due else "; nothing is due"
+    return words + (f"; not published yet: {', '.join(state.unpublished)}" if state.unpublished else "")
+
+
+def period_facts(plan: Plan) -> dict[str, Any]:
+    """The errors that are promised for each period of a series, by table; nothing of other plans."""
+    errors = period_errors(plan)
+    return {"periods": errors} if errors else {}
+
+
+def show_periods(plan: Plan) -> None:
+    """The errors that are promised for each period of a series; nothing of other plans."""
+    errors = [*period_facts(plan).get("periods", {}).items()]
+    if not errors:
+        return
+    step = -(-len(errors) // _MOST_SHOWN)
+    chosen = [pair for place, pair in enumerate(errors) if place % step == 0 or place == len(errors) - 1]
+    names = [product.name for product in plan.workload]
+    rows: list[list[Any]] = [[label, *("" if error is None else number(error) for error in row)] for label, row in chosen]
+    show_table("Typical error of the answers that end in a period", [("period", "left"), *((name, "right") for name in names)], rows)
