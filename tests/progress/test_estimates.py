@@ -8,7 +8,7 @@ import leastnoise as ln
 from leastnoise import _progress
 from leastnoise._release import finishing_seconds
 from leastnoise._session import _durations
-from leastnoise._session._durations import csv_blocks, csv_sizes, reading_seconds
+from leastnoise._session._needs import csv_blocks, csv_sizes, reading_seconds
 
 LINE = "1,F\n"
 DOMAIN = ln.Domain(sex=["F", "M"])

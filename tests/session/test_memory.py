@@ -14,7 +14,7 @@ from leastnoise._accuracy import _memory, available_memory, joint_rows, require_
 from leastnoise._linop import AllRanges, Identity
 from leastnoise._mechanisms import candidates
 from leastnoise._planner import PLANNERS
-from leastnoise._session._memory import release_memory
+from leastnoise._session._needs import release_memory
 from waiting import HANGS
 
 

@@ -11,8 +11,7 @@ from leastnoise._check import InputError
 from leastnoise._cli._output import amount, rounded_budget_text, rounded_charge_text, show_facts, show_json, show_table, shown, whole
 from leastnoise._cli._release import drawn_words
 from leastnoise._fitting import zcdp_epsilon
-from leastnoise._kernel import Limit
-from leastnoise._session import Entry, Ledger, enter_release, other_ledgers, period_state, unknown_releases
+from leastnoise._session import Entry, Ledger, Limit, enter_release, other_ledgers, period_state, unknown_releases
 from leastnoise._stopped import note_run
 
 _STATES = {

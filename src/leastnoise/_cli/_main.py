@@ -61,25 +61,25 @@ def what_was_paid(since: int) -> tuple[str, str]:
 
 
 _COMMANDS = {
-    "init": ("_init", "Draft a spec file from column names and types."),
-    "check": ("_check", "Show how rows fit the domain, exactly: for the data holder alone."),
-    "plan": ("_plan", "Show the expected error of every table, before any budget is spent."),
-    "compare": ("_plan", "Compare every strategy, least expected error first."),
-    "categories": ("_release", "Find the categories that nobody can list, privately; `release` does it too."),
-    "release": ("_release", "Measure, estimate, and write answers, manifest and report."),
-    "resume": ("_release", "Finish releases that were paid and not written, at no cost."),
-    "show": ("_finished", "Show a finished release: how exact it is, and its tables."),
-    "answer": ("_finished", "Give further answers from a finished release, with exact errors."),
-    "export": ("_finished", "Write a finished release in another form."),
-    "round": ("_finished", "Round a finished release, and leave out small answers."),
-    "synthesize": ("_finished", "Write records that agree with a finished release."),
-    "studio": ("_plan", "Make a spec, plan, or explore a release in the browser."),
-    "ledger": ("_ledger", "Set the budget of a data set, and see what has been spent."),
-    "audit": ("_plan", "Bound the privacy loss from below: try the installed program."),
-    "demo": ("_demo", "Plan and release a generated survey of 200,000 people."),
-    "experiments": ("_demo", "Repeat a paper's figures and tables; without NAME, list them."),
+    "init": ("_init", "init", "Draft a spec file from column names and types."),
+    "check": ("_check", "check", "Show how rows fit the domain, exactly: for the data holder alone."),
+    "plan": ("_plan", "plan", "Show the expected error of every table, before any budget is spent."),
+    "compare": ("_plan", "compare", "Compare every strategy, least expected error first."),
+    "categories": ("_release", "categories", "Find the categories that nobody can list, privately; `release` does it too."),
+    "release": ("_release", "release", "Measure, estimate, and write answers, manifest and report."),
+    "resume": ("_release", "resume", "Finish releases that were paid and not written, at no cost."),
+    "show": ("_finished", "show", "Show a finished release: how exact it is, and its tables."),
+    "answer": ("_finished", "answer", "Give further answers from a finished release, with exact errors."),
+    "export": ("_finished", "export", "Write a finished release in another form."),
+    "round": ("_finished", "rounding", "Round a finished release, and leave out small answers."),
+    "synthesize": ("_finished", "synthesize", "Write records that agree with a finished release."),
+    "studio": ("_plan", "studio", "Make a spec, plan, or explore a release in the browser."),
+    "ledger": ("_ledger", "ledger", "Set the budget of a data set, and see what has been spent."),
+    "audit": ("_plan", "audit", "Bound the privacy loss from below: try the installed program."),
+    "demo": ("_demo", "demo", "Plan and release a generated survey of 200,000 people."),
+    "experiments": ("_demo", "experiments", "Repeat a paper's figures and tables; without NAME, list them."),
 }
-"""In the order in which one needs them: the module of each, and the first line of its help."""
+"""In the order in which one needs them: of each the module, the function, and the first line of its help."""
 
 
 class _Commands(click.Group):
@@ -97,13 +97,14 @@ class _Commands(click.Group):
 
 def loaded(name: str) -> click.Command:
     """A command, from its module."""
-    there = vars(import_module(f"leastnoise._cli.{_COMMANDS[name][0]}")).values()
-    return next(each for each in there if isinstance(each, click.Command) and each.name == name)
+    module, function, _ = _COMMANDS[name]
+    command: click.Command = getattr(import_module(f"leastnoise._cli.{module}"), function)
+    return command
 
 
 @click.group(
     cls=_Commands,
-    commands=[click.Command(name, help=line) for name, (_, line) in _COMMANDS.items()],
+    commands=[click.Command(name, help=line) for name, (*_, line) in _COMMANDS.items()],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with `leastnoise demo`, or with `leastnoise init people.csv`.",
 )

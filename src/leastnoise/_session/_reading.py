@@ -1,17 +1,24 @@
-"""Releases that were written, read back by the mechanism that made them."""
+"""Releases that were written, read back by the mechanism that made them: as they are, in another form, or into a ledger."""
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
-from leastnoise._check import InputError, quoted, refuse
+from leastnoise._accounting import Cost, SeriesCost
+from leastnoise._check import InputError, one_of, quoted, refuse
 from leastnoise._estimate import Outcome
+from leastnoise._exports import EXPORTS, Published
+from leastnoise._kernel import Entry, Ledger
 from leastnoise._measurements import Observation
 from leastnoise._mechanisms import mechanism_of
 from leastnoise._plan import Plan, measurements_from_value, read, read_json, values_from_json
-from leastnoise._release import FORMAT, Options, Release, build, sha256
+from leastnoise._release import FORMAT, Options, Release, build, found_there, read_categories, sha256
+from leastnoise._session._ledgers import receipt_in
+from leastnoise._stopped import note_run
 
 
 def read_release(directory: str | os.PathLike[str]) -> Release:
@@ -94,3 +101,66 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
     outcome = Outcome(plan, Observation(measurements, values, value["receipt"], bool(value["private"])), finding)
     outcome.estimator()  # refuses now what is not of such a finding
     return outcome
+
+
+def export(directory: str | os.PathLike[str], form: str) -> str:
+    """A release that was written, as a text for other people or programs.
+
+    Args:
+        directory: the release.
+        form: ``review`` (Markdown after NIST SP 800-226; what only people can answer is marked), ``registry`` (YAML for the registry of
+            deployments of differential privacy), ``mbi`` (JSON with the measurements as mbi takes them) or ``notebook``
+            (for Jupyter; Quarto renders it too).
+
+    Raises:
+        InputError: another form, no release, or one without what the form needs.
+
+    Guarantees: post-processing of what was published; it reads no data and costs nothing. The privacy loss that it states is that of all
+        that was published, a guard's share included.
+
+    >>> ln.export("/nowhere-at-all/release", "revue")
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: the form of an export must be one of 'review', 'registry', 'mbi', 'notebook'; ...
+    """
+    chosen = EXPORTS[one_of("the form of an export", form, tuple(EXPORTS))]
+    release = read_release(directory)
+    path = Path(directory).expanduser()
+    manifest = read_json((path / "manifest.json").read_text(encoding="utf-8"))  # `read_release` has read it
+    try:
+        return chosen(Published(release, manifest, str(path)))
+    except KeyError:
+        raise InputError(f"The release in {str(path)!r} is damaged: its manifest cannot be understood. Use an intact copy.") from None
+
+
+def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
+    """Enter what a release, or a search for categories, cost into a ledger that does not know it."""
+    directory = Path(release).absolute()
+    if found_there(directory):
+        categories = read_categories(directory)
+        private, privacy, digest = categories.private, categories.plan.privacy, categories.plan.digest()
+        cost: Cost = SeriesCost(privacy.budget)
+    else:
+        made = read_release(release)
+        private, privacy, digest, cost = made.observation.private, made.plan.privacy, made.plan_digest, made.plan.cost()
+    receipt = receipt_in(directory)
+    if not private or not receipt.get("id"):
+        raise InputError(f"The release in {str(directory)!r} was paid by no ledger, because it is not private. There is nothing to enter.")
+    paid_from = f"paid from {receipt.get('ledger')}, release {receipt.get('number')}"
+    if all(entry.id != receipt["id"] for entry in ledger.entries()):
+        note_run(ledger.path.absolute(), str(receipt["id"]))
+    return ledger.add_spent(
+        privacy,
+        cost,
+        receipt=str(receipt["id"]),
+        output=str(directory),
+        plan_digest=digest,
+        note=note or paid_from,
+        on=_written_on(directory),
+    )
+
+
+def _written_on(release: Path) -> date:
+    try:
+        return date.fromisoformat(json.loads((release / "manifest.json").read_text(encoding="utf-8"))["written"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"The release in {str(release)!r} is damaged: its manifest does not say when it was written.") from None

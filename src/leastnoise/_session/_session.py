@@ -1,5 +1,6 @@
-"""Releases: the one place that wires adapters, planner, kernel, estimate and release together."""
+"""Releases, made and resumed: the one place that wires adapters, planner, kernel, estimate and release together."""
 
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from fractions import Fraction
@@ -8,21 +9,23 @@ from typing import Any
 
 from leastnoise import _adapters
 from leastnoise._accounting import Privacy, SeriesCost
-from leastnoise._check import InputError, refuse
+from leastnoise._audit import Audit, audited
+from leastnoise._check import Exact, InputError, LeastNoiseError, refuse
 from leastnoise._frames import library_of, several
-from leastnoise._kernel import Ledger, SeededEntropy, Series, UnpaidSeries
+from leastnoise._kernel import Entry, Ledger, SeededEntropy, Series, UnpaidSeries
 from leastnoise._mechanisms import Run, mechanism_of, terms_of
-from leastnoise._plan import Plan, guard_share, with_guard
+from leastnoise._plan import CategoryPlan, Plan, guard_share, is_category_plan, with_guard
 from leastnoise._planning import expected_seconds, planned, series_of, series_plan
 from leastnoise._progress import rows_shown
 from leastnoise._release import Options, Release, check_options, check_target, draft, fill_draft, finishing_seconds
 from leastnoise._session._accounts import IN_MEMORY, paying, settle, warn_of_unfinished
+from leastnoise._session._categories import finish_search
 from leastnoise._session._checks import check_searched, paid_before
-from leastnoise._session._durations import csv_blocks
-from leastnoise._session._finish import Asked, finish_one, publish, read_table, room_for
-from leastnoise._session._guard import guard_terms, guarded, rehearsed
+from leastnoise._session._finish import Asked, Finished, RowProgress, finish_one, publish, read_table, room_for
+from leastnoise._session._guard import guard_measurements, guard_terms, guarded, rehearsed
 from leastnoise._session._ledgers import ledger_for, ledger_made
-from leastnoise._session._memory import check_memory
+from leastnoise._session._needs import check_memory, csv_blocks
+from leastnoise._session._periods import finish_series, is_series_plan, is_unfinished, last_release
 from leastnoise._spec import Spec
 from leastnoise._threads import one_thread
 
@@ -168,3 +171,114 @@ def check_affordable(book: Ledger, plan: Plan, share: Fraction | None = None) ->
 
 def _described(plan: Plan) -> str:
     return f"{several(len(plan.workload.products), 'table')}, {plan.strategy}"
+
+
+def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: Any = None, progress: RowProgress = None) -> list[Any]:
+    """Finish the releases of a ledger that were paid and stopped before they were published; it costs nothing.
+
+    Args:
+        ledger: the ledger, or its file.
+        number: of the one release to finish; None for all that can be finished.
+        source: the data, if they are needed (a release was stopped between two steps) and not where they were.
+        out: another directory than the one it was paid for; with ``number`` only.
+        progress: called with the rows read so far and their number if it is known.
+
+    Returns:
+        The releases, and what searches for categories found, in the order in which they were paid; empty if there is nothing to finish.
+
+    Warns:
+        UserWarning: one of several could not be finished, and why; the others are, and are returned.
+
+    Raises:
+        InputError: no such release, a directory that exists or cannot be made, or data that are needed and not there.
+        LedgerError: the ledger cannot be used.
+        PaidError: something failed again; the message says whether the release can still be finished. Of several releases, the first error
+            if none could be finished.
+
+    Guarantees: what was drawn is drawn never again: recorded steps are taken as they are, and a step that was begun without a record makes
+        the release absent.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ln.resume(ln.Ledger.create(Path(folder, "people.ledger"), "people", ln.Privacy(ln.PureDP(1))))
+    []
+    """
+    return [finished.release for finished in finish_all(ledger, source, number=number, out=out, progress=progress)]
+
+
+@one_thread()
+@rows_shown("finishing")
+def finish_all(
+    ledger: Any, source: Any = None, *, number: int | None = None, out: Any = None, progress: RowProgress = None
+) -> list[Finished]:
+    """As `resume`, with the entries."""
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    settle(book)
+    if out is not None and number is None:
+        raise InputError("Another directory is for one release; say which with its number, as `leastnoise ledger show` has it.")
+    chosen = [entry for entry in book.entries() if number in {None, entry.number} and is_unfinished(book, entry)]
+    if number is not None and not chosen:
+        running = any(one.number == number and one.resumable for one in book.entries())
+        why = "is being made by another process, as far as can be told" if running else "is not one that can be finished"
+        raise InputError(f"Release {number} in the ledger {book.path} {why}; see `leastnoise ledger show`.")
+    done, failed = [], []
+    for entry in chosen:
+        try:
+            done.append(_finished(book, entry, source, out, progress))
+        except LeastNoiseError as error:  # the others do not depend on it, and one that is in memory alone would be lost with it
+            failed.append((entry, error))
+    if failed and not done:
+        raise failed[0][1]
+    for entry, why_not in failed:
+        warnings.warn(f"Release {entry.number} was not finished: {why_not}", stacklevel=4)
+    return done
+
+
+def _finished(book: Ledger, entry: Entry, source: Any, out: Any, progress: RowProgress) -> Finished:
+    """A release, or a search for categories."""
+    text = book.pending(entry).plan
+    if is_series_plan(text):
+        if out is not None:
+            raise InputError("The releases of a series are in the directory that it was paid for; leave out the other one.")
+        return Finished(entry, last_release(finish_series(book, entry)), Path(entry.output))
+    if not is_category_plan(text):
+        return finish_one(book, entry, source, out=out, progress=progress)
+    found = finish_search(book, entry, source, out=out, progress=progress)
+    return Finished(entry, found, None if out is None and entry.output == IN_MEMORY else Path(out or entry.output))
+
+
+@one_thread()
+def audit(
+    plan: Plan | CategoryPlan,
+    *,
+    guard: Exact | None = None,
+    trials: int | None = None,
+    seconds: float = 20.0,
+    confidence: float = 0.999,
+    entropy: SeededEntropy | None = None,
+) -> Audit:
+    """Bound from below what a plan loses, by running the kernel on made-up rows.
+
+    Args:
+        plan: as ``plan`` or ``plan_categories`` made it.
+        guard: the share of the whole budget that ``release`` pays a guard with, which is looked at too.
+        trials: of each of two tables; None for as many as the seconds allow.
+        seconds: where no number of trials is given.
+        confidence: with which all bounds together hold, below 1.
+        entropy: for tests; by default the system's randomness.
+
+    Returns:
+        The bounds beside the claims. A bound above its claim is, at the given confidence, a fault of the program or of the machine.
+
+    Raises:
+        InputError: fewer than 200 trials, another confidence, or a guard of a search for categories, which has none.
+
+    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+    >>> found = ln.audit(made, trials=2000)
+    >>> found.claim, found.held, 0 < found.lower_bound <= 1
+    (1.0, True, True)
+    """
+    share = guard_share(guard)
+    if share is not None and isinstance(plan, CategoryPlan):
+        raise InputError("A search for categories has no guard. Leave out the guard; the release after the search may have one.")
+    measured = None if share is None else guard_measurements(plan.privacy, share)
+    return audited(plan, measured, trials=trials, seconds=seconds, confidence=confidence, entropy=entropy)

@@ -1,16 +1,23 @@
-"""How long reading and finishing take, from sizes alone: for the line of progress of the data's holder, and for nothing that is written."""
+"""How much memory and time a release takes, from public plans and the sizes of files: for refusals and the line of progress alone."""
 
 import glob
-from math import ceil
+import math
 from pathlib import Path
 from typing import Any
 
 from leastnoise import _adapters
+from leastnoise._accuracy import require_memory
 from leastnoise._check import LeastNoiseError
 from leastnoise._kernel import Ledger
 from leastnoise._plan import Plan, is_category_plan
 from leastnoise._release import Options, finishing_seconds
+from leastnoise._release import written as as_written
 
+# Bytes, measured on the largest tables of each kind (identities, prefixes and all ranges of 10^6 answers) and rounded up.
+_A_CELL = 64  # counts, noise and noisy answers of the table that is measured
+_KEPT = 16  # of every noisy answer until the release is done
+_AN_ANSWER = 100  # of the table that is worked on
+_A_WRITTEN_ANSWER = 1000  # with its labels, in both formats
 _BLOCK = 2**20  # bytes of a CSV file after each of which progress is told
 _ENDINGS = (".csv", ".tsv")  # how long the text in a .gz is nobody knows beforehand
 _BYTES_A_SECOND = 2e7
@@ -18,7 +25,7 @@ _BYTES_A_SECOND = 2e7
 
 def csv_blocks(source: Any) -> int:
     """How often progress is told while CSV files are read: after every block of theirs; 0, for nobody knows, for another source."""
-    return sum(ceil(size / _BLOCK) for size in csv_sizes(source))
+    return sum(math.ceil(size / _BLOCK) for size in csv_sizes(source))
 
 
 def csv_sizes(source: Any) -> list[int]:
@@ -44,3 +51,24 @@ def resuming_seconds(book: Ledger, number: int) -> float:
         return sum((finishing_seconds(Plan.from_json(plan), Options()) for plan in plans if not is_category_plan(plan)), 0.0)
     except LeastNoiseError:  # what is wrong is said by whoever finishes it
         return 0.0
+
+
+def release_memory(plan: Plan, *, written: bool) -> int:
+    """About how many bytes a release takes beside the program itself and its rows."""
+    asked, measurements = plan.workload.products, plan.measurements
+    answers = max(product.rows for product in as_written(asked))
+    if measurements is None:
+        tables = [(product.rows, math.prod(plan.domain.kind(name).size for name in product.attributes)) for product in asked]
+    else:
+        tables = [(block.rows, math.prod(factor.operator.size for factor in block.factors)) for block in measurements.blocks]
+    measured = _A_CELL * max(map(max, tables)) + _KEPT * sum(rows for rows, _ in tables)
+    return measured + (_A_WRITTEN_ANSWER if written else _AN_ANSWER) * answers
+
+
+def check_memory(plan: Plan, *, written: bool) -> None:
+    """Refuse a release that would need more memory than there is."""
+    require_memory(
+        release_memory(plan, written=written),
+        "This release",
+        "Ask for fewer or smaller tables, or run it on a larger machine; nothing was spent.",
+    )
