@@ -63,11 +63,7 @@ _NEVER = -(2.0**60)  # stands for the number of a key that did not get out
 
 
 class Law:
-    """What a choice gives from some rows in one cell, and from none: the least cost of any partition, with Laplace noise.
-
-    Attributes:
-        units: in how many units tables should differ, to see whether the choice follows the law.
-    """
+    """What a choice gives from some rows in one cell, and from none: the least cost of any partition, with Laplace noise."""
 
     def __init__(self, selection: LeastCost, sizes: Sequence[int], cell: int, privacy: Privacy) -> None:
         tree = block_tree(*sizes) if len(sizes) == 2 else interval_tree(*sizes)

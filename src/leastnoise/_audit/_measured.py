@@ -94,10 +94,7 @@ def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) 
 
 
 def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: Tails) -> FloatArray:
-    """For each threshold the least factor whose law allows both probabilities, rounded down.
-
-    Between two factors both may be anything that they are at either.
-    """
+    """At each threshold the least factor whose law allows both probabilities, rounded down; between factors, what either allows."""
     least_allowed = np.full(len(thresholds), _FACTORS[-1])
     more_often, less_often = tails(_FACTORS[-1], thresholds)
     for factor in _FACTORS[-2::-1].tolist():
@@ -344,10 +341,7 @@ def equal_rows(privacy: Privacy) -> int:
 
 
 def candidates(domain: Domain) -> Iterator[Row]:
-    """Rows at the ends of all attributes, and others scattered over the cells: public, of the domain alone.
-
-    Values between the ends of a measure come first: of rows that are told equally well they alone add to both distances from the ends.
-    """
+    """Rows at the ends of all attributes, and others scattered over the cells: public, of the domain alone."""
     sizes = {name: domain.kind(name).size for name in domain.names}
     listed = math.prod(sizes.values()) <= _CANDIDATES
     cells = (

@@ -104,21 +104,7 @@ def rows_fit(
     max_per_cell: PerCell | None = None,
     values: int = 0,
 ) -> Fit:
-    """Read all rows and say how they fit.
-
-    Args:
-        source: as for `leastnoise._adapters.read`.
-        domain: the public domain.
-        attributes: those to read.
-        measures: those to read.
-        unit_column: the column whose values are the privacy units; None: each row is a unit.
-        max_rows: how many rows a unit may keep.
-        max_per_cell: how many of them in one cell.
-        values: how many of the most frequent values outside to name.
-
-    Raises:
-        InputError: as for `leastnoise._adapters.read`.
-    """
+    """Read all rows, in any form that adapters read, and say how they fit."""
     kinds = {name: domain.kind(name) for name in attributes}
     sums = {name: measure for name in measures if type(measure := domain.measure(name)) is Measure}
     opened, wanted = opened_for(source, kinds, sums, unit_column)

@@ -33,12 +33,7 @@ _Others = tuple[tuple[str, ...], tuple[QuerySet, ...]]
 
 @dataclass(frozen=True, slots=True)
 class AlongTime:
-    """What a spec says of a series.
-
-    Attributes:
-        along: the attribute of dates.
-        late: what rows do that come after their period was closed: "drop", or count on "arrival".
-    """
+    """What a spec says of a series: its attribute of dates, and whether rows that come too late are dropped or count on arrival."""
 
     along: str
     late: str = "drop"

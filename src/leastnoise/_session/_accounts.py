@@ -22,13 +22,7 @@ GUARD = "(guard)"
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The state of a payment.
-
-    Attributes:
-        state: "nothing" was paid, or only the "guard"; or the release was paid and is "whole", "resumable" or "absent"; or the data
-            holder's entry is "entered"; or that is "unknown".
-        words: one sentence or two.
-    """
+    """The state of a payment (nothing, guard, whole, resumable, absent, entered or unknown), and a sentence or two that say it."""
 
     state: str
     words: str

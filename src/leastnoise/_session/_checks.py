@@ -16,13 +16,7 @@ from leastnoise._spec import Spec, asked_about
 
 
 def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
-    """Refuse, before anything is planned, data that cannot be read, files that cannot be written, and what could not be paid.
-
-    Args:
-        ledger: which will pay; None where nothing is paid.
-        what: the spec, with its data.
-        folder: where the release will be.
-    """
+    """Refuse, before anything is planned, data that cannot be read, files that cannot be written, and what could not be paid."""
     check_writable(what)
     data = None if what.source is None else what.data(what.source)
     _adapters.check_source(data, what.domain, *asked_about(what), smallest(what.privacy).unit_column)

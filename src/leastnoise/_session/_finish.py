@@ -58,13 +58,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A release that was paid before and is finished now.
-
-    Attributes:
-        entry: of the ledger, as it was.
-        release: with its answers; or the categories that a search found.
-        out: where it is; None if it was not to be written.
-    """
+    """A release, or the categories of a search, paid before and finished now; ``out`` is None if it was not to be written."""
 
     entry: Entry
     release: Any

@@ -33,18 +33,7 @@ _ROOM = 2**16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarded:
-    """What a guard found; public, because it was paid for.
-
-    Attributes:
-        share: of the whole budget, that it cost.
-        charge: what that was.
-        number: of its entry in the ledger; 0 of a run that is not private.
-        used: about how many rows are used.
-        kept: about how many rows count for their unit: all that were read, where every row is a unit.
-        noise_std: standard error of ``used``; that of ``kept`` is 1.41 times as much.
-        cut: about how many rows do not count for their unit, of which there may be more than 3 for each that does; None where each is one.
-        cut_std: its standard error.
-    """
+    """What a guard found, public because it was paid for: about how many rows are used, kept and cut, with standard errors."""
 
     share: str
     charge: str

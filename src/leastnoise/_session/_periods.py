@@ -30,16 +30,7 @@ from leastnoise._threads import one_thread
 
 @dataclass(frozen=True, slots=True)
 class PeriodState:
-    """How far a series has come.
-
-    Attributes:
-        entry: of the ledger.
-        along: the attribute of its periods.
-        labels: of all periods.
-        drawn: how many periods were drawn; nothing more is paid for any.
-        due: how many are over.
-        unpublished: the periods that were drawn and are not in the directory.
-    """
+    """How far a series has come: how many periods were drawn, how many are over, and which were drawn and are not in the directory."""
 
     entry: Entry
     along: str
@@ -51,14 +42,7 @@ class PeriodState:
 
 @dataclass(frozen=True, slots=True)
 class PublishedPeriods:
-    """What a run of a series did.
-
-    Attributes:
-        entry: of the ledger.
-        paid: whether it was paid in this run.
-        releases: the directories that were written, in order.
-        state: how far the series is now; None if it is whole.
-    """
+    """What a run of a series did: whether it paid, the directories that it wrote, and how far the series is (None if it is whole)."""
 
     entry: Entry
     paid: bool
@@ -130,21 +114,7 @@ def release_due(
     through: str | None = None,
     progress: RowProgress = None,
 ) -> PublishedPeriods:
-    """Pay for a series if that was not done, draw the periods that became due, and publish those that are not in the directory.
-
-    Args:
-        what: the spec.
-        source: the private data, as ``release`` takes them.
-        out: the directory of all releases; each is in one of its own, named by its last period.
-        ledger: which pays.
-        plan: makes the plan, if it is not paid yet.
-        through: the last period to draw; None for the last one that is over.
-        progress: called with the rows read so far.
-
-    Raises:
-        InputError: a period that is not over, or another spec than the one that was paid for; nothing was spent.
-        BudgetError, LedgerError, PaidError: as ``release``; also where the private file of closed periods is lost.
-    """
+    """Pay for a series if that was not done, draw the periods up to ``through`` or the last that is over, and publish what is missing."""
     if what.series is None:
         raise InputError("Periods are published of a spec with [series]; this one has none.")
     target, dataset = Path(out).expanduser().absolute(), what.dataset

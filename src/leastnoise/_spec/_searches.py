@@ -20,15 +20,7 @@ SHARE = "1/10"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
-    """An attribute of a spec whose categories are found privately.
-
-    Attributes:
-        attribute: its name.
-        kind: what may be found.
-        share: of the whole budget, that finding it costs.
-        place: the directory of what was found, or will be.
-        found: what was found; None before that.
-    """
+    """An attribute whose categories are found privately for a share of the budget, in a directory; ``found`` is None before that."""
 
     attribute: str
     kind: Unknown
