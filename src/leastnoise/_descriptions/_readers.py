@@ -13,7 +13,7 @@ Metadata of SmartNoise SQL (YAML): a database, a schema, a table, and of every c
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -39,32 +39,60 @@ class Description:
     notes: tuple[str, ...] = ()
 
 
-def whole_numbers(low: Any, high: Any) -> dict[str, Any]:
-    """The domain of whole numbers between bounds, or blanks."""
-    ends = _ends(low, high)
-    if ends is None:
-        return {"integers": [BLANK, BLANK]}
-    first, last = ends
-    if last - first < MOST_VALUES and first.denominator == last.denominator == 1:
-        return {"integers": [int(first), int(last)], "outside": "clip"}
-    return numbers(low, high)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A described column: what it holds (whole, number, date, truth or text), and what is public of its values; or why it is left out."""
+
+    name: str
+    holds: str = ""
+    low: Any = None
+    high: Any = None
+    values: Sequence[Any] = ()
+    edges: Sequence[str] | None = None
+    complete: bool = True
+    left_out: str = "of a type which cannot be published"
+
+    def attribute(self) -> dict[str, Any]:
+        """What a spec says of it, with blanks where nothing is known; numbers outside go to the nearest cell, as the tools clamp them."""
+        rest = {} if self.complete else {"outside": "other"}
+        if self.values and self.holds in {"text", "whole"}:
+            return {"categories": list(self.values), **rest}
+        if self.holds in {"text", "truth"}:
+            return {"categories": [True, False] if self.holds == "truth" else [BLANK]}
+        if self.holds == "date":
+            days = (str(day)[:10] if day else BLANK for day in (self.low, self.high))
+            return {"dates": {**dict(zip(("from", "to"), days, strict=True)), "by": "month"}}
+        if self.edges is not None:
+            return {"edges": list(self.edges), **rest}
+        ends = _ends(self.low, self.high)
+        if ends is None and self.holds == "whole":
+            return {"integers": [BLANK, BLANK]}
+        if ends is None:
+            return {"bins": {"low": BLANK, "high": BLANK, "count": _BINS}}
+        first, last = ends
+        if self.holds == "whole" and last - first < MOST_VALUES and first.denominator == last.denominator == 1:
+            return {"integers": [int(first), int(last)], "outside": "clip"}
+        return {"bins": {"low": _plain(first), "high": _plain(last), "count": _BINS}, "outside": "clip"}
+
+    def measure(self) -> dict[str, Any] | None:
+        """A measure between its bounds, in the coarsest unit of which both are multiples; None where there are none."""
+        ends = _ends(self.low, self.high) if self.holds in {"whole", "number"} else None
+        if ends is None:
+            return None
+        unit = Fraction(1, math.lcm(*(end.denominator for end in ends)))
+        return {"clip": [_plain(end) for end in ends], **({} if unit == 1 else {"unit": _plain(unit)})}
 
 
-def numbers(low: Any, high: Any) -> dict[str, Any]:
-    """The domain of numbers between bounds, or blanks; values outside go to the nearest bin, as the tools clamp them."""
-    ends = _ends(low, high)
-    if ends is None:
-        return {"bins": {"low": BLANK, "high": BLANK, "count": _BINS}}
-    return {"bins": {"low": _plain(ends[0]), "high": _plain(ends[1]), "count": _BINS}, "outside": "clip"}
-
-
-def clipped(low: Any, high: Any) -> dict[str, Any] | None:
-    """A measure between bounds, in the coarsest unit of which both are multiples; None where there are none."""
-    ends = _ends(low, high)
-    if ends is None:
-        return None
-    unit = Fraction(1, math.lcm(*(end.denominator for end in ends)))
-    return {"clip": [_plain(end) for end in ends], **({} if unit == 1 else {"unit": _plain(unit)})}
+def _described(tool: str, columns: Iterable[Column], **further: Any) -> Description:
+    """A table of some columns."""
+    listed = list(columns)
+    return Description(
+        tool=tool,
+        attributes={column.name: column.attribute() for column in listed if column.holds},
+        measures={column.name: measure for column in listed if (measure := column.measure()) is not None},
+        left_out={column.name: column.left_out for column in listed if not column.holds},
+        **further,
+    )
 
 
 def _ends(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
@@ -81,13 +109,12 @@ def _plain(value: Fraction) -> int | str:
     return text if Fraction(text) == value else str(value)
 
 
-_WHOLE = {
-    "integer", "long", "int", "short", "byte", "nonNegativeInteger", "positiveInteger", "nonPositiveInteger", "negativeInteger",
-    "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte",
-}  # fmt: skip
-_NUMBERS = {"decimal", "double", "float", "number"}
-_DATES = {"date", "dateTime", "datetime", "dateTimeStamp"}
-_TEXTS = {"string", "normalizedString", "token", "anyURI", "language", "Name", "NMTOKEN"}
+_PERSON = "it names the person"
+_WHOLE = """integer long int short byte nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger unsignedLong unsignedInt
+unsignedShort unsignedByte"""
+_TEXTS = "string normalizedString token anyURI language Name NMTOKEN"
+_KINDS = {"whole": _WHOLE, "number": "decimal double float number", "date": "date dateTime datetime dateTimeStamp", "text": _TEXTS}
+_CSVW = {"boolean": "truth", **{datatype: kind for kind, datatypes in _KINDS.items() for datatype in datatypes.split()}}
 
 
 def is_csvw(value: Any) -> bool:
@@ -98,61 +125,36 @@ def is_csvw(value: Any) -> bool:
 
 def from_csvw(value: Mapping[str, Any]) -> Description:
     """The table of the metadata."""
-    unit = value.get("privacyUnit")
-    attributes: dict[str, Any] = {}
-    measures: dict[str, Any] = {}
-    left_out: dict[str, str] = {}
-    for column in value["tableSchema"]["columns"]:
-        name = str(column.get("name") or column.get("titles") or "")
-        if column.get("privacyId") is True or (unit is not None and name == unit):
-            unit = name
-            left_out[name] = "it names the person"
-            continue
-        datatype, low, high = _type(column)
-        table = _csvw_attribute(column, datatype, low, high)
-        if table is None:
-            left_out[name] = f"of type {datatype}, which cannot be published"
-            continue
-        attributes[name] = table
-        if datatype in _WHOLE | _NUMBERS and (measure := clipped(low, high)) is not None:
-            measures[name] = measure
+    columns = [_csvw_column(column, value.get("privacyUnit")) for column in value["tableSchema"]["columns"]]
+    named = [column.name for column in columns if column.left_out == _PERSON]
     per_person = value.get("maxContributions")
-    return Description(
-        tool="CSVW-EO",
-        attributes=attributes,
-        measures=measures,
-        left_out=left_out,
-        unit=unit,
+    return _described(
+        "CSVW-EO",
+        columns,
+        unit=named[-1] if named else value.get("privacyUnit"),
         max_rows=per_person if type(per_person) is int else BLANK,
         notes=("Metadata that were generated from the data must be reviewed: what is not public beforehand must not be in a spec.",),
     )
 
 
-def _type(column: Mapping[str, Any]) -> tuple[str, Any, Any]:
-    """The datatype, which CSVW lets be a text or an object with the bounds, and its bounds."""
-    given = column.get("datatype", "string")
+def _csvw_column(column: Mapping[str, Any], unit: object) -> Column:
+    """A column, whose datatype may be a text, or an object with the bounds."""
+    name, given = str(column.get("name") or column.get("titles") or ""), column.get("datatype", "string")
+    if column.get("privacyId") is True or (unit is not None and name == unit):
+        return Column(name=name, left_out=_PERSON)
     inner = given if isinstance(given, Mapping) else {}
-    name = str(inner.get("base", "string") if inner else given)
-    return name, *(column.get(key, inner.get(key)) for key in ("minimum", "maximum"))
-
-
-def _csvw_attribute(column: Mapping[str, Any], datatype: str, low: Any, high: Any) -> dict[str, Any] | None:
-    keys = _keys(column)
-    edges = _edges(column)
-    rest = {"outside": "other"} if column.get("exhaustiveKeys") is False or column.get("exhaustivePartitions") is False else {}
-    if keys and datatype in _TEXTS | _WHOLE:
-        return {"categories": keys, **rest}
-    if datatype in _WHOLE | _NUMBERS and edges is not None:
-        return {"edges": edges, **rest}
-    if datatype in _WHOLE:
-        return whole_numbers(low, high)
-    if datatype in _NUMBERS:
-        return numbers(low, high)
-    if datatype in _DATES:
-        return {"dates": {"from": str(low)[:10] if low else BLANK, "to": str(high)[:10] if high else BLANK, "by": "month"}}
-    if datatype == "boolean":
-        return {"categories": [True, False]}
-    return {"categories": [BLANK]} if datatype in _TEXTS else None
+    datatype = str(inner.get("base", "string") if inner else given)
+    low, high = (column.get(key, inner.get(key)) for key in ("minimum", "maximum"))
+    return Column(
+        name=name,
+        holds=_CSVW.get(datatype, ""),
+        low=low,
+        high=high,
+        values=_keys(column),
+        edges=_edges(column),
+        complete=column.get("exhaustiveKeys") is not False and column.get("exhaustivePartitions") is not False,
+        left_out=f"of type {datatype}, which cannot be published",
+    )
 
 
 def _keys(column: Mapping[str, Any]) -> list[Any]:
@@ -197,39 +199,21 @@ def is_opendp(value: Any) -> bool:
 
 def from_opendp(value: Any) -> Description:
     """The columns of a frame's domain."""
-    attributes: dict[str, Any] = {}
-    measures: dict[str, Any] = {}
-    left_out: dict[str, str] = {}
-    for column in _calls(value, "series_domain"):
-        name, element = str(column.get("name")), column.get("element_domain")
-        table = _opendp_attribute(element)
-        if table is None:
-            left_out[name] = "of a type which cannot be published"
-            continue
-        attributes[name] = table
-        if ("integers" in table or "bins" in table) and (measure := clipped(*_bounds(element))) is not None:
-            measures[name] = measure
     note = "The unit and the budget of an OpenDP context are not in its domain: write [privacy] anew."
-    return Description(tool="OpenDP", attributes=attributes, measures=measures, left_out=left_out, notes=(note,))
+    return _described("OpenDP", map(_opendp_column, _calls(value, "series_domain")), notes=(note,))
 
 
-def _opendp_attribute(element: Any) -> dict[str, Any] | None:
-    for kind in ("enum_domain", "categorical_domain"):
-        for call in _calls(element, kind):
-            listed = call.get("categories")
-            return {"categories": list(listed) if isinstance(listed, list) and listed else [BLANK]}
+def _opendp_column(column: Mapping[str, Any]) -> Column:
+    name, element = str(column.get("name")), column.get("element_domain")
+    for call in (*_calls(element, "enum_domain"), *_calls(element, "categorical_domain")):
+        listed = call.get("categories")
+        return Column(name=name, holds="text", values=listed if isinstance(listed, list) else ())
     for call in _calls(element, "atom_domain"):
-        name = str(call.get("T"))
-        if name == "bool":
-            return {"categories": [True, False]}
-        if name[:1] in "iu" and name[1:].isdecimal():
-            return whole_numbers(*_bounds(element))
-        if name.startswith("f"):
-            return numbers(*_bounds(element))
-        return {"categories": [BLANK]} if name == "String" else None
-    if any(True for _ in _calls(element, "datetime_domain")):
-        return {"dates": {"from": BLANK, "to": BLANK, "by": "month"}}
-    return None
+        kind = str(call.get("T"))
+        low, high = _bounds(element)
+        number = "whole" if kind[:1] in "iu" and kind[1:].isdecimal() else "number" if kind.startswith("f") else ""
+        return Column(name=name, holds=number or {"bool": "truth", "String": "text"}.get(kind, ""), low=low, high=high)
+    return Column(name=name, holds="date" if any(True for _ in _calls(element, "datetime_domain")) else "")
 
 
 def _bounds(element: Any) -> tuple[Any, Any]:
@@ -254,7 +238,7 @@ def _calls(value: Any, function: str) -> Iterator[Mapping[str, Any]]:
                 yield from _calls(inner, function)
 
 
-_TYPES = {"int", "float", "string", "boolean", "datetime", "unknown"}
+_TYPES = {"int": "whole", "float": "number", "string": "text", "boolean": "truth", "datetime": "date", "unknown": ""}
 
 
 def is_smartnoise(value: Any) -> bool:
@@ -271,37 +255,21 @@ def from_smartnoise(value: Mapping[str, Any]) -> Description:
     _, table = tables[0]
     columns = {name: column for name, column in table.items() if isinstance(column, Mapping) and "type" in column}
     unit = next((name for name, column in columns.items() if _true(column.get("private_id"))), None)
-    attributes: dict[str, Any] = {}
-    measures: dict[str, Any] = {}
-    left_out: dict[str, str] = {}
-    for name, column in columns.items():
-        kind, low, high = str(column["type"]), column.get("lower"), column.get("upper")
-        if name == unit:
-            left_out[name] = "it names the person"
-        elif kind == "int":
-            attributes[name] = whole_numbers(low, high)
-        elif kind == "float":
-            attributes[name] = numbers(low, high)
-        elif kind == "boolean":
-            attributes[name] = {"categories": [True, False]}
-        elif kind == "datetime":
-            attributes[name] = {"dates": {"from": BLANK, "to": BLANK, "by": "month"}}
-        elif kind == "string":
-            attributes[name] = {"categories": [BLANK]}
-        else:
-            left_out[name] = "its type is unknown"
-        if kind in {"int", "float"} and name in attributes and (measure := clipped(low, high)) is not None:
-            measures[name] = measure
     per_person = table.get("max_ids", BLANK)
-    return Description(
-        tool="SmartNoise",
-        attributes=attributes,
-        measures=measures,
-        left_out=left_out,
+    return _described(
+        "SmartNoise",
+        [_smartnoise_column(name, column, unit) for name, column in columns.items()],
         unit=None if _true(table.get("row_privacy")) else unit,
         max_rows=int(per_person) if str(per_person).isdecimal() else BLANK,
         notes=("SmartNoise says nothing about which categories there are; a code list or a questionnaire does.",),
     )
+
+
+def _smartnoise_column(name: str, column: Mapping[str, Any], unit: str | None) -> Column:
+    if name == unit:
+        return Column(name=name, left_out=_PERSON)
+    kind = _TYPES.get(str(column["type"]), "")
+    return Column(name=name, holds=kind, low=column.get("lower"), high=column.get("upper"), left_out="its type is unknown")
 
 
 def _true(value: object) -> bool:
