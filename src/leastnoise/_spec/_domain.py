@@ -29,6 +29,7 @@ from leastnoise._domain import (
 )
 from leastnoise._estimate import public_counts, read_public
 from leastnoise._linop import apply_transpose
+from leastnoise._spec._source import within
 from leastnoise._workload import Product, QuerySet, groups_of, queries
 
 _LAYOUT = ("delimiter", "encoding")
@@ -139,7 +140,7 @@ def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, rea
         if key in found and kind != shape:
             raise InputError(f"{where} has {key!r}, which belongs to {kind!r} alone; it has {shape!r}.")
     more = {key: found[key] for key in ("outside", "null", *beside) if key in found}
-    try:
+    with within(f"{where}: "):
         value = found[shape]
         column = found.get("column")
         if shape == "dates" and isinstance(value, Mapping) and "column" in value:
@@ -148,8 +149,6 @@ def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, rea
         more["reading"] = Reading(column=None if column == name else column, **said)
         made = _MAKERS[shape](value, more, files)
         return _MAKERS[shape](value, {**more, "levels": _levels(found["levels"], made, files)}, files) if "levels" in found else made
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def _categories(value: Any, more: dict[str, Any], files: PublicFiles) -> Kind:
@@ -295,12 +294,10 @@ def public_from_spec(domain: Domain, value: object, files: PublicFiles) -> tuple
         said: dict[str, Any] = known_keys(what, entry, ["queries", "counts"])
         asked = queries(domain, said.get("queries", {}))
         (product,), counts = asked.products, said.get("counts")
-        try:
+        with within(f"{what}: "):
             if isinstance(counts, Mapping):
                 counts = files.counts(f"counts of {what}", counts, product)
             numbers = public_counts(product, _flat(counts)).sums.counts
-        except InputError as error:
-            raise InputError(f"{what}: {error}") from None
         found.append({"table": asked.to_json()[0], "counts": [int(one) for one in numbers.reshape(-1)]})
     read_public(domain, found)
     return tuple(found)
@@ -339,12 +336,10 @@ def measure_from_spec(name: str, table: object, reading: Mapping[str, Any] | Non
     found: dict[str, Any] = known_keys(where, table, ["column", "clip", "unit", *READING])
     if "clip" not in found:
         raise InputError(f"{where} must have 'clip', the public bounds of a value; write for example clip = [0, 200000].")
-    try:
+    with within(f"{where}: "):
         low, high = _bounds("clip", found["clip"])
         said = {**(reading or {}), **{key: found[key] for key in READING if key in found}}
         return Measure(found.get("column", name), low, high, found.get("unit", "1"), reading=Reading(**said))
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def _bounds(what: str, value: object) -> tuple[Any, Any]:

@@ -51,7 +51,7 @@ def place_of(folder: Path, said: Mapping[str, Any], where: str) -> tuple[Path | 
 def layout_of(said: Mapping[str, Any], where: str) -> dict[str, Any]:
     """What is said of CSV files, checked."""
     layout = {key: said[key] for key in LAYOUT if key in said}
-    with _in(where):
+    with within(f"{where}: "):
         CSV("data.csv", **layout)
     return layout
 
@@ -69,7 +69,7 @@ def joined_with(folder: Path, first: Mapping[str, Any]) -> dict[str, Any]:
     layout = layout_of(said, _WHERE)
     second: Any = CSV(data, **layout) if layout and data is not None else stored or data
     join = {"second": second, **{key: said[key] for key in _JOIN if key in said}}
-    with _in(_WHERE):
+    with within(f"{_WHERE}: "):
         Joined(file_of(folder, first.get("path"), "[source] path"), **join)
     return join
 
@@ -83,14 +83,14 @@ def path_of(data: object) -> Path | None:
 def check_join(join: Mapping[str, Any], unit_column: str | None) -> None:
     """Refuse, before any data are there, a unit that rows of the second table need not belong to."""
     if join:
-        with _in(_WHERE):
+        with within(f"{_WHERE}: "):
             Joined(None, **join).check_unit(unit_column)
 
 
 @contextmanager
-def _in(where: str) -> Iterator[None]:
-    """Messages say which part of the spec they are about."""
+def within(part: str) -> Iterator[None]:
+    """Messages begin with the part of the spec that they are about."""
     try:
         yield
     except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+        raise InputError(f"{part}{error}") from None

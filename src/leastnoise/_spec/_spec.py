@@ -20,7 +20,7 @@ from leastnoise._planning import OBJECTIVES, AlongTime, Least, looks, per_cell, 
 from leastnoise._release import FoundCategories, Options, table_position, written
 from leastnoise._spec._domain import READING, PublicFiles, domain_from_spec, impossible_from_spec, labels_from_spec, public_from_spec
 from leastnoise._spec._searches import Searched, check_searches, named, searches_of, with_found
-from leastnoise._spec._source import LAYOUT, PLACE, check_join, file_of, joined_with, layout_of, path_of, place_of, text_of
+from leastnoise._spec._source import LAYOUT, PLACE, check_join, file_of, joined_with, layout_of, path_of, place_of, text_of, within
 from leastnoise._workload import (
     Product,
     Statement,
@@ -146,7 +146,7 @@ def spec_from_table(
 ) -> Spec:
     """Read a spec that is no text any more."""
     _refuse_blanks(name, table)
-    found = known_keys(name, table, _PARTS)
+    found: dict[str, Any] = known_keys(name, table, _PARTS)
     for key in ("privacy", "domain", "workload"):
         if key not in found:
             raise InputError(f"{name} must have a part [{key}]; it has {', '.join(found) or 'nothing'}. See docs/spec.md for an example.")
@@ -154,19 +154,21 @@ def spec_from_table(
     data, stored = place_of(folder, source, "[source]")
     join = joined_with(folder, source)
     plan: dict[str, Any] = known_keys("[plan]", found.get("plan", {}), ["strategy", "objective", "seconds", "guard"])
-    output = known_keys("[output]", found.get("output", {}), _OUTPUT)
+    output: dict[str, Any] = known_keys("[output]", found.get("output", {}), _OUTPUT)
     ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset", "share"])
-    rows = _rows(found["privacy"])
+    protected: dict[str, Any] = known_keys("[privacy]", found["privacy"], ["epsilon", "delta", "rho", "neighbours", "unit", "rows"])
     reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
     files = PublicFiles(folder, [data, None if join.get("public") else path_of(join.get("second"))])
-    domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})), files, reading)
+    domain = domain_from_spec(found["domain"], found.get("measures", {}), files, reading)
     searches = searches_of(domain, found["domain"], folder, categories)
     domain = with_found(domain, searches)
-    options = _options(output, guard_share(plan.get("guard")), labels_from_spec(_mapping("[domain]", found["domain"]), domain, files))
+    guard, labels = guard_share(plan.get("guard")), labels_from_spec(found["domain"], domain, files)
+    with within("[output] "):
+        options = Options(**output, guard=guard, labels=labels)
     series = _series(found.get("series"), domain)
-    asked, statements = _parts(domain, found["workload"], _of_unit(domain, found["privacy"]))
+    asked, statements = _parts(domain, found["workload"], _of_unit(domain, protected))
     workload = together(asked)
-    privacy = _privacy(found["privacy"], options.level, workload)
+    privacy = _privacy(protected, options.level, workload)
     if series is not None:
         privacy = _of_series(series, privacy, workload, {**found, "searches": searches, "guard": plan.get("guard")})
     check_join(join, privacy.unit_column)
@@ -178,7 +180,7 @@ def spec_from_table(
         layout=layout_of(source, "[source]"),
         join=join,
         privacy=privacy,
-        rows=rows,
+        rows=whole("[privacy] rows", protected["rows"], 1, MOST_ROWS) if "rows" in protected else None,
         workload=workload,
         strategy=one_of("[plan] strategy", plan.get("strategy", "auto"), ("auto", *PLANNERS, *BY_NAME)),
         seconds=Search(seconds=plan.get("seconds", SECONDS)).seconds,
@@ -202,11 +204,9 @@ def _series(value: object, domain: Domain) -> AlongTime | None:
     table: dict[str, Any] = known_keys("[series]", value, ["along", "late"])
     if "along" not in table:
         raise InputError("[series] must have along = the attribute of dates whose periods are published one after the other.")
-    try:
+    with within("[series] "):
         series = AlongTime(**table)
         series.dates(domain)
-    except InputError as error:
-        raise InputError(f"[series] {error}") from None
     return series
 
 
@@ -269,27 +269,7 @@ def _blanks(value: object, place: tuple[str, ...]) -> Iterator[str]:
             yield from _blanks(entry, place)
 
 
-def _mapping(name: str, value: object) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise refuse(name, value, "a table")
-    return value
-
-
-def _options(output: Mapping[str, Any], guard: Fraction | None, labels: Mapping[str, Mapping[str, str]]) -> Options:
-    """What the release does beside its plan, checked."""
-    try:
-        return Options(**output, guard=guard, labels=labels)
-    except InputError as error:
-        raise InputError(f"[output] {error}") from None
-
-
-def _rows(value: object) -> int | None:
-    rows = _mapping("[privacy]", value).get("rows")
-    return None if rows is None else whole("[privacy] rows", rows, 1, MOST_ROWS)
-
-
-def _privacy(value: object, level: float, workload: Workload) -> Privacy | Least:
-    table: dict[str, Any] = known_keys("[privacy]", value, ["epsilon", "delta", "rho", "neighbours", "unit", "rows"])
+def _privacy(table: Mapping[str, Any], level: float, workload: Workload) -> Privacy | Least:
     protected = (table.get("neighbours", "add_remove"), *_unit(table.get("unit", "row"), workload))
     for of in ("epsilon", "rho"):
         if table.get(of) == LEAST:
@@ -329,9 +309,9 @@ def _unit(value: object, workload: Workload) -> tuple[str | None, int, PerCell |
     return table["column"], table["max_rows"], per_cell(workload, table["max_per_cell"], cell)
 
 
-def _of_unit(domain: Domain, value: object) -> tuple[str, Sequence[str]] | None:
+def _of_unit(domain: Domain, privacy: Mapping[str, Any]) -> tuple[str, Sequence[str]] | None:
     """The column of the unit, and the attributes in which its rows agree; None where every row is a unit."""
-    unit = _mapping("[privacy]", value).get("unit", "row")
+    unit = privacy.get("unit", "row")
     if not isinstance(unit, Mapping):
         return None
     names = unit.get("of_unit", [])
@@ -358,10 +338,8 @@ def _statements(domain: Domain, entry: object, unit: tuple[str, Sequence[str]] |
     """The SQL statements of a part."""
     if not isinstance(entry, Mapping) or "sql" not in entry:
         return ()
-    try:
+    with within(f"{where}: "):
         return read_statements(domain, [entry["sql"]], *(unit or ()))
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def _part(domain: Domain, value: object, unit: tuple[str, Sequence[str]] | None, where: str, statements: Sequence[Statement]) -> Workload:
@@ -383,7 +361,7 @@ def _part(domain: Domain, value: object, unit: tuple[str, Sequence[str]] | None,
     if unit is None and common["count"] == "units":
         advice = "Name the column of the unit in [privacy] unit."
         raise refuse(f"{where}: count", "units", '"rows" where every row is a unit', advice)
-    try:
+    with within(f"{where}: "):
         if statements:
             asked = together([one.workload(common["weight"]) for one in statements])
             if wanted and asked.statistics:
@@ -391,13 +369,11 @@ def _part(domain: Domain, value: object, unit: tuple[str, Sequence[str]] | None,
                     "Targets of sql are of counts and sums. Ask for means in a part of their own: means = { of, by }, with a size."
                 )
         elif "queries" in table:
-            asked = queries(domain, _windowed(domain, _mapping("queries", table["queries"])), **common)
+            asked = queries(domain, _windowed(domain, table["queries"]), **common)
         else:
             asked = marginals(domain, **common, **known_keys("marginals", table["marginals"], ["ways", "upto", "of"]))  # type: ignore[arg-type]
         asked = asked.weighted_by(table["weighted_by"]) if "weighted_by" in table else asked
         return asked.within(**wanted) if wanted else asked
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def _windowed(domain: Domain, asked: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -413,7 +389,7 @@ def _windowed(domain: Domain, asked: Mapping[str, Any]) -> Mapping[str, Any]:
         labels = list(map(str, kind.regular_labels))
         return {"ranges": [[labels[start], labels[start + width - 1]] for start in range(kind.regular - width + 1)]}
 
-    return {name: ranges(name, value) for name, value in asked.items()}
+    return {name: ranges(name, value) for name, value in asked.items()} if isinstance(asked, Mapping) else asked
 
 
 def _statistic_part(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
@@ -424,15 +400,13 @@ def _statistic_part(domain: Domain, kind: str, table: Mapping[str, Any], where: 
         advice = "Other targets, and sums, are of tables: give them to queries that ask for the same table."
         raise refuse(f"a key of {where}, which asks for {kind},", foreign[0], f"one of {', '.join([kind, *said])}", advice)
     keys = ["of", "at", "by"] if kind == "quantiles" else ["of", "by"]
-    try:
+    with within(f"{where}: "):
         asked: dict[str, Any] = {"by": [], **known_keys(kind, table[kind], keys)}
         for name in keys:
             if name not in asked:
                 raise InputError(f"{kind} must have {name}; it has {', '.join(table[kind]) or 'nothing'}.")
         made = _STATISTICS[kind](domain, **asked, **{name: table[name] for name in said if name in table and name != "weighted_by"})
         return made.weighted_by(table["weighted_by"]) if "weighted_by" in table else made
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
