@@ -1,7 +1,6 @@
 """Workloads: query sets on attributes, their products, and weighted unions of those."""
 
-from leastnoise._workload._numbered import Along, Numbered, by_width, numbered
-from leastnoise._workload._product import Product
+from leastnoise._workload._product import Along, Numbered, Product, Target, by_width, numbered, target
 from leastnoise._workload._query_sets import (
     By,
     QuerySet,
@@ -20,6 +19,13 @@ from leastnoise._workload._query_sets import (
 )
 from leastnoise._workload._sql import Aggregate, Grouped, Statement, read_statements, sql, with_levels
 from leastnoise._workload._statistic import Statistic, number_cells
-from leastnoise._workload._statistic_queries import cdf_queries, mean_queries, quantile_queries
-from leastnoise._workload._target import Target, target
-from leastnoise._workload._workload import Workload, from_json, marginals, queries, together
+from leastnoise._workload._workload import (
+    Workload,
+    cdf_queries,
+    from_json,
+    marginals,
+    mean_queries,
+    quantile_queries,
+    queries,
+    together,
+)

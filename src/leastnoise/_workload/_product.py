@@ -1,14 +1,52 @@
-"""One table of what is asked: a product of per-attribute query sets, with a weight."""
+"""One table of what is asked: a product of per-attribute query sets, its weight and target; and very many of them as arrays."""
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import chain
+from typing import Any, Literal
 
-from leastnoise._check import refuse
+import numpy as np
+
+from leastnoise._check import Exact, InputError, exact_positive, one_of, refuse
+from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Domain, Label, Measure, UnitCount, Weighted
 from leastnoise._linop import Operator
 from leastnoise._workload._query_sets import QuerySet, identity
-from leastnoise._workload._target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The largest error that a table may have."""
+
+    kind: Literal["margin", "rmse"]
+    most: Fraction
+
+    def __post_init__(self) -> None:
+        one_of("the kind of a target", self.kind, ("margin", "rmse"))
+        object.__setattr__(self, "most", exact_positive(self.kind, self.most))
+
+    def to_json(self) -> dict[str, str]:
+        """A JSON value."""
+        return {self.kind: str(self.most)}
+
+
+def target(
+    *, margin: Exact | None = None, relative: Exact | None = None, size: Exact | None = None, rmse: Exact | None = None
+) -> Target | None:
+    """The target of a table, said in one of three ways."""
+    said: dict[str, Any] = {"margin": margin, "relative": relative, "rmse": rmse}
+    given = [name for name, value in said.items() if value is not None]
+    if relative is not None and size is None:
+        raise InputError("A relative target needs a size: it is a share of a public number, for example relative 0.05 with size 10000.")
+    if len(given) > 1:
+        raise refuse("a target", " and ".join(given), "one of margin, relative and rmse")
+    if not given:
+        return None
+    if relative is not None and size is not None:
+        return Target("margin", exact_positive("relative", relative) * exact_positive("size", size))
+    return Target("rmse", exact_positive("rmse", rmse)) if rmse is not None else Target("margin", exact_positive("margin", margin))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,3 +159,50 @@ class Product:
             return table
         what = f"sum of {self.measure}" if self.of_values else self.measure
         return f"{what} by {table}" if parts else what
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """What is asked along one attribute."""
+
+    name: str
+    place: int
+    query_set: QuerySet
+    operator: Operator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbered:
+    """Products by their number of attributes."""
+
+    along: tuple[Along, ...]
+    widths: tuple[tuple[IntArray, IntArray], ...]
+
+
+def numbered(products: Sequence[Product]) -> Numbered:
+    """Number what products ask: their query sets are looked at once an object, not once a product."""
+    domain = products[0].domain
+    places = {name: place for place, name in enumerate(domain.names)}
+    sets = list(chain.from_iterable(product.query_sets for product in products))
+    equal: dict[QuerySet, int] = {}
+    kinds = {identifier: equal.setdefault(q, len(equal)) for identifier, q in {id(q): q for q in sets}.items()}
+    where = np.fromiter((places[name] for product in products for name in product.attributes), np.int64, len(sets))
+    what = np.fromiter(map(kinds.__getitem__, map(id, sets)), np.int64, len(sets))
+    _, first, every = np.unique(where * max(1, len(equal)) + what, return_index=True, return_inverse=True)
+    widths = np.fromiter((len(product.attributes) for product in products), np.int64, len(products))
+    begins = np.cumsum(widths) - widths
+    owners: list[int] = np.atleast_1d(np.searchsorted(begins, first, side="right")).tolist()
+    # A product without attributes begins where the next one does.
+    along = []
+    for at, owner in zip(first.tolist(), owners, strict=True):
+        own, column = products[owner - 1], at - int(begins[owner - 1])
+        along.append(Along(own.attributes[column], places[own.attributes[column]], own.query_sets[column], own.operators[column]))
+    return Numbered(tuple(along), tuple((own, every.reshape(-1)[at]) for _, own, at in by_width(widths)))
+
+
+def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
+    """Rows of several widths, that stand one after the other in one array, a width at a time."""
+    begins = np.cumsum(widths) - widths
+    for width in np.unique(widths).tolist():
+        rows = np.flatnonzero(widths == width)
+        yield width, rows, begins[rows][:, None] + np.arange(width)

@@ -19,8 +19,7 @@ from leastnoise._check import Exact, InputError, did_you_mean
 from leastnoise._domain import FOLDED, RESERVED, Bins, Dates, Decimals, Domain, Edges, Kind, Label, Measure, period_of
 from leastnoise._workload._query_sets import QuerySet, identity, level, level_names, predicates
 from leastnoise._workload._statistic import MEASURES_ARE_DECLARED
-from leastnoise._workload._statistic_queries import mean_queries, quantile_queries
-from leastnoise._workload._workload import Workload, queries, together
+from leastnoise._workload._workload import Workload, mean_queries, quantile_queries, queries, together
 
 Node = Any
 """A part of a statement, as sqlglot has it; its base class has had several names."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from leastnoise._check import Exact, InputError, exact, exact_positive, number_text, one_of, refuse
 from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers
+from leastnoise._workload._product import Target, target
 from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, prefix
-from leastnoise._workload._target import Target, target
 
 MEASURES_ARE_DECLARED = "Declare it with public bounds: [measures.pay] clip = [0, 100000] in a spec, ln.Measure in Python."
 Cell = tuple[Fraction | int, Fraction | int]
@@ -99,7 +99,7 @@ class Statistic:
         return {self.kind: {"of": self.of, **at, "by": by, **size, **wanted}}
 
 
-def statistic(
+def checked_statistic(
     domain: Domain,
     kind: str,
     of: object,
@@ -134,7 +134,7 @@ def statistic_from_json(domain: Domain, value: Mapping[str, Any]) -> Statistic:
     ((kind, asked),) = value.items()
     one_of("the kind of a statistic", kind, tuple(FORMS))
     wanted = target(margin=asked.get("margin"), rmse=asked.get("rmse"))
-    return statistic(domain, kind, asked["of"], asked.get("at"), asked["by"], asked.get("size"), wanted)
+    return checked_statistic(domain, kind, asked["of"], asked.get("at"), asked["by"], asked.get("size"), wanted)
 
 
 def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:

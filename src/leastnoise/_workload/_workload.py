@@ -1,4 +1,4 @@
-"""What is asked: a union of products of per-attribute query sets, each with a weight."""
+"""What is asked: a union of products of per-attribute query sets, each with a weight, and what is to be made of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +10,9 @@ from leastnoise._check import Exact, InputError, exact_positive, html_facts, one
 from leastnoise._domain import Domain, Measure, UnitCount, ValueCount, Weighted
 from leastnoise._frames import several
 from leastnoise._linop import Operator
-from leastnoise._workload._product import Product
-from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, query_set, total
-from leastnoise._workload._statistic import MEASURES_ARE_DECLARED, Statistic, statistic_from_json
-from leastnoise._workload._target import target
+from leastnoise._workload._product import Product, target
+from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, prefix, query_set, total
+from leastnoise._workload._statistic import MEASURES_ARE_DECLARED, Statistic, checked_statistic, statistic_from_json
 
 MOST_SHOWN = 20  # tables of a workload in a notebook
 
@@ -414,3 +413,79 @@ def marginals(
         product = Product(domain=domain, attributes=set_, query_sets=along, weight=share, measure=sum)
         products.append(product.knowing(tuple(map(operators.__getitem__, set_))))
     return _counting(count, of_unit, Workload(domain, tuple(products)))
+
+
+def mean_queries(
+    domain: Domain,
+    of: str,
+    *,
+    by: By = (),
+    weight: Exact = 1,
+    size: Exact | None = None,
+    margin: Exact | None = None,
+    rmse: Exact | None = None,
+) -> Workload:
+    """Means of a measure by group, of the rows with a value: the sums and the counts of values that they follow from are answered too.
+
+    Args:
+        domain: the domain.
+        of: a measure.
+        by: attributes whose cells are the groups, or mappings such as ``{"store": level("region")}``; none for the mean of all rows.
+        weight: of both tables.
+        size: a public number, how many rows with a value a group is expected to have; the plan says the error of a mean for it.
+        margin: a target: half width of the interval of a mean, at the release's level, in a group of that many rows, whatever the mean.
+        rmse: in place of it, the standard error.
+
+    Raises:
+        InputError: no such measure or attribute, or a target that is not above 0 or has no size.
+
+    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
+    >>> [product.name for product in ln.mean_queries(domain, "pay", by=["sex"])]
+    ['count of pay by sex', 'sum of pay by sex']
+    """
+    asked = checked_statistic(domain, "means", of, None, by, size, target(margin=margin, rmse=rmse))
+    tables = queries(domain, asked.along, weight=weight, count=of) + queries(domain, asked.along, weight=weight, sum=of)
+    return replace(tables, statistics=(asked,))
+
+
+def quantile_queries(
+    domain: Domain, of: str, at: Sequence[Exact], *, by: By = (), weight: Exact = 1, size: Exact | None = None
+) -> Workload:
+    """Quantiles of a number by group: the counts up to every cell that they follow from are asked for, and answered too.
+
+    Args:
+        domain: the domain.
+        of: an attribute of Integers, Decimals, Bins or Edges.
+        at: shares above 0 and at most 1, exact; ["0.25", "0.5", "0.75"] for the quartiles.
+        by: as for `mean_queries`.
+        weight: of the table.
+        size: a public number, how many rows a group is expected to have; the plan says the error of the shares for it.
+
+    Raises:
+        InputError: no such attribute, no numbers, shares that are none, or groups of the number itself.
+
+    >>> ln.quantile_queries(ln.Domain(age=ln.Integers(17, 90)), "age", ["0.5"]).products[0].name
+    'age:prefix'
+    """
+    asked = checked_statistic(domain, "quantiles", of, at, by, size)
+    return replace(queries(domain, {**asked.along, of: prefix()}, weight=weight), statistics=(asked,))
+
+
+def cdf_queries(domain: Domain, of: str, *, by: By = (), weight: Exact = 1, size: Exact | None = None) -> Workload:
+    """The distribution function of a number by group, from counts up to every cell, which are answered too.
+
+    Args:
+        domain: the domain.
+        of: an attribute of Integers, Decimals, Bins or Edges.
+        by: as for `mean_queries`.
+        weight: of the table.
+        size: as for `quantile_queries`.
+
+    Raises:
+        InputError: as `quantile_queries`.
+
+    >>> ln.cdf_queries(ln.Domain(age=ln.Integers(17, 90)), "age").statistics[0].name
+    'distribution of age'
+    """
+    asked = checked_statistic(domain, "cdf", of, None, by, size)
+    return replace(queries(domain, {**asked.along, of: prefix()}, weight=weight), statistics=(asked,))
