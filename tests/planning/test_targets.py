@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, Privacy, PureDP, parameters
 from leastnoise._check import InputError
 from leastnoise._mechanisms import Search, choose
 from leastnoise._mechanisms._choose import reweighted
@@ -19,7 +19,7 @@ from leastnoise._planning import _objectives as objectives
 from leastnoise._planning import _targets as balancing
 from leastnoise._planning import expected_seconds, planned
 from leastnoise._planning._objectives import price, prices, reached
-from leastnoise._planning._targets import Goal, Least, answering, balanced, goals_of, least, of_size, ratios
+from leastnoise._planning._targets import Goal, Least, answering, balanced, dual, even, goals_of, least, of_size, ratios
 from leastnoise._workload import from_json, target
 from simulated import releases
 
@@ -40,12 +40,11 @@ LEAST = {"pure": Least(), "replace": Least(neighbours="replace"), "rho": Least("
 def test_the_least_budget_keeps_every_target_and_a_little_less_does_not(kind):
     workload, privacy = asked(), LEAST[kind]
     found = least(workload, privacy, Search("marginals"))
-    goals = goals_of(workload, 0.95)
-    assert ratios(goals, found.plan).max() <= 1
-    less = answering(workload, found.plan, privacy.privacy(found.size * Fraction(999, 1000)))
+    goals, size = goals_of(workload, 0.95), next(iter(parameters(found.privacy.budget).values()))
+    assert 0 < dual(even(workload, goals), goals, found.privacy, found.measured().noise) <= ratios(goals, found).max() <= 1
+    less = answering(workload, found, privacy.privacy(size * Fraction(999, 1000)))
     assert ratios(goals, less).max() > 1
-    assert 0 < found.bound <= float(found.size)
-    assert found.plan.privacy == privacy.privacy(found.size)
+    assert found.privacy == privacy.privacy(size)
 
 
 def test_tables_with_measurements_of_their_own_have_equal_ratios_after_one_step():
@@ -56,7 +55,7 @@ def test_tables_with_measurements_of_their_own_have_equal_ratios_after_one_step(
     assert one == pytest.approx(other, rel=0.01)
     variances = [table.rmse**2 for table in found.plan.expected_error().tables]
     assert variances[1] / variances[0] == pytest.approx(16, rel=0.02)
-    assert found.bound <= found.ratio
+    assert dual(found.asked, found.goals, found.plan.privacy, found.plan.measured().noise) <= found.ratio
 
 
 def test_a_worst_case_is_smaller_than_under_the_least_total():
@@ -70,7 +69,7 @@ def test_a_worst_case_is_smaller_than_under_the_least_total():
 
 def test_margins_hold_the_truth_as_often_as_they_say():
     workload = asked()
-    plan = least(workload, Least(), Search("marginals")).plan
+    plan = least(workload, Least(), Search("marginals"))
     education, work = np.arange(1000) % 16, np.arange(1000) % 9
     rows = pd.DataFrame({"sex": ["F", "M"] * 500, "education": education, "work": work})
     cells = np.bincount(education * 9 + work, minlength=144)
@@ -85,7 +84,7 @@ def test_margins_hold_the_truth_as_often_as_they_say():
 def test_sums_have_targets_in_their_own_amounts():
     domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 4000, unit=10)})
     workload = ln.queries(domain, sex="identity", sum="pay").within(rmse=10_000)
-    plan = least(workload, Least()).plan
+    plan = least(workload, Least())
     assert 10 * plan.expected_error().tables[0].rmse == pytest.approx(10_000, rel=0.001)
 
 
@@ -317,5 +316,5 @@ def test_the_least_budget_is_found_though_the_first_plan_leaves_no_room_for_its_
     first = planned(workload, ln.Privacy(ln.ZCDP(1)), search)
     found = least(workload, Least("rho"), search)
     with pytest.raises(InputError, match=r"leave no room for so much noise; plan for that budget itself"):
-        answering(workload, first, found.plan.privacy)
-    assert 0.99 < ratios(goals_of(workload, 0.95), found.plan).max() <= 1
+        answering(workload, first, found.privacy)
+    assert 0.99 < ratios(goals_of(workload, 0.95), found).max() <= 1

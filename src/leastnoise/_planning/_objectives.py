@@ -23,7 +23,7 @@ def worst(workload: Workload, privacy: Privacy, search: Search, level: float = L
     else:
         alone = {question: choose(own, privacy, search)[0] for question, own in _alone(workload).items()}
         goals = tuple(Goal(alone[product.question].expected_error().tables[0].rmse) for product in workload)
-    return balanced(workload, privacy, goals, search).plan
+    return answering(workload, balanced(workload, privacy, goals, search).plan)
 
 
 def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:

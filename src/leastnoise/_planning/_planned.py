@@ -188,7 +188,7 @@ def _planned(workload: Workload, privacy: Privacy | Least, search: Search, objec
     if isinstance(privacy, Least):  # not kept: no plan shows that its budget is the least
         if objective != "total":
             raise refuse("objective", objective, "left out where the budget is the least that keeps every target")
-        return _chosen_for(least(workload, privacy, search).plan, "least")
+        return _chosen_for(least(workload, privacy, search), "least")
     if (objective, search.strategy) == ("total", "auto"):
         return best_tried(workload, privacy, search)
     kept_at = cache_file(workload, privacy, search, objective, level) if search.own is None else None

@@ -152,21 +152,6 @@ _BEHIND = 1.1  # a strategy whose errors are so much above those of the best may
 
 @dataclass(frozen=True, slots=True)
 class Balanced:
-    """The plan whose largest ratio is least of all that were tried."""
-
-    plan: Plan
-    ratio: float
-    bound: float
-    weighted: Workload
-
-    @property
-    def strategy(self) -> str:
-        """The planner's name."""
-        return self.plan.strategy
-
-
-@dataclass(frozen=True, slots=True)
-class _Tried:
     """A plan, the weights that it is best for, and what it makes of the goals."""
 
     plan: Plan
@@ -194,14 +179,10 @@ class _Tried:
 
 
 def balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search | None = None) -> Balanced:
-    """The plan whose largest ratio of squared error to squared limit is least.
-
-    Guarantees: weights are tried a number of times, not for a time, so that the same workload has the same plan on every machine.
-    """
+    """The plan whose largest ratio is least of all that were tried: a number of weights, not for a time, so the same on every machine."""
     search = search or Search()
     tried = _compared(_first(even(workload, goals), privacy, tuple(goals), search), _ROUNDS, search)
-    best = min((_again(trial, search) for trial in tried[:_FINALISTS]), key=lambda trial: trial.ratio)
-    return _found(best, workload, privacy)
+    return min((_again(trial, search) for trial in tried[:_FINALISTS]), key=lambda trial: trial.ratio)
 
 
 def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
@@ -227,23 +208,23 @@ def nearly_balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal],
     if near is None:
         return _compared(_first(workload, privacy, kept, search), 2, search)[0].ratio
     try:
-        return _moved(_Tried(reweighted(near, workload), workload, kept), 2, search).ratio
+        return _moved(Balanced(reweighted(near, workload), workload, kept), 2, search).ratio
     except InputError:
-        return _Tried(searched_again(near, workload, search, _quick(search, workload, privacy).seconds), workload, kept).ratio
+        return Balanced(searched_again(near, workload, search, _quick(search, workload, privacy).seconds), workload, kept).ratio
 
 
-def rebalanced(found: Balanced, workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search) -> Balanced:
+def rebalanced(found: Balanced, privacy: Privacy, search: Search) -> Balanced:
     """The same under another budget of the same kind: the measurements found, with their scales for it and weights that fit it."""
     try:
-        start = _Tried(answering(found.weighted, found.plan, privacy), found.weighted, tuple(goals))
+        start = replace(found, plan=answering(found.asked, found.plan, privacy))
     except InputError:
-        return balanced(workload, privacy, goals, replace(search, strategy=found.strategy))
-    return _found(_moved(start, _ROUNDS, search), workload, privacy)
+        return balanced(found.asked, privacy, found.goals, replace(search, strategy=found.plan.strategy))
+    return _moved(start, _ROUNDS, search)
 
 
-def _first(first: Workload, privacy: Privacy, goals: tuple[Goal, ...], search: Search) -> list[_Tried]:
+def _first(first: Workload, privacy: Privacy, goals: tuple[Goal, ...], search: Search) -> list[Balanced]:
     return [
-        _Tried(candidate.plan, first, goals)
+        Balanced(candidate.plan, first, goals)
         for candidate in choose(first, privacy, _quick(search, first, privacy))[1]
         if candidate.plan is not None
     ]
@@ -260,9 +241,9 @@ def _quick(search: Search, workload: Workload, privacy: Privacy) -> Search:
     return replace(search, every=True, seconds=max(_QUICK * search.seconds, min(search.seconds, _BESIDE * enough)))
 
 
-def _compared(tried: Sequence[_Tried], rounds: int, search: Search) -> list[_Tried]:
+def _compared(tried: Sequence[Balanced], rounds: int, search: Search) -> list[Balanced]:
     """Those that may be the best, with weights of their own, the least largest ratio first."""
-    compared: list[_Tried] = []
+    compared: list[Balanced] = []
     for trial in sorted(tried, key=lambda trial: trial.mean):
         if not compared or trial.mean <= _BEHIND * min(other.ratio for other in compared):
             compared.append(_moved(trial, rounds, search))
@@ -270,7 +251,7 @@ def _compared(tried: Sequence[_Tried], rounds: int, search: Search) -> list[_Tri
     return [trial for trial in compared if trial.ratio <= _BEHIND * compared[0].ratio]
 
 
-def _moved(start: _Tried, rounds: int, search: Search) -> _Tried:
+def _moved(start: Balanced, rounds: int, search: Search) -> Balanced:
     """Move the weights of one strategy until all ratios are equal, or those that are not count for nothing.
 
     Where its tables are none that can be weighted alone, each weighting is a search, and few are made.
@@ -285,9 +266,10 @@ def _moved(start: _Tried, rounds: int, search: Search) -> _Tried:
         shares = _wanted(now.goals) * np.maximum(shares / shares.max(), _LEAST_WEIGHT**2)
         asked = _weighted(now.asked, now.goals, shares, now.plan.measured().noise)
         try:
-            now = _Tried(reweighted(now.plan, asked), asked, now.goals)
+            now = Balanced(reweighted(now.plan, asked), asked, now.goals)
         except InputError:
-            searched = _searched(now, asked, search) if searches < _SEARCHES else None
+            seconds = _quick(search, asked, now.plan.privacy).seconds
+            searched = _searched(now, asked, search, seconds) if searches < _SEARCHES else None
             if searched is None:
                 break
             now, searches = searched, searches + 1
@@ -295,28 +277,20 @@ def _moved(start: _Tried, rounds: int, search: Search) -> _Tried:
     return best
 
 
-def _searched(trial: _Tried, asked: Workload, search: Search) -> _Tried | None:
-    """What its strategy finds for other weights in a part of the time; None where it cannot be used."""
+def _searched(trial: Balanced, asked: Workload, search: Search, *seconds: float) -> Balanced | None:
+    """What its strategy finds for some weights, perhaps in a part of the time; None where it cannot be used."""
     try:
-        return _Tried(searched_again(trial.plan, asked, search, _quick(search, asked, trial.plan.privacy).seconds), asked, trial.goals)
+        return Balanced(searched_again(trial.plan, asked, search, *seconds), asked, trial.goals)
     except InputError:
         return None
 
 
-def _again(trial: _Tried, search: Search) -> _Tried:
+def _again(trial: Balanced, search: Search) -> Balanced:
     """What the strategy finds for these weights with all its steps; never worse."""
     if search.tell is not None:
         search.tell(trial.plan.strategy)
-    try:
-        searched = _Tried(searched_again(trial.plan, trial.asked, search), trial.asked, trial.goals)
-    except InputError:
-        return trial
-    return min(trial, _moved(searched, _ROUNDS, search), key=lambda trial: trial.ratio)
-
-
-def _found(best: _Tried, workload: Workload, privacy: Privacy) -> Balanced:
-    bound = dual(best.asked, best.goals, privacy, best.plan.measured().noise)
-    return Balanced(answering(workload, best.plan), best.ratio, bound, best.asked)
+    searched = _searched(trial, trial.asked, search)
+    return trial if searched is None else min(trial, _moved(searched, _ROUNDS, search), key=lambda trial: trial.ratio)
 
 
 def answering(workload: Workload, plan: Plan, privacy: Privacy | None = None) -> Plan:
@@ -426,30 +400,17 @@ def of_size(privacy: Privacy | Least, size: Exact) -> Privacy:
     return like.within(type(like.budget)(size, *delta))
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The least budget that keeps every target, among the plans that were tried."""
-
-    plan: Plan
-    size: Fraction
-    bound: float
-
-
-def least(workload: Workload, privacy: Least, search: Search | None = None) -> Found:
-    """The least budget under which every table keeps its target, and the plan for it.
-
-    Edge cases: a margin below one row is refused, because half a step of the noise belongs to every interval.
-    """
+def least(workload: Workload, privacy: Least, search: Search | None = None) -> Plan:
+    """The plan for the least budget under which every table keeps its target, among those that were tried."""
     goals, search = goals_of(workload, privacy.level), search or Search()
     size = _begin(workload, privacy, goals)
-    reached_plan = balanced(workload, privacy.privacy(size), goals, search)
+    found = balanced(workload, privacy.privacy(size), goals, search)
     for _ in range(_TRIES):  # errors of small noise do not scale exactly
-        before, size = size, _rounded(float(size) * part(reached_plan.ratio, reached_plan.plan.privacy))
+        before, size = size, _rounded(float(size) * part(found.ratio, found.plan.privacy))
         if abs(size / before - 1) < Fraction(1, 100):
             break
-        reached_plan = rebalanced(reached_plan, workload, privacy.privacy(_checked(size)), goals, search)
-    plan, size = _size(workload, goals, reached_plan.plan, privacy.privacy, size)
-    return Found(plan, size, _bound(reached_plan, goals, privacy, float(size)))
+        found = rebalanced(found, privacy.privacy(_checked(size)), search)
+    return _smallest(workload, goals, found.plan, privacy.privacy, size)
 
 
 def _begin(workload: Workload, privacy: Least, goals: Sequence[Goal]) -> Fraction:
@@ -459,26 +420,14 @@ def _begin(workload: Workload, privacy: Least, goals: Sequence[Goal]) -> Fractio
     return min(max(_rounded(part(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL), Fraction(_MOST_BUDGET))
 
 
-def _bound(found: Balanced, goals: Sequence[Goal], privacy: Least, high: float) -> float:
-    """The largest budget, to a thousandth, that the lower bound rules out; the bound falls as budgets grow."""
-    low = 0.0
-    while high - low > high / 1000:
-        middle = (low + high) / 2
-        short = dual(found.weighted, goals, privacy.privacy(_rounded(middle)), found.plan.measured().noise) > 1
-        low, high = (middle, high) if short else (low, middle)
-    return low
-
-
 def _checked(size: Fraction) -> Fraction:
     if size > _MOST_BUDGET:
         raise InputError(f"No budget up to {_MOST_BUDGET} keeps every target, and so large a budget protects nobody. Ask for less.")
     return size
 
 
-def _size(
-    workload: Workload, goals: Sequence[Goal], plan: Plan, privacy: Callable[[Fraction], Privacy], size: Fraction
-) -> tuple[Plan, Fraction]:
-    """The least epsilon or rho of few digits for which a strategy keeps every goal, and the plan for it."""
+def _smallest(workload: Workload, goals: Sequence[Goal], plan: Plan, privacy: Callable[[Fraction], Privacy], size: Fraction) -> Plan:
+    """The plan of a strategy for the least epsilon or rho of few digits for which it keeps every goal."""
     known: dict[Fraction, tuple[Plan, float]] = {}
 
     def reached(number: Fraction) -> float:
@@ -496,7 +445,7 @@ def _size(
         size += _step(size)
     while reached(size - _step(size)) <= 1:
         size -= _step(size)
-    return known[size][0], size
+    return known[size][0]
 
 
 def part(ratio: float, privacy: Privacy) -> float:
