@@ -1,27 +1,27 @@
 """Categories that nobody can list beforehand, found privately: a payment of its own, before the release that asks about them."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leastnoise import _adapters
 from leastnoise._accounting import Privacy, SeriesCost
 from leastnoise._check import InputError, InternalError, LedgerError, refuse
-from leastnoise._kernel import Entry, FoundKeys, KeySearch, Ledger, NeedsData, SeededEntropy, Series, Terms, UnpaidSeries
+from leastnoise._kernel import Entry, FoundKeys, KeySearch, Ledger, SeededEntropy, Series, Terms, UnpaidSeries
 from leastnoise._plan import CategoryPlan
 from leastnoise._progress import rows_shown
 from leastnoise._release import Draft, FoundCategories, check_target, draft, write_categories
 from leastnoise._session._accounts import IN_MEMORY, paying, settle
 from leastnoise._session._checks import given_or_kept, paid_before
+from leastnoise._session._finish import RowProgress, receipt_facts, resumed
 from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._threads import one_thread
 
 if TYPE_CHECKING:
     from leastnoise._table import Table
-
-RowProgress = Callable[[int, int | None], None] | None
 
 
 @one_thread()
@@ -121,14 +121,8 @@ def finish_search(book: Ledger, entry: Entry, source: Any = None, *, out: Any = 
     target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
     with nullcontext() if target is None else draft(target) as place, paying(book, _room(plan)) as run:
         receipt = book.take_over(entry, run)
-        try:
-            series = Series.resumed(_terms(plan), None, book, receipt)
-            found = series.find(_search(plan))
-        except NeedsData:
-            if data is None:
-                raise InputError("This search was paid and nothing was drawn; its data were not in a file. Give them as source.") from None
-            series = Series.resumed(_terms(plan), _keys(plan, data, progress), book, receipt)
-            found = series.find(_search(plan))
+        read = partial(_keys, plan, data, progress)
+        found, series = resumed(_terms(plan), book, receipt, lambda series: series.find(_search(plan)), data, read)
         return _published(plan, found, book, place, series, joined)
 
 
@@ -180,9 +174,7 @@ def _published(
     receipt = series.receipt
     if receipt is None:
         raise InternalError("A paid series has no receipt; please report this.")
-    facts = {"dataset": receipt.dataset, "ledger": book.path.name, "ledger_id": book.id, "charge": str(receipt.charge)}
-    more = {"number": receipt.number, "head": receipt.head, **_joined(joined)}
-    made = _found(plan, keys, {"id": receipt.id, **facts, **more}, private=True)
+    made = _found(plan, keys, {**receipt_facts(book, receipt), **_joined(joined)}, private=True)
     _written(made, place)
     book.seal(receipt)
     return made

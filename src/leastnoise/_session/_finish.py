@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from leastnoise import _adapters
 from leastnoise._check import InputError, InternalError, LeastNoiseError, LedgerError
 from leastnoise._estimate import Outcome
-from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series
-from leastnoise._mechanisms import Run, mechanism_of, terms_of
+from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series, Terms
+from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan, versions
 from leastnoise._release import Draft, Options, Release, build, check_target, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, paying
@@ -20,6 +20,7 @@ from leastnoise._session._checks import given_or_kept
 if TYPE_CHECKING:
     from leastnoise._table import Table
 
+_Drawn = TypeVar("_Drawn")
 RowProgress = Callable[[int, int | None], None] | None
 
 
@@ -110,19 +111,17 @@ def publish(outcome: Outcome, book: Ledger, asked: Asked, place: Draft | None, s
 
 def written_of(outcome: Outcome, book: Ledger, asked: Asked, place: Draft | None, receipt: Receipt) -> Release:
     """Answer and write what a receipt paid for."""
-    facts = {
-        "dataset": receipt.dataset,
-        "ledger": book.path.name,
-        "ledger_id": book.id,
-        "charge": str(receipt.charge),
-        "number": receipt.number,
-        "head": receipt.head,
-    }
-    made = asked.build(outcome, {"id": receipt.id, **facts})
+    made = asked.build(outcome, receipt_facts(book, receipt))
     if place is not None:
         fill_draft(made, place)
         place.publish()
     return made
+
+
+def receipt_facts(book: Ledger, receipt: Receipt) -> dict[str, Any]:
+    """What a manifest says of a payment."""
+    facts = {"dataset": receipt.dataset, "ledger": book.path.name, "ledger_id": book.id, "charge": str(receipt.charge)}
+    return {"id": receipt.id, **facts, "number": receipt.number, "head": receipt.head}
 
 
 def finish_one(
@@ -137,7 +136,8 @@ def finish_one(
     target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
     with nullcontext() if target is None else draft(target) as place, paying(book, room_for(plan)) as process:
         receipt = book.take_over(entry, process)
-        outcome, series = _resumed(run, plan, book, receipt, given_or_kept(source, kept.place, kept.joined), progress)
+        data = given_or_kept(source, kept.place, kept.joined)
+        outcome, series = resumed(terms_of(plan), book, receipt, run, data, lambda: read_table(plan, data, progress))
         return Finished(entry, publish(outcome, book, asked, place, series), target)
 
 
@@ -168,17 +168,15 @@ def _version_in(options: str) -> str:
     return ""
 
 
-def _resumed(run: Run, plan: Plan, book: Ledger, receipt: Receipt, source: Any, progress: RowProgress) -> tuple[Outcome, Series]:
-    """What was measured; the data are read only if something is left to measure."""
-    terms = terms_of(plan)
-
-    def attempt(table: "Table | None") -> tuple[Outcome, Series]:
-        series = Series.resumed(terms, table, book, receipt)
-        return run(series), series
-
+def resumed(
+    terms: Terms, book: Ledger, receipt: Receipt, carry_out: Callable[[Series], _Drawn], source: Any, read: Callable[[], Any]
+) -> tuple[_Drawn, Series]:
+    """What was drawn; the data are read only if something is left to draw."""
     try:
-        return attempt(None)
+        series = Series.resumed(terms, None, book, receipt)
+        return carry_out(series), series
     except NeedsData:
         if isinstance(source, type(None)):  # noqa: FURB168 - a source is handed on, never compared
-            raise InputError("This release has steps left to measure, and its data were not in a file. Give them as source.") from None
-    return attempt(read_table(plan, source, progress))
+            raise InputError("What was paid has steps left to draw, and its data were not in a file. Give them as source.") from None
+    series = Series.resumed(terms, read(), book, receipt)
+    return carry_out(series), series

@@ -81,35 +81,39 @@ def laplace_tail(least: int, scale: float) -> float:
     return math.exp(-least / scale) / (1 + p) ** 2 * (least * rest + (1 + p * p) / (1 + p) + p)
 
 
+def guard_terms(privacy: Privacy, share: Fraction) -> Terms:
+    """What a guard may do, and costs."""
+    measured = guard_measurements(privacy, share)
+    return Terms(domain=USAGE, privacy=measured.privacy, attributes=(ROWS,), measures=(CUT,), only=measured)
+
+
 def guarded(book: Ledger, table: Any, privacy: Privacy, share: Fraction) -> Guarded:
     """Pay for the guard, count, and stop if too few rows are used."""
-    measured = guard_measurements(privacy, share)
+    terms = guard_terms(privacy, share)
     with paying(book, _ROOM) as run:
-        series = Series.paid(_terms(measured), table.usage, book, output=GUARD, description="guard: rows read and used", run=run)
-        values = _values(series, measured)
+        series = Series.paid(terms, table.usage, book, output=GUARD, description="guard: rows read and used", run=run)
+        values = _values(series)
         receipt = series.receipt
         if receipt is None:
             raise InputError("A paid guard has no receipt; please report this.")
         book.seal(receipt)
-    return judged(measured, share, values, str(receipt.charge), receipt.number)
+    return judged(_measured(series), share, values, str(receipt.charge), receipt.number)
 
 
-def rehearsed(series: Series, privacy: Privacy, share: Fraction) -> Guarded:
+def rehearsed(series: Series, share: Fraction) -> Guarded:
     """The guard of a run that is not private."""
-    measured = series.terms.only or guard_measurements(privacy, share)  # the one step that the series carries out
-    return judged(measured, share, _values(series, measured), "nothing", 0)
+    return judged(_measured(series), share, _values(series), "nothing", 0)
 
 
-def guard_terms(privacy: Privacy, share: Fraction) -> Terms:
-    """What a guard may do, and costs."""
-    return _terms(guard_measurements(privacy, share))
+def _measured(series: Series) -> Measurements:
+    """The one step that a guard carries out."""
+    if series.terms.only is None:
+        raise InputError("A guard has no measurements; please report this.")
+    return series.terms.only
 
 
-def _terms(measured: Measurements) -> Terms:
-    return Terms(domain=USAGE, privacy=measured.privacy, attributes=(ROWS,), measures=(CUT,), only=measured)
-
-
-def _values(series: Series, measured: Measurements) -> tuple[int, ...]:
+def _values(series: Series) -> tuple[int, ...]:
+    measured = _measured(series)
     return tuple(int(value) // measured.grid for block in series.measure(measured).values for value in block)
 
 

@@ -145,7 +145,7 @@ def _simulated(
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
             series = UnpaidSeries(guard_terms(plan.privacy, share), table.usage, entropy)
-            found = rehearsed(series, plan.privacy, share).facts()
+            found = rehearsed(series, share).facts()
         kept = Asked(options, guard=found, joined=_adapters.join_facts(source), library=library_of(type(source)))
         made = kept.build(run(UnpaidSeries(terms_of(plan), table, entropy)))
         if folder is not None:
