@@ -68,7 +68,7 @@ ASKED = {
 }
 # Folders and patterns of files, and counting in an engine (SQL of every kind, a file an engine), are on this side too (about 700 lines).
 # Dates, edges, decimals, levels and how texts are read: what decides a row's cell is all on this side (about 700 lines);
-# counting how rows fit, for the data's holder, left for `_holder` (125): no release depends on it.
+# counting how rows fit, for the data holder, left for `_holder` (125): no release depends on it.
 # Budgets that are raised, shared out or for a period, and what was spent elsewhere: what a ledger allows is here (about 110 lines).
 # Toeplitz strategies, near-optimal prefix sums under Gaussian noise at any size (57).
 # Strategies within blocks and over their sums: near-optimal prefix sums and ranges under Laplace noise at any size (64).
@@ -77,7 +77,7 @@ ASKED = {
 # Times, and texts without case or blanks, counted where they are: the same cells by SQL (118).
 # Tables of Ibis: an engine's words in one file, BigQuery's and Snowflake's among them (105); DuckDB's files (25).
 # What a ledger shows of itself: read with a short wait, and never an error in a debugger (14).
-# A second table joined to the first: what may be joined, how partners are found, and, for the data's holder, how many are (176).
+# A second table joined to the first: what may be joined, how partners are found, and, for the data holder, how many are (176).
 # Distances from both ends of a measure's values: counts and sums in one block, combined in the kernel (20).
 # Short fields of CSV files told apart as whole numbers, which is what makes reading them as fast as DuckDB's (15).
 # Keys counted by engines: their texts as SQL, closed by default (63). Rows of Spark, held a partition at a time (27).

@@ -39,7 +39,7 @@ BANNED_EVERYWHERE = {
 TRUSTED = {"_check", "_accounting", "_kernel", "_table"}
 LAZY = {"scipy", "polars", "pyarrow"}
 # Where a seeded generator of numpy is allowed: nothing it makes protects anybody.
-# `check` for the data's holder alone: no package exports it, so that nothing that makes a release comes by it; see contracts/wall.py.
+# `check` for the data holder alone: no package exports it, so that nothing that makes a release comes by it; see contracts/wall.py.
 HOLDER = {"_holder/_check.py": ("leastnoise._adapters._", "leastnoise._session._")}
 SEEDED = (
     "_kernel/_entropy.py",  # seeded entropy for tests and experiments, which marks what it makes as not private

@@ -42,7 +42,7 @@ class Mistake:
     Args:
         file: whose spec.
         puts: what is put in the place of what.
-        sees: ``plan`` (a refusal or a warning), ``check`` (a page for the data's holder), ``refused`` (a release that reads nothing) or
+        sees: ``plan`` (a refusal or a warning), ``check`` (a page for the data holder), ``refused`` (a release that reads nothing) or
             ``guard`` (1% is spent).
         says: a part of what it says; the column of whose rows, for ``check``.
     """

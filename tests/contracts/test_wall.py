@@ -69,7 +69,7 @@ LEAKS = {
     "the source under another name": "def f(source):\n    rows = source",
     "the number of rows": "from leastnoise import _adapters\nrows = []\n_adapters.read(source, domain, progress=rows.append)",
     "the display of progress replaced": "def f(progress):\n    progress = [].append",
-    "exact counts for the data's holder": "from leastnoise._holder import check",
+    "exact counts for the data holder": "from leastnoise._holder import check",
     "a field of a table set by a function": "def f(self):\n    object.__setattr__(self, 'max_rows', 1)",
     "a field of a table set by a method of another class": "class A:\n    def f(self):\n        object.__setattr__(self, 'max_rows', 1)",
     "a constructor used on another object": "A.__init__(table)",
@@ -221,7 +221,7 @@ def test_planted_leaks_break_their_contracts_and_no_other(tmp_path: Path) -> Non
     assert [line.removesuffix(" BROKEN") for line in run.stdout.splitlines() if line.endswith(" BROKEN")] == [
         "data flows one way",
         "only the kernel counts",
-        "exact counts for the data's holder: what makes a release cannot reach them",
+        "exact counts for the data holder: what makes a release cannot reach them",
         "nothing opens, watches or patches what holds private rows",
     ]
     assert "_mechanisms/_dawa.py" in run.stdout

@@ -18,7 +18,7 @@ from leastnoise._planning import AlongTime, period_errors, series_plan, up_to
 from leastnoise._session import _finish, _periods, planned_spec, release_due
 from leastnoise._session._finish import read_table
 from leastnoise._session._periods import outcome_up_to
-from leastnoise._spec import read_spec
+from leastnoise._spec import read_spec, spec_warnings
 
 SPEC = """
 [source]
@@ -104,6 +104,14 @@ def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
 
 def rows_of(month: int, women: int, men: int) -> list[tuple[str, str]]:
     return [(f"2024-{month:02}-15", sex) for sex, number in (("F", women), ("M", men)) for _ in range(number)]
+
+
+def test_a_series_without_a_column_of_units_is_warned_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    office = Office(tmp_path, monkeypatch)
+    (warning,) = [sentence for sentence in spec_warnings(read_spec(tmp_path / "spec.toml")) if "series" in sentence]
+    assert "a row whose date is moved after its period was closed counts once more each time" in warning
+    office.spec(unit='unit = { column = "person", max_rows = 1 }')
+    assert not [sentence for sentence in spec_warnings(read_spec(tmp_path / "spec.toml")) if "series" in sentence]
 
 
 def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Office) -> None:

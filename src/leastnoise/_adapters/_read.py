@@ -66,7 +66,7 @@ def read(
         max_per_cell: how many of them in one cell of attributes that are read; None: all.
         progress: called after each chunk with the number of rows read and the number there are, None where that is not known. That
             number is private:
-            show it to the data's holder, write it nowhere.
+            show it to the data holder, write it nowhere.
 
     Returns:
         The encoded table. A row that the policies of the domain drop is not in it.

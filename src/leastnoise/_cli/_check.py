@@ -1,4 +1,4 @@
-"""``leastnoise check``: how rows fit the spec, for the data's holder alone."""
+"""``leastnoise check``: how rows fit the spec, for the data holder alone."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How rows fit a domain, for the data's holder alone: the one place that may ask for exact counts, and none that a release runs through."""
+"""How rows fit a domain, for the data holder alone: the one place that may ask for exact counts, and none that a release runs through."""
 
 import os
 from collections import Counter
@@ -306,7 +306,7 @@ def _given(data: Any, what: object) -> Any:
 
 
 def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
-    yield "how the rows fit the spec, for the data's holder alone"
+    yield "how the rows fit the spec, for the data holder alone"
     if fit.lines is not None:
         yield f"lines          {fit.lines:,}, of which {_part(fit.lines - fit.rows, fit.lines)} are no record"
     yield f"rows read      {fit.rows:,}"

@@ -132,7 +132,7 @@ def judged(measured: Measurements, share: Fraction, values: tuple[int, ...], cha
             again = "and release again, with a budget of at most what the ledger has left"
         raise GuardError(
             f"The guard stopped this release: of about {rows} about {max(used, 0):,} are used (each with a standard "
-            f"error of about {std:,.0f}), with confidence fewer than half. {spent}. `leastnoise check` shows the data's holder why; mend "
+            f"error of about {std:,.0f}), with confidence fewer than half. {spent}. `leastnoise check` shows the data holder why; mend "
             f"the spec, {again}."
         )
     return found

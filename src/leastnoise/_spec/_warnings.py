@@ -112,6 +112,11 @@ def spec_warnings(what: Spec) -> tuple[str, ...]:
         for name in what.domain.names
         if name not in attributes
     ]
+    if what.series is not None and what.privacy.unit_column is None:
+        found.append(
+            "[series] has no column of units: a row whose date is moved after its period was closed counts once more each time, and is "
+            "protected that much less. If dates are corrected, name the unit in [privacy]: unit = { column = ..., max_rows = ... }."
+        )
     said = stated(what.privacy)
     return *(() if said is None else budget_warnings(said, what.rows)), *found, *_of_join(what)
 
