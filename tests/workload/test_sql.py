@@ -116,6 +116,8 @@ ANSWERED = {
     "a group twice": "SELECT flag, flag = 'R' AS returned, COUNT(*) AS n FROM sales WHERE flag <> 'A' GROUP BY flag, returned",
     "of another alias": "SELECT s.flag, COUNT(*) AS n, COUNT(s.price) AS priced FROM sales AS s WHERE s.status = 'F' GROUP BY s.flag",
     "everything": "SELECT COUNT(*), SUM(price), AVG(price) FROM sales",
+    "weighted": "SELECT flag, SUM(quantity) AS weights, SUM(quantity * price) AS paid FROM sales GROUP BY flag",
+    "weighted in part": "SELECT SUM(CASE WHEN mode = 'AIR' THEN price * quantity ELSE 0 END) AS air, SUM(quantity) AS n FROM sales",
 }
 
 
@@ -171,7 +173,7 @@ REFUSED = {
     "SELECT flag, COUNT(*) FROM sales GROUP BY flag ORDER BY mode": "ORDER BY mode cannot be answered",
     "SELECT flag, COUNT(*) FROM sales GROUP BY flag LIMIT 3 OFFSET 2": "OFFSET cannot be answered",
     "SELECT flag, COUNT(*) FROM sales GROUP BY flag LIMIT flag": "LIMIT with what is no number cannot be answered",
-    "SELECT SUM(price * quantity) FROM sales": "SUM of an expression cannot be answered. Declare a measure",
+    "SELECT SUM(price + quantity) FROM sales": "SUM of an expression cannot be answered. Declare a measure",
     "SELECT SUM(discount) FROM sales": r"SUM\(discount\) cannot be answered. It needs one measure of that column",
     "SELECT COUNT(flag) FROM sales": r"COUNT\(flag\) cannot be answered. .* Or COUNT\(\*\) counts rows",
     "SELECT AVG(CASE WHEN flag = 'A' THEN 1 ELSE 0 END) FROM sales": "AVG of CASE cannot be answered. One condition stands in it",
@@ -189,6 +191,12 @@ REFUSED = {
 def test_statements_are_refused_by_the_name_of_the_clause(text, message):
     with pytest.raises(ln.InputError, match=message):
         ln.sql(DOMAIN, text)
+
+
+def test_a_quantile_without_a_name_is_called_as_duckdb_calls_it(sales):
+    text = "SELECT flag, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY quantity), COUNT(*) AS n FROM sales GROUP BY flag"
+    (statement,) = read_statements(DOMAIN, [text])
+    assert [column.name for column in statement.columns] == [one[0] for one in duckdb.sql(text).description]
 
 
 def test_names_that_two_attributes_have_are_refused():

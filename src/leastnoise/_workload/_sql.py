@@ -69,13 +69,14 @@ class Grouped:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A column of answers: a count (of rows, units or values), sum, mean or quantile, of the rows in some cells."""
+    """A column of answers: a count (of rows, units or values), sum (perhaps weighted), mean or quantile, of the rows in some cells."""
 
     name: str
     kind: str
     of: str = ""
     share: Fraction = Fraction(0)
     cells: tuple[tuple[str, frozenset[int]], ...] = ()
+    weight: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +155,7 @@ _ASKED: Mapping[str, Callable[[Statement, Aggregate, dict[str, QuerySet], Exact]
     "units": lambda said, _, sets, weight: queries(said.domain, sets, count="units", of_unit=said.of_unit, weight=weight),
     "values": lambda said, one, sets, weight: queries(said.domain, sets, count=one.of, weight=weight),
     "sum": lambda said, one, sets, weight: queries(said.domain, sets, sum=one.of, weight=weight),
+    "weighted": lambda said, one, sets, weight: queries(said.domain, sets, sum=one.of, weight=weight).weighted_by(one.weight),
     "mean": lambda said, one, sets, weight: mean_queries(said.domain, one.of, by=sets, weight=weight),
     "quantile": lambda said, one, sets, weight: quantile_queries(said.domain, one.of, [one.share], by=sets, weight=weight),
 }
@@ -289,6 +291,8 @@ class _Reader:
         if isinstance(node, exp.WithinGroup):
             (ordered,) = node.expression.expressions
             share = _number(node.this.key.upper(), node.this.this)
+            if name == node.sql("duckdb"):  # no name of its own: that of DuckDB
+                name = f"quantile_{node.this.key[-4:]}({node.this.this.sql('duckdb')} {node.expression.sql('duckdb').strip()})"
             return self._quantile(name, ordered.this, 1 - share if ordered.args.get("desc") else share)
         if isinstance(node, (exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile, exp.Median)):
             at = node.args.get("quantile") or node.args.get("expression")
@@ -299,6 +303,10 @@ class _Reader:
             return Aggregate(name, "rows", cells=cells)
         if isinstance(node, exp.Count) and isinstance(what, exp.Distinct):
             return Aggregate(name, "units", self._counted_unit(what), cells=cells)
+        if isinstance(node, exp.Sum) and isinstance(what, exp.Mul):
+            factors = [self._measure("SUM", part) for part in (what.left, what.right)]
+            weight = next((factor for factor in factors if self._domain.measure(factor).low >= 0), factors[0])
+            return Aggregate(name, "weighted", factors[weight == factors[0]], cells=cells, weight=weight)
         kinds = {exp.Count: "values", exp.Sum: "sum", exp.Avg: "mean"}
         if type(node) not in kinds:
             advice = "Answers are COUNT, SUM, AVG, PERCENTILE_CONT and MEDIAN, each of one column; compute with them afterwards"
