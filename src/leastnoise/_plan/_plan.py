@@ -209,10 +209,8 @@ class Plan:
 
     def _errors(self) -> list[tuple[str, float, float]]:
         """Name, typical and largest error of every table, in rows or in the measure's own unit."""
-        found = []
-        for table, product in zip(self.expected_error().tables, self.workload, strict=True):
-            found.append((table.name, table.rmse * product.unit, table.largest_std * product.unit))
-        return found
+        columns = self.expected_error().columns()
+        return [*zip(*(columns[name].tolist() for name in ("table", "rmse", "largest_std")), strict=True)]
 
     def plot(self) -> Any:
         """The expected error of every table as an Altair chart, which notebooks show: typical as a bar, largest as a tick.

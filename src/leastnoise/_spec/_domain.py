@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from itertools import product as combinations
@@ -147,59 +148,47 @@ def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, rea
             column, value = value["column"], {key: entry for key, entry in value.items() if key != "column"}
         said = {**(reading or {}), **{key: found[key] for key in READING if key in found}}
         more["reading"] = Reading(column=None if column == name else column, **said)
-        made = _MAKERS[shape](value, more, files)
-        return _MAKERS[shape](value, {**more, "levels": _levels(found["levels"], made, files)}, files) if "levels" in found else made
+        if shape == "categories":
+            value = files.categories(value) if isinstance(value, Mapping) else value
+            if not isinstance(value, (list, tuple)):
+                raise refuse("categories", value, "a list of text or whole numbers, or { file, column }")
+        made = _MAKERS[shape](shape, value, more)
+        return _MAKERS[shape](shape, value, {**more, "levels": _levels(found["levels"], made, files)}) if "levels" in found else made
 
 
-def _categories(value: Any, more: dict[str, Any], files: PublicFiles) -> Kind:
-    if isinstance(value, Mapping):
-        return Categories(files.categories(value), **more)
-    if not isinstance(value, (list, tuple)):
-        raise refuse("categories", value, "a list of text or whole numbers, or { file, column }")
-    return Categories(tuple(value), **more)
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A kind that is written as a table: the keys that it needs, in the order of its arguments, and those that may be left out."""
+
+    kind: Callable[..., Kind]
+    needed: tuple[str, ...]
+    optional: tuple[str, ...]
+    example: str
+    read_elsewhere: tuple[str, ...] = ()
+
+    def __call__(self, what: str, value: Any, more: dict[str, Any]) -> Kind:
+        try:
+            parts = known_keys(what, value, [*self.needed, *self.optional, *self.read_elsewhere])
+        except InputError as error:
+            raise InputError(f"{error} Write for example {self.example}.") from None
+        for key in self.needed:
+            if key not in parts:
+                raise InputError(f"{what} must have {key!r}; write for example {self.example}.")
+        optional = {key: parts[key] for key in self.optional if key in parts}
+        return self.kind(*(parts[key] for key in self.needed), **optional, **more)
 
 
-def _bins(value: Any, more: dict[str, Any], _: PublicFiles) -> Kind:
-    example = "bins = { low = 0, high = 200000, count = 500 }; or, for widths of your own, edges = [0, 10, 100] in its place"
-    return Bins(**_parts("bins", value, ("low", "high", "count"), ("closed",), example), **more)
-
-
-def _decimals(value: Any, more: dict[str, Any], _: PublicFiles) -> Kind:
-    example = 'decimals = { low = "120", high = "220", step = "0.5" }'
-    return Decimals(**_parts("decimals", value, ("low", "high", "step"), (), example), **more)
-
-
-def _dates(value: Any, more: dict[str, Any], _: PublicFiles) -> Kind:
-    example = 'dates = { from = "2024-01-01", to = "2025-12-31", by = "month" }'
-    parts = _parts("dates", value, ("from", "to", "by"), ("zone", "format"), example)
-    return Dates(parts.pop("from"), parts.pop("to"), **parts, **more)
-
-
-def _unknown(value: Any, more: dict[str, Any], _: PublicFiles) -> Kind:
-    said = _parts("unknown", value, ("most",), ("longest", "share", "found"), "unknown = { most = 10000 }")
-    return Unknown(**{key: said[key] for key in ("most", "longest") if key in said}, **more)
-
-
-def _parts(what: str, value: Any, needed: tuple[str, ...], more: tuple[str, ...], example: str) -> dict[str, Any]:
-    try:
-        parts: dict[str, Any] = known_keys(what, value, [*needed, *more])
-    except InputError as error:
-        raise InputError(f"{error} Write for example {example}.") from None
-    for key in needed:
-        if key not in parts:
-            raise InputError(f"{what} must have {key!r}; write for example {example}.")
-    return parts
-
-
-_MAKERS: dict[str, Callable[[Any, dict[str, Any], PublicFiles], Kind]] = {
-    "categories": _categories,
-    "integers": lambda value, more, _: Integers(*_bounds("integers", value), **more),
-    "decimals": _decimals,
-    "bins": _bins,
-    "edges": lambda value, more, _: Edges(value, **more),
-    "dates": _dates,
-    "unknown": _unknown,
-    "size": lambda value, more, _: Coded(value, **more),
+_BINS = "bins = { low = 0, high = 200000, count = 500 }; or, for widths of your own, edges = [0, 10, 100] in its place"
+_DATES = 'dates = { from = "2024-01-01", to = "2025-12-31", by = "month" }'
+_MAKERS: dict[str, Callable[[str, Any, dict[str, Any]], Kind]] = {
+    "categories": lambda _, value, more: Categories(tuple(value), **more),
+    "integers": lambda what, value, more: Integers(*_bounds(what, value), **more),
+    "decimals": _Table(Decimals, ("low", "high", "step"), (), 'decimals = { low = "120", high = "220", step = "0.5" }'),
+    "bins": _Table(Bins, ("low", "high", "count"), ("closed",), _BINS),
+    "edges": lambda _, value, more: Edges(value, **more),
+    "dates": _Table(Dates, ("from", "to", "by"), ("zone", "format"), _DATES),
+    "unknown": _Table(Unknown, ("most",), ("longest",), "unknown = { most = 10000 }", ("share", "found")),
+    "size": lambda _, value, more: Coded(value, **more),
 }
 
 
