@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 51_180, "files": 246, "functions": 3_600, "code": 30_420}
+CEILINGS = {"lines": 50_730, "files": 237, "functions": 3_580, "code": 30_300}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
