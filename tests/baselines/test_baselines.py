@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Ranges, _dawa, _greedy_h, _grids, _linear, _partition, _tree, all_ranges
+from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Ranges, _dawa, _greedy_h, _grids, _linear, _noise, _partition, _tree, all_ranges
 from baselines import __main__ as command
 from leastnoise._check import InputError
 from leastnoise._families._gram import AllRangesGram, DenseGram, PrefixGram
 from leastnoise._kernel import SeededEntropy
+from mechanisms.remembered import draw_ahead
 
 ROOT = Path(__file__).parents[2]
 ALL = {f"{one.name}, {one.dimensions}-D": one for one in (*ONE_DIMENSION, *TWO_DIMENSIONS)}
@@ -149,15 +150,19 @@ def test_the_released_reading_is_the_workload_squared():
     ("name", "expected"),
     [("Identity", 9.274), ("H2", 11.51), ("HB", 6.294), ("Privelet", 10.52), ("GreedyH", 6.973), ("GreedyH, released reading", 6.875)],
 )
-def test_simulated_errors_are_the_published_ones(name, expected):
-    """All ranges, 256 cells, as measured with the released code. 600 runs; an error's standard deviation is about 2%, the allowance 10%."""
+def test_simulated_errors_are_the_published_ones(name, expected, monkeypatch):
+    """All ranges, 256 cells, as measured with the released code.
+
+    200 runs, of which an error has a standard deviation of 3.5%: noise that is wrong by a fifth is seen with a chance of 99.8%.
+    """
+    draw_ahead(monkeypatch, _noise)
     x = np.random.default_rng(5).poisson(30.0, 256)
     first, last = np.triu_indices(257, 1)
     ranges, entropy, squares = Ranges(first, last), SeededEntropy(6), 0.0
-    for _ in range(600):
+    for _ in range(200):
         wrong = NAMED[name].run(x, "0.1", entropy) - x
         squares += np.square(ranges.answers(wrong)).mean()
-    assert math.sqrt(squares / 600 / 2) * 0.1 == pytest.approx(expected, rel=0.1)
+    assert math.sqrt(squares / 200 / 2) * 0.1 == pytest.approx(expected, rel=0.1)
 
 
 def test_least_squares_on_a_hierarchy_are_least_squares():

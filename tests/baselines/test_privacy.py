@@ -60,11 +60,11 @@ def test_the_second_stage_of_dawa_loses_what_it_says(audit):
 
 
 def test_choices_have_the_chances_of_the_exponential_mechanism():
-    """Chi square with 4 degrees of freedom below 33.4: a false alarm in 10^6."""
+    """Chi square with 4 degrees of freedom below 33.4: a false alarm in 10^6; a rate wrong by a quarter is seen with a chance of 99.9%."""
     entropy, scores = SeededEntropy(3), np.array([0, 3, 5, 1, -2])
-    drawn = Counter(_noise.choose(scores, Fraction(1, 2), entropy) for _ in range(8000))
+    drawn = Counter(_noise.choose(scores, Fraction(1, 2), entropy) for _ in range(2500))
     chances = np.exp(scores / 2) / np.exp(scores / 2).sum()
-    assert sum((drawn[i] - 8000 * p) ** 2 / (8000 * p) for i, p in enumerate(chances)) < 33.4
+    assert sum((drawn[i] - 2500 * p) ** 2 / (2500 * p) for i, p in enumerate(chances)) < 33.4
 
 
 def test_far_choices_are_never_more_likely_than_they_should_be_by_much():
@@ -292,7 +292,7 @@ def test_estimates_in_two_dimensions_are_not_cut_to_32_bits(one):
         assert (estimate != np.round(estimate)).any()
 
 
-# --- Monte Carlo: partitions at 4 and 8 cells ------------------------------------------------------------------------------------
+# --- Monte Carlo: the partitions of DAWA, whose noise is drawn for each bucket; all others are audited above ---------------------
 
 
 def surely_lost(one, other):
@@ -329,19 +329,11 @@ def pairs(n):
     return [(empty, single), (peak, more)]
 
 
-WAYS = {
-    "PHP": lambda x, u: _partition.bisect(x, Fraction(2, 3), Fraction(1, 2), 3, u)[0],
-    "StructureFirst": lambda x, u: _partition.structure(x, np.arange(len(x) + 1), 3, Fraction(2), u),
-    "DAWA as printed": lambda x, u: _dawa.printed_partition(x, Fraction(2), Fraction(6), u),
-}
-
-
-@pytest.mark.parametrize(("way", "n"), [*zip(WAYS, (4, 8, 8), strict=True)])
-def test_partitions_lose_no_more_than_epsilon(way, n, monkeypatch):
-    draw_ahead(monkeypatch, _dawa, _noise)
-    for seed, (x, y) in enumerate(pairs(n)):
-        entropy = SeededEntropy(10 * n + seed)
-        one, other = ([tuple(WAYS[way](cells, entropy).tolist()) for _ in range(500)] for cells in (x, y))
+def test_the_printed_partition_loses_no_more_than_epsilon(monkeypatch):
+    draw_ahead(monkeypatch, _dawa)
+    for seed, (x, y) in enumerate(pairs(8)):
+        entropy = SeededEntropy(80 + seed)
+        one, other = ([tuple(_dawa.printed_partition(c, Fraction(2), Fraction(6), entropy).tolist()) for _ in range(500)] for c in (x, y))
         assert surely_lost(one, other) <= 2
 
 

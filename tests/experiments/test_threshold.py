@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from leastnoise._check import InputError
 from leastnoise._kernel._entropy import SeededEntropy
+from mechanisms.remembered import draw_ahead
 
 CANDIDATES = (1, 2, 4, 6)
 MOST = 6
@@ -118,6 +119,12 @@ def test_least_error_is_private_by_enumeration(name):
     assert worst(lambda rows: joint_law(rows, epsilon, low, high, NOISE, weights, damp=0.3)) > epsilon
 
 
+@pytest.fixture
+def ahead(monkeypatch):
+    """Noise of many calls is drawn together."""
+    draw_ahead(monkeypatch, threshold, threshold_joint)
+
+
 def agrees(found, law, trials):
     """Frequencies against probabilities, each result within 5 standard errors: false alarm below 1e-5 a test."""
     for place, chance in enumerate(law):
@@ -125,13 +132,13 @@ def agrees(found, law, trials):
 
 
 @pytest.mark.parametrize("rows", [(), (1, 3, 3, 5), (6,) * 9, (0,) * 12])
-def test_sparse_vector_draws_the_stated_law(rows):
+def test_sparse_vector_draws_the_stated_law(rows, ahead):
     trials, entropy = 3000, SeededEntropy(17)
     found = Counter(sparse_vector(amounts(rows), "4/5", entropy, candidates=CANDIDATES, most=MOST, kept="3/4").limit for _ in range(trials))
     agrees(found, vector_law(rows, 0.8), trials)
 
 
-def test_distance_and_share_divide_the_budget():
+def test_distance_and_share_divide_the_budget(ahead):
     trials, rows = 3000, (1, 1, 1, 1, 3, 5)
     for distance, share in ((2, "1/2"), (1, "1/5")):
         entropy = SeededEntropy(3)
@@ -144,7 +151,7 @@ def test_distance_and_share_divide_the_budget():
 
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize("rows", [(), (1, 3, 3, 5), (6,) * 9])
-def test_least_error_draws_the_stated_law(name, rows):
+def test_least_error_draws_the_stated_law(name, rows, ahead):
     low, high, weights = QUERIES[name]
     trials, entropy = 2500, SeededEntropy(23)
 
@@ -239,7 +246,7 @@ def test_recursive_noise_is_on_the_place_and_spreads_the_logarithm_by_beta(silen
     assert silent == [10, 40]
 
 
-def test_recursive_draws_the_stated_law():
+def test_recursive_draws_the_stated_law(ahead):
     """The logarithm of the limit is beta (i* + Z) above the start: each of the likely places within 5 standard errors."""
     rows, trials, entropy, start = [one * 10**6 for one in (3, 9, 14, 30, 31, 55)], 3000, SeededEntropy(29), 3 * 10**6
     place = recursive_place(rows, start, 10**15, 0.4)
