@@ -9,6 +9,7 @@ export default async function check(kind, browser, file, folder) {
   const address = pathToFileURL(file).href;
   const found = { said: [], requests: [], overflow: {} };
   const page = await browser.newPage();
+  page.setDefaultTimeout(0); // whoever waits for it knows how long
   page.on("console", (message) => found.said.push(`${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => found.said.push(String(error)));
   page.on("request", (request) => found.requests.push(request.url()));
@@ -93,23 +94,19 @@ export default async function check(kind, browser, file, folder) {
     window.prints = [state()];
     for (const name of ["beforeprint", "afterprint"]) addEventListener(name, () => window.prints.push(state()));
   });
-  if (kind === "chrome") await page.pdf();
+  if (kind === "chrome") found.pdf = (await page.pdf({ timeout: 0 })).length;
   else await page.evaluate(() => ["beforeprint", "afterprint"].forEach((name) => dispatchEvent(new Event(name))));
   found.prints = await page.evaluate(() => window.prints);
-  if (kind === "chrome") {
-    found.pdf = (await page.pdf()).length;
+  found.axe = [];
+  if (kind === "chrome") { // what axe reads is the same in every browser
     await page.setBypassCSP(true);
     await page.reload();
     await page.evaluate(axe);
-  } else {
-    await page.evaluate(axe);
-  }
-  const result = await page.evaluate(() => window.axe.run(document));
-  found.axe = result.violations.map((one) => `${one.id}: ${one.nodes.length} x ${one.nodes[0].html.slice(0, 120)}`);
-  if (kind === "chrome") {
+    const result = await page.evaluate(() => window.axe.run(document));
+    found.axe = result.violations.map((one) => `${one.id}: ${one.nodes.length} x ${one.nodes[0].html.slice(0, 120)}`);
     const plain = await browser.newPage();
     await plain.setJavaScriptEnabled(false);
-    await plain.goto(address);
+    await plain.goto(address, { timeout: 0 });
     found.plain = await plain.evaluate(counted).catch(() => null);
   }
   return found;

@@ -1,5 +1,5 @@
 // Opens pages of the documentation's site in a real browser and says what it found: all pages are opened on a phone, those examined at three
-// widths with a picture of each in the folder, if there is one; axe reads those examined, and in Chromium all pages
+// widths with a picture of each in the folder, if there is one; axe, to which every browser is the same, reads all of them in Chromium
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
@@ -8,6 +8,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 export default async function site(kind, browser, address, pages, examined, folder) {
   const found = { visited: 0, read: 0, said: [], requests: [], failed: [], overflow: {}, axe: {}, dark: {} };
   const page = await browser.newPage();
+  page.setDefaultTimeout(0);
   let path = "";
   page.on("console", (message) => found.said.push(`${path}: ${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => found.said.push(`${path}: ${error}`));
@@ -15,9 +16,8 @@ export default async function site(kind, browser, address, pages, examined, fold
   page.on("response", (response) => { if (response.status() >= 400) found.failed.push(response.url()); });
   for (path of pages.split(",")) {
     const typical = examined.split(",").includes(path);
-    // Firefox calls it an error of the page if what it still loads is left behind; axe takes longer than that
-    const read = typical || kind === "chrome";
-    await page.goto(`${address}${path}.html`, { waitUntil: read ? "load" : "networkidle0" });
+    // Firefox calls it an error of the page if what it still loads is left behind; in Chromium axe takes longer than that
+    await page.goto(`${address}${path}.html`, { waitUntil: kind === "chrome" ? "load" : "networkidle0" });
     found.visited += 1;
     for (const width of typical ? [1400, 800, 390] : [390]) {
       await page.setViewport({ width, height: 900 });
@@ -25,15 +25,15 @@ export default async function site(kind, browser, address, pages, examined, fold
       if (over > 0) found.overflow[`${path} ${width}`] = over;
       if (folder && typical) await page.screenshot({ path: `${folder}/${kind}-${path.replaceAll("/", "-")}-${width}.png` });
     }
-    if (!read) continue;
+    if (kind !== "chrome") continue;
     await page.evaluate(axe);
     found.read += 1;
-    // axe reads a page in the light, and a typical one in the dark as well: of the two browsers Chromium alone can be told that it is night
-    for (const scheme of typical && kind === "chrome" ? ["light", "dark"] : ["light"]) {
-      if (kind === "chrome") await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    // axe reads a page in the light, and the colours of a typical one in the dark as well: Chromium alone can be told that it is night
+    for (const scheme of typical ? ["light", "dark"] : ["light"]) {
+      await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
       if (folder && scheme === "dark") await page.screenshot({ path: `${folder}/${kind}-${path.replaceAll("/", "-")}-dark.png` });
       if (scheme === "dark") found.dark[path] = await page.evaluate(() => getComputedStyle(document.querySelector(".wy-nav-content")).backgroundColor);
-      const result = await page.evaluate(() => window.axe.run(document));
+      const result = await page.evaluate((dark) => window.axe.run(document, dark ? { runOnly: ["color-contrast"] } : {}), scheme === "dark");
       for (const one of result.violations) {
         (found.axe[one.id] ??= []).push(`${path} ${scheme}: ${one.nodes.length} x ${one.nodes[0].html.slice(0, 160)}`);
       }

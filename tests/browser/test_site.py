@@ -14,8 +14,7 @@ from browser.browsers import BROWSERS, WHOLE
 from waiting import HANGS
 
 ROOT = Path(__file__).parents[2]
-# Pages of every kind: text, code, wide tables with pictures, a list. LEASTNOISE_SITE=whole, as in `make browsers`, opens all of them, and
-# axe reads all of them in Chromium, and the typical ones and some more in Firefox.
+# Pages of every kind: text, code, wide tables with pictures, a list. LEASTNOISE_SITE=whole, as in `make browsers`, opens all of them.
 TYPICAL = ["index", "how-to", "results/sums", "decisions/index"]
 EXAMINED = [*TYPICAL, "python", "spec", "commands", "strategies", "contributing"] if WHOLE else TYPICAL
 
@@ -47,7 +46,7 @@ def test_the_site_works_in_a_browser(site, kind, found_by):
     opened = [name for name in whole if name not in {"404", "search"}] if WHOLE else TYPICAL
     found = found_by(kind, "site.mjs", address, ",".join(opened), ",".join(EXAMINED))
     assert found["visited"] == len(opened)
-    assert found["read"] == len(opened if kind == "chrome" else EXAMINED)
+    assert found["read"] == (len(opened) if kind == "chrome" else 0)
     assert [text for text in found["said"] if "earch" not in text] == []  # the search says on the console that it is ready
     assert found["failed"] == []
     assert [one for one in found["requests"] if not one.startswith((address, "data:"))] == []

@@ -1,4 +1,4 @@
-"""Axes of every sort, and pictures on them."""
+"""Axes of every sort, and a picture of every sort that a chart may be asked to draw: the rows of the conformance kit."""
 
 import numpy as np
 
@@ -38,3 +38,26 @@ def picture(axes, level=1000.0, spread=30.0, seed=0):
     return Picture(
         name=" x ".join(axis.name for axis in axes), axes=axes, answer=answer, low=answer - spread, high=answer + spread, unit="rows"
     )
+
+
+AXES = {
+    "bars": [(SEX,), (REGION,), (ODD,), (cells("children", 0, 5),), (names("one", "only"),)],
+    "lines": [
+        (up_to("income", 500, 500),),
+        (up_to("income", 3, 500),),
+        (SEX, up_to("income", 80, 500)),
+        (months("month", 24), SEX),
+        (months("month", 24),),
+        (months("month", 3),),
+    ],
+    "steps": [(cells("age", 18, 97),)],
+    "multiples": [(SEX, cells("age", 18, 97)), (cells("age", 18, 97), REGION), (SEX, REGION), (ODD, EDUCATION)],
+    "heat": [(REGION, EDUCATION), (REGION, months("month", 24)), (cells("age", 18, 40), cells("year", 1990, 2020))],
+    "plane": [(cells("age", 18, 97), cells("year", 1990, 2020)), (months("month", 24), cells("x", 0, 63))],
+    "largest": [(STORE,), (STORE, months("month", 12)), (SEX, REGION, EDUCATION), (STORE, up_to("income", 5, 10))],
+}
+
+
+def pictures():
+    """The name of the chart and a picture that it must draw."""
+    return [(name, picture(axes)) for name, rows in AXES.items() for axes in rows]

@@ -11,9 +11,8 @@ import altair as alt
 import numpy as np
 import pytest
 
-from charts.axes import SEX, cells, months, up_to
+from charts.axes import AXES, SEX, cells, months, pictures, up_to
 from charts.axes import picture as made
-from charts.examples import AXES, pictures
 from leastnoise._charts import CHARTS, Dots, chart_for, clear_of_the_rest, dots, live, svg_of, vague, vega_lite
 from leastnoise._charts import _render as render
 
@@ -153,11 +152,12 @@ def test_an_answer_between_others_that_are_left_out_is_drawn_with_its_interval()
     spans = [(start, end) for start, end in drawn if end > start]
     places = np.flatnonzero(~np.isnan(steps.answer)).tolist()
     assert spans == [(float(place), place + 1.0) for place in places]
-    for picture in (with_gaps((months("month", 12),)), with_gaps((SEX, up_to("income", 8, 10)))):
+    gaps = [with_gaps((months("month", 12),)), with_gaps((SEX, up_to("income", 8, 10)))]
+    texts = svg_of([vega_lite(picture) for picture in gaps], [(f"gaps{place}", "t", "d") for place in range(2)])
+    for picture, text in zip(gaps, texts, strict=True):
         flat = np.isnan(picture.answer.reshape(-1, picture.answer.shape[-1]))
         gone = np.pad(flat, ((0, 0), (1, 1)), constant_values=True)
         alone = int((~flat & gone[:, :-2] & gone[:, 2:]).sum())
-        text = svg_of([vega_lite(picture)], [("gaps", "t", "d")])[0]
         groups = [node for node in read(text).iter() if "mark-symbol role-mark" in (node.get("class") or "")]
         dots = [dot for group in groups for dot in group]
         assert alone

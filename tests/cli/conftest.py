@@ -58,6 +58,21 @@ class Result:
     err: str
 
 
+Run = Callable[..., Result]  # in this process
+Start = Callable[..., subprocess.Popen[str]]
+Fork = Callable[..., Forked]
+
+
+def edit(folder: Path, *pairs: tuple[str, str]) -> None:
+    """Change the first place of each text in the spec."""
+    spec = folder / "people.toml"
+    text = spec.read_text(encoding="utf-8")
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new, 1)
+    spec.write_text(text, encoding="utf-8")
+
+
 @pytest.fixture(autouse=True)
 def plans(kept_plans: None) -> None:
     """Plans are kept: what a person's second command finds too."""
@@ -95,7 +110,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Result]]:
+def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
     """Run the program in this process."""
     interrupt = signal.getsignal(signal.SIGINT)
 
@@ -112,7 +127,7 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 
 
 @pytest.fixture
-def start(folder: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def start(folder: Path) -> Iterator[Start]:
     """Start the program, or a script that changes it first, in a process of its own."""
     started: list[subprocess.Popen[str]] = []
 
@@ -144,7 +159,7 @@ def loaded() -> Iterator[str]:
 
 
 @pytest.fixture
-def fork(folder: Path, loaded: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Forked]]:
+def fork(folder: Path, loaded: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fork]:
     """Like `start`, where it does not matter that the program is loaded: in a process of its own, forked from one that has loaded it."""
     started: list[Forked] = []
 

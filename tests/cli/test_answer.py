@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
+from cli.conftest import Run
 
-Run = Callable[..., Any]
 SPEC = """\
 [source]
 path = "people.csv"
@@ -271,9 +270,8 @@ def test_levels_stand_wherever_attributes_do(folder: Path, run: Run) -> None:
     spec += f"[measures.pay]\nclip = [0, 100]\n[[workload]]\nmeans = {{ of = 'pay', by = {by} }}\nsize = 1000\nmargin = 2\n"
     spec += f"[[workload]]\nquantiles = {{ of = 'age', at = ['0.5'], by = {by} }}\n[[workload]]\ncdf = {{ of = 'age', by = {by} }}\n"
     spec += f"[[workload]]\nmarginals = {{ ways = 1, of = {by} }}\nrmse = 20\n"
-    spec += (
-        "[[workload]]\nqueries = { age = 'identity', store = 'identity' }\nmargin = 40\n[output]\nformats = ['csv', 'xlsx', 'parquet']\n"
-    )
+    spec += "[[workload]]\nqueries = { age = 'identity', store = 'identity' }\nmargin = 40\n[plan]\nstrategy = 'workload'\n"
+    spec += "[output]\nformats = ['csv', 'xlsx', 'parquet']\n"
     (folder / "sales.toml").write_text(spec, encoding="utf-8")
     made = run("release", "sales.toml", "--out", "out", "--seed", "3")
     assert made.code == 0, made.err

@@ -1,16 +1,13 @@
 """``leastnoise audit``: what it prints, what it does not read, and its exit code."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from cli.conftest import Run
 from leastnoise._accounting import Noise
 from leastnoise._kernel import _measure
-
-Run = Callable[..., Any]
 
 
 def test_claim_bound_confidence_and_trials_are_told(folder: Path, run: Run) -> None:

@@ -1,16 +1,14 @@
 """Whatever is refused is refused in one sentence, with exit code 2, before anything is spent or written."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cli.conftest import Run, edit
 from leastnoise._accounting import ApproxDP, Privacy, PureDP
 from leastnoise._session import Ledger
-
-Run = Callable[..., Any]
 
 # what is wrong, what is replaced in the spec, by what, and what the message must say
 SPECS: list[tuple[str, str, str, list[str]]] = [
@@ -101,9 +99,7 @@ def ledger(folder: Path) -> Path:
 @pytest.mark.parametrize(("old", "new", "parts"), [row[1:] for row in SPECS], ids=[row[0] for row in SPECS])
 def test_a_bad_spec_is_refused_by_every_command(folder: Path, ledger: Path, run: Run, old: str, new: str, parts: list[str]) -> None:
     spec = folder / "people.toml"
-    text = spec.read_text(encoding="utf-8")
-    assert old in text
-    spec.write_text(text.replace(old, new), encoding="utf-8")
+    edit(folder, (old, new))
     for arguments in (["plan", spec], ["compare", spec, "--json"], ["release", spec, "--out", "out"]):
         if parts[0].startswith("strategy") and arguments[0] == "compare":
             continue  # it tries all strategies, whichever the spec names
@@ -200,16 +196,13 @@ def test_a_missing_column_is_refused(folder: Path, ledger: Path, run: Run) -> No
 def test_a_missing_unit_column_is_refused(folder: Path, run: Run) -> None:
     privacy = Privacy(PureDP(1), unit_column="id", max_rows=2)
     Ledger.create(folder / "people.ledger", "people", privacy)
-    spec = folder / "people.toml"
-    unit = 'epsilon = "1"\nunit = { column = "id", max_rows = 2 }'
-    spec.write_text(spec.read_text(encoding="utf-8").replace('epsilon = "1"', unit), encoding="utf-8")
+    edit(folder, ('epsilon = "1"', 'epsilon = "1"\nunit = { column = "id", max_rows = 2 }'))
     assert_refused(run("release", "people.toml", "--out", "out"), ["id"])
     assert untouched(folder)
 
 
 def test_no_source_is_refused(folder: Path, ledger: Path, run: Run) -> None:
-    spec = folder / "people.toml"
-    spec.write_text(spec.read_text(encoding="utf-8").replace('[source]\npath = "people.csv"', ""), encoding="utf-8")
+    edit(folder, ('[source]\npath = "people.csv"', ""))
     assert run("plan", "people.toml").code == 0
     assert_refused(run("release", "people.toml", "--out", "out"), ["A release must have data", "--source"])
     assert untouched(folder)

@@ -1,20 +1,16 @@
 """Unknown categories from a spec: the price in the plan, one command or two, and a run that is killed between them."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import leastnoise
+from cli.conftest import Fork, Run
 from leastnoise._kernel import _keys
 from leastnoise._session import Ledger
 from leastnoise._spec import read_spec
+from waiting import HANGS
 
 SPEC = """
 [source]
@@ -34,11 +30,10 @@ marginals = { ways = 2 }
 """
 KNOWN = "curl,wget,Firefox"
 KILLED = """
-import os, signal, sys
+import os, signal
 from leastnoise._cli import main
 from leastnoise._session import _categories
 setattr(_categories, {step!r}, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-sys.argv = ["leastnoise", "release", "spec.toml", "--out", "out"]
 main()
 """
 
@@ -58,7 +53,7 @@ def answers(folder: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def test_a_plan_shows_the_price_before_and_the_rest_afterwards(visits: Path, run: Callable[..., Any]) -> None:
+def test_a_plan_shows_the_price_before_and_the_rest_afterwards(visits: Path, run: Run) -> None:
     shown = run("plan", "spec.toml")
     assert shown.code == 0
     assert "epsilon = 0.2 and delta = 2e-8 pays for finding the categories of agent" in " ".join(shown.out.split())
@@ -74,7 +69,7 @@ def test_a_plan_shows_the_price_before_and_the_rest_afterwards(visits: Path, run
     assert "are found and paid" in run("plan", "spec.toml").out
 
 
-def test_one_command_finds_and_releases_within_the_budget(visits: Path, run: Callable[..., Any]) -> None:
+def test_one_command_finds_and_releases_within_the_budget(visits: Path, run: Run) -> None:
     done = run("release", "spec.toml", "--out", "out")
     assert done.code == 0, done.err
     assert "3 found" in done.out
@@ -97,7 +92,7 @@ def test_one_command_finds_and_releases_within_the_budget(visits: Path, run: Cal
     assert len(book.entries()) == 2
 
 
-def test_two_commands_are_the_same(visits: Path, run: Callable[..., Any]) -> None:
+def test_two_commands_are_the_same(visits: Path, run: Run) -> None:
     assert run("categories", "spec.toml").code == 0
     assert [entry.state for entry in Ledger.open("visits.ledger").entries()] == ["sealed"]
     assert run("plan", "spec.toml", "--out", "plan.json").code == 0
@@ -108,10 +103,9 @@ def test_two_commands_are_the_same(visits: Path, run: Callable[..., Any]) -> Non
 
 
 @pytest.mark.parametrize("step", ["_search", "write_categories", "_terms"])
-def test_a_killed_run_is_finished_by_the_same_command(visits: Path, run: Callable[..., Any], step: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(leastnoise.__file__).parents[1])}
-    killed = subprocess.run([sys.executable, "-c", KILLED.format(step=step)], env=environment, capture_output=True, check=False)
-    assert killed.returncode == -signal.SIGKILL
+def test_a_killed_run_is_finished_by_the_same_command(visits: Path, fork: Fork, run: Run, step: str) -> None:
+    killed = fork("release", "spec.toml", "--out", "out", program=KILLED.format(step=step))
+    assert killed.wait(timeout=HANGS) == -signal.SIGKILL
     paid = Ledger.open("visits.ledger").entries()
     assert [entry.resumable for entry in paid] == ([] if step == "_terms" else [True])
     assert not (visits / "agent-categories").exists()
@@ -123,16 +117,15 @@ def test_a_killed_run_is_finished_by_the_same_command(visits: Path, run: Callabl
     assert (visits / "agent-categories/categories.csv").exists()
 
 
-def test_resume_finishes_a_search(visits: Path, run: Callable[..., Any]) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(leastnoise.__file__).parents[1])}
-    subprocess.run([sys.executable, "-c", KILLED.format(step="write_categories")], env=environment, capture_output=True, check=False)
+def test_resume_finishes_a_search(visits: Path, fork: Fork, run: Run) -> None:
+    fork("release", "spec.toml", "--out", "out", program=KILLED.format(step="write_categories")).wait(timeout=HANGS)
     done = run("resume", "visits.ledger")
     assert done.code == 0, done.err
     assert "is finished: it is in agent-categories. Nothing was paid again." in done.out
     assert read_spec("spec.toml").domain.kind("agent").size == 4
 
 
-def test_a_seeded_release_pays_nothing_and_writes_no_list(visits: Path, run: Callable[..., Any]) -> None:
+def test_a_seeded_release_pays_nothing_and_writes_no_list(visits: Path, run: Run) -> None:
     done = run("release", "spec.toml", "--out", "out", "--seed", "3")
     assert done.code == 0, done.err
     assert not (visits / "agent-categories").exists()
@@ -140,7 +133,7 @@ def test_a_seeded_release_pays_nothing_and_writes_no_list(visits: Path, run: Cal
     assert "wget" in answers(visits)
 
 
-def test_a_check_leaves_out_what_is_not_found_yet(visits: Path, run: Callable[..., Any]) -> None:
+def test_a_check_leaves_out_what_is_not_found_yet(visits: Path, run: Run) -> None:
     done = run("check", "spec.toml")
     assert done.code == 0, done.err
     assert "agent: its categories are not found yet" in done.out
@@ -163,14 +156,14 @@ def test_a_check_leaves_out_what_is_not_found_yet(visits: Path, run: Callable[..
         ("trim = true", 'levels.kind = { groups = { a = ["curl"] } }', "no levels"),
     ],
 )
-def test_what_is_said_of_a_search_is_checked(visits: Path, run: Callable[..., Any], old: str, new: str, message: str) -> None:
+def test_what_is_said_of_a_search_is_checked(visits: Path, run: Run, old: str, new: str, message: str) -> None:
     (visits / "spec.toml").write_text(SPEC.replace(old, new), encoding="utf-8")
     done = run("plan", "spec.toml")
     assert done.code == 2
     assert message in done.err
 
 
-def test_what_another_search_found_is_refused(visits: Path, run: Callable[..., Any]) -> None:
+def test_what_another_search_found_is_refused(visits: Path, run: Run) -> None:
     assert run("categories", "spec.toml").code == 0
     (visits / "spec.toml").write_text(SPEC.replace('"1/5"', '"1/4"'), encoding="utf-8")
     done = run("release", "spec.toml", "--out", "out")
@@ -181,7 +174,7 @@ def test_what_another_search_found_is_refused(visits: Path, run: Callable[..., A
     assert (done.code, "found with a seed, which protects nobody" in done.err) == (2, True)
 
 
-def test_refusals_of_the_commands(visits: Path, run: Callable[..., Any]) -> None:
+def test_refusals_of_the_commands(visits: Path, run: Run) -> None:
     assert "has no unknown categories" in run("categories", "people.toml").err
     (visits / "plan.json").write_text("{}", encoding="utf-8")
     done = run("release", "spec.toml", "--out", "out", "--plan", "plan.json")
@@ -190,7 +183,7 @@ def test_refusals_of_the_commands(visits: Path, run: Callable[..., Any]) -> None
     assert "A search must have data" in run("categories", "spec.toml").err
 
 
-def test_nothing_that_is_found_is_paid_and_said(visits: Path, run: Callable[..., Any]) -> None:
+def test_nothing_that_is_found_is_paid_and_said(visits: Path, run: Run) -> None:
     (visits / "visits.csv").write_text("id,agent,sex\n1,curl,F\n", encoding="utf-8")
     done = run("release", "spec.toml", "--out", "out")
     assert done.code == 4
@@ -199,7 +192,7 @@ def test_nothing_that_is_found_is_paid_and_said(visits: Path, run: Callable[...,
     assert not (visits / "out").exists()
 
 
-def test_an_audit_looks_at_the_search_too(visits: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_audit_looks_at_the_search_too(visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = run("audit", "spec.toml", "--trials", "200")
     assert (shown.code, shown.err) == (0, "")
     own = shown.out[shown.out.index("The search for categories of 'agent'") :]

@@ -1,15 +1,12 @@
 """`leastnoise check`: exact, marked as private, written nowhere; and what `plan` says of a spec without data."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
 import leastnoise as ln
-
-Run = Callable[..., Any]
+from cli.conftest import Run
 
 SPEC = """\
 [source]

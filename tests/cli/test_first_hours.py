@@ -2,16 +2,13 @@
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import leastnoise as ln
+from cli.conftest import Run
 from leastnoise._spec import parse_spec
-
-Run = Callable[..., Any]
 
 HEAD = """
 [privacy]

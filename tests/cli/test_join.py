@@ -1,14 +1,13 @@
 """Visits and patients from the spec to the release, by commands."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
-Run = Callable[..., Any]
+from cli.conftest import Run
+
 SPEC = """\
 [source]
 path = "visits.csv"

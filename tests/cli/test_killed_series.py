@@ -3,19 +3,15 @@
 import datetime as dt
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from cli.forked import Forked
+from cli.conftest import Fork, Run
 from cli.test_killed import changed
 from leastnoise._session import Ledger
 from waiting import HANGS
 
-Start = Callable[..., Forked]
-Run = Callable[..., Any]
 SPEC = """
 [source]
 path = "visits.csv"
@@ -56,7 +52,7 @@ def write_visits(folder: Path, until: str) -> None:
 
 @pytest.mark.parametrize(("change", "drawn"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS])
 def test_killed_at_any_step_of_a_month_the_same_command_publishes_it_once(
-    folder: Path, fork: Start, run: Run, change: str, drawn: bool
+    folder: Path, fork: Fork, run: Run, change: str, drawn: bool
 ) -> None:
     (folder / "visits.toml").write_text(SPEC)
     write_visits(folder, "2024-02-29")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import leastnoise as ln
+from cli.conftest import Run, edit
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP
 from leastnoise._check import InputError, InternalError, PaidError
 from leastnoise._kernel import _ledger
@@ -20,8 +21,6 @@ from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._session import Ledger
 from leastnoise._session import _session as session
 from leastnoise._spec import read_spec
-
-Run = Callable[..., Any]
 
 
 @pytest.fixture
@@ -269,8 +268,7 @@ def test_a_plan_that_is_given_is_not_made_again(folder: Path, run: Run, no_plann
 )
 def test_a_plan_of_another_spec_is_refused(folder: Path, run: Run, old: str, new: str, part: str) -> None:
     assert run("plan", "people.toml", "--out", "plan.json").code == 0
-    text = (folder / "people.toml").read_text(encoding="utf-8")
-    (folder / "people.toml").write_text(text.replace(old, new), encoding="utf-8")
+    edit(folder, (old, new))
     refused = run("release", "people.toml", "--plan", "plan.json", "--out", "a")
     assert (refused.code, f"is of another spec: its {part.split(',', maxsplit=1)[0]}" in refused.err) == (2, True), refused.err
     assert not (folder / "people.ledger").exists()
@@ -368,8 +366,7 @@ def test_output_budget_and_ledger_are_checked_before_planning(
 def test_other_definitions_are_refused_before_planning_too(
     folder: Path, run: Run, no_planning: None, planned: str, ledger: Privacy, message: str
 ) -> None:
-    text = (folder / "people.toml").read_text(encoding="utf-8")
-    (folder / "people.toml").write_text(text.replace('epsilon = "1"', planned), encoding="utf-8")
+    edit(folder, ('epsilon = "1"', planned))
     Ledger.create(folder / "people.ledger", "people", ledger)
     refused = run("release", "people.toml", "--out", "out")
     assert (refused.code, message in refused.err) == (2, True), refused.err

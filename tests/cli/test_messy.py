@@ -1,15 +1,13 @@
 """From files as people have them to a right release, by `init`, one spec and exact counts; and mistakes on the way."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from cli.conftest import Run
 from cli.messy import MESSY
 from cli.mistakes import MISTAKES, badly_read, drafted, made, spent, wrong_answers
 
-Run = Callable[..., Any]
 ROWS = 3000
 
 

@@ -2,16 +2,14 @@
 
 import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cli.conftest import SPEC, Result
+from cli.conftest import SPEC, Run
 from leastnoise._session import read_release as read
 
-Run = Callable[..., Result]
 OPTIONS = """
 [output]
 nnls = true

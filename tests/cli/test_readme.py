@@ -2,18 +2,16 @@
 
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from cli.conftest import Run
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._cli import _demo as demo_module
 from leastnoise._session import Ledger
 
 ROOT = Path(__file__).parents[2]
-Run = Callable[..., Any]
 
 
 PAGE = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -2,17 +2,15 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import openpyxl
 import pytest
 
 import leastnoise as ln
-from cli.conftest import SPEC, Result
+from cli.conftest import SPEC, Run
 from leastnoise._release import texts
 
-Run = Callable[..., Result]
 ASKED = """
 [[workload]]
 means = { of = "pay", by = ["sex"] }
@@ -90,7 +88,9 @@ def test_without_them_nothing_is_said(folder: Path, run: Run) -> None:
 
 def test_ends_of_intervals_are_written_whole(folder: Path, run: Run) -> None:
     large = SPEC.replace("low = 0, high = 1000, count = 10", "low = 0, high = 12345670, count = 10").split("[[workload]]")[0]
-    asked = '[[workload]]\nquantiles = { of = "income", at = ["0.9999"] }\n[[workload]]\ncdf = { of = "age" }\n'
+    asked = (
+        '[[workload]]\nquantiles = { of = "income", at = ["0.9999"] }\n[[workload]]\ncdf = { of = "age" }\n[plan]\nstrategy = "workload"\n'
+    )
     (folder / "spec.toml").write_text(large.replace('epsilon = "1"', 'epsilon = "1000"') + asked)
     rows = "".join(f"{'FM'[i % 2]},{17 + i % 74},{i * 30_000}\n" for i in range(400))
     (folder / "people.csv").write_text("sex,age,income\n" + rows)

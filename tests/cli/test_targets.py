@@ -2,26 +2,17 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
-
-def changed(folder: Path, *pairs: tuple[str, str]) -> None:
-    spec = folder / "people.toml"
-    text = spec.read_text(encoding="utf-8")
-    for old, new in pairs:
-        assert old in text
-        text = text.replace(old, new, 1)
-    spec.write_text(text, encoding="utf-8")
-
+from cli.conftest import edit
 
 TARGET = ('of = ["sex", "age"] }', 'of = ["sex", "age"] }\nmargin = "40"')
 LEAST = ('epsilon = "1"', 'epsilon = "least"')
 
 
 def test_the_least_budget_is_planned_for_and_paid(folder, run):
-    changed(folder, TARGET, LEAST)
+    edit(folder, TARGET, LEAST)
     found = json.loads(run("plan", "people.toml", "--json").out)
     epsilon = found["privacy"]["budget"]["epsilon"]
     assert [table["kept"] for table in found["tables"] if "kept" in table] == [True] * 4
@@ -51,7 +42,7 @@ def test_targets_of_means_are_shown_and_tables_without_any_are_named(folder, run
 
 
 def test_the_plan_says_which_targets_are_missed(folder, run):
-    changed(folder, TARGET, ('epsilon = "1"', 'epsilon = "1/10"'))
+    edit(folder, TARGET, ('epsilon = "1"', 'epsilon = "1/10"'))
     shown = run("plan", "people.toml").out
     assert shown.count("missed") == 4
 
@@ -74,7 +65,7 @@ def test_prices_of_tables(folder, run):
 
 def test_the_worst_table_from_the_spec(folder, run):
     usual = json.loads(run("plan", "people.toml", "--json").out)
-    changed(folder, ('strategy = "marginals"', 'strategy = "marginals"\nobjective = "worst"'))
+    edit(folder, ('strategy = "marginals"', 'strategy = "marginals"\nobjective = "worst"'))
     fair = json.loads(run("plan", "people.toml", "--json").out)
     assert fair["expected_total_squared_error"] > usual["expected_total_squared_error"]
     assert fair["rmse"]["total"] < usual["rmse"]["total"]
@@ -95,7 +86,7 @@ def test_the_worst_table_from_the_spec(folder, run):
     ],
 )
 def test_what_cannot_be_used_is_refused_in_a_sentence(folder, run, pairs, arguments, words):
-    changed(folder, *pairs)
+    edit(folder, *pairs)
     found = run("plan", "people.toml", *arguments)
     assert found.code == 2
     assert words in " ".join(found.err.split())
@@ -103,7 +94,7 @@ def test_what_cannot_be_used_is_refused_in_a_sentence(folder, run, pairs, argume
 
 
 def test_compare_needs_a_budget(folder, run):
-    changed(folder, TARGET, LEAST)
+    edit(folder, TARGET, LEAST)
     found = run("compare", "people.toml")
     assert found.code == 2
     assert "least epsilon" in found.err
@@ -112,7 +103,7 @@ def test_compare_needs_a_budget(folder, run):
 def test_errors_by_the_rows_of_a_unit_that_count(folder, run):
     refused = run("plan", "people.toml", "--max-rows", "1,2")
     assert (refused.code, "every row is a unit" in " ".join(refused.err.split())) == (2, True)
-    changed(folder, ('epsilon = "1"', 'rho = "1/2"\nunit = { column = "id", max_rows = 3, max_per_cell = 1, cell = "age" }'))
+    edit(folder, ('epsilon = "1"', 'rho = "1/2"\nunit = { column = "id", max_rows = 3, max_per_cell = 1, cell = "age" }'))
     found = json.loads(run("plan", "people.toml", "--json", "--max-rows", "1, 4").out)["max_rows"]
     assert [entry["privacy"]["max_rows"] for entry in found] == [1, 4]
     assert [entry["privacy"]["max_per_cell"]["rows"] for entry in found] == [1, 1]
@@ -129,7 +120,7 @@ def test_errors_by_the_rows_of_a_unit_that_count(folder, run):
 def test_a_plan_says_what_rows_and_units_cost(folder, run):
     unit = 'epsilon = "1"\nunit = { column = "id", max_rows = 3, of_unit = ["sex"] }'
     counted = '[[workload]]\nmarginals = { ways = 1, of = ["sex", "age"] }\ncount = "units"\n\n[[workload]]\nmarginals'
-    changed(folder, ('epsilon = "1"', unit), ("[[workload]]\nmarginals", counted))
+    edit(folder, ('epsilon = "1"', unit), ("[[workload]]\nmarginals", counted))
     out = run("plan", "people.toml").out
     shares = re.search(r"of which for +units (\d+)%, units by age (\d+)%,\s+rows and sums (\d+)%", out)
     assert shares is not None, out

@@ -135,7 +135,7 @@ def without_noise(plan: Measurements, cells: np.ndarray) -> Observation:
     return Observation(plan, tuple((one * plan.grid).astype(np.int64) for one in blocks), "", private=False)
 
 
-@settings(max_examples=150, phases=[Phase.generate], deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, phases=[Phase.generate], deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_what_is_determined_is_answered_right_and_everything_else_is_refused(data: st.DataObject) -> None:
     plan = data.draw(plans())

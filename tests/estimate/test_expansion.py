@@ -16,7 +16,7 @@ from leastnoise._estimate._expansion import Hidden
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Coarse, Tree, dense, pack
-from leastnoise._measurements import Block, Factor
+from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._mechanisms import mechanism_for
 from leastnoise._plan import Plan
 from leastnoise._session import outcome_from_json
@@ -38,17 +38,20 @@ def rows_of(product: Product) -> np.ndarray:
     return dense(product.operators[0]).astype(float) if product.attributes else np.ones((1, SIZE))
 
 
-def observed(regime: str, mechanism: str, cells: np.ndarray, seed: int = 1, **facts: object) -> Outcome:
-    privacy = PRIVACY[mechanism]
-    table = Table(DOMAIN, {"age": np.repeat(np.arange(SIZE), cells)})
+@cache
+def steps_of(regime: str, mechanism: str) -> list[Measurements]:
     levels = Factor(("age",), Tree(SIZE, (4, 1)), np.repeat([2**20, 2**19], [4, SIZE]))
     coarse = Factor(("age",), Coarse(Tree.full(4, 2), STARTS, SIZE), np.array([5, 4, 4, 3, 3, 3, 9]))
     steps = {"shrunk": [levels], "adaptive": [levels, coarse], "buckets": [coarse]}[regime]
-    plans = [fit(DOMAIN, privacy, mechanism, [(Block((factor,), Fraction(1)), 1.0)]) for factor in steps]
-    entropy = SeededEntropy(seed)
+    return [fit(DOMAIN, PRIVACY[mechanism], mechanism, [(Block((factor,), Fraction(1)), 1.0)]) for factor in steps]
+
+
+def observed(regime: str, mechanism: str, cells: np.ndarray, seed: int = 1, **facts: object) -> Outcome:
+    privacy, entropy = PRIVACY[mechanism], SeededEntropy(seed)
+    table = Table(DOMAIN, {"age": np.repeat(np.arange(SIZE), cells)})
     told = {"buckets": 4, "starts": pack(STARTS)}
     found = {"shrunk": {}, "adaptive": told, "buckets": told | {"bounded": True}}[regime]
-    observation = join([simulate(plan, table, entropy) for plan in plans], privacy)
+    observation = join([simulate(plan, table, entropy) for plan in steps_of(regime, mechanism)], privacy)
     plan = Plan(workload=queries(DOMAIN, age="identity"), privacy=privacy, strategy="dawa")
     read = mechanism_for("dawa", plan.workload).finding
     return Outcome(plan, observation, read({"regime": regime, **found, **facts}))

@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import leastnoise as ln
@@ -18,7 +19,7 @@ from leastnoise._linop import Tree
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._table import Table, columns_of
 from leastnoise._workload import queries
-from simulated import simulations
+from simulated import releases, simulations
 
 PAY = Measure("pay", 0, 100)
 DOMAIN = Domain(age=Integers(1, 30), sex=["F", "M"], pay=Bins(0, 100, 20), measures={"pay": PAY, "count of pay": ValueCount(PAY)})
@@ -286,3 +287,15 @@ def test_refusals_are_read() -> None:
     one = np.ones(1)
     with pytest.raises(InputError, match="The bounds of a quotient must be a lower and an upper one"):
         ratio_interval(one, one, one, one, 2.0, (3, 2))
+
+
+def test_values_far_from_zero_and_close_together_have_no_error_that_is_too_small() -> None:
+    """The part of the sums that is not the middle times the counts is known to the doubles' precision alone."""
+    low = 500_000_000
+    domain = ln.Domain(a=ln.Coded(2), measures={"pay": ln.Measure("pay", low, low + 2)})
+    plan = ln.plan(ln.mean_queries(domain, "pay", by=["a"]), ln.PureDP(1))
+    rows = pd.DataFrame({"a": [0, 1] * 200, "pay": [low, low + 2, low + 1, low + 1] * 100})
+    truth = rows.groupby("a")["pay"].mean().to_numpy()
+    found = [ln.means(one, "pay", by=["a"]) for one in releases(plan, rows, range(40))]
+    assert np.array_equal(found[5].mean, ln.means(ln.release(plan, rows, seed=5), "pay", by=["a"]).mean)
+    assert np.mean([(one.low <= truth) & (truth <= one.high) for one in found]) > 0.9

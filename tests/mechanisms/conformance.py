@@ -1,15 +1,20 @@
-"""One row a mechanism: what is asked of it in the conformance tests, and what it must refuse.
+"""One row a mechanism: what is asked of it in the conformance tests, and what it must refuse."""
 
-A mechanism in a file of its own has its rows in a file of its own too: ``rows_NAME.py`` beside this one, with a tuple ``ROWS``.
-"""
+import numpy as np
 
-from importlib import import_module
-from pathlib import Path
-
-from leastnoise._accounting import PureDP
+from leastnoise._accounting import ZCDP, PureDP
 from leastnoise._domain import Domain, Integers
-from leastnoise._workload import queries
+from leastnoise._table import Table
+from leastnoise._workload import marginals, queries
 from mechanisms.row import LINE, LOTS, ON_CUBE, ON_LINE, ON_PLANE, PAID, PLANE, SUMS, SUMS_BY_GROUP, Row, table_over
+
+DEPENDENT = Domain(a=Integers(0, 5), b=Integers(0, 3), c=Integers(0, 1))
+
+
+def dependent(rows: int) -> Table:
+    a = np.arange(rows) % 6
+    return Table(DEPENDENT, {"a": a, "b": (a + np.arange(rows) // 7) % 4, "c": (a > 2).astype(np.int64)}, {}, rows=rows)
+
 
 ROWS = (
     Row(mechanism="Linear", strategy="identity", workload=ON_PLANE, table=table_over(PLANE), looks=False, audited={"measurements"}),
@@ -29,29 +34,28 @@ ROWS = (
         refused=(queries(Domain(a=Integers(0, 4999), b=Integers(0, 1)), a="prefix", b="prefix"), "at most 4096 cells of each"),
         audited={"least cost", "measurements"},
     ),
-    Row(
-        mechanism="TruncatedSums",
-        strategy="truncated_sums",
-        workload=SUMS,
-        table=table_over(PAID, {"wages": "pay"}),  # type: ignore[dict-item]
-        refused=(ON_LINE, "answers sums of one measure"),
-        audited={"measurements"},
+    *(
+        Row(
+            mechanism="TruncatedSums",
+            strategy="truncated_sums",
+            workload=asked,
+            table=table_over(PAID, {"wages": "pay"}),  # type: ignore[dict-item]
+            refused=(ON_LINE, "answers sums of one measure"),
+            audited={"measurements"},
+        )
+        for asked in (SUMS, queries(PAID, sex="identity", sum="wages"), SUMS_BY_GROUP)
     ),
-    Row(
-        mechanism="TruncatedSums",
-        strategy="truncated_sums",
-        workload=queries(PAID, sex="identity", sum="wages"),
-        table=table_over(PAID, {"wages": "pay"}),  # type: ignore[dict-item]
-        refused=(ON_LINE, "answers sums of one measure"),
-        audited={"measurements"},
-    ),
-    Row(
-        mechanism="TruncatedSums",
-        strategy="truncated_sums",
-        workload=SUMS_BY_GROUP,
-        table=table_over(PAID, {"wages": "pay"}),  # type: ignore[dict-item]
-        refused=(ON_LINE, "answers sums of one measure"),
-        audited={"measurements"},
+    # the model where cells hold few rows, and where they hold many
+    *(
+        Row(
+            mechanism="Model",
+            strategy="model",
+            workload=marginals(DEPENDENT, ways=2),
+            table=dependent(rows),
+            budgets=budgets,
+            refused=(ON_LINE, "for tables of two attributes and more"),
+            audited={"measurements"},
+        )
+        for rows, budgets in ((300, (PureDP("1/2"), ZCDP("1/8"))), (100_000, (PureDP(1),)))
     ),
 )
-ROWS += tuple(row for path in sorted(Path(__file__).parent.glob("rows_*.py")) for row in import_module(f"mechanisms.{path.stem}").ROWS)

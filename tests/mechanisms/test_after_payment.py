@@ -74,7 +74,7 @@ def random_table(random: np.random.Generator, domain: ln.Domain, *, sums: bool) 
 def test_whatever_is_paid_is_released(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
     released = 0
     for seed in range(16):
-        if seed == 2:  # that many beside what a search finds for the data that have no structure
+        if seed == 1:  # one beside what a search finds for the data that have no structure
             without_a_search(monkeypatch)
         random = np.random.default_rng([seed, len(strategy)])
         try:

@@ -11,18 +11,7 @@ from leastnoise._check import InputError
 from leastnoise._planner import _covering
 from leastnoise._planner._covering import covering_design
 from leastnoise._planner._residual_algebra import Closure, attribute_sets, downward_closure, incidence, optimal_weights, table_sizes
-
-ADULT8 = (9, 16, 7, 15, 6, 5, 2, 2)
-NLTCS = (2,) * 16
-
-
-def ways(count, *sizes):
-    return [attributes for k in sizes for attributes in itertools.combinations(range(count), k)]
-
-
-def cube_workload(count, k, kind):
-    larger = ways(count, k + 1)
-    return ways(count, k) + {"": [], "*": larger[::2], "a": [s for s in larger if 0 in s]}[kind]
+from planner.proposals import ADULT8, NLTCS, cube_workload, ways
 
 
 def problem(shape, targets):

@@ -8,10 +8,7 @@ import pytest
 from leastnoise._check import InputError
 from leastnoise._planner._covering import cover_errors, greedy_cover
 from leastnoise._planner._residual_algebra import grouped_budgets, table_sizes
-
-
-def ways(count, *sizes):
-    return [attributes for k in sizes for attributes in itertools.combinations(range(count), k)]
+from planner.proposals import ways
 
 
 def test_ten_binary_attributes_have_the_known_covers():

@@ -16,10 +16,7 @@ from leastnoise._mechanisms import candidates
 from leastnoise._planner import _residual_algebra as weights
 from leastnoise._planner._residual_algebra import attribute_sets, dimensions, downward_closure, incidence, locate, table_sizes
 from leastnoise._workload import Workload, marginals, queries
-
-
-def subsets(count, ways):
-    return [attributes for k in ways for attributes in itertools.combinations(range(count), k)]
+from planner.proposals import ADULT8, NLTCS, cube_workload, ways
 
 
 def marginal_matrix(shape, attributes):
@@ -86,9 +83,9 @@ def test_both_ways_of_finding_containments_agree(count):
 
 
 def test_a_large_incidence_is_sparse_and_equal():
-    sets = subsets(40, [2])
-    closure = downward_closure((4,) * 40, subsets(40, [3]))
-    tables = subsets(40, [3])
+    sets = ways(40, 2)
+    closure = downward_closure((4,) * 40, ways(40, 3))
+    tables = ways(40, 3)
     sparse = incidence(closure, tables)
     assert not isinstance(sparse, np.ndarray)
     part = np.asarray(incidence(closure, tables[:50]))
@@ -98,7 +95,7 @@ def test_a_large_incidence_is_sparse_and_equal():
 
 
 def test_hundred_attributes_three_ways_have_the_published_number_of_tables():
-    closure = downward_closure((10,) * 100, subsets(100, [3]))
+    closure = downward_closure((10,) * 100, ways(100, 3))
     assert closure.count == 166_751
     coefficient = coefficients(closure, dict.fromkeys(attribute_sets(closure), 1.0))
     assert coefficient[0] == pytest.approx(1 + 100 / 10 + 4950 / 100 + 161700 / 1000)
@@ -120,22 +117,11 @@ def test_too_many_containments_are_refused(monkeypatch):
         incidence(downward_closure((2, 2, 2), [(0, 1, 2)]), [(0, 1, 2)])
 
 
-ADULT8 = (9, 16, 7, 15, 6, 5, 2, 2)
-NLTCS = (2,) * 16
 DOMAINS = {
     "adult": (100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2),
     "cps": (50, 100, 7, 4, 2),
     "loans": (101, 101, 101, 101, 3, 8, 36, 6, 51, 4, 5, 15),
 }
-
-
-def ways(count, *sizes):
-    return [attributes for k in sizes for attributes in itertools.combinations(range(count), k)]
-
-
-def cube_workload(count, k, kind):
-    larger = ways(count, k + 1)
-    return ways(count, k) + {"": [], "*": larger[::2], "a": [s for s in larger if 0 in s]}[kind]
 
 
 def cell_variances(closure, eigenvalue, sets):

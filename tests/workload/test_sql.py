@@ -30,7 +30,7 @@ DOMAIN = ln.Domain(
 @pytest.fixture(scope="module")
 def sales() -> pd.DataFrame:
     rng = np.random.default_rng(7)
-    rows = 3000
+    rows = 1000
     frame = pd.DataFrame(
         {
             name: rng.choice([str(one) for one in DOMAIN.kind(name).labels], rows)
