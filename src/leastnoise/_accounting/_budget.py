@@ -108,6 +108,15 @@ class _Definition:
         """
         return replace(self, **{name: number * part for name, number in parameters(self).items()})
 
+    def without(self, epsilon: Fraction | int) -> Self:
+        """Give what a step of pure privacy leaves of this budget: all of delta.
+
+        >>> ln.PureDP(1).without(Fraction(1, 4))
+        PureDP(epsilon='3/4')
+        """
+        numbers = parameters(self)
+        return replace(self, **(numbers | {"epsilon": numbers["epsilon"] - epsilon}))
+
     def to_json(self) -> Json:
         """Give the values for a JSON object; `budget_from_json` reads them back.
 
@@ -147,14 +156,6 @@ class PureDP(_Definition):
     def __init__(self, epsilon: Exact) -> None:
         object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
 
-    def without(self, epsilon: Fraction | int) -> "PureDP":
-        """Give what a step of pure privacy leaves of this budget.
-
-        >>> ln.PureDP(1).without(Fraction(1, 4))
-        PureDP(epsilon='3/4')
-        """
-        return PureDP(self.epsilon - epsilon)
-
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ApproxDP(_Definition):
@@ -180,10 +181,6 @@ class ApproxDP(_Definition):
         object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
         object.__setattr__(self, "delta", _delta(delta))
 
-    def without(self, epsilon: Fraction | int) -> "ApproxDP":
-        """Give what a step of pure privacy leaves of this budget: all of delta."""
-        return ApproxDP(self.epsilon - epsilon, self.delta)
-
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ZCDP(_Definition):
@@ -206,13 +203,13 @@ class ZCDP(_Definition):
     def __init__(self, rho: Exact) -> None:
         object.__setattr__(self, "rho", _positive("rho", rho))
 
-    def without(self, epsilon: Fraction | int) -> "ZCDP":
+    def without(self, epsilon: Fraction | int) -> Self:
         """Give what a step of pure privacy leaves of this budget, which is charged epsilon^2 / 2.
 
         >>> ln.ZCDP(1).without(1)
         ZCDP(rho='1/2')
         """
-        return ZCDP(self.rho - Fraction(epsilon) ** 2 / 2)
+        return replace(self, rho=self.rho - Fraction(epsilon) ** 2 / 2)
 
 
 Budget = PureDP | ApproxDP | ZCDP

@@ -39,7 +39,7 @@ from leastnoise._kernel._ledger_file import (
     writing,
 )
 from leastnoise._kernel._ledger_run import Pending, Receipt
-from leastnoise._kernel._ledger_signs import free_room, is_running, running, sweep
+from leastnoise._kernel._ledger_signs import free_room, is_running, running, settled
 from leastnoise._kernel._ledger_words import ledger_facts, wait_for
 
 
@@ -459,23 +459,14 @@ class Ledger:
         Edge cases:
             A release that another process is still making is left alone, as is one that is resumable.
         """
-        states = {}
-        for entry in self.entries():
-            if entry.state == "sealed" or self.is_running(entry):
-                continue
-            published = is_published(entry)
-            if published:
-                states[entry.id] = "sealed"
-            elif published is not None and entry.state == "reserved" and not entry.resumable:
-                states[entry.id] = "absent"
-        sweep(self.path)
-        if not states:
+        ended = settled(self.path, self.entries(), is_published)
+        if not ended:
             return ()
         with writing(self.path, self.timeout) as connection:
             self._content(connection)
-            for entry_id, state in states.items():
-                self._settle(connection, entry_id, state)
-        return tuple(entry for entry in self.entries() if entry.id in states)
+            for entry_id, published in ended.items():
+                self._settle(connection, entry_id, "sealed" if published else "absent")  # (J3): never reserved again
+        return tuple(entry for entry in self.entries() if entry.id in ended)
 
     def is_running(self, entry: Entry) -> bool:
         """Whether a process is making or finishing this release now."""

@@ -7,9 +7,10 @@ import errno
 import fcntl
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from leastnoise._check import LedgerError
 from leastnoise._kernel._ledger_words import reason
@@ -56,13 +57,21 @@ def _locked(file: Path) -> int:
     return -1
 
 
-def sweep(ledger: Path) -> None:
-    """Remove the signs that dead processes left."""
+def settled(ledger: Path, entries: Iterable[Any], is_published: Callable[[Any], bool | None]) -> dict[str, bool]:
+    """Of releases that no process makes whether they are published, or cannot be; the signs that dead processes left are removed."""
+    ended = {}
+    for entry in entries:
+        if entry.state == "sealed" or is_running(ledger, entry.run):
+            continue
+        published = is_published(entry)
+        if published or (published is not None and entry.state == "reserved" and not entry.resumable):
+            ended[entry.id] = published
     with suppress(OSError):
         sign = run_file(ledger, "")
         for file in list(sign.parent.iterdir()):
             if file.name.startswith(sign.name):
                 is_running(ledger, file.name.rpartition("-")[2])
+    return ended
 
 
 def _keep_room(handle: int, room: int) -> None:

@@ -256,7 +256,7 @@ def _joint_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colum
     return Fraction(int(summed.max()), unit)
 
 
-def _unit(values: Iterable[Fraction]) -> int:
+def _unit(values: Iterable[Fraction | int]) -> int:
     """What makes all values whole numbers, if it is short, else a power of two: they are rounded up (M3)."""
     unit = 1
     for value in values:
@@ -267,7 +267,7 @@ def _unit(values: Iterable[Fraction]) -> int:
 
 
 def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
-    """Sum count * value exactly if the sum is a short fraction, else with each value rounded up (M3).
+    """Sum count * value, exactly if the common denominator is short, else with each value rounded up (M3).
 
     Args:
         terms: pairs of a multiplicity and a value, both at least 0.
@@ -275,15 +275,9 @@ def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
     >>> sum_up([(2, Fraction(1, 3)), (1, Fraction(1, 3))])
     Fraction(1, 1)
     """
-    pairs = list(terms)
-    exact = Fraction(0)
-    for count, value in pairs:
-        exact += count * value
-        if exact.denominator.bit_length() > _EXACT_BITS:
-            break
-    else:
-        return exact
-    return Fraction(sum(math.ceil(count * value * (1 << _GUARD_BITS)) for count, value in pairs), 1 << _GUARD_BITS)
+    values = [count * value for count, value in terms]
+    unit = _unit(values)
+    return Fraction(sum(math.ceil(value * unit) for value in values), unit)
 
 
 _Beside: TypeAlias = tuple[frozenset[Factor], str | None, Limits | None, bool]  # factors, measure, limits and ends beside the cells
