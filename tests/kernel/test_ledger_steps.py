@@ -11,7 +11,7 @@ import pytest
 
 from kernel.ledgers import edit, opened, take
 from leastnoise._check import LedgerError
-from leastnoise._kernel import _ledger_run
+from leastnoise._kernel import _ledger, _ledger_run
 from leastnoise._kernel._ledger import Ledger
 
 
@@ -153,6 +153,26 @@ def test_who_was_overtaken_can_neither_record_nor_seal(ledger) -> None:
         ledger.record(quick, 1, ["outcome"])
         ledger.seal(quick)
     assert ledger.entries()[0].state == "sealed"
+
+
+def test_nothing_is_drawn_twice_whatever_the_signs_say(ledger, monkeypatch) -> None:
+    """They need not be believed: the rows of the ledger keep every step from being drawn again, and what ended from going on."""
+    monkeypatch.setattr(_ledger, "is_running", lambda *_: False)
+    with ledger.running() as run, ledger.running() as other:
+        receipt = steps_of(ledger, run=run)
+        taken = ledger.take_over(ledger.entries()[0], other)
+        with pytest.raises(LedgerError, match="was taken over by another process"):
+            ledger.begin(receipt, 3, "request 3")
+        with pytest.raises(LedgerError, match="it is not drawn twice"):
+            ledger.begin(taken, 2, "request 2")
+        ledger.begin(taken, 3, "request 3")
+        with pytest.raises(LedgerError, match="being finished by another process, or is finished"):
+            ledger.take_over(ledger.entries()[0], run)
+        for answer, state in ((False, "absent"), ("reserved", "sealed")):
+            monkeypatch.setattr(_ledger, "settled", lambda *_, answer=answer: {receipt.id: answer})
+            assert [entry.state for entry in ledger.reconcile(lambda _: None)] == [state]
+            with pytest.raises(LedgerError, match=f"is {state}; nothing more is drawn for it"):
+                ledger.begin(taken, 1, "request 1")
 
 
 def test_room_is_kept_until_the_measurement_is_written(ledger) -> None:
