@@ -12,9 +12,9 @@ RULES = [(Fraction(scale, 7), threshold) for scale in range(2, 62) for threshold
 
 
 def chance(scale: Fraction, threshold: int, most: int) -> mpmath.mpf:
-    """That one of so many keys of one unit alone gets out, or that noise leaves its numbers."""
+    """At least that one of so many keys of one unit alone gets out, or that noise leaves its numbers: the sum over the keys."""
     one = mpmath.exp(-mpmath.mpf(threshold - 1) / scale) / (1 + mpmath.exp(-1 / mpmath.mpf(scale)))
-    return 1 - (1 - one - mpmath.mpf(LEAST_DELTA.numerator) / LEAST_DELTA.denominator) ** most
+    return most * (one + mpmath.mpf(LEAST_DELTA.numerator) / LEAST_DELTA.denominator)
 
 
 @pytest.mark.parametrize("most", [1, 2, 7])
@@ -31,14 +31,14 @@ def test_a_delta_below_the_chance_is_not_promised_and_one_above_is(most: int) ->
 
 
 def of_gaussian(scale: Fraction, threshold: int, epsilon: int, most: int) -> list[mpmath.mpf]:
-    """For each number of keys that a unit has alone the delta of the rest's noise, or that one of these gets out."""
+    """For each number of keys that a unit has alone the delta of the rest's noise, and the chances that these get out, added up."""
     rare = mpmath.mpf(LEAST_DELTA.numerator) / LEAST_DELTA.denominator
     out = mpmath.erfc((threshold - mpmath.mpf(3) / 2) / (mpmath.mpf(scale.numerator) / scale.denominator) / mpmath.sqrt(2)) / 2 + rare
     found = []
     for alone in range(most + 1):
         mu = mpmath.sqrt(most - alone) * scale.denominator / scale.numerator
         noise = mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu) if mu else mpmath.mpf(0)
-        found.append(1 - (1 - noise) * (1 - out) ** alone)
+        found.append(noise + out * alone)
     return found
 
 

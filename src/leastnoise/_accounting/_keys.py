@@ -59,8 +59,8 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     Raises:
         InputError: the budget has no delta.
 
-    Guarantees: the bound is exact up to rounding if none or all of a unit's keys are held by nobody else. Its delta is that any of
-        the ``max_rows`` keys of a unit gets out, not one, and of the noise on the keys that others hold too.
+    Guarantees: the bound is exact up to rounding, and to a relative delta / 2, if none or all of a unit's keys are held by nobody else.
+        Its delta is that any of the ``max_rows`` keys of a unit gets out, not one, and of the noise on the keys that others hold too.
 
     Source: Wilkins, Kifer, Zhang, Karrer, Exact privacy analysis of the Gaussian sparse histogram mechanism (2024), here for both
         kinds of neighbours.
@@ -80,7 +80,7 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     for first, last in _stretches(most) if gaussian else [(most, most)]:
         shared = privacy.distance - first
         noise = _upper(gaussian_delta(budget.epsilon, shared / rule.scale**2), way) if gaussian and shared else Decimal(0)
-        if not _either(noise, _any_of(out, last, way), way) <= limit:
+        if not way.up.add(noise, way.up.multiply(out, Decimal(last))) <= limit:
             return False
     return True
 
@@ -103,21 +103,6 @@ def _out(rule: KeyRule, way: Rounding) -> Decimal:
         ratio = way.exp(-1 / rule.scale)[0]
         tail = up.divide(way.exp(-more / rule.scale)[1], way.down.add(Decimal(1), ratio))
     return up.add(tail, _upper(LEAST_DELTA, way))
-
-
-def _any_of(chance: Decimal, count: int, way: Rounding) -> Decimal:
-    """At least the chance that any of several independent events of this chance happens."""
-    chance_of_any, power, left = Decimal(0), chance, count
-    while left:
-        if left % 2:
-            chance_of_any = _either(chance_of_any, power, way)
-        power, left = _either(power, power, way), left // 2
-    return chance_of_any
-
-
-def _either(first: Decimal, second: Decimal, way: Rounding) -> Decimal:
-    """``one + other (1 - one)``, upwards; it rises in both up to 1."""
-    return min(Decimal(1), way.up.add(first, way.up.multiply(second, way.up.subtract(Decimal(1), first))))
 
 
 def _upper(value: Fraction, way: Rounding) -> Decimal:
