@@ -30,35 +30,43 @@ BESIDE = {
     "_kernel": ("_outcome.py", "_ledger_words.py", "_ledger_signs.py"),
     # Which tables are counted in one pass: the kernel refuses one that lacks what is summed out of it.
     "_table": ("_share.py",),
-    # Names and types of columns, for drafts: no release depends on it.
-    "_adapters": ("_columns.py",),
+    # Names and types of columns, for drafts: no release depends on it. What users say of where their data are: which unit a second table
+    # needs and which ledger pays are asked of it in `_location`, and `_csv` looks at the delimiter. Which files a path means: `_files`
+    # looks that none is read twice.
+    "_adapters": ("_columns.py", "_paths.py", "_places.py", "_words.py"),
     # Where a bound is nearly least that holds everywhere; what JSON says, of which the ledger looks whether it is written so.
     "_accounting": ("_alpha.py", "_read.py"),
     # Public values as texts for people, by which nothing is decided.
     "_check": ("_words.py",),
 }
 # Which trusted file asks which of these. Of the first only what has its noise goes there. Of the next two any answer will do. The ledger
-# looks whether what was read is written as the text that it came from. How numbers are written is a pattern, which remembers nothing. An
-# engine counts the tables of groups as they are proposed, and the kernel looks in each for what it is asked for. It looks whether the
-# blocks of a table are those of a tree over all its cells.
+# looks whether what was read is written as the text that it came from. How numbers are written is a pattern, which remembers nothing. Where
+# data are is what their user says. Of a kind a domain asks its size once and a rule, and checks both. An engine counts the tables of groups
+# as they are proposed, and the kernel looks in each for what it is asked for. It looks whether the blocks of a table are those of a tree
+# over all its cells.
 ASKED = {
     ("_kernel/_series.py", "_kernel/_outcome.py"),
     ("_accounting/_deltas.py", "_accounting/_alpha.py"),
     ("_kernel/_series.py", "_measurements/_written.py"),
     ("_kernel/_ledger_file.py", "_accounting/_read.py"),
     ("_adapters/_values.py", "_domain/_rules.py"),
+    *(
+        (f"_adapters/{name}.py", "_adapters/_places.py")
+        for name in ("_location", "_read", "_csv", "_files", "_frames", "_join", "_postgres")
+    ),
+    ("_domain/_domain.py", "_domain/_kind.py"),
+    *((f"_adapters/_{name}.py", "_adapters/_paths.py") for name in ("files", "read")),
     ("_kernel/_count.py", "_table/_share.py"),
     ("_kernel/_plane.py", "_linop/_plane_order.py"),
     ("_kernel/_ledger.py", "_kernel/_ledger_signs.py"),
     ("_adapters/_engine.py", "_table/_share.py"),
     # What is said, by which nothing is decided.
+    *((f"_adapters/_{name}.py", "_adapters/_words.py") for name in ("csv", "files", "frames", "location", "postgres", "read")),
     *((f"_kernel/{name}.py", "_kernel/_ledger_words.py") for name in ("_ledger", "_ledger_file", "_ledger_run")),
     *(
         (file, "_check/_words.py")
         for file in (
             "_accounting/_cost.py",
-            "_adapters/_files.py",
-            "_adapters/_read.py",
             "_check/_arguments.py",
             "_domain/_domain.py",
             "_domain/_measure.py",

@@ -274,10 +274,8 @@ def test_stored_whole_numbers_are_encoded_as_their_texts(low, high, outside):
     encode = cell_encoder(kind)
     for dtype in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64):
         ends = np.iinfo(dtype)
-        wanted = {
-            ends.min, ends.min + 1, -1, 0, 1, low - 1, low, low + 1, high - 1, high, high + 1, high + 256, low + 65_536, ends.max - 1,
-            ends.max,
-        }  # fmt: skip
+        around = {low - 1, low, low + 1, high - 1, high, high + 1, high + 256, low + 65_536}
+        wanted = {ends.min, ends.min + 1, -1, 0, 1, *around, ends.max - 1, ends.max}
         numbers = [number for number in sorted(wanted) if ends.min <= number <= ends.max]
         null = np.arange(len(numbers)) % 3 == 2
         found = encode(Column(np.array(numbers, dtype=dtype), null))

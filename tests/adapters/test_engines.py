@@ -18,7 +18,7 @@ import pytest
 from sqlglot import exp
 
 import leastnoise as ln
-from adapters.encoders import cell_encoder
+from adapters.encoders import cell_encoder, columns_of_chunks
 from adapters.engine_rows import ARROW, COLUMNS, ROWS, counts, literal
 from adapters.postgres import fill
 from leastnoise import DatabaseTable, Domain, InputError
@@ -148,7 +148,7 @@ def test_every_cell_and_amount_is_that_of_reading(engine):
     ready = [exp.alias_(one.it, f"p{place}") for place, (_, _, one) in enumerate(pairs) if one is not None]
     raw = exp.select("*", *ready).from_(opened.engine.relation.copy())
     query = exp.select(exp.column("i"), *columns, copy=False).from_(raw.subquery("raw", copy=False), copy=False)
-    with opened.engine.session() as run:
+    with opened.engine.session(opened.what) as run:
         answer = run(query).read_all().sort_by("i")
     for place, (kind, name, _, encode) in enumerate(wanted):
         expected = encode(to_column(ARROW.column(name).combine_chunks())).tolist()
@@ -328,7 +328,7 @@ def keys_of(name, kind):
 def keys_there(source, name, kind, **options):
     """The keys that are found in a source, each with its units, without a row of it coming here."""
     opened = _read.open_source(source)
-    refusing = replace(opened, chunks=lambda columns: pytest.fail("rows were sent for")) if opened.engine else opened
+    refusing = replace(opened, encoded=lambda columns: pytest.fail("rows were sent for")) if opened.engine else opened
     with mock.patch.object(_read, "open_source", return_value=refusing):
         found = keyed_of(read_keys(source, Domain({name: kind}), name, **options))
     return dict(zip(found.keys, found.units.tolist(), strict=True))
@@ -469,21 +469,21 @@ def test_rows_that_are_collected_come_a_partition_at_a_time_where_executors_have
     monkeypatch.setattr(type(spark), "toArrow", lambda self: held.append(self) or whole(self))
     if not python:
         monkeypatch.setattr(type(spark), "mapInArrow", lambda *_: 1 / 0)
-    parts = list(_read.open_source(spark).chunks(["i", "t"]))
+    parts = list(columns_of_chunks(_read.open_source(spark), ["i", "t"]))
     assert len(held) == (not python)
     assert max(rows for rows, _ in parts) <= 100 < sum(rows for rows, _ in parts) == ROWS
     order = np.concatenate([columns[0].data for _, columns in parts]).tolist()
     texts = [None if place < 0 else columns[1].data[place].decode() for _, columns in parts for place in columns[1].index]
     assert sorted(order) == COLUMNS["i"]
     assert texts == [COLUMNS["t"][row] for row in order]
-    assert next(iter(_read.open_source(spark.where("i < 0")).chunks(["i"])), None) is None
+    assert next(columns_of_chunks(_read.open_source(spark.where("i < 0")), ["i"]), None) is None
 
 
 def test_columns_of_spark_without_a_rule_are_known_before_a_row_is_read(spark_session):
     frame = spark_session.sql("SELECT array(1) AS a, 1 AS n, INTERVAL '1' DAY AS i, 'x' AS t, timestamp'2024-05-01 00:00:00' AS z")
     opened = _read.open_source(frame)
     assert {*opened.strange} == {"a", "i"}
-    (_, (z,)), *_ = opened.chunks(["z"])
+    (_, (z,)), *_ = columns_of_chunks(opened, ["z"])
     assert z.zoned
     assert np.asarray(z.data).astype("M8[us]").tolist() == [dt.datetime.fromisoformat("2024-04-30T15:00")]
 
@@ -685,11 +685,11 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
     opened = _postgres.open_postgres(postgres)
     wish = Wish(rules={name: domain.rule(name) for name in domain.names}, sums={}, tables=tables, unit_column=None, max_rows=1)
     # one query for each set of attributes, and rows that come in between
-    with opened.engine.session() as run:
+    with opened.engine.session(opened.what) as run:
         run("SELECT count(*) FROM visits").read_all()
 
         @contextmanager
-        def same():
+        def same(what):
             yield run
 
         fill(url, ["INSERT INTO visits (t, b) VALUES ('F', true)"])
@@ -698,5 +698,5 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
         finally:
             fill(url, ["DELETE FROM visits WHERE u IS NULL AND n IS NULL AND x IS NULL AND w IS NULL AND t = 'F' AND b AND e IS NULL"])
     assert found[None, ("t", "b")].tolist() == expected[None, ("t", "b")]
-    with pytest.raises(InputError, match="cannot be read"), opened.engine.session() as run:
+    with pytest.raises(InputError, match="cannot be read"), opened.engine.session(opened.what) as run:
         run("CREATE TABLE written AS SELECT 1")

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from leastnoise._adapters import _column as column_module
-from leastnoise._adapters import columns, dataset_name, ledger_beside, read
+from leastnoise._adapters import columns, read
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Categories, Coded, Domain, Integers, Measure
 from leastnoise._table import columns_of
@@ -141,13 +141,6 @@ def test_time_stamps(constructor):
         assert columns_of(found).codes["when"].tolist() == []
     else:
         assert sorted(columns_of(found).codes["when"].tolist()) == [0, 1, *[2] * 7]
-
-
-def test_time_stamps_with_a_zone_are_in_utc():
-    frame = pl.DataFrame({"when": [dt.datetime(2024, 5, 1, 2, tzinfo=dt.timezone(dt.timedelta(hours=2)))]})
-    domain = Domain(when=["2024-05-01"])
-    sources = [frame, frame.to_arrow(), frame.to_pandas(), CONNECTION.from_arrow(frame.to_arrow())]
-    assert [rows_of(read(source, domain)) for source in sources] == [[(0,)]] * 4
 
 
 def test_several_attributes_and_a_measure(constructor):
@@ -392,20 +385,6 @@ def test_dialects_of_csv_follow_from_the_header(tmp_path, content):
     assert columns(tmp_path / "x.csv") == [("sex", "unknown"), ("n", "unknown")]
 
 
-def test_odd_names_of_files_and_columns(tmp_path):
-    file = lines(tmp_path, b'"a ""b"", c",n\nF,1\n', "x [1]*?.csv")
-    lines(tmp_path, b"n\n0\n", "x 1.csv")
-    assert rows_of(read(file, Domain({'a "b", c': ["F"], "n": Coded(2)}))) == [(0, 1)]
-    frame = pl.DataFrame({'a "b", c': ["F"], "select": [1]})
-    frame.write_parquet(tmp_path / "y [1]'.parquet")
-    for source in (tmp_path / "y [1]'.parquet", CONNECTION.from_arrow(frame.to_arrow())):
-        assert rows_of(read(source, Domain({'a "b", c': ["F"], "select": Coded(2)}))) == [(0, 1)]
-
-
-def test_columns_of_csv_depend_on_the_header_alone(tmp_path):
-    assert columns(str(lines(tmp_path, b"a,b\n"))) == columns(lines(tmp_path, b"a,b\n" + MARK.encode() + b"\n\xff"))
-
-
 def test_columns_of_parquet(tmp_path):
     FRAME.select("sex", "age", "zone", "day").write_parquet(tmp_path / "x.parquet")
     assert columns(tmp_path / "x.parquet") == [("sex", "VARCHAR"), ("age", "BIGINT"), ("zone", "DOUBLE"), ("day", "DATE")]
@@ -414,134 +393,6 @@ def test_columns_of_parquet(tmp_path):
 # ------------------------------------------------------------------------------------------------------------- bad input
 
 DOMAIN = Domain(sex=["F", "M"])
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("none.csv", None, "the source must be a file that exists; there is no file '"),
-        ("x.xlsx", b"", "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz or .parquet; got '"),
-        (
-            "x.csv",
-            b"",
-            "must begin with a line of column names; its first line is not one. Check that the file is a CSV file whose lines end with LF",
-        ),
-        ("x.csv", b"sex\rF\rM\r", "must begin with a line of column names; its first line is not one."),
-        ("x.csv", b"sex,n\r\r\nF,1\r\r\n", "must begin with a line of column names; its first line is not one."),
-        ("x.csv", b"\n\nsex\n", "must begin with a line of column names"),
-        ("x.csv", b"PK\x03\x04\x00\x00", "must begin with a line of column names"),
-        ("x.csv", b'"sex\nF"\n', "must begin with a line of column names"),
-        (
-            "x.csv",
-            b"\xff\xfes\0e\0x\0\n\0",
-            'must be text in UTF-8; its first line is not. Say its encoding, for example [source] encoding = "latin-1"',
-        ),
-        ("x.csv", b"x" * (2**20 + 5), "must begin with a line of column names of at most 1048576 bytes; its first line is longer."),
-        (
-            "x.csv.gz",
-            b"sex\nF\n",
-            "cannot be read. Check that it is a file you may read and, if it ends in .gz, that it is compressed by gzip.",
-        ),
-        ("x.csv", b"Sex,age\nSECRETMARK,1\n", "has no column 'sex'; it has 'Sex', 'age'. Did you mean 'Sex'?"),
-        ("x.csv", b"sex,sex\nSECRETMARK,1\n", "must have one column 'sex'; it has 2 of that name. Rename the others."),
-        ("x.parquet", b"SECRETMARK", "cannot be read as Parquet. Check that the file is whole and is a Parquet file."),
-    ],
-)
-def test_bad_files(tmp_path, name, content, message):
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError) as error:
-        read(tmp_path / name, DOMAIN)
-    assert message in str(error.value)
-    assert MARK not in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_a_missing_file_is_guessed(tmp_path):
-    (tmp_path / "people.csv").write_bytes(b"sex\n")
-    with pytest.raises(InputError, match=r"Did you mean 'people.csv'"):
-        read(tmp_path / "peple.csv", DOMAIN)
-    with pytest.raises(InputError, match="there is no file"):
-        read(tmp_path / "no" / "peple.csv", DOMAIN)
-
-
-# ------------------------------------------------------------------------------------------------------------ several files
-
-
-def parts(folder):
-    """A table as one file, and cut into files of other names, orders of columns and endings."""
-    whole = lines(folder, b"age,sex\n17,F\n18,M\n17,M\n", "whole.csv")
-    many = folder / "parts"
-    (many / "deeper").mkdir(parents=True)
-    lines(many, b"age,sex\n17,F\n", "b.csv")
-    lines(many, b"sex,age\nM,18\n", "a.csv")
-    (many / "deeper" / "c.csv.gz").write_bytes(gzip.compress(b"age,sex\n17,M\n"))
-    for name in ("_SUCCESS", ".b.csv.crc"):
-        (many / name).write_bytes(MARK.encode())
-    return whole, many
-
-
-def test_a_folder_and_a_pattern_are_read_as_one_file(tmp_path):
-    whole, many = parts(tmp_path)
-    domain = Domain(sex=["F", "M"], age=Integers(17, 18))
-    expected = sorted(rows_of(read(whole, domain)))
-    for source in (many, str(many), many / "**" / "*.csv*", f"{tmp_path}/par?s/**"):
-        seen = []
-        assert sorted(rows_of(read(source, domain, progress=lambda *facts, seen=seen: seen.append(facts)))) == expected
-        assert seen[-1] == (3, None)
-    assert sorted(rows_of(read(many / "[ab].csv", domain))) == expected[:1] + expected[2:]
-    assert columns(many) == [("sex", "unknown"), ("age", "unknown")]
-
-
-def test_units_go_across_files(tmp_path):
-    _, many = parts(tmp_path)
-    table = read(many, Domain(sex=["F", "M"]), unit_column="age", max_rows=1)
-    assert len(rows_of(table)) == 2
-
-
-@pytest.mark.parametrize(
-    ("pattern", "message"),
-    [
-        ("none*.csv", "the source must be files that exist. The pattern '"),
-        ("empty", "the source must be files that exist. The folder '"),
-        ("parts", "the files of a source must have the same columns; the CSV file '"),
-        ("mixed/*", "the files of a source must be of one kind. The pattern '"),
-        ("odd", "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz or .parquet; got '"),
-    ],
-)
-def test_several_files_that_are_not_one_source(tmp_path, pattern, message):
-    _, many = parts(tmp_path)
-    lines(many, b"sex\n", "z.csv")
-    for name in ("empty", "mixed", "odd"):
-        (tmp_path / name).mkdir()
-    lines(tmp_path / "mixed", b"sex\n")
-    pq.write_table(pa.table({"sex": [MARK]}), tmp_path / "mixed" / "x.parquet")
-    lines(tmp_path / "odd", b"", "x.txt")
-    with pytest.raises(InputError) as error:
-        read(tmp_path / pattern, DOMAIN)
-    assert message in str(error.value)
-    assert MARK not in str(error.value)
-
-
-def test_the_name_and_the_ledger_of_files(tmp_path):
-    _, many = parts(tmp_path)
-    assert (dataset_name(many), ledger_beside(many)) == ("parts", tmp_path / "parts.ledger")
-    assert (dataset_name(many / "*.csv"), ledger_beside(many / "*.csv")) == ("parts", many / "parts.ledger")
-    assert ledger_beside(many / "**" / "*.csv") == many / "parts.ledger"
-
-
-def test_a_file_cut_short(tmp_path):
-    packed = gzip.compress(b"sex\n" + "".join(f"{MARK}{number}\n" for number in range(300_000)).encode())
-    (tmp_path / "x.csv.gz").write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(InputError, match="cannot be read") as error:
-        read(tmp_path / "x.csv.gz", DOMAIN)
-    assert MARK not in str(error.value)
-    pq.write_table(pa.table({"sex": [f"{MARK}{number}" for number in range(1000)]}), tmp_path / "x.parquet")
-    whole = (tmp_path / "x.parquet").read_bytes()
-    (tmp_path / "x.parquet").write_bytes(whole[:100] + b"\xff" * 400 + whole[500:])
-    with pytest.raises(InputError, match="cannot be read to its end") as error:
-        read(tmp_path / "x.parquet", DOMAIN)
-    assert MARK not in str(error.value)
 
 
 def test_bad_frames_and_arguments():
@@ -605,29 +456,6 @@ def test_reading_a_file_needs_no_data_frame_library(tmp_path):
 
 
 # ------------------------------------------------------------------------------------------------- one value, one cell, from every source
-
-
-def test_lines_of_csv_do_not_take_from_each_other(tmp_path):
-    domain = Domain(n=Coded(4), note=Categories(["ok"], outside="other", null="other"))
-    for between, more in ((b"0,ends with CR\r\r\n", [(0, 1)]), (b"0,x\r\n", [(0, 1)]), (b"0,x\r0,x\n", []), (b"0,\x1f\n", [(0, 1)])):
-        for end in (b"\n", b"\r\n"):
-            file = lines(tmp_path, b"n,note" + end + b"2,ok" + end + between + b"1,ok" + end)
-            assert rows_of(read(file, domain)) == sorted([(2, 0), (1, 0), *more])
-
-
-def test_one_column_with_mixed_ends(tmp_path):
-    file = lines(tmp_path, b"sex\nF\r\nM\n\r\n\nF")
-    assert rows_of(read(file, Domain(sex=Categories(["F", "M"], null="other")))) == [(0,), (0,), (1,), (2,), (2,)]
-
-
-def test_quotes_that_do_not_close_cost_their_own_line(tmp_path):
-    file = lines(tmp_path, b'sex,n\nF,1\n"F,2\nF,"3\nM,4\n')
-    assert rows_of(read(file, Domain(sex=["F", "M"], n=Coded(5)))) == [(0, 1), (1, 4)]
-
-
-def test_a_header_alone_is_an_empty_table(tmp_path):
-    for content in (b"sex,n", b"sex,n\r\n"):
-        assert rows_of(read(lines(tmp_path, content), Domain(sex=["F"], n=Coded(5)))) == []
 
 
 def test_bytes_that_are_not_utf8_are_outside_in_their_field_alone(tmp_path):
@@ -744,12 +572,6 @@ def test_identifiers_of_128_bits():
         assert rows_of(read(source, domain)) == [(0,)]
 
 
-def test_identifiers_of_128_bits_may_name_the_unit():
-    stored = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"1" * 16, b"1" * 16, b"2" * 16], pa.binary(16)))
-    table = read(pa.table({"a": ["F", "F", "M"], "person": stored}), Domain(a=["F", "M"]), unit_column="person", max_rows=1)
-    assert rows_of(table) == [(0,), (1,)]
-
-
 class Foreign(pa.ExtensionType):
     def __init__(self):
         super().__init__(pa.int64(), "tests.foreign")
@@ -782,10 +604,3 @@ def test_columns_whose_names_have_dots(tmp_path):
     pq.write_table(table, tmp_path / "x.parquet")
     for source in (table, tmp_path / "x.parquet"):
         assert rows_of(read(source, Domain({"a.b": ["F", "M"]}))) == [(0,)]
-
-
-@pytest.mark.parametrize("kind", ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"])
-def test_every_whole_number_type_of_duckdb_is_read(kind):
-    relation = CONNECTION.sql(f"SELECT CAST(i AS {kind}) AS n FROM (VALUES (0), (2), (2), (7)) AS t(i)")
-    for numbers in (Integers(0, 2), Categories(["0", "1", "2"])):
-        assert np.bincount(columns_of(read(relation, Domain(n=numbers))).codes["n"], minlength=3).tolist() == [1, 0, 2]

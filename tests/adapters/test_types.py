@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from adapters.encoders import columns_of_chunks
 from adapters.pools import ARROW, DUCKDB, PANDAS, POLARS
 from adapters.sources import CONNECTION
 from leastnoise._adapters import Wanted, _postgres, read
@@ -121,7 +122,7 @@ NO_RULE = ("time", "duration", "interval", "list", "array", "struct", "map", "bi
 def test_types_are_said_to_have_no_rule_where_no_value_has_one(name):
     """They cannot be units or keys, which is refused before a row is read."""
     opened = open_source(SOURCES[name]())
-    found = [value for _, columns in opened.chunks(["a"]) for column in columns for value in column.data]
+    found = [value for _, columns in columns_of_chunks(opened, ["a"]) for column in columns for value in column.data]
     kind = name.partition(" ")[2].lower().removeprefix("arrow ").removeprefix("dictionary of ")
     without = kind.startswith(NO_RULE) and not kind.startswith("times")
     assert all(value is STRANGE for value in found) == without

@@ -56,7 +56,7 @@ def test_removing_a_unit_changes_at_most_k_rows(most):
 
 def cut(ids, cells, most, bound):
     units = Units(None if bound is None else PerCell(bound, "v"), {"v": 3})
-    units.add(Column(ids), [np.array(cells, dtype=np.int64)])
+    units.add(units.number(Column(ids)), [np.array(cells, dtype=np.int64)])
     return units.cut(units.keep(most, entropy(range(len(ids)))), 3)
 
 
@@ -95,7 +95,7 @@ def test_the_choice_is_uniform():
     tally = {}
     for _ in range(5000):
         units = Units()
-        units.add(Column(["b", "a", "a", "a", "b", "a", "a"]))
+        units.add(units.number(Column(["b", "a", "a", "a", "b", "a", "a"])))
         keep = units.keep(2, generator.bytes)
         assert keep[[0, 4]].all()
         chosen = tuple(np.flatnonzero(keep[[1, 2, 3, 5, 6]]))
@@ -142,7 +142,7 @@ def test_the_bound_holds_for_every_one_of_more_units_than_16_bits_can_number(for
     unit = generator.permutation(np.repeat(np.arange(70_000), np.arange(70_000) % 5 + 1))
     units = Units()
     for part in (unit[:100_000], unit[100_000:]):
-        units.add(Column(part if form == "numbers" else part.astype(str).tolist()))
+        units.add(units.number(Column(part if form == "numbers" else part.astype(str).tolist())))
     keep = units.keep(most, generator.bytes)
     assert np.bincount(unit[keep], minlength=70_000).tolist() == np.minimum(np.arange(70_000) % 5 + 1, most).tolist()
 
@@ -209,7 +209,7 @@ def test_no_two_cells_and_no_two_units_share_a_bound(sizes):
         keys = generator.permutation(rows)
         units = Units(PerCell(within, names), kinds)
         for part in (slice(0, rows // 2), slice(rows // 2, rows)):
-            units.add(Column(ids[part]), [own[part] for own in codes])
+            units.add(units.number(Column(ids[part])), [own[part] for own in codes])
         cells = [tuple(int(codes[[*kinds].index(name)][row]) for name in names) for row in range(rows)]
         forms = [None if one in (None, "") else one if isinstance(one, bytes) else str(one) for one in ids]
         assert units.keep(most, entropy(keys)).tolist() == kept_one_by_one(keys, forms, cells, most, within), trial
@@ -222,7 +222,7 @@ def test_within_a_cell_the_choice_is_uniform_and_looks_at_nothing_else():
     tally = {}
     for _ in range(3000):
         units = Units(PerCell(1, "v"), kinds)
-        units.add(Column(["a"] * 5), [np.array([0, 1, 0, 0, 1])])
+        units.add(units.number(Column(["a"] * 5)), [np.array([0, 1, 0, 0, 1])])
         chosen = tuple(np.flatnonzero(units.keep(2, generator.bytes)))
         tally[chosen] = tally.get(chosen, 0) + 1
     assert sorted(tally) == [(0, 1), (0, 4), (1, 2), (1, 3), (2, 4), (3, 4)]

@@ -4,13 +4,13 @@ The label (E2) refers to PROOFS-adapters.md.
 """
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from leastnoise._adapters._column import CHUNK, STRANGE, Column, nothing_but
+from leastnoise._adapters._column import CHUNK, STRANGE, Chunks, Column, nothing_but
 from leastnoise._check.arrays import Array, BoolArray
 
 
@@ -83,7 +83,7 @@ def to_column(array: Any) -> Column:
     return nothing_but(None if pa.types.is_null(kind) else STRANGE, _null(array))
 
 
-def in_chunks(batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]) -> Iterator[tuple[int, list[Column]]]:
+def in_chunks(batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]) -> Chunks[Column]:
     """Arrow batches as chunks of columns.
 
     Args:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,19 +11,13 @@ import numpy.typing as npt
 from leastnoise._adapters._values import stamp_text
 from leastnoise._check.arrays import Array, BoolArray, IntArray
 from leastnoise._domain import Measure, PerCell, Rule
-from leastnoise._table import Wanted
 
 # Rows in a chunk: large enough for the fixed costs to vanish, small enough for a chunk of wide text to stay within some tens of MiB.
 CHUNK = 2**16
 
 
-class Strange:
-    """Stands for a value that no rule reads, such as a list; whatever it was, it follows the policy ``outside``."""
-
-    __slots__ = ()
-
-
-STRANGE = Strange()
+# Stands for a value that no rule reads, such as a list; whatever it was, it follows the policy ``outside``.
+STRANGE = object()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -56,7 +50,13 @@ class Column:
         return found
 
 
-def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Callable[[Column], IntArray]:
+Encoder = Callable[[Column], IntArray]
+Encoders = Sequence[tuple[str, Encoder]]
+Made = TypeVar("Made")
+Chunks = Iterator[tuple[int, list[Made]]]
+
+
+def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
     """Encode each distinct value once.
 
     Args:
@@ -130,22 +130,6 @@ class Wish:
     usage: bool = False
 
 
-Counts = tuple[dict[Wanted, IntArray], tuple[int, int, int] | None]
-
-
-class Counting(Protocol):
-    """Rows that can be counted where they are: what `leastnoise._adapters._engine.Engine` does."""
-
-    def counts(self, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> Counts | None:
-        """Marginals and numbers of rows."""
-
-    def keys(self, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> dict[str, int] | None:
-        """Keys, and how many units have each."""
-
-    def joined(self, other: Any, on: tuple[str, str], mine: Sequence[str], theirs: Sequence[str]) -> "Counting | None":
-        """The same with the columns of partners in a second table."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Source:
     """A source that has been opened: public facts, and a way to its private rows.
@@ -154,17 +138,37 @@ class Source:
         what: how messages call it.
         names: the columns, in order; a name that occurs twice is there twice.
         total: the number of rows where it is known beforehand; shown as progress alone.
-        chunks: given the columns wanted, yields for each chunk its number of rows and its columns in that order.
+        encoded: given columns and what encodes each, yields for each chunk its number of rows and what was made of its columns.
         strange: columns whose declared type no rule reads, with the type.
-        engine: where the rows can be counted, None if they can only be read.
+        engine: an `leastnoise._adapters._engine.Engine` where the rows can be counted, None if they can only be read.
     """
 
     what: str
     names: tuple[str, ...]
     total: int | None
-    chunks: Callable[[Sequence[str]], Iterator[tuple[int, list[Column]]]]
+    encoded: Callable[[Encoders], Chunks[IntArray]]
     strange: dict[str, str]
-    engine: Counting | None = None
+    engine: Any = None
+
+
+def by_columns(chunks: Callable[[list[str]], Chunks[Column]]) -> Callable[[Encoders], Chunks[IntArray]]:
+    """Encode columns chunk by chunk, each by itself.
+
+    Args:
+        chunks: given columns, none twice, yields for each chunk its number of rows and these columns in that order.
+
+    >>> source = by_columns(lambda names: iter([(2, [Column([5, None])])]))
+    >>> [(rows, found.tolist()) for rows, (found,) in source([("a", by_value(lambda values: np.array(list(map(bool, values)))))])]
+    [(2, [True, False])]
+    """
+
+    def encoded(wanted: Encoders) -> Chunks[IntArray]:
+        names = list(dict.fromkeys(name for name, _ in wanted))
+        for rows, columns in chunks(names):
+            column = dict(zip(names, columns, strict=True))
+            yield rows, [encode(column[name]) for name, encode in wanted]
+
+    return encoded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

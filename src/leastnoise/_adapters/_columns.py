@@ -3,7 +3,7 @@
 import os
 from dataclasses import replace
 
-from leastnoise._adapters._location import CSV, DatabaseTable
+from leastnoise._adapters._places import CSV, DatabaseTable
 from leastnoise._adapters._read import open_source
 
 # What a server's column holds, in the words of DuckDB.
@@ -24,13 +24,14 @@ def columns(path: str | os.PathLike[str] | CSV | DatabaseTable) -> list[tuple[st
     [('sex', 'unknown'), ('age', 'unknown')]
     """
     # the libraries that read are imported when something is read
-    from leastnoise._adapters._files import files
+    from leastnoise._adapters._files import KINDS
+    from leastnoise._adapters._paths import files
 
     if isinstance(path, DatabaseTable):
         table = open_source(path)
         values = getattr(table.engine, "values", {})
         return [(name, _HELD.get(str(values[name].held), "unknown") if name in values else "unknown") for name in table.names]
-    file, kind = files(path.path if isinstance(path, CSV) else path)[0]
+    file, kind = files(path.path if isinstance(path, CSV) else path, KINDS)[0]
     opened = kind.open(file) if not isinstance(path, CSV) else open_source(replace(path, path=file))
     if kind.name == "CSV":
         return [(name, "unknown") for name in opened.names]

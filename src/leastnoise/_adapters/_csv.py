@@ -26,10 +26,11 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._adapters._arrow import to_column
-from leastnoise._adapters._column import STRANGE, Column, FileKind, Source, not_whole
-from leastnoise._adapters._location import CSV
-from leastnoise._check import InputError
-from leastnoise._check.arrays import BoolArray, IntArray
+from leastnoise._adapters._column import STRANGE, Chunks, Column, FileKind, Source, by_columns, not_whole
+from leastnoise._adapters._places import CSV
+from leastnoise._adapters._words import LONG_HEADER, NO_CSV, NO_HEADER, OTHER_ENCODING
+from leastnoise._check import InputError, InternalError
+from leastnoise._check.arrays import IntArray
 
 # The most bytes of a line, without its LF.
 LONGEST = 2_000_000
@@ -123,87 +124,35 @@ def cut(block: bytes, delimiter: bytes, width: int, places: Sequence[int]) -> tu
     buffer = np.frombuffer(block, dtype=np.uint8)
     marks = np.flatnonzero((buffer == ord(delimiter)) | (buffer == _LF))
     last = np.flatnonzero(buffer[marks] == _LF)
-    first = np.concatenate(([0], last[:-1] + 1))
-    feeds = marks[last]
-    starts = np.concatenate(([0], feeds[:-1] + 1))
-    short = feeds - starts <= LONGEST
+    feeds, fields = marks[last], np.diff(last, prepend=-1)
+    starts = np.append(0, feeds[:-1] + 1)
     stops = feeds - ((feeds > starts) & (buffer[feeds - 1] == _CR))
+    short = feeds - starts <= LONGEST
+    regular = short & (fields == width)
+    lines = np.flatnonzero(regular)
+    # a field is between two marks of its line, or its start or end
+    between = marks[np.repeat(regular, fields)].reshape(-1, width)[:, :-1]
+    begins = np.column_stack([starts[lines], between + 1])
+    ends = np.column_stack([between, stops[lines]])
     quotes = np.flatnonzero(buffer == _QUOTE)
-    quoted = np.zeros(len(feeds), dtype=np.bool_)
-    quoted[np.searchsorted(feeds, quotes)] = True
-    kept = short & (last - first == width - 1)
-    if kept.all() and not len(quotes):
-        return len(feeds), buffer, _regular(marks.reshape(-1, width), starts, stops, places)
-    hard = short & quoted
-    begins = [starts.copy() if place == 0 else _at(marks, first + place - 1, kept) + 1 for place in places]
-    ends = [stops.copy() if place == width - 1 else _at(marks, first + place, kept) for place in places]
-    if quoted.any():
-        _unwrap(buffer, quotes, (marks, first, starts, stops), np.flatnonzero(kept & quoted), width, places, (begins, ends, hard))
-        kept &= ~hard
-        buffer = _one_by_one(block, delimiter, width, places, np.flatnonzero(hard), (starts, stops), (begins, ends, kept))
-    return int(np.count_nonzero(kept)), buffer, [(begin[kept], end[kept]) for begin, end in zip(begins, ends, strict=True)]
-
-
-def _regular(marks: IntArray, starts: IntArray, stops: IntArray, places: Sequence[int]) -> list[tuple[IntArray, IntArray]]:
-    """Lines without quotes that are all records: their marks stand in rows."""
-    last = marks.shape[1] - 1
-    return [(starts if place == 0 else marks[:, place - 1] + 1, stops if place == last else marks[:, place]) for place in places]
-
-
-def _at(marks: IntArray, places: IntArray, kept: BoolArray) -> IntArray:
-    """The marks at these places; of lines that are not kept anything, as they may have too few."""
-    return marks[np.where(kept, places, 0)]
-
-
-def _unwrap(
-    buffer: Bytes,
-    quotes: IntArray,
-    found: tuple[IntArray, IntArray, IntArray, IntArray],
-    lines: IntArray,
-    width: int,
-    places: Sequence[int],
-    into: tuple[list[IntArray], list[IntArray], BoolArray],
-) -> None:
-    """Take the quotes off fields of lines in which they only surround whole fields; such lines are no longer hard."""
-    marks, first, starts, stops = found
-    begins, ends, hard = into
-    easy = np.ones(len(lines), dtype=np.bool_)
-    wrapped = {}
-    for place in range(width):
-        begin = starts[lines] if place == 0 else marks[first[lines] + place - 1] + 1
-        end = stops[lines] if place == width - 1 else marks[first[lines] + place]
-        within = np.searchsorted(quotes, end) - np.searchsorted(quotes, begin)
-        whole = (within == 2) & (end - begin >= 2) & (buffer[begin] == _QUOTE) & (buffer[end - 1] == _QUOTE)
-        easy &= whole | (within == 0)
-        wrapped[place] = whole
-    hard[lines[easy]] = False
-    for begin, end, place in zip(begins, ends, places, strict=True):
-        begin[lines[easy]] += wrapped[place][easy]
-        end[lines[easy]] -= wrapped[place][easy]
-
-
-def _one_by_one(
-    block: bytes,
-    delimiter: bytes,
-    width: int,
-    places: Sequence[int],
-    lines: IntArray,
-    found: tuple[IntArray, IntArray],
-    into: tuple[list[IntArray], list[IntArray], BoolArray],
-) -> Bytes:
-    """Cut lines by the rule itself, and keep those that are records; their fields are put behind the block, which is returned."""
-    begins, ends, kept = into
-    behind, at = [block], len(block)
-    for line, start, stop in zip(lines.tolist(), found[0][lines].tolist(), found[1][lines].tolist(), strict=True):
-        fields = split(block[start:stop], delimiter, width)
-        if fields is None or len(fields) != width:
-            continue
-        kept[line] = True
-        for begin, end, place in zip(begins, ends, places, strict=True):
-            behind.append(fields[place])
-            begin[line], end[line] = at, at + len(fields[place])
-            at += len(fields[place])
-    return np.frombuffer(b"".join(behind), dtype=np.uint8)
+    if len(quotes):
+        within = np.searchsorted(quotes, ends) - np.searchsorted(quotes, begins)
+        wrapped = (within == 2) & (ends - begins >= 2) & (buffer[begins] == _QUOTE) & (buffer[ends - 1] == _QUOTE)
+        plain = (wrapped | (within == 0)).all(axis=1)
+        hard = np.zeros(len(feeds), dtype=np.bool_)
+        hard[np.searchsorted(feeds, quotes)] = True
+        hard[lines[plain]] = False
+        split_lines = {line: split(block[starts[line] : stops[line]], delimiter, width) for line in np.flatnonzero(hard & short).tolist()}
+        records = {line: of_line for line, of_line in split_lines.items() if of_line is not None and len(of_line) == width}
+        # their fields stand behind the block, and the lines in their order again
+        texts = [field for of_line in records.values() for field in of_line]
+        lengths = np.array([len(field) for field in texts], dtype=np.int64)
+        behind = len(block) + np.cumsum(lengths)
+        order = np.argsort(np.append(lines[plain], np.array([*records], dtype=np.int64)))
+        begins = np.vstack([(begins + wrapped)[plain], (behind - lengths).reshape(-1, width)])[order]
+        ends = np.vstack([(ends - wrapped)[plain], behind.reshape(-1, width)])[order]
+        buffer = np.frombuffer(b"".join([block, *texts]), dtype=np.uint8)
+    return len(begins), buffer, [(begins[:, place], ends[:, place]) for place in places]
 
 
 def ahead(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
@@ -250,20 +199,14 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
         gathered = text[np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])]
         parts = [None, pa.py_buffer(starts.astype(np.int32)), pa.py_buffer(gathered)]
         return to_column(pa.Array.from_buffers(pa.binary(), len(begins), parts))
-    if (lengths == 1).all():
-        keys, end = text[begins], 256
-    else:
-        ends_at = _END[lengths]
-        words = np.ndarray(len(text) - WORD + 1, "<u8", text, strides=(1,))[begins]
-        keys, end = (words & (ends_at - 1)) | ends_at, 0
+    ends_at = _END[lengths]
+    words = np.ndarray(len(text) - WORD + 1, "<u8", text, strides=(1,))[begins]
+    keys = (words & (ends_at - 1)) | ends_at
     # not pa.array, which loads pandas
     found = pa.Array.from_buffers(pa.from_numpy_dtype(keys.dtype), len(keys), [None, pa.py_buffer(keys)]).dictionary_encode()
-    return Column([_bytes(key + end) for key in found.dictionary.to_pylist()], None, np.from_dlpack(found.indices).astype(np.int64))
-
-
-def _bytes(key: int) -> bytes:
-    """The bytes below the highest bit, which stands behind the last of them, so that zeros at the end are told from none."""
-    return key.to_bytes(WORD, "little")[: key.bit_length() // 8]
+    # the bytes below the highest bit, which stands behind the last of them, so that zeros at the end are told from none
+    data = [key.to_bytes(WORD, "little")[: key.bit_length() // 8] for key in found.dictionary.to_pylist()]
+    return Column(data, None, np.from_dlpack(found.indices).astype(np.int64))
 
 
 def open_csv(path: Path, layout: CSV | None = None) -> Source:
@@ -289,15 +232,14 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     line = _first_line(path, what, said.encoding) if headed else ""
     mark = said.delimiter or max(("\t" if ".tsv" in path.name.lower() else "") + _DELIMITERS, key=line.count)
     delimiter = mark.encode()
+    if len(delimiter) != 1 or delimiter in b'"\r\n':  # at which no line may be cut
+        raise InternalError("a delimiter must be one byte that ends no line; please report this.")
     fields = split(line.encode(), delimiter) if isinstance(said.header, bool) else [name.encode() for name in said.header]
     if fields is None or not any(fields) or (headed and any(ord(character) < 32 and character not in {"\t", mark} for character in line)):
-        raise InputError(
-            f"{what} must begin with a line of column names; its first line is not one. "
-            "Check that the file is a CSV file whose lines end with LF or CRLF."
-        )
+        raise InputError(NO_HEADER.format(what=what))
     names = [field.decode() for field in fields]
 
-    def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
+    def chunks(columns: list[str]) -> Chunks[Column]:
         places = [names.index(name) for name in columns]
 
         def in_columns(block: bytes) -> tuple[int, list[Column]]:
@@ -314,7 +256,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
         except _DAMAGED:
             raise InputError(not_whole(what)) from None
 
-    return Source(what=what, names=tuple(names), total=None, chunks=chunks, strange={})
+    return Source(what=what, names=tuple(names), total=None, encoded=by_columns(chunks), strange={})
 
 
 def _decoded(column: Column, encoding: str) -> Column:
@@ -338,18 +280,13 @@ def _first_line(path: Path, what: str, encoding: str) -> str:
         with opener(path)(path, "rb") as opened:
             line: bytes = opened.readline(_HEADER)
     except _DAMAGED:
-        raise InputError(
-            f"{what} cannot be read. Check that it is a file you may read and, if it ends in .gz, that it is compressed by gzip."
-        ) from None
+        raise InputError(NO_CSV.format(what=what)) from None
     if len(line) == _HEADER:
-        raise InputError(f"{what} must begin with a line of column names of at most {_HEADER} bytes; its first line is longer.")
+        raise InputError(LONG_HEADER.format(what=what, most=_HEADER))
     try:
         return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig" if encoding == "utf-8" else encoding)
     except UnicodeDecodeError:
-        raise InputError(
-            f"{what} must be text in {encoding.upper()}; its first line is not. "
-            'Say its encoding, for example [source] encoding = "latin-1" (of `init`: --encoding latin-1), or save it as UTF-8 or Parquet.'
-        ) from None
+        raise InputError(OTHER_ENCODING.format(what=what, encoding=encoding.upper())) from None
 
 
 CSV_FILES = FileKind(name="CSV", endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz"), open=open_csv)

@@ -10,13 +10,12 @@ from functools import partial
 
 import numpy as np
 
-from leastnoise._adapters._column import Column, by_value
+from leastnoise._adapters._column import Column, Encoder, by_value
 from leastnoise._adapters._values import NO_DAY, Clock, instant, is_null, null_numbers, number_reader, stamps, text, without_zeros
 from leastnoise._check import InternalError
-from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
+from leastnoise._check.arrays import Array, BoolArray, IntArray
 from leastnoise._domain import Clocked, Cuts, Forms, Measure, Reading, Rule, Steps, ValueCount
 
-Encoder = Callable[[Column], IntArray]
 _ROUNDING = {"down": np.floor, "up": np.ceil, "nearest": np.rint}
 
 
@@ -36,10 +35,7 @@ def cell_encoder(rule: Rule) -> Encoder:
         return by_value(partial(_categories, rule, rule.table, {form.encode(): rule.table.cells[form] for form in whole}))
     if rule.clock is not None:
         return _timed(rule, rule.clock)
-    steps = rule.table
-    plain = isinstance(steps, Steps) and (steps.origin, steps.step, steps.again) == (steps.low, 1, None)
-    narrow = partial(_shifted, rule, steps.low, steps.high) if isinstance(steps, Steps) and plain else None
-    return _numeric(lambda numbers, strange: _placed(rule, numbers, strange, np.isnan(numbers)), rule.reading, narrow)
+    return _numeric(lambda numbers, strange: _placed(rule, numbers, strange, np.isnan(numbers)), rule.reading)
 
 
 def amount_encoder(measure: Measure) -> Encoder:
@@ -51,7 +47,7 @@ def amount_encoder(measure: Measure) -> Encoder:
     low, high = measure.low_units, measure.high_units
     numerator, denominator = float(measure.unit.numerator), float(measure.unit.denominator)
 
-    def amounts(numbers: FloatArray, strange: BoolArray) -> IntArray:
+    def amounts(numbers: Array, strange: BoolArray) -> IntArray:
         given = ~(strange | np.isnan(numbers))
         if isinstance(measure, ValueCount):
             return given.astype(np.int64)
@@ -85,7 +81,7 @@ def _categories(rule: Rule, table: Forms, written: Mapping[bytes, int], values: 
 
 
 def _placed(rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray) -> IntArray:
-    """The cells of doubles, or of seconds. Bounds stay below 2^53, so reading an integer as a double moves it across none of them."""
+    """The cells of doubles, or of seconds. Bounds stay below 2^53, so an integer that is read as a double moves across none of them."""
     table = rule.table
     cells = table.cells[np.searchsorted(table.at, numbers, side="right")] if isinstance(table, Cuts) else _stepped(rule, numbers)
     cells[strange] = rule.strange
@@ -99,27 +95,15 @@ def _stepped(rule: Rule, numbers: Array) -> IntArray:
         raise InternalError("numbers have no cell among texts; please report this.")
     if rule.clip:
         numbers = np.clip(numbers, table.low, table.high)
-    if table.rounding is not None:  # of doubles alone
+    doubles = numbers.dtype.kind == "f"
+    if doubles and table.rounding is not None:
         numbers = _ROUNDING[table.rounding](numbers)
     inside = (numbers >= table.low) & (numbers <= table.high)
-    if numbers.dtype.kind == "f":
+    if doubles:
         inside &= numbers == np.floor(numbers)
     # a double that is no whole number inside must not reach the conversion, whose result would be undefined
     cells = (np.where(inside, numbers, table.low).astype(np.int64) - table.origin) // table.step
     return np.where(inside, cells if table.again is None else cells % table.again, rule.outside)
-
-
-def _shifted(rule: Rule, low: int, high: int, numbers: Array) -> Array:
-    """Cells of whole numbers that are stored as such: as `_stepped` has them, in a narrow type and without the way through doubles."""
-    narrow = np.min_scalar_type(-rule.size)
-    # modulo a power of 2 that no two cells are apart, so it does not matter what is cut off
-    cells: Array = np.subtract(numbers, np.int64(low).astype(narrow), dtype=narrow, casting="unsafe")
-    below, above = numbers < low, numbers > high
-    if rule.clip:
-        cells[below], cells[above] = 0, high - low
-    else:
-        cells[below | above] = rule.outside
-    return cells
 
 
 def _timed(rule: Rule, said: Clocked) -> Encoder:
@@ -148,10 +132,7 @@ def _timed(rule: Rule, said: Clocked) -> Encoder:
     return encode
 
 
-Placing = Callable[[FloatArray, BoolArray], IntArray]
-
-
-def _numeric(place: Placing, reading: Reading, of_wholes: Callable[[Array], Array] | None = None) -> Encoder:
+def _numeric(place: Callable[[Array, BoolArray], IntArray], reading: Reading) -> Encoder:
     """Encode by number: arrays of numbers at once, other values one by one."""
     read = number_reader(reading)
     nulls = null_numbers(reading)
@@ -170,10 +151,9 @@ def _numeric(place: Placing, reading: Reading, of_wholes: Callable[[Array], Arra
         # float32 goes by the decimal that it prints as, so through its distinct values; a date is not a number
         if not isinstance(data, np.ndarray) or not (data.dtype.kind in "biu" or data.dtype == np.float64):
             return others(column)
-        if of_wholes is not None and not len(nulls) and data.dtype.kind == "i":
-            return column.rows(of_wholes(data), missing)
-        numbers = data.astype(np.float64)
-        numbers[np.isin(numbers, nulls)] = np.nan
+        numbers: Array = data.astype(np.int64 if data.dtype.kind == "i" and not len(nulls) else np.float64)
+        if len(nulls):
+            numbers[np.isin(numbers, nulls)] = np.nan
         return column.rows(place(numbers, np.zeros(len(data), dtype=np.bool_)), missing)
 
     return encode

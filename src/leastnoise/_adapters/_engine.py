@@ -5,7 +5,7 @@ An adapter gives an `Engine`: what its columns hold, and a way to run queries on
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
-from leastnoise._adapters._arrow import strange
-from leastnoise._adapters._column import Column, Wish
+from leastnoise._adapters._arrow import in_chunks, strange
+from leastnoise._adapters._column import Chunks, Column, Source, Wish, by_columns
 from leastnoise._adapters._sql import Expression, Held, Value, amount_of, cell_of, key_of, prepared, sql, unit_of
 from leastnoise._adapters._units import MOST_CUT
 from leastnoise._check import InternalError
@@ -29,21 +29,8 @@ _ROWS = 2**20
 _KEY_BYTES = 16
 
 Run = Callable[[exp.Select], Any]
-Session = Callable[[], AbstractContextManager[Run]]
+Session = Callable[[str], AbstractContextManager[Run]]
 Entropy = Callable[[int], bytes]
-
-
-class Place:
-    """Where a relation is; of one that cannot be joined to another, as it stands."""
-
-    __slots__ = ()
-
-    def beside(self, _other: "Place") -> tuple[Session, Expression] | None:
-        """A session in which the other's relation is there too, and what that is called in it; None where one query cannot have both."""
-        return None
-
-
-APART = Place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -51,18 +38,19 @@ class Engine:
     """Where rows can be counted.
 
     Attributes:
+        what: how messages call it.
         relation: what stands after FROM.
         values: for each column that can be used the expression of its value, and what that holds.
         hashed: a keyed hash of a text, as an expression that orders by its bytes.
         most_sets: GROUPING SETS in one query; 1 for plain GROUP BY alone.
-        session: gives, for as long as it is entered, a function from a query to a reader of Arrow batches, all on one
-            snapshot of the data. It
-            raises InputError alone, without a word of the engine's own messages, which may quote a row.
+        session: given what messages call it, gives for as long as it is entered a function from a query to a reader of Arrow batches, all
+            on one snapshot of the data. It raises InputError alone, without a word of the engine's own messages, which may quote a row.
         sound: whether a text has no NUL and is UTF-8, as an expression; None if every text is so.
         merges: whether it puts the expressions of a subquery wherever they are named, unless the subquery has an OFFSET.
-        place: where the relation is.
+        home: what relations that one query can have share, such as a server; None where none can.
     """
 
+    what: str
     relation: Expression
     values: Mapping[str, Value]
     hashed: Callable[[Expression], Expression]
@@ -70,7 +58,7 @@ class Engine:
     session: Session
     sound: Callable[[Expression], Expression] | None = None
     merges: bool = False
-    place: Place = APART
+    home: object = None
 
     def counts(self, wish: Wish, entropy_bytes: Entropy) -> tuple[dict[Wanted, IntArray], tuple[int, int, int] | None] | None:
         """Count.
@@ -97,7 +85,7 @@ class Engine:
         if rows is None or sum(_cells(cover, wish) for cover in covers) > MOST_CELLS:
             return None
         tables: dict[Wanted, IntArray] = {}
-        with self.session() as run:
+        with self.session(self.what) as run:
             for start in range(0, len(covers), self.most_sets):
                 some = covers[start : start + self.most_sets]
                 answer = run(_grouped(rows, some, wish)).read_all()
@@ -125,7 +113,7 @@ class Engine:
             return None
         found: dict[str, int] = {}
         query = exp.select("c0", "COUNT(*) AS n").from_(rows.subquery("kept")).group_by("c0")
-        with self.session() as run:
+        with self.session(self.what) as run:
             for batch in run(query):
                 for key, units in zip(batch.column("c0").to_pylist(), batch.column("n").to_pylist(), strict=True):
                     if key in found:
@@ -147,23 +135,28 @@ class Engine:
 
         Guarantees: a row has nulls for columns of the second table, or the values of the one row there whose key is its own.
         """
-        both = self.place.beside(other.place)
         keys = _key(self, on[0]), _key(other, on[1])
-        if both is None or keys[0] is None or keys[1] is None:
+        if self.home is None or self.home != other.home or keys[0] is None or keys[1] is None:
             return None
-        session, relation = both
+
+        @contextmanager
+        def session(what: str) -> Iterator[Run]:
+            with other.session(what), self.session(what) as run:  # one may have to be entered for its relation to be there
+                yield run
+
         named = {name: f"a{place}" for place, name in enumerate(mine) if name in self.values}
         beside = {name: f"b{place}" for place, name in enumerate(theirs) if name in other.values}
-        every = _with_key(other, beside, keys[1], relation)
+        every = _with_key(other, beside, keys[1])
         counted = exp.select("*", "COUNT(*) OVER (PARTITION BY k) AS times").from_(every.subquery("every"))
         single = exp.select("*").from_(counted.subquery("counted")).where(sql("times = :one", one=1))
         found = {**dict.fromkeys(named.values(), "one"), **dict.fromkeys(beside.values(), "other")} or {"k": "one"}
         chosen = [exp.alias_(exp.column(name, table), name) for name, table in found.items()]
-        rows = exp.select(*chosen).from_(_with_key(self, named, keys[0], self.relation).subquery("one"))
+        rows = exp.select(*chosen).from_(_with_key(self, named, keys[0]).subquery("one"))
         rows = rows.join(single.subquery("other"), on="one.k = other.k", join_type="left")
         values = {name: Value(other.values[name].held, exp.column(short)) for name, short in beside.items()}
         values |= {name: Value(self.values[name].held, exp.column(short)) for name, short in named.items()}
-        return replace(self, relation=rows.subquery("joined"), values=values, session=session, place=APART)
+        what = f"{self.what} joined with {other.what}"
+        return replace(self, what=what, relation=rows.subquery("joined"), values=values, session=session, home=None)
 
     def _encoded(self, wish: Wish, entropy_bytes: Entropy) -> exp.Select | None:
         """The rows that count, encoded: of attribute i the cell ``ci``, of measure i the amount ``vi``; None where a column has no SQL."""
@@ -184,7 +177,7 @@ class Engine:
         beyond = f"LEAST(MAX(every) - COUNT(*), {MOST_CUT} * COUNT(*))" if unit else ":no"
         by_unit = _selected({**numbers, "m": sql(beyond, no=0)}, self._once(rows).subquery("encoded")).group_by(*unit)
         sums = {name: sql(f"CAST(COALESCE(SUM({name}), :no) AS BIGINT)", no=0) for name in ("n", "k", "m")}
-        with self.session() as run:
+        with self.session(self.what) as run:
             answer = run(_selected(sums, by_unit.subquery("by_unit"))).read_all()
         every, kept, gone = (int(answer.column(name)[0].as_py()) for name in sums)
         return kept, every - kept, gone
@@ -245,8 +238,8 @@ def _key(engine: Engine, name: str) -> Expression | None:
     return None if value is None or form is None else sql("CASE WHEN :null THEN NULL ELSE :form END", null=value.is_null, form=form)
 
 
-def _with_key(engine: Engine, columns: Mapping[str, str], key: Expression, relation: Expression) -> exp.Select:
-    return _selected({**{short: engine.values[name].it for name, short in columns.items()}, "k": key}, relation.copy())
+def _with_key(engine: Engine, columns: Mapping[str, str], key: Expression) -> exp.Select:
+    return _selected({**{short: engine.values[name].it for name, short in columns.items()}, "k": key}, engine.relation.copy())
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,40 +271,38 @@ def same(column: Expression) -> Expression:
 UNREAD = Type(lambda column: sql(":it IS NULL", it=column), strange)
 
 
-def named(name: str) -> Expression:
-    """A column by its name, to the letter.
-
-    >>> named("Sex").sql()
-    '"Sex"'
-    """
-    return exp.column(exp.to_identifier(name, quoted=True))
-
-
 def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
     """What the columns hold that an engine can encode.
 
     >>> values_of({"a": Type(same, to_column, "integer"), "b": UNREAD})["a"].held
     'integer'
     """
-    return {name: Value(kind.held, (kind.value or kind.selected)(named(name))) for name, kind in types.items() if kind.held is not None}
+    return {name: Value(kind.held, (kind.value or kind.selected)(_named(name))) for name, kind in types.items() if kind.held is not None}
 
 
-def selection(types: Mapping[str, Type], columns: Sequence[str], relation: Expression) -> exp.Select:
-    """A query for some columns of all rows.
+def engine_source(engine: Engine, types: Mapping[str, Type], kinds: Sequence[tuple[str, str]], session: Session) -> Source:
+    """The source whose rows an engine can count.
 
-    >>> selection({"a": UNREAD}, ["a"], exp.to_table("t")).sql()
-    'SELECT "a" IS NULL AS c0 FROM t'
+    Args:
+        engine: of its relation.
+        types: what becomes of each column.
+        kinds: every column with the name of its type, in order; one whose name occurs twice is there twice.
+        session: as that of the engine, with what rows come by: batches that need not be held at once.
     """
-    return _selected({f"c{place}": types[name].selected(named(name)) for place, name in enumerate(columns)}, relation.copy())
+
+    def chunks(columns: list[str]) -> Chunks[Column]:
+        query = _selected({f"c{place}": types[name].selected(_named(name)) for place, name in enumerate(columns)}, engine.relation.copy())
+        with session(engine.what) as run:
+            yield from in_chunks(run(query), [(place, types[name].read) for place, name in enumerate(columns)])
+
+    strange = {name: kind for name, kind in kinds if types[name] is UNREAD}
+    names = tuple(name for name, _ in kinds)
+    return Source(what=engine.what, names=names, total=None, encoded=by_columns(chunks), strange=strange, engine=engine)
 
 
-def reads(types: Mapping[str, Type], columns: Sequence[str]) -> list[tuple[int, Callable[[Any], Column]]]:
-    """How the columns of that query are read; see `in_chunks`.
-
-    >>> [place for place, _ in reads({"a": UNREAD}, ["a"])]
-    [0]
-    """
-    return [(place, types[name].read) for place, name in enumerate(columns)]
+def _named(name: str) -> Expression:
+    """A column by its name, to the letter."""
+    return exp.column(exp.to_identifier(name, quoted=True))
 
 
 def _kept(wish: Wish) -> list[Expression]:

@@ -1,14 +1,14 @@
 """Tables of other libraries: data frames of pandas, Polars, PyArrow and Ibis through narwhals, which imports none; relations of DuckDB."""
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 from leastnoise._adapters._arrow import in_chunks, one_array, strange, strange_types, to_column
-from leastnoise._adapters._column import CHUNK, STRANGE, Column, Source, nothing_but
-from leastnoise._adapters._location import DatabaseTable
+from leastnoise._adapters._column import CHUNK, STRANGE, Chunks, Column, Source, by_columns, nothing_but
+from leastnoise._adapters._places import DatabaseTable
+from leastnoise._adapters._words import NAMES_TWICE, NO_DUCKDB
 from leastnoise._check import InputError
 
 
@@ -29,9 +29,7 @@ def open_frame(frame: Any) -> Source | None:
     except TypeError:
         return None
     except Exception:  # noqa: BLE001 - every library has its own error for it
-        raise InputError(
-            "the data frame must have column names that differ from each other. Rename or drop one of those that occur twice."
-        ) from None
+        raise InputError(NAMES_TWICE) from None
     what = f"the {native.implementation.name.lower()} data frame"
     if native.implementation.is_pyarrow():
         return _open_table(native.to_native(), what)
@@ -43,9 +41,9 @@ def open_frame(frame: Any) -> Source | None:
     except Exception:  # noqa: BLE001 - a lazy query that cannot run, whose error may quote a row
         raise InputError(_not_computed(what)) from None
 
-    def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
+    def chunks(columns: list[str]) -> Chunks[Column]:
         try:
-            wanted = native.select(list(dict.fromkeys(columns)) or native.columns)
+            wanted = native.select(columns or native.columns)
             eager = wanted.collect() if lazy else wanted
         except Exception:  # noqa: BLE001 - a lazy query can fail in many ways, and its text may quote a row
             raise InputError(_not_computed(what)) from None
@@ -54,16 +52,18 @@ def open_frame(frame: Any) -> Source | None:
             yield len(part), [_column(part[name]) for name in columns]
 
     unread = {name: str(kind) for name, kind in kinds.items() if not _readable(kind)}
-    return Source(what=what, names=names, total=None if lazy else len(native), chunks=chunks, strange=unread)
+    return Source(what=what, names=names, total=None if lazy else len(native), encoded=by_columns(chunks), strange=unread)
 
 
 def _open_table(table: Any, what: str) -> Source:
     """A PyArrow table is taken as it is."""
 
-    def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
+    def chunks(columns: list[str]) -> Chunks[Column]:
         yield from in_chunks(table.to_batches(), [(name, to_column) for name in columns])
 
-    return Source(what=what, names=tuple(table.column_names), total=table.num_rows, chunks=chunks, strange=strange_types(table.schema))
+    return Source(
+        what=what, names=tuple(table.column_names), total=table.num_rows, encoded=by_columns(chunks), strange=strange_types(table.schema)
+    )
 
 
 def _not_computed(what: str) -> str:
@@ -128,10 +128,7 @@ def open_database(source: DatabaseTable, path: str) -> Source:
     try:
         return open_relation(duckdb.connect(path, read_only=True).sql(f"SELECT * FROM {table}"), what)  # noqa: S608 - quoted
     except duckdb.Error:
-        raise InputError(
-            f"{what} cannot be read. Check that {source.connection} holds the path of a DuckDB database that no other program has open "
-            "for writing, and that the table is there."
-        ) from None
+        raise InputError(NO_DUCKDB.format(what=what, connection=source.connection)) from None
 
 
 def open_relation(relation: Any, what: str = "the DuckDB relation") -> Source:
@@ -143,7 +140,7 @@ def open_relation(relation: Any, what: str = "the DuckDB relation") -> Source:
     types = dict(zip(names, map(str, relation.types), strict=True))
     unread = {name: kind for name, kind in types.items() if not _has_rule(kind)}
 
-    def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
+    def chunks(columns: list[str]) -> Chunks[Column]:
         wanted = ", ".join(f"{_selected(name, types[name])} AS c{place}" for place, name in enumerate(columns)) or "0 AS c0"
         try:
             batches = pa.RecordBatchReader.from_stream(relation.project(wanted))
@@ -152,7 +149,7 @@ def open_relation(relation: Any, what: str = "the DuckDB relation") -> Source:
             # their own text may quote a row
             raise InputError(f"{what} cannot be computed. Run it by itself first, to see its own error.") from None
 
-    return Source(what=what, names=names, total=None, chunks=chunks, strange=unread)
+    return Source(what=what, names=names, total=None, encoded=by_columns(chunks), strange=unread)
 
 
 def _has_rule(kind: str) -> bool:

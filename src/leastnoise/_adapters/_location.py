@@ -1,88 +1,12 @@
-"""Where data are, for whoever names them or finishes a release later. Nothing of them is read."""
+"""What data are called and where they are, by which their ledger is chosen; and the unit that a second table needs. Nothing is read."""
 
-import codecs
 import glob
-import os
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from leastnoise._check import InputError, refuse
-from leastnoise._domain import attribute_name
-
-_BYTES = bytes(range(256))
-
-
-@dataclass(frozen=True, slots=True)
-class CSV:
-    """CSV files with what has to be said of them.
-
-    Args:
-        path: of a file, a folder, or a pattern.
-        delimiter: one character of ASCII between fields; None: the one of comma, semicolon, tab and bar that the header holds most of.
-        encoding: ``"utf-8"``, or an encoding of one byte a character such as ``"latin-1"`` or ``"cp1252"``.
-        header: True: the first line has the names of the columns; or their names, where every line is a row.
-
-    Raises:
-        InputError: one of these cannot be used.
-
-    >>> ln.CSV("umsatz.csv", delimiter=";", encoding="latin-1").delimiter
-    ';'
-    """
-
-    path: str | os.PathLike[str]
-    delimiter: str | None = None
-    encoding: str = "utf-8"
-    header: bool | tuple[str, ...] = True
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.path, (str, os.PathLike)):
-            raise InputError(f"the path of CSV files must be a path; got an object of type {type(self.path).__name__!r}.")
-        mark = self.delimiter
-        if mark is not None and not (isinstance(mark, str) and len(mark) == 1 and mark.isascii() and mark not in '"\r\n\0'):
-            raise refuse("delimiter", mark, "one ASCII character that is no quote and no line break, such as ';'")
-        object.__setattr__(self, "encoding", _encoding(self.encoding))
-        if self.header is False:
-            raise InputError(
-                "header must be true, or the list of the columns' names where the file has no line of names; got false. "
-                'Write for example header = ["id", "age", "sex"]: how many columns there are is not learned from a row.'
-            )
-        if self.header is not True:
-            if isinstance(self.header, str) or not isinstance(self.header, (list, tuple)) or not self.header:
-                raise refuse("header", self.header, "true or a list of names")
-            object.__setattr__(self, "header", tuple(attribute_name("a name in header", name) for name in self.header))
-
-    @property
-    def utf8(self) -> bool:
-        """Whether the text is UTF-8 as it stands."""
-        return self.encoding == "utf-8"
-
-    def located(self) -> dict[str, object]:
-        """All of it as plain values, with the absolute path; `CSV` takes them back."""
-        place = str(Path(self.path).expanduser().absolute())
-        header = self.header if isinstance(self.header, bool) else list(self.header)
-        return {"path": place, "delimiter": self.delimiter, "encoding": self.encoding, "header": header}
-
-
-def _encoding(name: object) -> str:
-    allowed = "'utf-8', or one with a byte for every character, such as 'latin-1', 'iso8859-15' or 'cp1252'"
-    found = ""
-    try:
-        found = codecs.lookup(name).name if isinstance(name, str) else ""
-        # lines are cut at bytes, so the first 128 must be ASCII's and every other one a character by itself
-        fits = found == "utf-8" or (
-            len(_BYTES.decode(found, "replace")) == 256 and _BYTES[:128].decode(found) == _BYTES[:128].decode("ascii")
-        )
-    except (LookupError, ValueError):
-        fits = False
-    if not fits:
-        raise refuse("encoding", name, allowed, "Save the file as UTF-8, or as Parquet.")
-    return found
-
-
-_VARIABLE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+from leastnoise._adapters._places import CSV, DatabaseTable, Joined
+from leastnoise._adapters._words import NOT_OF_THE_UNIT
+from leastnoise._check import InputError
 
 
 def location(source: Any) -> Any:
@@ -100,24 +24,6 @@ def location(source: Any) -> Any:
         places = [location(source.data), location(source.second)]
         return None if None in places else {"joined": places, **source.terms()}
     return str(Path(source).expanduser().absolute()) if isinstance(source, (str, Path)) else None
-
-
-def located(place: Any, moved: Any = None) -> Any:
-    """The source that `location` wrote down.
-
-    Args:
-        place: what it wrote.
-        moved: where the data are by now, if not there; a path has the same layout, and the same second table beside it.
-
-    >>> located("/data/people.csv"), located(location(ln.CSV("/data/people.csv", ";"))).delimiter
-    ('/data/people.csv', ';')
-    """
-    if isinstance(place, dict) and "joined" in place and not isinstance(moved, Joined):
-        (first, second), terms = place["joined"], {key: value for key, value in place.items() if key != "joined"}
-        return Joined(located(first, moved), located(second), **terms)
-    if isinstance(place, dict) and (moved is None or isinstance(moved, (str, Path))):
-        return CSV(**{**place, "path": moved or place["path"]})
-    return place if moved is None else moved
 
 
 def dataset_name(source: Any) -> str | None:
@@ -165,7 +71,9 @@ def join_facts(source: Any) -> dict[str, Any]:
     >>> join_facts(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
     {'table': 'patients', 'on': 'patient_id', 'key': 'patient_id', 'public': False}
     """
-    return source.facts() if isinstance(source, Joined) else {}
+    if not isinstance(source, Joined):
+        return {}
+    return {"table": dataset_name(source.second) or "", "on": source.own, "key": source.key, "public": source.public}
 
 
 def first_of(source: Any) -> Any:
@@ -192,14 +100,6 @@ def protected_tables(source: Any) -> tuple[Any, ...]:
     return (source.data, source.second)[: 1 if source.public else 2] if isinstance(source, Joined) else (source,)
 
 
-def _the_same(first: Any, second: Any) -> bool:
-    """Whether two tables are known to be one, however their places are written."""
-    paths = [table.path if isinstance(table, CSV) else table for table in (first, second)]
-    if all(isinstance(path, (str, Path)) for path in paths):
-        first, second = (Path(path).expanduser().resolve() for path in paths)
-    return first is second or (type(first) is type(second) and isinstance(first, (Path, DatabaseTable)) and first == second)
-
-
 def _folder_of_pattern(place: Path) -> Path | None:
     if not glob.has_magic(str(place)) or place.exists():
         return None
@@ -207,137 +107,21 @@ def _folder_of_pattern(place: Path) -> Path | None:
     return first.parent.absolute()
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseTable:
-    """A table or view of a database, and where the way to it is found.
+def check_unit(joined: Joined, unit_column: str | None) -> None:
+    """Refuse a unit that rows of a second table need not belong to.
 
     Args:
-        table: its name as it is stored, ``"visits"`` or ``"public.visits"``.
-        connection: ``"env:NAME"``: the environment variable that holds the URL of the database, ``postgresql://...``, or
-            ``duckdb://`` and the path of a database file. The URL itself, which may hold a password, is in no spec, plan, log or release.
+        joined: the two tables, and whether the second is public.
+        unit_column: the column whose values are the privacy units; None: each row is a unit.
 
     Raises:
-        InputError: a name of another form, or a connection that is not an environment variable's name.
+        InputError: the second table is not public, and the unit is not what they are joined on.
 
-    >>> ln.DatabaseTable("public.visits", "env:VISITS_URL").parts
-    ('public', 'visits')
+    >>> check_unit(ln.Joined("visits.csv", "patients.csv", on="patient_id"), None)
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: a table that is joined must be of the unit's own rows, or public: ...
     """
-
-    table: str
-    connection: str
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.table, str) or not 1 <= len(self.parts) <= 2 or not all(self.parts):
-            raise refuse("table", self.table, "a name such as 'visits' or 'public.visits'")
-        if not isinstance(self.connection, str) or not _VARIABLE.fullmatch(self.connection):
-            # what was given may be a URL with a password, so it is not shown
-            raise InputError(
-                "connection must be 'env:' and the name of an environment variable that holds the URL, as in 'env:VISITS_URL'."
-            )
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """Schema, if it is named, and table."""
-        return tuple(self.table.split("."))
-
-    def url(self) -> str:
-        """The URL of the database; for the adapter alone.
-
-        Raises:
-            InputError: the environment does not have the variable.
-        """
-        name = self.connection.removeprefix("env:")
-        found = os.environ.get(name)
-        if not found:
-            raise InputError(
-                f"The environment variable {name} must hold the URL of the database, such as postgresql://user@host/name "
-                "or duckdb:///data/visits.duckdb; it is not set."
-            )
-        return found
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Joined:
-    """A table with the columns of a second one beside its own: visits with their patients.
-
-    Each row of the first table has the columns of its partner: the one row of the second table with the same key. Where there is none, or
-    several, those columns are null, so that the attributes' policies for nulls say what becomes of the row. Keys are compared as units are,
-    by their string forms, letter for letter; a null is no key.
-
-    Args:
-        data: the first table, whose rows are counted: anything that `leastnoise.release` takes.
-        second: the other table, likewise.
-        on: the column that both have; or ``{"patient": "id"}`` where the first calls it ``patient`` and the second ``id``.
-        columns: of the second table, those that are wanted; None: all but its key.
-        public: whether everyone may know what the second table holds. If not, the privacy unit must be the column of the first table that
-            they are joined on, so that a row of the second table belongs to the unit of the rows it is joined to.
-
-    Raises:
-        InputError: one of these cannot be used.
-
-    Guarantees: of a second table that is not public, the rows of a unit are protected with its rows in the first one: whatever becomes of
-        both changes no row of another unit, and at most ``max_rows`` of its own. A public one is the same in all neighbours.
-
-    >>> ln.Joined("visits.csv", "patients.csv", on="patient_id")
-    Joined(on='patient_id', columns=None, public=False)
-    """
-
-    data: Any
-    second: Any
-    on: str | Mapping[str, str]
-    columns: tuple[str, ...] | None = None
-    public: bool = False
-    own: str = field(init=False)
-    key: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        if isinstance(self.data, Joined) or isinstance(self.second, Joined):
-            raise InputError("Two tables can be joined; got a join of a join. Join the others before, in a file or a view.")
-        pair = [*self.on.items()] if isinstance(self.on, Mapping) else [(self.on, self.on)]
-        if len(pair) != 1:
-            raise refuse("on", self.on, "one column of each table, as in { visit_patient = 'patient_id' }")
-        for place, name in zip(("own", "key"), pair[0], strict=True):
-            object.__setattr__(self, place, attribute_name("the column that tables are joined on", name))
-        if self.columns is not None:
-            if isinstance(self.columns, str) or not isinstance(self.columns, (list, tuple)) or not self.columns:
-                raise refuse("columns", self.columns, "a list of columns of the second table")
-            object.__setattr__(self, "columns", tuple(attribute_name("a column of the second table", name) for name in self.columns))
-        if not isinstance(self.public, bool):
-            raise refuse("public", self.public, "true or false")
-        if self.public and self.data is not None and _the_same(self.data, self.second):
-            raise InputError("The second table is the data themselves, so it is not public. Leave public out.")
-
-    def __repr__(self) -> str:
-        # tables would show their rows
-        return f"Joined(on={self.on!r}, columns={self.columns!r}, public={self.public!r})"
-
-    def facts(self) -> dict[str, Any]:
-        """What a release says of it: the name of the second table, what they are joined on, and whether it was taken to be public."""
-        return {"table": dataset_name(self.second) or "", "on": self.own, "key": self.key, "public": self.public}
-
-    def terms(self) -> dict[str, Any]:
-        """All but the tables, as plain values."""
-        columns = None if self.columns is None else list(self.columns)
-        return {"on": {self.own: self.key}, "columns": columns, "public": self.public}
-
-    def check_unit(self, unit_column: str | None) -> None:
-        """Refuse a unit that rows of the second table need not belong to.
-
-        Args:
-            unit_column: the column whose values are the privacy units; None: each row is a unit.
-
-        Raises:
-            InputError: the second table is not public, and the unit is not what they are joined on.
-
-        >>> ln.Joined("visits.csv", "patients.csv", on="patient_id").check_unit(None)
-        Traceback (most recent call last):
-        leastnoise._check._errors.InputError: a table that is joined must be of the unit's own rows, or public: ...
-        """
-        if self.public or unit_column == self.own:
-            return
-        got = "every row is a unit" if unit_column is None else f"the unit is {unit_column!r}"
-        raise InputError(
-            f"a table that is joined must be of the unit's own rows, or public: a row of it would be in the rows of several units. It is "
-            f"joined on {self.own!r}, and {got}. Make {self.own!r} the unit, or say public = true if everyone may know what that table "
-            "holds."
-        )
+    if joined.public is True or unit_column == joined.own:
+        return
+    got = "every row is a unit" if unit_column is None else f"the unit is {unit_column!r}"
+    raise InputError(NOT_OF_THE_UNIT.format(own=joined.own, got=got))

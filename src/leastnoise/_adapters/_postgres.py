@@ -1,19 +1,20 @@
 """Tables of PostgreSQL: counted by the server, or read over Arrow through ADBC; all queries of a table see one snapshot of it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Context, Decimal
 from functools import partial
 from typing import Any
 
 from sqlglot import exp
 
-from leastnoise._adapters._arrow import in_chunks, of_days, of_microseconds, to_column
+from leastnoise._adapters._arrow import of_days, of_microseconds, to_column
 from leastnoise._adapters._column import Column, Source
-from leastnoise._adapters._engine import UNREAD, Engine, Place, Session, Type, reads, same, selection, values_of
-from leastnoise._adapters._location import DatabaseTable
+from leastnoise._adapters._engine import UNREAD, Engine, Type, engine_source, same, values_of
+from leastnoise._adapters._places import DatabaseTable
 from leastnoise._adapters._sql import Expression, sql
+from leastnoise._adapters._words import NO_POSTGRES
 from leastnoise._check import InputError
 
 # Hash tables of Postgres are spilled to its disk beyond its own bound, and 100 sets of a table are a single pass over its rows.
@@ -24,25 +25,6 @@ _NEAR = str(Context(prec=800).power(2, -1075))
 _COLUMNS = """SELECT attname::text AS name, format_type(atttypid, NULL) AS kind FROM pg_attribute
 WHERE attrelid = to_regclass({}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
 _START = ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY", "SET LOCAL standard_conforming_strings = on")
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _Place(Place):
-    """A table, and its database, whose URL may hold a password."""
-
-    source: DatabaseTable
-    url: str
-    relation: Expression
-
-    @property
-    def what(self) -> str:
-        return f"the table {self.source.table!r} of PostgreSQL"
-
-    def beside(self, other: Place) -> tuple[Session, Expression] | None:
-        """Any other table of the same URL."""
-        if not isinstance(other, _Place) or other.url != self.url:
-            return None
-        return _session(self.source, self.url, f"{self.what} joined with {other.what}"), other.relation
 
 
 def _days(column: Expression) -> Expression:
@@ -98,33 +80,26 @@ def open_postgres(source: DatabaseTable) -> Source:
     relation = exp.Table(this=exp.to_identifier(source.parts[-1], quoted=True))
     if len(source.parts) == 2:
         relation.set("db", exp.to_identifier(source.parts[0], quoted=True))
-    place = _Place(source, source.url(), relation)
-    what = place.what
-    session = _session(source, place.url, what)
-    with session() as run:
+    what, url = f"the table {source.table!r} of PostgreSQL", source.url()
+    session = _session(source, url)
+    with session(what) as run:
         found = run(_COLUMNS.format(exp.Literal.string(relation.sql("postgres")).sql("postgres"))).read_all()
-        kinds = {row["name"]: row["kind"] for row in found.to_pylist()}
+        kinds = [(row["name"], row["kind"]) for row in found.to_pylist()]
         (encoding,) = run("SELECT current_setting('server_encoding') AS encoding").read_all().column("encoding").to_pylist()
     if not kinds:
         raise InputError(f"{what} does not exist, or has no columns. Write its name as it is stored, with its schema: public.visits.")
-
-    types = _types_of(kinds, unicode=encoding == "UTF8")
-
-    def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
-        with session() as run:
-            yield from in_chunks(run(selection(types, columns, relation)), reads(types, columns))
-
+    types = _types_of(dict(kinds), unicode=encoding == "UTF8")
     engine = Engine(
+        what=what,
         relation=relation,
         values=values_of(types),
         hashed=lambda it: sql("SHA256(CONVERT_TO(:it, 'UTF8'))", it=it),
         most_sets=_MOST_SETS,
         session=session,
         merges=True,
-        place=place,
+        home=url,
     )
-    unread = {name: kind for name, kind in kinds.items() if kind not in _TYPES}
-    return Source(what=what, names=tuple(types), total=None, chunks=chunks, strange=unread, engine=engine)
+    return engine_source(engine, types, kinds, session)
 
 
 def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
@@ -133,7 +108,7 @@ def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
     return {name: types.get(kind, UNREAD) for name, kind in kinds.items()}
 
 
-def _session(source: DatabaseTable, url: str, what: str) -> Callable[[], AbstractContextManager[Callable[[str | exp.Select], Any]]]:
+def _session(source: DatabaseTable, url: str) -> Callable[[str], AbstractContextManager[Callable[[str | exp.Select], Any]]]:
     """Transactions that only read, each on one snapshot."""
     import pyarrow as pa
 
@@ -143,7 +118,7 @@ def _session(source: DatabaseTable, url: str, what: str) -> Callable[[], Abstrac
         raise InputError("Tables of PostgreSQL need the extra 'postgres': pip install 'leastnoise[postgres]'.") from None
 
     @contextmanager
-    def session() -> Iterator[Callable[[str | exp.Select], Any]]:
+    def session(what: str) -> Iterator[Callable[[str | exp.Select], Any]]:
         try:
             with driver.connect(url) as connection, connection.cursor() as cursor:
 
@@ -156,9 +131,6 @@ def _session(source: DatabaseTable, url: str, what: str) -> Callable[[], Abstrac
                 yield run
         except (driver.Error, pa.ArrowException, OSError):
             # its own text may quote the password, the query or a row
-            raise InputError(
-                f"{what} cannot be read. Check that {source.connection} is the URL of a server that runs and lets you in, "
-                "and that you may read the table there."
-            ) from None
+            raise InputError(NO_POSTGRES.format(what=what, connection=source.connection)) from None
 
     return session

@@ -12,18 +12,18 @@ import numpy as np
 
 from leastnoise._adapters._column import Source, Wish, by_value
 from leastnoise._adapters._encode import amount_encoder, cell_encoder
-from leastnoise._adapters._location import CSV, DatabaseTable, Joined
+from leastnoise._adapters._location import check_unit
+from leastnoise._adapters._places import CSV, DatabaseTable, Joined
 from leastnoise._adapters._units import MOST_CUT, Units, usage_table
 from leastnoise._adapters._values import is_null, is_spelled_null, text
-from leastnoise._check import InputError, did_you_mean, refuse, whole
+from leastnoise._adapters._words import NO_SOURCE, STRANGE_UNIT, no_column
+from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
-from leastnoise._domain import DROP, Domain, Keys, Kind, Measure, PerCell, Rule, UnitCount, parts
+from leastnoise._domain import DROP, Domain, Keys, PerCell, Rule, UnitCount, parts
 from leastnoise._table import Table
 
 _NONE = -1
 Progress = Callable[[int, int | None], object]
-
-_TABLES = "a pandas, Polars, PyArrow, Spark or Ibis table, a DuckDB relation or a DatabaseTable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,45 +95,57 @@ def read(
     if unit_column is None and most != 1:
         raise refuse("max_rows", max_rows, "1 where each row is a unit", "Name the unit_column whose rows are to be bounded.")
     wanted = wanted or Wanted()
-    kinds = {name: domain.kind(name) for name in (domain.names if wanted.attributes is None else wanted.attributes)}
+    sizes = {name: domain.cells(name) for name in (domain.names if wanted.attributes is None else wanted.attributes)}
     sums = {name: domain.measure(name) for name in (domain.measures if wanted.measures is None else wanted.measures)}
     if unit_column is None and max_per_cell is not None:
         raise refuse("max_per_cell", max_per_cell, "None where each row is a unit", "Name the unit_column whose rows are to be bounded.")
-    sizes = {name: domain.cells(name) for name in kinds}
     units = None if unit_column is None else Units(max_per_cell, sizes)
     counts = {name: one.attributes for name, one in sums.items() if isinstance(one, UnitCount)}
-    if counts and not (units and {*chain.from_iterable(counts.values())} <= {*kinds}):
+    if counts and not (units and {*chain.from_iterable(counts.values())} <= {*sizes}):
         raise refuse("a count of units", ", ".join(counts), "in a table whose rows have units, and of attributes that are read")
-    opened, names = opened_for(source, kinds, sums, unit_column)
-    rules = {name: domain.rule(name) for name in kinds}
+    opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column)
+    rules = {name: domain.rule(name) for name in sizes}
     if opened.engine is not None and wanted.tables is not None:
         bounds: dict[str, Any] = {"unit_column": unit_column, "max_rows": most, "max_per_cell": max_per_cell}
         wish = Wish(rules=rules, sums=sums, tables=wanted.tables, usage=wanted.usage, **bounds)
-        found = opened.engine.counts(wish, urandom)
-        if found is not None:
-            tables, used = found
-            beside = None if used is None else usage_table(*used, unit_column, most)
-            return Table.counted(domain, list(kinds), list(sums), tables, usage=beside, **bounds)
-    cells = [cell_encoder(rule) for rule in rules.values()]
-    amounts = [[amount_encoder(part) for part in parts(measure)] for measure in sums.values() if parts(measure)]
-    collected = _Collected(sizes, [name for name in sums if name not in counts])
-    for rows, columns in opened.chunks(names):
-        codes = [encode(column) for encode, column in zip(cells, columns, strict=False)]
-        numbers = iter(columns[len(cells) :])
-        collected.add(rows, codes, [reduce(np.multiply, [encode(next(numbers)) for encode in factors]) for factors in amounts])  # E4
+        counted = opened.engine.counts(wish, urandom)
+        if counted is not None:
+            tables, used = counted
+            return Table.counted(domain, list(sizes), list(sums), tables, usage=used and usage_table(used, unit_column, most), **bounds)
+    factors = [parts(measure) for measure in sums.values() if parts(measure)]
+    encoders = [*map(cell_encoder, rules.values()), *map(amount_encoder, chain.from_iterable(factors))]
+    encoders += [] if units is None else [units.number]
+    # small codes of the rows that are kept so far, and which rows of the source they were
+    types = [*(np.min_scalar_type(size - 1) for size in sizes.values()), *(np.dtype(np.int64) for _ in factors)]
+    columns: list[list[Array]] = [[np.zeros(0, dtype=kind)] for kind in types]
+    inside = [np.zeros(0, dtype=np.bool_)]
+    for rows, encoded in opened.encoded([*zip(names, encoders, strict=True)]):
+        codes, numbers = encoded[: len(rules)], iter(encoded[len(rules) :])
+        amounts = [reduce(np.multiply, [next(numbers) for _ in factor]) for factor in factors]
+        inside.append(np.logical_and.reduce([np.ones(rows, dtype=np.bool_), *(column != DROP for column in codes)]))  # E4
+        for chunks, column, kind in zip(columns, [*codes, *amounts], types, strict=True):
+            chunks.append(column[inside[-1]].astype(kind))
         if units is not None:
-            units.add(columns[-1], codes)
+            units.add(next(numbers), codes)
         if progress is not None:
-            progress(collected.read, opened.total)
-    keep = None if units is None else units.keep(most, urandom)
-    columns_kept, values, rows_kept = collected.columns(keep)
-    kept = int(np.count_nonzero(rows_kept))
+            progress(sum(map(len, inside)), opened.total)
+    kept_here = np.concatenate(inside)
+    keep = np.ones(len(kept_here), dtype=np.bool_) if units is None else units.keep(most, urandom)
+    rows_kept, whole_columns = kept_here & keep, (_whole_column(parts, keep[kept_here]) for parts in columns)
+    cells = {name: next(whole_columns) for name in sizes}
+    values = {name: next(whole_columns) for name in sums if name not in counts}
     if units is not None:
-        values |= {name: units.worth(rows_kept, [columns_kept[one] for one in cell]) for name, cell in counts.items()}
-    counting = collected.read if keep is None else int(np.count_nonzero(keep))
-    cut = 0 if units is None or keep is None or not wanted.usage else units.cut(keep, MOST_CUT)
-    beside = usage_table(kept, counting - kept, cut, unit_column, most) if wanted.usage else None
-    return Table(domain, columns_kept, values, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell, rows=kept, usage=beside)
+        values |= {name: units.worth(rows_kept, [cells[one] for one in cell]) for name, cell in counts.items()}
+    kept, counting = int(np.count_nonzero(rows_kept)), int(np.count_nonzero(keep))
+    cut = 0 if units is None or not wanted.usage else units.cut(keep, MOST_CUT)
+    beside = usage_table((kept, counting - kept, cut), unit_column, most) if wanted.usage else None
+    return Table(domain, cells, values, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell, rows=kept, usage=beside)
+
+
+def _whole_column(parts: list[Array], chosen: BoolArray) -> Array:
+    column: Array = np.concatenate(parts)[chosen]
+    parts.clear()  # the chunks are not needed again, and a large table must not be held twice
+    return column
 
 
 def check_source(source: Any, domain: Domain, attributes: Sequence[str], measures: Sequence[str], unit_column: str | None) -> None:
@@ -146,66 +158,31 @@ def check_source(source: Any, domain: Domain, attributes: Sequence[str], measure
     Traceback (most recent call last):
     leastnoise._check._errors.InputError: the source must be a file that exists; there is no file '/nowhere.csv'.
     """
-    opened_for(source, {name: domain.kind(name) for name in attributes}, {name: domain.measure(name) for name in measures}, unit_column)
+    opened_for(source, domain, attributes, measures, unit_column)
 
 
-def opened_for(source: Any, kinds: Mapping[str, Kind], sums: Mapping[str, Measure], unit_column: str | None) -> tuple[Source, list[str]]:
+def opened_for(
+    source: Any, domain: Domain, attributes: Sequence[str], measures: Sequence[str], unit_column: str | None
+) -> tuple[Source, list[str]]:
     """Open a source and find the columns that are needed of it: of attributes, of measures, and of the unit if there is one.
 
     Raises:
         InputError: as for `read`; or the unit is not what a second table that is not public is joined on.
     """
     if isinstance(source, Joined):
-        source.check_unit(unit_column)
+        check_unit(source, unit_column)
     wanted = [
-        *(kind.reading.column or name for name, kind in kinds.items()),
-        *(part.column for measure in sums.values() for part in parts(measure)),
+        *(domain.kind(name).reading.column or name for name in attributes),
+        *(part.column for name in measures for part in parts(domain.measure(name))),
         *([] if unit_column is None else [unit_column]),
     ]
     opened = open_source(source, wanted)
     for name in wanted:
-        _check_column(opened, name)
+        if opened.names.count(name) != 1:
+            raise InputError(no_column(opened.what, opened.names, name))
     if unit_column is not None and unit_column in opened.strange:
-        raise InputError(
-            f"the unit column {unit_column!r} of {opened.what} must hold numbers, text or dates; its type is {opened.strange[unit_column]}."
-        )
+        raise InputError(STRANGE_UNIT.format(name=unit_column, what=opened.what, kind=opened.strange[unit_column]))
     return opened, wanted
-
-
-class _Collected:
-    """Encoded chunks: small codes of the rows that are kept so far, and which rows of the source they were."""
-
-    def __init__(self, sizes: Mapping[str, int], sums: Sequence[str]) -> None:
-        self._codes: dict[str, list[Array]] = {name: [np.zeros(0, dtype=np.min_scalar_type(size - 1))] for name, size in sizes.items()}
-        self._values: dict[str, list[Array]] = {name: [np.zeros(0, dtype=np.int64)] for name in sums}
-        self._inside = [np.zeros(0, dtype=np.bool_)]
-        self.read = 0
-
-    def add(self, rows: int, cells: list[IntArray], amounts: list[IntArray]) -> None:
-        inside = np.ones(rows, dtype=np.bool_)
-        for column in cells:
-            inside &= column != DROP
-        self._inside.append(inside)
-        self.read += rows
-        chosen = slice(None) if inside.all() else inside
-        for kept, column in zip(self._codes.values(), cells, strict=True):
-            kept.append(column[chosen].astype(kept[0].dtype))
-        for kept, column in zip(self._values.values(), amounts, strict=True):
-            kept.append(column[chosen])
-
-    def columns(self, keep: BoolArray | None) -> tuple[dict[str, Any], dict[str, Any], BoolArray]:
-        """Codes and values of the rows that stay, and which these are."""
-        inside = np.concatenate(self._inside)
-        chosen = slice(None) if keep is None else keep[inside]
-
-        def whole_column(parts: list[Array]) -> Array:
-            column = np.concatenate(parts)[chosen]
-            # the chunks are not needed again, and a large table must not be held twice
-            parts.clear()
-            return column
-
-        codes, values = ({name: whole_column(parts) for name, parts in columns.items()} for columns in (self._codes, self._values))
-        return codes, values, inside if keep is None else inside & keep
 
 
 def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
@@ -241,10 +218,11 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
 
     opened = open_frame(source)
     if opened is None:
-        from leastnoise._adapters._files import ENDINGS
+        from leastnoise._adapters._files import KINDS
+        from leastnoise._adapters._paths import endings
 
         # its repr may show rows
-        raise InputError(f"the source must be a path to {ENDINGS} files, {_TABLES}; got an object of type {type(source).__name__!r}.")
+        raise InputError(NO_SOURCE.format(endings=endings(KINDS), kind=type(source).__name__))
     return opened
 
 
@@ -256,19 +234,6 @@ def _open_table(source: DatabaseTable) -> Source:
     from leastnoise._adapters._postgres import open_postgres
 
     return open_postgres(source)
-
-
-def _check_column(opened: Source, name: str) -> None:
-    if (times := opened.names.count(name)) == 1:
-        return
-    if times > 1:
-        raise InputError(f"{opened.what} must have one column {name!r}; it has {times} of that name. Rename the others.")
-    listed = ", ".join(repr(known) for known in opened.names[:20]) + (", ..." if len(opened.names) > 20 else "")
-    near = did_you_mean(name, opened.names)
-    if len(opened.names) == 1 and name in opened.names[0]:
-        mark = max(",;|\t", key=opened.names[0].count).replace("\t", "\\t")
-        near = f'Is another character between its fields? Say which, for example [source] delimiter = "{mark}".'
-    raise InputError(f"{opened.what} has no column {name!r}; it has {listed}." + (f" {near}" if near else ""))
 
 
 def read_keys(
@@ -305,7 +270,7 @@ def read_keys(
     <Table of private rows over Domain(agent=Unknown(9, reading=Reading(trim=True)))>
     """
     rule = domain.keys(attribute)
-    opened, names = opened_for(source, {attribute: domain.kind(attribute)}, {}, unit_column)
+    opened, names = opened_for(source, domain, [attribute], [], unit_column)
     table = partial(Table.keyed, domain, attribute, unit_column=unit_column, max_rows=max_rows)
     bound = None if unit_column is None else PerCell(1, attribute)
     if opened.engine is not None:
@@ -315,15 +280,15 @@ def read_keys(
             return table(list(there), np.array(list(there.values()), dtype=np.int64))
     units = None if bound is None else Units(bound, {attribute: rule.size})
     numbers: dict[str, int] = {}
-    encode, parts, read = by_value(_numbered(rule, numbers)), [np.zeros(0, dtype=np.int64)], 0
+    encoders = [by_value(_numbered(rule, numbers)), *([] if units is None else [units.number])]
+    parts, read = [np.zeros(0, dtype=np.int64)], 0
     counts = np.zeros(0, dtype=np.int64)
-    for rows, columns in opened.chunks(names):
-        found = encode(columns[0])
+    for rows, (found, *unit) in opened.encoded([*zip(names, encoders, strict=True)]):
         if units is None:
             counts = np.append(counts, np.zeros(len(numbers) - len(counts), dtype=np.int64))
             counts += np.bincount(found[found != _NONE], minlength=len(numbers))
         else:
-            units.add(columns[-1], [found])
+            units.add(unit[0], [found])
             parts.append(found)
         read += rows
         if progress is not None:

@@ -2,17 +2,17 @@
 
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from sqlglot import exp
 
-from leastnoise._adapters._arrow import in_chunks, of_days, of_microseconds, to_column
-from leastnoise._adapters._column import Column, Source
-from leastnoise._adapters._engine import UNREAD, Engine, Place, Run, Session, Type, reads, same, selection, values_of
+from leastnoise._adapters._arrow import of_days, of_microseconds, to_column
+from leastnoise._adapters._column import Source
+from leastnoise._adapters._engine import UNREAD, Engine, Run, Type, engine_source, same, values_of
 from leastnoise._adapters._sql import Expression, sql, without_nul
 from leastnoise._check import InputError
 
@@ -20,28 +20,6 @@ from leastnoise._check import InputError
 _OTHERWISE = ("spark.sql.parser.escapedStringLiterals", "spark.sql.parser.quotedRegexColumnNames")
 # A decimal of so many digits is the double nearest to it, however it is computed.
 _DIGITS = 15
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _Place(Place):
-    """The session of a frame, and the view of it that there is for as long as one of ours is entered."""
-
-    spark: Any
-    session: Session
-    relation: Expression
-
-    def beside(self, other: Place) -> tuple[Session, Expression] | None:
-        """Any other frame of the session."""
-        if not isinstance(other, _Place) or other.spark is not self.spark:
-            return None
-        theirs = other.session
-
-        @contextmanager
-        def together() -> Iterator[Run]:
-            with theirs(), self.session() as run:
-                yield run
-
-        return together, other.relation
 
 
 def open_spark(frame: Any) -> Source:
@@ -61,10 +39,9 @@ def open_spark(frame: Any) -> Source:
     except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
         raise InputError(_not_computed(what)) from None
     kinds, view = {name: _type(kind) for name, kind in types}, f"leastnoise_{uuid.uuid4().hex}"
-    relation = exp.to_table(view)
 
     @contextmanager
-    def frames() -> Iterator[Callable[[exp.Select], Any]]:
+    def frames(what: str) -> Iterator[Run]:
         try:
             frame.createOrReplaceTempView(view)
             try:
@@ -75,27 +52,27 @@ def open_spark(frame: Any) -> Source:
             raise InputError(_not_computed(what)) from None
 
     @contextmanager
-    def session() -> Iterator[Run]:
-        with frames() as found:
+    def session(what: str) -> Iterator[Run]:
+        with frames(what) as found:
             yield lambda query: found(query).toArrow().to_reader()
 
-    def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
-        with frames() as found:
-            yield from in_chunks(_batches(found(selection(kinds, columns, relation))), reads(kinds, columns))
+    @contextmanager
+    def in_parts(what: str) -> Iterator[Run]:
+        with frames(what) as found:
+            yield lambda query: _batches(found(query))
 
     engine = Engine(
-        relation=relation,
+        what=what,
+        relation=exp.to_table(view),
         values=values_of(kinds),
         hashed=lambda it: sql("SHA2(CAST(:it AS BINARY), 256)", it=it),
         most_sets=1,
         session=session,
         sound=lambda it: sql("IS_VALID_UTF8(:it) AND :whole", it=it, whole=without_nul(it)),
-        place=_Place(spark, session, relation),
+        home=spark,
     )
-    unread = {name: kind for name, kind in types if kinds[name] is UNREAD}
-    return Source(
-        what=what, names=tuple(name for name, _ in types), total=None, chunks=chunks, strange=unread, engine=engine if plain else None
-    )
+    source = engine_source(engine, kinds, types, in_parts)
+    return source if plain else replace(source, engine=None)
 
 
 def _batches(found: Any) -> Iterator[Any]:

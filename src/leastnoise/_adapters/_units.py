@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._adapters._column import Column, by_value
+from leastnoise._adapters._column import by_value
 from leastnoise._adapters._values import is_null, text
 from leastnoise._check import refuse
 from leastnoise._check.arrays import BoolArray, IntArray
@@ -19,8 +19,12 @@ _BLOCK = 2**20
 class Units:
     """Numbers the units of a source, chunk after chunk, and then chooses the rows to keep.
 
+    Attributes:
+        number: from a column to the numbers of its units: two rows are of one unit if the string forms of their values are equal, or their
+            bytes where these are not text. A null is no unit, -1, nor is another value without a string form.
+
     >>> units = Units()
-    >>> units.add(Column(["a", "b", "a", None]))
+    >>> units.add(units.number(Column(["a", "b", "a", None])))
     >>> keep = units.keep(1, lambda count: bytes(range(count)))
     >>> keep.tolist()
     [True, True, False, False]
@@ -28,7 +32,7 @@ class Units:
 
     def __init__(self, bound: PerCell | None = None, sizes: Mapping[str, int] | None = None) -> None:
         self._numbers: dict[Hashable, int] = {}
-        self._numbered = by_value(lambda values: numbered(self._numbers, values))
+        self.number = by_value(lambda values: numbered(self._numbers, values))
         self._chunks: list[IntArray] = []
         names = list(sizes or {})
         if bound is not None and not set(bound.attributes) <= set(names):
@@ -37,17 +41,13 @@ class Units:
         self._within = [(names.index(name), sizes[name]) for name in bound.attributes] if bound and sizes else []
         self._cells: list[IntArray] = []
 
-    def add(self, column: Column, codes: Sequence[IntArray] = ()) -> None:
-        """Number the units of a chunk.
-
-        Two rows are of one unit if the string forms of their values are equal, or their bytes where these are not text. A null is no unit,
-        nor is another value without a string form.
+    def add(self, units: IntArray, codes: Sequence[IntArray] = ()) -> None:
+        """Take the rows of a chunk.
 
         Args:
-            column: the unit column of the chunk.
+            units: their units, as `number` has them.
             codes: of every attribute the rows' cells, where few rows of a unit are to be kept in one; -1 is a cell like the others.
         """
-        units = self._numbered(column)
         self._chunks.append(units)
         cell = np.zeros(len(units), dtype=np.int64)
         for place, size in self._within:
@@ -56,10 +56,6 @@ class Units:
 
     def _units(self) -> IntArray:
         return np.concatenate(self._chunks) if self._chunks else np.zeros(0, dtype=np.int64)
-
-    def known(self) -> BoolArray:
-        """Where rows have a unit."""
-        return self._units() >= 0
 
     def keep(self, max_rows: int, entropy_bytes: Callable[[int], bytes], among: BoolArray | None = None) -> BoolArray:
         """Choose at most ``max_rows`` rows of each unit, uniformly at random, without looking at any value but the cells that are bounded.
@@ -107,7 +103,7 @@ class Units:
             most: rows cut for which a kept row may stand.
 
         >>> units = Units()
-        >>> units.add(Column(["a"] * 9 + ["b", "b", None]))
+        >>> units.add(units.number(Column(["a"] * 9 + ["b", "b", None])))
         >>> units.cut(units.keep(1, os.urandom), 3)
         4
         """
@@ -174,13 +170,12 @@ MOST_CUT = 3
 USAGE = Domain({ROWS: ["used", "unused"]}, measures={CUT: Measure(CUT, 0, MOST_CUT)})
 
 
-def usage_table(used: int, unused: int, cut: int, unit_column: str | None, max_rows: int) -> Table:
+def usage_table(numbers: tuple[int, int, int], unit_column: str | None, max_rows: int) -> Table:
     """The table.
 
     Args:
-        used: rows that the domain keeps, of those that count for their unit.
-        unused: the other rows that count for their unit.
-        cut: for each unit its rows that do not count, ``MOST_CUT`` at most for each one that does, added up.
+        numbers: of the rows that count for their unit those that the domain keeps, and the others; and for each unit its rows that do not
+            count, ``MOST_CUT`` at most for each one that does, added up.
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: how many rows of a unit count.
 
@@ -188,8 +183,8 @@ def usage_table(used: int, unused: int, cut: int, unit_column: str | None, max_r
         and stands for at most ``MOST_CUT`` rows that were cut.
         All its rows may be in one of them, whatever ``max_per_cell`` of the table beside it says: that is about other cells.
 
-    >>> usage_table(3, 1, 0, None, 1)
+    >>> usage_table((3, 1, 0), None, 1)
     <Table of private rows over Domain(rows=Categories(['used', 'unused']), measures={'cut': Measure('cut', 0, 3)})>
     """
-    counts = {(None, (ROWS,)): np.array([used, unused]), (CUT, ()): np.array([cut])}
+    counts = {(None, (ROWS,)): np.array(numbers[:2]), (CUT, ()): np.array(numbers[2:])}
     return Table.counted(USAGE, [ROWS], [CUT], counts, unit_column=unit_column, max_rows=max_rows)

@@ -183,7 +183,7 @@ def _text(value: object) -> str | None:
     if isinstance(value, Decimal):
         return _decimal_text(value)
     if isinstance(value, dt.datetime):
-        return _instant_text(value)
+        return stamp_text(str(_stamp(value)))
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, np.datetime64):
@@ -194,29 +194,24 @@ def _text(value: object) -> str | None:
 def _decimal_text(value: Decimal) -> str | None:
     if not value.is_finite():
         return "-inf" if value < 0 else "inf"
-    sign, digits, exponent = value.as_tuple()
-    # 1.0 and 1 are equal, and have one form
-    every = "".join(map(str, digits))
-    kept = every.rstrip("0")
-    places = int(exponent) + len(every) - len(kept)
-    kept = kept.lstrip("0")
-    if not kept:
+    if not value:
         return "0"
-    if not (places >= -_DIGITS and len(kept) + places <= _DIGITS):
+    if not -_DIGITS <= value.adjusted() < _DIGITS:  # before it is written out, however long that is
         return None
-    kept = kept.rjust(1 - places, "0")
-    plain = kept + "0" * places if places >= 0 else f"{kept[:places]}.{kept[places:]}"
-    return f"-{plain}" if sign else plain
+    plain = format(value, "f")
+    whole, _, part = plain.partition(".")
+    # 1.0 and 1 are equal, and have one form
+    part = part.rstrip("0")
+    return None if len(part) > _DIGITS else f"{whole}.{part}" if part else whole
 
 
-def _instant_text(value: dt.datetime) -> str:
-    """By whole numbers, so that no time zone leads out of the years that Python knows; in UTC where there is a time zone."""
-    if hasattr(value, "to_datetime64"):
-        # the time stamp of pandas has nanoseconds
-        return stamp_text(str(value.to_datetime64()))
-    since = value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a difference of wall clocks
-    ahead = value.utcoffset() or dt.timedelta()
-    return stamp_text(str(np.datetime64((since - ahead) // dt.timedelta(microseconds=1), "us")))
+def _stamp(value: dt.date | np.datetime64) -> np.datetime64:
+    """As numpy's, in UTC where it has a time zone; by whole numbers, so that none leads out of the years that Python knows."""
+    if hasattr(value, "to_datetime64"):  # the time stamp of pandas, which has nanoseconds
+        return np.datetime64(value.to_datetime64())
+    if isinstance(value, dt.datetime):
+        return np.datetime64(value.replace(tzinfo=None), "us") - np.timedelta64(value.utcoffset() or dt.timedelta(), "us")
+    return np.datetime64(value)
 
 
 def stamp_text(iso: str) -> str:
@@ -312,14 +307,9 @@ def instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[
 def _instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[int, bool] | None:
     if is_null(value):
         return None
-    if isinstance(value, dt.datetime):
-        since = value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a difference of wall clocks
-        ahead = value.utcoffset()
-        return (since - (ahead or dt.timedelta())) // dt.timedelta(seconds=1), ahead is not None
-    if isinstance(value, dt.date):
-        return (value - _EPOCH).days * DAY, False
-    if isinstance(value, np.datetime64):
-        return int(value.astype("M8[s]").astype(np.int64)), False
+    if isinstance(value, (dt.date, np.datetime64)):
+        zoned = isinstance(value, dt.datetime) and value.utcoffset() is not None
+        return int(_stamp(value).astype("M8[s]").astype(np.int64)), zoned
     form = text(value)
     form = "" if form is None else reading.form(form)
     if form and is_spelled_null(form, reading):

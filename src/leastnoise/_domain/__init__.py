@@ -5,11 +5,11 @@ What must be right for a release to be private is in `_cells`, `_domain`, `_meas
 need be believed.
 """
 
-from leastnoise._domain._cells import DROP, MOST, Clocked, Cuts, Forms, Keys, Kind, Label, Level, Rule, Steps, rule_of
+from leastnoise._domain._cells import DROP, MOST, Clocked, Cuts, Forms, Keys, Rule, Steps, rule_of
 from leastnoise._domain._dates import FOLDED, Dates, period_of
 from leastnoise._domain._domain import Domain
 from leastnoise._domain._json import kind_from_json, kind_to_json
-from leastnoise._domain._kind import RESERVED, known_keys
+from leastnoise._domain._kind import RESERVED, Kind, Label, Level, known_keys
 from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted, parts
 from leastnoise._domain._per_cell import PerCell

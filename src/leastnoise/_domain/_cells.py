@@ -6,7 +6,6 @@ checked here, so that whatever a kind does, a value has one cell of the attribut
 
 import re
 import unicodedata
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import singledispatch
@@ -15,8 +14,6 @@ from typing import Any
 from leastnoise._check import InternalError, plain, whole
 from leastnoise._domain._reading import Reading
 
-Label = str | int
-OTHER = "other"
 # Bounds stay where a double holds every whole number, so that reading a value as a double never moves it across a bound.
 MOST = 2**53 - 1
 # Codes fit uint32, and a table on one attribute alone already has 16 GiB of counts.
@@ -25,72 +22,6 @@ READ_AS_IT_IS = Reading()
 # A row with this cell in any attribute is dropped.
 DROP = -1
 _STRANGE = {"Cc", "Cs"}  # control characters, and halves of characters, which no file in UTF-8 holds
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A public map from the regular cells of an attribute to groups.
-
-    Args:
-        name: of the level, such as ``region``.
-        labels: of the groups, in the order in which they first occur.
-        cells: the group of each regular cell, from 0.
-    """
-
-    name: str
-    labels: tuple[Label, ...]
-    cells: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Kind(ABC):
-    """An attribute: a public map from values to cells. Frozen, equal and hashable by value.
-
-    Attributes:
-        null: what a null does: ``"drop"`` the row or ``"other"``.
-        outside: what any other value does: ``"drop"`` the row, ``"clip"`` it to the nearest cell (where cells are in order) or ``"other"``.
-        reading: how values are read.
-        levels: public maps to coarser cells.
-    """
-
-    null: str | None = "drop"
-    outside: str = "drop"
-    reading: Reading = READ_AS_IT_IS
-    levels: Any = ()
-
-    @property
-    @abstractmethod
-    def regular(self) -> int:
-        """Number of cells, ``other`` not included."""
-
-    @property
-    @abstractmethod
-    def regular_labels(self) -> tuple[Label, ...]:
-        """The label of every cell but ``other``, in order."""
-
-    @abstractmethod
-    def level(self, name: str) -> Level:
-        """Look up a level; ``other`` belongs to a group of that name."""
-
-    @property
-    def implied_levels(self) -> tuple[Level, ...]:
-        """Levels that the attribute has without their being declared."""
-        return ()
-
-    @property
-    def has_other(self) -> bool:
-        """Whether there is a last cell ``other``."""
-        return OTHER in (self.null, self.outside)
-
-    @property
-    def size(self) -> int:
-        """Number of cells, ``other`` included."""
-        return self.regular + self.has_other
-
-    @property
-    def labels(self) -> tuple[Label, ...]:
-        """The label of every cell, in order."""
-        return (*self.regular_labels, OTHER) if self.has_other else self.regular_labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,10 +95,8 @@ class Forms:
     wholes: Mapping[str, int]
 
     def __post_init__(self) -> None:
-        for name, given in (
-            ("cells", self.cells),
-            ("wholes", self.wholes),
-        ):  # of Python's own: a mapping of another class could answer otherwise the next time
+        # of Python's own: a mapping of another class could answer otherwise the next time
+        for name, given in (("cells", self.cells), ("wholes", self.wholes)):
             cells = {plain(form): cell for form, cell in dict(given).items()}
             if not all(type(form) is str and type(cell) is int for form, cell in cells.items()):
                 raise InternalError("forms must be texts with whole numbers; please report this.")
@@ -248,17 +177,11 @@ class Rule:
     clock: Clocked | None = None
 
     def __post_init__(self) -> None:
-        cells, table = {self.null, self.outside, self.strange}, self.table
-        parts = {
-            type(table),
-            type(self.clip),
-            type(self.reading),
-            type(self.clock),
-            type(self.size),
-            *map(type, (self.null, self.outside, self.strange)),
-        }
+        table, policies = self.table, (self.null, self.outside, self.strange)
+        parts = {type(part) for part in (table, self.clip, self.reading, self.clock, self.size, *policies)}
         if not (parts <= {Steps, Cuts, Forms, Keys, Clocked, Reading, int, bool, type(None)} and type(table) in {Steps, Cuts, Forms, Keys}):
             raise InternalError("a rule must be made of its own parts; please report this.")
+        cells = {*policies}
         if isinstance(table, Cuts):
             cells |= {int(table.cells.min()), int(table.cells.max())}
         elif not isinstance(table, Keys):
@@ -269,7 +192,7 @@ class Rule:
 
 
 @singledispatch
-def rule_of(kind: Kind, _marks: tuple[int, int] | None = None) -> Rule:
+def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
     """The rule of an attribute; a class is a kind if it has registered this.
 
     Args:

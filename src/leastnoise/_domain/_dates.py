@@ -8,8 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from leastnoise._check import InputError, one_of, refuse
-from leastnoise._domain._cells import Label, Level
-from leastnoise._domain._kind import ORDERED, Described, grouped
+from leastnoise._domain._kind import ORDERED, Kind, Label, Level, grouped
 
 PERIODS = ("year", "quarter", "month", "week", "day", "hour")
 FOLDED = ("weekday", "hour_of_day")
@@ -38,7 +37,7 @@ _ISO = (
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Dates(Described):
+class Dates(Kind):
     """A column of dates or time stamps between two public days, both included.
 
     A value is a date, a time stamp or a text. A text is read as ``2024-05-01``, ``2024-05-01 13:45:00`` or ``2024-05-01T13:45Z``, or by

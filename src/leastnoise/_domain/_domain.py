@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, cast
 
-from leastnoise._check import InputError, InternalError, html_facts, one_of, refuse, whole
-from leastnoise._domain._cells import MOST_CELLS, Keys, Kind, Rule, kind_of, parts_of, plain_json, rule_of
+from leastnoise._check import InputError, InternalError, one_of, refuse, whole
+from leastnoise._domain._cells import MOST_CELLS, Keys, Rule, kind_of, parts_of, plain_json, rule_of
+from leastnoise._domain._kind import Kind, domain_html, domain_text, not_a_kind, pairs_of
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted
 from leastnoise._domain._reading import attribute_name
 
@@ -50,14 +51,17 @@ class Domain:
         measures: Mapping[str, Measure] | None = None,
         **kinds: Kind | Iterable[str | int],
     ) -> None:
-        pairs = [*_pairs(attributes), *kinds.items()]
+        pairs = [*pairs_of(attributes), *kinds.items()]
         if not pairs:
             raise InputError("a domain must have at least one attribute; got none. Name one, for example Domain(sex=['F', 'M']).")
         checked: dict[str, Kind] = {}
         for name, kind in pairs:
             if (name := attribute_name("the name of an attribute", name)) in checked:
                 raise InputError(f"an attribute must be named once; got {name!r} twice. Give one of them another name.")
-            checked[name] = _kind(name, kind)
+            meant = kind_of(kind)
+            if type(meant) not in rule_of.registry or type(meant) is object:
+                raise not_a_kind(name, meant)
+            checked[name] = cast(Kind, meant)
         if measures is not None and not isinstance(measures, Mapping):
             raise refuse("measures", measures, "a mapping from a name to a Measure")
         sums = tuple((attribute_name("the name of a measure", name), measure) for name, measure in (measures or {}).items())
@@ -249,17 +253,10 @@ class Domain:
         return self._hash
 
     def __repr__(self) -> str:
-        if all(name.isidentifier() and name != "measures" for name in self.names):
-            parts = [f"{name}={kind!r}" for name, kind in self._kinds]
-        else:
-            parts = ["{" + ", ".join(f"{name!r}: {kind!r}" for name, kind in self._kinds) + "}"]
-        if self._measures:
-            parts.append(f"measures={dict(self._measures)!r}")
-        return f"Domain({', '.join(parts)})"
+        return domain_text(self._by_name, dict(self._measures))
 
     def _repr_html_(self) -> str:
-        kinds = [(name, f"{type(kind).__name__}, {kind.size:,} cells") for name, kind in self._kinds]
-        return html_facts("Domain", kinds + [(name, repr(measure)) for name, measure in self._measures])
+        return domain_html(self._by_name, dict(self._measures))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Domain is immutable; {name!r} cannot be set")
@@ -275,28 +272,3 @@ class Domain:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Domain.from_json, (self.to_json(),)
-
-
-def _pairs(attributes: Any) -> list[tuple[str, Any]]:
-    """The attributes given positionally, before any check of theirs."""
-    if attributes is None:
-        return []
-    one = isinstance(attributes, str) or not isinstance(attributes, Iterable)
-    pairs = [*attributes.items()] if isinstance(attributes, Mapping) else [attributes] if one else [*attributes]
-    for pair in pairs:
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise refuse("attributes", pair, "a mapping from a name to a kind, or pairs of them")
-    return [(name, kind) for name, kind in pairs]
-
-
-def _kind(name: str, kind: object) -> Kind:
-    kind = kind_of(kind)
-    if type(kind) in rule_of.registry and type(kind) is not object:
-        return cast(Kind, kind)
-    advice = "Name the measure in measures={...}." if isinstance(kind, Measure) else ""
-    raise refuse(
-        f"the attribute {name!r}",
-        kind,
-        "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown",
-        advice,
-    )

@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from leastnoise._check import InputError, refuse
-from leastnoise._domain._cells import Kind, Level, parts_of, plain_json
+from leastnoise._domain._cells import parts_of, plain_json
 from leastnoise._domain._dates import Dates
-from leastnoise._domain._kind import known_keys, level_json, own_fields
+from leastnoise._domain._kind import Kind, Level, known_keys, level_json, own_fields
 from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted
 from leastnoise._domain._reading import Reading, attribute_name

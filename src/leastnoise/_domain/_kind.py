@@ -4,15 +4,19 @@ Levels are public maps from the cells of an attribute to coarser ones, such as f
 """
 
 import datetime as dt
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._check import Exact, InputError, did_you_mean, exact, number_text, one_of, refuse, short, whole
-from leastnoise._domain._cells import MOST, MOST_CELLS, OTHER, READ_AS_IT_IS, Kind, Label, Level
+from leastnoise._check import Exact, InputError, did_you_mean, exact, html_facts, number_text, one_of, refuse, short, whole
+from leastnoise._domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS
+from leastnoise._domain._measure import Measure
 from leastnoise._domain._reading import Reading, attribute_name
 
+Label = str | int
+OTHER = "other"
 LISTED = ("drop", OTHER)
 ORDERED = ("drop", "clip", OTHER)
 # Words that already ask for something.
@@ -31,6 +35,21 @@ def known_keys(what: str, got: object, allowed: Iterable[str]) -> dict[str, obje
             advice = did_you_mean(key, keys)
             raise InputError(f"{what} has no key {key!r}; allowed are {listed}." + (f" {advice}" if advice else ""))
     return dict(got)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A public map from the regular cells of an attribute to groups.
+
+    Args:
+        name: of the level, such as ``region``.
+        labels: of the groups, in the order in which they first occur.
+        cells: the group of each regular cell, from 0.
+    """
+
+    name: str
+    labels: tuple[Label, ...]
+    cells: tuple[int, ...]
 
 
 def grouped(name: str, groups: Iterable[Label]) -> Level:
@@ -99,8 +118,50 @@ def find(levels: Iterable[Level], name: str) -> Level:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Described(Kind):
-    """What kinds share: levels, checks of policies, and how they are shown."""
+class Kind(ABC):
+    """An attribute: a public map from values to cells. Frozen, equal and hashable by value.
+
+    Attributes:
+        null: what a null does: ``"drop"`` the row or ``"other"``.
+        outside: what any other value does: ``"drop"`` the row, ``"clip"`` it to the nearest cell (where cells are in order) or ``"other"``.
+        reading: how values are read.
+        levels: public maps to coarser cells.
+    """
+
+    null: str | None = "drop"
+    outside: str = "drop"
+    reading: Reading = READ_AS_IT_IS
+    levels: Any = ()
+
+    @property
+    @abstractmethod
+    def regular(self) -> int:
+        """Number of cells, ``other`` not included."""
+
+    @property
+    @abstractmethod
+    def regular_labels(self) -> tuple[Label, ...]:
+        """The label of every cell but ``other``, in order."""
+
+    @property
+    def implied_levels(self) -> tuple[Level, ...]:
+        """Levels that the attribute has without their being declared."""
+        return ()
+
+    @property
+    def has_other(self) -> bool:
+        """Whether there is a last cell ``other``."""
+        return OTHER in (self.null, self.outside)
+
+    @property
+    def size(self) -> int:
+        """Number of cells, ``other`` included."""
+        return self.regular + self.has_other
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The label of every cell, in order."""
+        return (*self.regular_labels, OTHER) if self.has_other else self.regular_labels
 
     def level(self, name: str) -> Level:
         """Look up a level over all cells; ``other`` belongs to a group of that name."""
@@ -170,3 +231,37 @@ def bound(name: str, value: Exact) -> Fraction:
     if not abs(number) <= MOST:
         raise refuse(name, number_text(number), "between -(2^53 - 1) and 2^53 - 1")
     return number
+
+
+def pairs_of(attributes: Any) -> list[tuple[str, Any]]:
+    """The attributes given positionally, before any check of theirs."""
+    if attributes is None:
+        return []
+    one = isinstance(attributes, str) or not isinstance(attributes, Iterable)
+    pairs = [*attributes.items()] if isinstance(attributes, Mapping) else [attributes] if one else [*attributes]
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise refuse("attributes", pair, "a mapping from a name to a kind, or pairs of them")
+    return [(name, kind) for name, kind in pairs]
+
+
+def not_a_kind(name: str, kind: object) -> InputError:
+    """What is said of an attribute that is none."""
+    advice = "Name the measure in measures={...}." if isinstance(kind, Measure) else ""
+    allowed = "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown"
+    return refuse(f"the attribute {name!r}", kind, allowed, advice)
+
+
+def domain_text(kinds: Mapping[str, Kind], measures: Mapping[str, Measure]) -> str:
+    """A domain as Python writes it."""
+    if all(name.isidentifier() and name != "measures" for name in kinds):
+        parts = [f"{name}={kind!r}" for name, kind in kinds.items()]
+    else:
+        parts = [f"{dict(kinds)!r}"]
+    return f"Domain({', '.join([*parts, *([f'measures={measures!r}'] if measures else [])])})"
+
+
+def domain_html(kinds: Mapping[str, Kind], measures: Mapping[str, Measure]) -> str:
+    """A domain as a table."""
+    shown = [(name, f"{type(kind).__name__}, {kind.size:,} cells") for name, kind in kinds.items()]
+    return html_facts("Domain", shown + [(name, repr(measure)) for name, measure in measures.items()])

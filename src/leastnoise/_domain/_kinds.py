@@ -33,15 +33,15 @@ from fractions import Fraction
 from typing import Any
 
 from leastnoise._check import InputError, did_you_mean, number_text, one_of, refuse, whole
-from leastnoise._domain._cells import MOST, MOST_CELLS, OTHER, READ_AS_IT_IS, Label, kind_of
-from leastnoise._domain._kind import LISTED, ORDERED, Described, bound, rising
+from leastnoise._domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS, kind_of
+from leastnoise._domain._kind import LISTED, ORDERED, OTHER, Kind, Label, bound, rising
 from leastnoise._domain._reading import Reading
 
 _MOST_KEYS, _LONGEST, _USUAL = 10**6, 1000, 200
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Categories(Described):
+class Categories(Kind):
     """A column with a public list of values.
 
     Args:
@@ -149,7 +149,7 @@ def _category(value: object) -> Label:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Integers(Described):
+class Integers(Kind):
     """A column of whole numbers between two public bounds, both included.
 
     Args:
@@ -196,7 +196,7 @@ class Integers(Described):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Coded(Described):
+class Coded(Kind):
     """A column that is already coded 0, 1, ..., size - 1.
 
     Args:
@@ -249,7 +249,7 @@ def _labels(edges: Sequence[Fraction], closed: str) -> tuple[Label, ...]:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Bins(Described):
+class Bins(Kind):
     """A numeric column cut into bins of equal width between two public bounds.
 
     Args:
@@ -306,7 +306,7 @@ class Bins(Described):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Edges(Described):
+class Edges(Kind):
     """A numeric column cut at given public edges.
 
     Args:
@@ -364,7 +364,7 @@ class Edges(Described):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Decimals(Described):
+class Decimals(Kind):
     """A column of numbers in equal steps, such as heights 120, 120.5, 121 ... in half centimetres.
 
     Args:
@@ -421,7 +421,7 @@ class Decimals(Described):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Unknown(Described):
+class Unknown(Kind):
     """A column of categories that nobody can list beforehand; `leastnoise.find_categories` finds those that many people have.
 
     Args:

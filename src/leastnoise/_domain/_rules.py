@@ -7,8 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from leastnoise._check import InternalError
-from leastnoise._domain._cells import DROP, Clocked, Cuts, Forms, Keys, Kind, Rule, Steps, rule_of
+from leastnoise._domain._cells import DROP, Clocked, Cuts, Forms, Keys, Rule, Steps, rule_of
 from leastnoise._domain._dates import Dates
+from leastnoise._domain._kind import Kind
 from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
 from leastnoise._domain._reading import BLANKS, Reading
 

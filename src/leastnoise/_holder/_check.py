@@ -10,7 +10,8 @@ import numpy as np
 
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._encode import cell_encoder
-from leastnoise._adapters._location import CSV, Joined, first_of
+from leastnoise._adapters._location import first_of
+from leastnoise._adapters._places import CSV, Joined
 from leastnoise._adapters._read import open_source, opened_for
 from leastnoise._adapters._units import Units
 from leastnoise._adapters._values import text
@@ -23,7 +24,6 @@ from leastnoise._workload import Workload
 
 _LONGEST_SHOWN = 60
 _NOT_TEXT = 'bytes that are no text in this encoding: say another one, such as [source] encoding = "cp1252"'
-_MOST_KEPT = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,23 +107,27 @@ def rows_fit(
     """Read all rows, in any form that adapters read, and say how they fit."""
     kinds = {name: domain.kind(name) for name in attributes}
     sums = {name: measure for name in measures if type(measure := domain.measure(name)) is Measure}
-    opened, wanted = opened_for(source, kinds, sums, unit_column)
+    opened, wanted = opened_for(source, domain, attributes, list(sums), unit_column)
     columns = [_Tally(name, kind, values) for name, kind in kinds.items()]
     columns += [
         _Tally(name, Bins(measure.low, measure.high, 1, outside="clip", reading=measure.reading), values) for name, measure in sums.items()
     ]
     units = None if unit_column is None else Units(max_per_cell, {name: domain.cells(name) for name in attributes})
-    inside, rows = [np.zeros(0, dtype=np.bool_)], 0
-    for count, chunk in opened.chunks(wanted):
-        codes = [tally.add(column) for tally, column in zip(columns, chunk, strict=False)][: len(kinds)]
+    inside, rows, unitless = [np.zeros(0, dtype=np.bool_)], 0, 0
+    encoders = [(name, encode) for name, tally in zip(wanted, columns, strict=False) for encode in tally.encoders]
+    encoders += [] if units is None else [(wanted[-1], units.number)]
+    for count, encoded in opened.encoded(encoders):
+        chunk = iter(encoded)
+        codes = [tally.add(*(next(chunk) for _ in tally.encoders)) for tally in columns][: len(kinds)]
         inside.append(np.logical_and.reduce([np.ones(count, dtype=np.bool_), *(of_column != DROP for of_column in codes)]))
         rows += count
         if units is not None:
-            units.add(chunk[-1], codes)
+            numbers = next(chunk)
+            unitless += int(np.count_nonzero(numbers < 0))
+            units.add(numbers, codes)
     whole = np.concatenate(inside)
     # any order will do: which rows are kept is not told, only how many
     keep = np.ones(rows, dtype=np.bool_) if units is None else units.keep(max_rows, bytes)
-    unitless = 0 if units is None else rows - int(np.count_nonzero(units.known()))
     lines = first_of(source)
     return Fit(
         lines=_lines_of(lines) if isinstance(lines, (str, os.PathLike, CSV)) else None,
@@ -140,10 +144,11 @@ def rows_fit(
 def _lines_of(path: str | os.PathLike[str] | CSV) -> int | None:
     """The lines of CSV files without their headers, records or not; None of other files."""
     from leastnoise._adapters._csv import CSV_FILES, opener, whole_lines
-    from leastnoise._adapters._files import files
+    from leastnoise._adapters._files import KINDS
+    from leastnoise._adapters._paths import files
 
     headed = not isinstance(path, CSV) or isinstance(path.header, bool)
-    found, lines = files(path.path if isinstance(path, CSV) else path), 0
+    found, lines = files(path.path if isinstance(path, CSV) else path, KINDS), 0
     for file, _ in found if found[0][1] is CSV_FILES else ():
         with opener(file)(file, "rb") as opened:
             lines += sum(block.count(b"\n") for block in whole_lines(opened.read)) - headed
@@ -155,8 +160,7 @@ def _join_fit(source: Joined) -> JoinFit:
 
     partners = Partners(open_source(source.second), source.key, [])
     counts = Counter({"matched": 0, "several": 0})
-    for _, (keys,) in open_source(source.data).chunks([source.own]):
-        partner = partners.of(keys)
+    for _, (partner,) in open_source(source.data).encoded([(source.own, partners.of)]):
         counts["matched"] += int(np.count_nonzero(partner >= 0))
         counts["several"] += int(np.count_nonzero(partner == SEVERAL))
     return JoinFit(keys=len(partners.times), doubled=int(np.count_nonzero(partners.times > 1)), **counts)
@@ -171,13 +175,13 @@ class _Tally:
         bare = kind_from_json({"name": name, **said})[1]
         self._null, self._outside = bare.size, bare.size + 1
         self._marked = cell_encoder(rule_of(bare, (self._null, self._outside)))
-        self._real = cell_encoder(rule_of(kind))
         self._counts: Counter[str] = Counter()
-        self._seen: Counter[str] = Counter()
+        self._forms: dict[str, int] = {}
+        self._seen: Counter[int] = Counter()
+        self.encoders = [self._marked, cell_encoder(rule_of(kind)), *([self._shown] if values else [])]
 
-    def add(self, column: Column) -> IntArray:
+    def add(self, marked: IntArray, real: IntArray, *shown: IntArray) -> IntArray:
         """Count a chunk, and give its rows' cells."""
-        marked, real = self._marked(column), self._real(column)
         strange = (marked == self._null) | (marked == self._outside)
         masks = {
             "null": marked == self._null,
@@ -188,26 +192,31 @@ class _Tally:
         masks["other"] = strange & (real == self._regular)
         masks["clipped"] = strange & (real != DROP) & (real != self._regular)
         self._counts.update({key: int(np.count_nonzero(where)) for key, where in masks.items()})
-        if self._values:
-            self._see(column, np.flatnonzero(marked == self._outside))
+        for numbers in shown:
+            places, often = np.unique(numbers[numbers >= 0], return_counts=True)
+            self._seen.update(dict(zip(places.tolist(), often.tolist(), strict=True)))
         return real
 
-    def _see(self, column: Column, rows: IntArray) -> None:
-        where, often = np.unique(rows if column.index is None else column.index[rows], return_counts=True)
-        for at, count in zip(where.tolist(), often.tolist(), strict=True):
-            value = column.data[at]
-            form = text(value)
-            strange = _NOT_TEXT if isinstance(value, bytes) else f"a value of type {type(value).__name__}"
-            self._seen[strange if form is None else repr(form[:_LONGEST_SHOWN])] += count
-        if len(self._seen) > _MOST_KEPT:
-            self._seen = Counter(dict(self._seen.most_common(_MOST_KEPT // 2)))
+    def _shown(self, column: Column) -> IntArray:
+        """The numbers of texts that show values outside, -1 of the others."""
+        rows = np.flatnonzero(self._marked(column) == self._outside)
+        places, where = np.unique(rows if column.index is None else column.index[rows], return_inverse=True)
+        numbers = np.full(len(column.data) if column.index is None else len(column.index), -1, dtype=np.int64)
+        numbers[rows] = np.array([self._number(column.data[at]) for at in places.tolist()], dtype=np.int64)[where.reshape(-1)]
+        return numbers
+
+    def _number(self, value: object) -> int:
+        form = text(value)
+        strange = _NOT_TEXT if isinstance(value, bytes) else f"a value of type {type(value).__name__}"
+        return self._forms.setdefault(strange if form is None else repr(form[:_LONGEST_SHOWN]), len(self._forms))
 
     def fit(self, *, of_measure: bool = False) -> ColumnFit:
         """What was counted; a measure drops no row, and what is no number counts as zero in it."""
         counts = {key: self._counts[key] for key in ("matched", "null", "outside", "dropped", "clipped", "other")}
         if of_measure:
             counts |= {"dropped": 0, "other": counts["dropped"]}
-        return ColumnFit(name=self._name, values=tuple(self._seen.most_common(self._values)), **counts)
+        forms, often = [*self._forms], self._seen.most_common(self._values)
+        return ColumnFit(name=self._name, values=tuple((forms[number], rows) for number, rows in often), **counts)
 
 
 _MARK = "PRIVATE"

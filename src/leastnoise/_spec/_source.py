@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from leastnoise._adapters import CSV, DatabaseTable, Joined
+from leastnoise._adapters import CSV, DatabaseTable, Joined, check_unit
 from leastnoise._check import InputError, refuse
 from leastnoise._domain import known_keys
 
@@ -84,7 +84,7 @@ def check_join(join: Mapping[str, Any], unit_column: str | None) -> None:
     """Refuse, before any data are there, a unit that rows of the second table need not belong to."""
     if join:
         with within(f"{_WHERE}: "):
-            Joined(None, **join).check_unit(unit_column)
+            check_unit(Joined(None, **join), unit_column)
 
 
 @contextmanager

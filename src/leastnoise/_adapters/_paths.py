@@ -1,0 +1,62 @@
+"""Which files a path means: a file, a folder or a pattern. Only names decide; nothing of a file is read.
+
+Nobody needs to believe it: whatever files these are, each of them is read once.
+"""
+
+import glob
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from leastnoise._adapters._column import FileKind
+from leastnoise._check import InputError, did_you_mean
+
+
+def endings(kinds: Sequence[FileKind]) -> str:
+    """What names of files may end in."""
+    names = [ending for kind in kinds for ending in kind.endings]
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def files(path: str | os.PathLike[str], kinds: Sequence[FileKind]) -> list[tuple[Path, FileKind]]:
+    """The files that a path means, sorted by name: a file; all below a folder; or those that match ``*``, ``?``, ``[...]`` and ``**``.
+
+    Of a folder and of ``**`` those whose own name, or a folder's on the way, begins with a point or an underscore are left out, as engines
+    write marks of their own under such names.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"the source must be a path to {endings(kinds)} files; got an object of type {type(path).__name__!r}.")
+    place = Path(os.fsdecode(path))
+    if place.is_dir():
+        found = [file for file in sorted(place.rglob("*")) if file.is_file() and not _hidden(file.relative_to(place))]
+        what = f"The folder {str(place)!r}"
+    elif glob.has_magic(str(place)) and not place.is_file():
+        matches = (Path(name) for name in sorted(glob.glob(str(place), recursive=True)))  # noqa: PTH207 - the pattern may be absolute
+        found = [file for file in matches if file.is_file() and not ("**" in place.parts and _hidden(file))]
+        what = f"The pattern {str(place)!r}"
+    else:
+        return [(place, _kind(place, kinds))]
+    if not found:
+        raise InputError(f"the source must be files that exist. {what} has none.")
+    pairs = [(file, _kind(file, kinds)) for file in found]
+    names = [kind.name for kind in kinds if any(kind is other for _, other in pairs)]
+    if len(names) > 1:
+        both = " and ".join(names)
+        raise InputError(f"the files of a source must be of one kind. {what} has both {both} files: name one kind, as in '*.csv'.")
+    return pairs
+
+
+def _hidden(file: Path) -> bool:
+    return any(part.startswith((".", "_")) and part not in {".", ".."} for part in file.parts)
+
+
+def _kind(file: Path, kinds: Sequence[FileKind]) -> FileKind:
+    kind = next((known for known in kinds if file.name.lower().endswith(known.endings)), None)
+    if kind is None:
+        raise InputError(
+            f"the source must be a file that ends in {endings(kinds)}; got {str(file)!r}. Convert it, or read it into a data frame."
+        )
+    if not file.is_file():
+        near = did_you_mean(file.name, [entry.name for entry in file.parent.iterdir()]) if file.parent.is_dir() else ""
+        raise InputError(f"the source must be a file that exists; there is no file {str(file)!r}." + (f" {near}" if near else ""))
+    return kind
