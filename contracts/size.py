@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_710, "files": 237, "functions": 3_580, "code": 30_290}
+CEILINGS = {"lines": 50_520, "files": 240, "functions": 3_560, "code": 30_150}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
