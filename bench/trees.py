@@ -5,8 +5,8 @@
 
 `even-N`: N places in groups of 16, 256 and 4,096. `zipf-D`: 10,000 places in a tree of D levels, the groups of a level from 1 to 2,000
 by a Zipf law. `three`: trees of 300, 500 and 60 leaves, all pairs of all their levels. Each plan is made in a process of its own on one
-thread. The total squared error is that at privacy cost 1 (rho 1/2, or epsilon 1), beside the least known: for Gaussian noise the singular
-value bound, for Laplace noise on equal groups the best weights of the tables of level and subset.
+thread. The total squared error is that at privacy cost 1 (rho 1/2, or epsilon 1), beside the least known: for Gaussian noise the lower
+bound, for Laplace noise on equal groups the best weights of the tables of level and subset.
 
 ``--release``: codes of so many hexadecimal digits, with a level for each first digits, are asked for by all levels, by sex, and by sex and
 age, of rows in a Parquet file, by `leastnoise release` with a file of categories. CPU seconds, seconds and memory are those of the whole

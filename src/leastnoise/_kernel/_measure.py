@@ -97,11 +97,11 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
     kinds = _kinds(measurements)
     rows = 0
     for index, exact in exact_answers(measurements, table):
-        pending.append((index, exact))
-        rows += len(exact)
-        if rows >= _BATCH_ROWS:
+        if rows + len(exact) > _BATCH_ROWS:  # a large table is drawn by itself, mostly with one scale
             _add_noise(measurements, pending, kinds, values, entropy)
             pending, rows = [], 0
+        pending.append((index, exact))
+        rows += len(exact)
     _add_noise(measurements, pending, kinds, values, entropy)
     return tuple(value for value in values if value is not None)
 
