@@ -279,7 +279,7 @@ def _seconds(workload: Workload) -> float:
     if any(workload.domain.kind(name).size > _MOST_CELLS for name in rich(workload)):
         return shortly(workload)
     again = 1 if all(one.one_set for one in lines(workload).values()) else 1.5
-    return shortly(workload) + again * sum(2.0 * (workload.domain.kind(name).size / 256) ** 2.2 for name in rich(workload))
+    return shortly(workload) + again * sum(1.7 * (workload.domain.kind(name).size / 256) ** 2.2 for name in rich(workload))
 
 
 TILTED = Planner(
