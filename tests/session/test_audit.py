@@ -56,7 +56,7 @@ def test_the_kernel_as_built_is_below_its_claim_and_not_far(case: str) -> None:
     assert 0.8 * query(found).claim < query(found).lower_bound <= query(found).claim
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ["Laplace, three rows", "rounded Gaussian", "discrete Gaussian, sums"])
 def test_noise_too_small_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     plan = planned(case)
     monkeypatch.setitem(_measure.SAMPLERS, plan.measured().noise, smaller(_measure.SAMPLERS[plan.measured().noise]))
