@@ -26,55 +26,48 @@ MOST_DELTA = Fraction(1, 10**5)
 _LISTED = 3
 
 
-def budget_warnings(privacy: Privacy, rows: int | None = None, *, of_targets: bool = False) -> tuple[str, ...]:
+def budget_warnings(privacy: Privacy, rows: int | None = None, *, of_targets: bool = False) -> Iterator[str]:
     """One sentence for each part of a budget that protects hardly anybody; a budget that nobody chose is told earlier."""
     most = MOST_OF_TARGETS if of_targets else MOST_EPSILON
     advice = "that is much to pay for targets: give them wider margins, or ask for less" if of_targets else "hardly anybody is protected"
-    budget = privacy.budget
-    warnings = []
-    epsilon = getattr(budget, "epsilon", None)
+    epsilon, rho, delta = (getattr(privacy.budget, name, None) for name in ("epsilon", "rho", "delta"))
     if epsilon is not None and epsilon > most:
         times = f"{math.exp(epsilon):.2g} times" if epsilon < 700 else f"e^{readable(epsilon)} times"
-        warnings.append(
+        yield (
             f"epsilon = {readable(epsilon)} makes what is published up to {times} as likely with a person as without; above "
             f"{most} {advice}."
         )
-    rho = getattr(budget, "rho", None)
     if rho is not None and rho > most:
-        warnings.append(f"rho = {readable(rho)} is above {most}: {advice}.")
-    delta = getattr(budget, "delta", None)
+        yield f"rho = {readable(rho)} is above {most}: {advice}."
     if delta is not None and delta > (MOST_DELTA if rows is None else Fraction(1, rows)):
         above = (
             f"{readable(MOST_DELTA)}; say rows in [privacy] if the number of rows is public and small, so that it can be judged"
             if rows is None
             else f"1 / {rows}, one over the number of rows: publishing somebody's row in the clear would satisfy it"
         )
-        warnings.append(f"delta = {readable(delta)} is above {above}.")
-    return tuple(warnings)
+        yield f"delta = {readable(delta)} is above {above}."
 
 
-def early_warnings(plan: Plan) -> tuple[str, ...]:
+def early_warnings(plan: Plan) -> Iterator[str]:
     """One sentence if the clock ended the search of strategies."""
-    ended = plan.details.get("ended_early", ())
-    if not ended:
-        return ()
-    return (f"The time for planning was over before the search of {', '.join(ended)} ended. Set seconds in [plan] higher to search on.",)
+    if ended := plan.details.get("ended_early", ()):
+        yield f"The time for planning was over before the search of {', '.join(ended)} ended. Set seconds in [plan] higher to search on."
 
 
-def crowded_warnings(plan: Plan) -> tuple[str, ...]:
+def crowded_warnings(plan: Plan) -> Iterator[str]:
     """One sentence if tables have much larger errors than they would have alone."""
-    known = sorted(plan.details.get("crowded", {}).items(), key=lambda pair: -pair[1])
-    if not known:
-        return ()
-    listed = ", ".join(f"{name} ({ratio:.2g} times)" for name, ratio in known)
-    said = f"Over twice the error that an even share of the budget would leave it if it were planned alone: {listed}. "
-    return (said + "Give what matters more weight, or ask for it in a release of its own.",)
+    if known := sorted(plan.details.get("crowded", {}).items(), key=lambda pair: -pair[1]):
+        listed = ", ".join(f"{name} ({ratio:.2g} times)" for name, ratio in known)
+        yield (
+            f"Over twice the error that an even share of the budget would leave it if it were planned alone: {listed}. "
+            "Give what matters more weight, or ask for it in a release of its own."
+        )
 
 
-def error_warnings(plan: Plan, level: float, rows: int | None = None) -> tuple[str, ...]:
+def error_warnings(plan: Plan, level: float, rows: int | None = None) -> Iterator[str]:
     """One sentence if answers are expected to be smaller than their margins, by what is public of them."""
     if plan.promise is None:
-        return ()
+        return
     measured, found = plan.measured(), []
     groups = {table.question: one.size for one in plan.workload.statistics if one.size for table in plan.workload.tables_of(one)}
     times, step = interval_multiplier(measured.noise, level), 0.5 / measured.grid
@@ -86,11 +79,12 @@ def error_warnings(plan: Plan, level: float, rows: int | None = None) -> tuple[s
         margin = times * table.largest_std + step
         if margin > size:
             found.append(f"{product.name} (± {margin * product.unit:.3g} around {size * product.unit:.3g})")
-    if not found:
-        return ()
-    listed = ", ".join(found[:_LISTED]) + (f" and {several(len(found) - _LISTED, 'more table')}" if len(found) > _LISTED else "")
-    said = f"By what is public of sizes and rows, margins are larger than the answers that they belong to: {listed}."
-    return (f"{said} Ask for less, such as coarser groups, or spend more.",)
+    if found:
+        listed = ", ".join(found[:_LISTED]) + (f" and {several(len(found) - _LISTED, 'more table')}" if len(found) > _LISTED else "")
+        yield (
+            f"By what is public of sizes and rows, margins are larger than the answers that they belong to: {listed}. "
+            "Ask for less, such as coarser groups, or spend more."
+        )
 
 
 _DECIMAL_NAME = re.compile(r"income|salary|wage|price|amount|cost|rent|height|weight|balance|rate$|umsatz|preis|betrag", flags=re.ASCII)
