@@ -109,7 +109,7 @@ def test_what_a_resumed_release_publishes_and_its_exports_are_younger_too(rows, 
     assert first_draw.exists()
     left = [path for path in tmp_path.rglob("*") if path.name.startswith("new") or "out" in path.parts]
     assert len(ln.resume(book)) == 1
-    exports = [tmp_path / f"export-{kind.name}{kind.suffix}" for kind in EXPORTS.values()]
+    exports = [tmp_path / f"export-{name}" for name in EXPORTS]
     for name, file in zip(EXPORTS, exports, strict=True):
         CliRunner().invoke(program, ["export", str(out), "--as", name, "--out", str(file)], catch_exceptions=False)
     published = [*left, out, *out.rglob("*"), *exports]
