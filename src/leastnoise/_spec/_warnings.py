@@ -30,7 +30,8 @@ def budget_warnings(privacy: Privacy, rows: int | None = None, *, of_targets: bo
     """One sentence for each part of a budget that protects hardly anybody; a budget that nobody chose is told earlier."""
     most = MOST_OF_TARGETS if of_targets else MOST_EPSILON
     advice = "that is much to pay for targets: give them wider margins, or ask for less" if of_targets else "hardly anybody is protected"
-    epsilon, rho, delta = (getattr(privacy.budget, name, None) for name in ("epsilon", "rho", "delta"))
+    budget = privacy.budget
+    epsilon, rho, delta = getattr(budget, "epsilon", None), getattr(budget, "rho", None), getattr(budget, "delta", None)
     if epsilon is not None and epsilon > most:
         times = f"{math.exp(epsilon):.2g} times" if epsilon < 700 else f"e^{readable(epsilon)} times"
         yield (
