@@ -1,4 +1,7 @@
-"""One row a mechanism: what is asked of it in the conformance tests, and what it must refuse."""
+"""One row a mechanism: what is asked of it in the conformance tests, and what it must refuse.
+
+A mechanism that is added has its rows in a file of its own: ``rows_NAME.py`` beside this one, with a tuple ``ROWS``.
+"""
 
 from importlib import import_module
 from pathlib import Path
