@@ -192,7 +192,7 @@ def cells_of(outcome: Outcome) -> Reals:
     """The table that answers are sums of, without the error bars of its cells, which take long."""
     estimator = outcome.estimator()
     if isinstance(estimator, Grid):
-        return estimator.blocks.cells
+        return estimator.cells
     return estimator.estimate(queries(outcome.plan.domain, row="identity", column="identity").products[0]).values
 
 

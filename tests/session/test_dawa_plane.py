@@ -13,7 +13,7 @@ from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._estimate import Outcome
+from leastnoise._estimate import Grid, Outcome
 from leastnoise._kernel import Ledger, SeededEntropy
 from leastnoise._linop import dense
 from leastnoise._measurements import cost
@@ -133,8 +133,8 @@ def test_noise_given_the_blocks_is_exact(privacy: Privacy, way: tuple[str, int])
             scale = float(block.scale) / factor.weights
             weight[-1] = 2 * np.sinh(0.5 / scale) ** 2
         values.append(value / observation.measurements.grid)
-    spread = found.blocks  # type: ignore[attr-defined]
-    lengths = spread.heights * spread.widths
+    assert isinstance(found, Grid)
+    spread, lengths = found, found.areas
     expand = np.zeros((rows[0].shape[1], len(lengths)))
     expand[spread.order, np.repeat(np.arange(len(lengths)), lengths)] = np.repeat(1 / lengths, lengths)
     # Of first blocks in one part only the sum counts.

@@ -9,7 +9,7 @@ Cells are in an order in which every block is a run; a layer is given by where i
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -150,97 +150,17 @@ _AT_ONCE = 2**22
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
-    """Rectangles that cover a table, with estimates of their counts."""
-
-    attributes: tuple[str, str]
-    tops: IntArray
-    lefts: IntArray
-    heights: IntArray
-    widths: IntArray
-    order: IntArray
-    starts: IntArray
-    shape: tuple[int, int]
-    counts: FloatArray
-    kept: Sequence[FloatArray] | None = None
-
-    @staticmethod
-    def of(attributes: tuple[str, str], shape: tuple[int, int], order: IntArray, starts: IntArray, counts: FloatArray) -> "Blocks":
-        """Blocks that are rectangles: each begins at its first cell and ends at its last."""
-        top, left = np.divmod(order[starts], shape[1])
-        bottom, right = np.divmod(order[np.append(starts[1:], len(order)) - 1], shape[1])
-        blocks = Blocks(attributes, top, left, bottom - top + 1, right - left + 1, order, starts, shape, counts)
-        if not (blocks.heights * blocks.widths == np.diff(starts, append=len(order))).all():
-            raise ValueError("blocks that are no rectangles")
-        return blocks
-
-    @cached_property
-    def cells(self) -> FloatArray:
-        """The table by uniform expansion, no block of the tree of halves below 0 or above the one it lies in; shape (height, width)."""
-        cells, tree = self._even.reshape(-1), block_tree(*self.shape)
-        bounded = np.empty_like(cells)
-        bounded[tree.order] = bounded_cells(cells[tree.order], np.arange(len(cells)), tree.starts, self.kept)
-        return bounded.reshape(self.shape)
-
-    @cached_property
-    def _even(self) -> FloatArray:
-        lengths = self.heights * self.widths
-        cells = np.empty(len(self.order))
-        cells[self.order] = np.repeat(self.counts / lengths, lengths)
-        return cells.reshape(self.shape)
-
-    def estimate(self, product: Product, noise: FloatArray, square: FloatArray) -> Answer:
-        """Uniform expansion, bounded."""
-        values = self._asked(product, self.cells)
-        moved = self._asked(product, self.cells - self._even)
-        return Answer(values, noise, np.sqrt(self._unevenness(product, square) + moved**2))
-
-    def _asked(self, product: Product, table: FloatArray) -> FloatArray:
-        for axis, name in enumerate(self.attributes):
-            table = along(apply, self._operator(product, name), table, axis)
-        return np.asarray(table).reshape(product.shape)
-
-    def _operator(self, product: Product, name: str) -> Any:
-        if name in product.attributes:
-            return product.operators[product.attributes.index(name)]
-        return Total(self.shape[self.attributes.index(name)])
-
-    def by_queries(self, product: Product, found: Callable[..., FloatArray], *, squares: bool = False) -> FloatArray:
-        """A function of the queries' weights on the blocks, some queries at a time."""
-        entries = [apply(operator, np.eye(operator.size)) for operator in (self._operator(product, name) for name in self.attributes)]
-        sums = [np.pad(operator.cumsum(axis=1), ((0, 0), (1, 0))) for operator in entries]
-        more = [np.pad((operator**2).cumsum(axis=1), ((0, 0), (1, 0))) for operator in entries] if squares else []
-        out = np.empty((len(entries[0]), len(entries[1])))
-        across = min(out.shape[1], max(1, _AT_ONCE // len(self.counts)))
-        down = max(1, _AT_ONCE // (len(self.counts) * across))
-        for top in range(0, out.shape[0], down):
-            for left in range(0, out.shape[1], across):
-                part = slice(top, top + down), slice(left, left + across)
-                given = [self._means(kind, *part) for kind in (sums, more) if kind]
-                out[part] = found(*given).reshape(out[part].shape)
-        return out.reshape(product.shape)
-
-    def _means(self, sums: list[FloatArray], down: slice, across: slice) -> FloatArray:
-        """Mean over the cells of each block of the products of some rows' entries, from running sums; shape (queries, k)."""
-        rows, columns = (
-            (one[part][:, first + length] - one[part][:, first]) / length
-            for one, part, first, length in zip(sums, (down, across), (self.tops, self.lefts), (self.heights, self.widths), strict=True)
-        )
-        return np.asarray((rows[:, None, :] * columns).reshape(-1, len(self.counts)))
-
-    def _unevenness(self, product: Product, square: FloatArray) -> FloatArray:
-        """Squared error where each block has its deviation in one cell, anywhere: its square times the variance of a query's entries."""
-        return self.by_queries(product, lambda mean, squares: np.maximum(squares - mean**2, 0.0) @ square, squares=True)
-
-
-@dataclass(frozen=True, eq=False)
 class Grid:
-    """The adaptive grid: parts, groups of parts and first blocks, all measured."""
+    """The adaptive grid: rectangles that cover a table, groups of them and first blocks, all measured."""
 
-    blocks: Blocks
+    attributes: tuple[str, ...]
+    shape: tuple[int, ...]
+    order: IntArray
     layers: tuple[IntArray, IntArray, IntArray]
     scales: tuple[FloatArray, FloatArray, FloatArray]
+    counts: FloatArray
     square: FloatArray
+    kept: Sequence[FloatArray] | None
 
     @staticmethod
     def of(observation: Observation, *, shrunk: bool = False) -> "Grid":
@@ -249,7 +169,7 @@ class Grid:
         coarse, ranges = first.operator.operator, second.operator.operator
         if not (isinstance(coarse, Coarse) and isinstance(ranges, Ranges)):
             raise TypeError(type(ranges))
-        order, base = second.operator.order, coarse.starts
+        base = coarse.starts
         # how many of the rows, from the first on, cover the cells one after the other
         count = int(np.flatnonzero(ranges.high == ranges.size - 1)[0]) + 1
         values = [value / observation.measurements.grid for value in observation.values]
@@ -264,13 +184,42 @@ class Grid:
         value[place], scale[place] = values[1][count:], scales[1][count:]
         layers, noise = (parts, groups, base), (scales[1][:count], scale, scales[0])
         counts = block_counts(layers, [values[1][:count], value, values[0]], noise)
-        height, width = (observation.measurements.domain.kind(name).size for name in second.attributes)
-        blocks = Blocks.of((second.attributes[0], second.attributes[1]), (height, width), order, parts, counts)
-        variances = laplace_variances(noise[0])
+        shape = tuple(observation.measurements.domain.kind(name).size for name in second.attributes)
+        variances, kept = laplace_variances(noise[0]), None
         if shrunk:
             total = float(block_errors(layers, noise, np.ones((1, len(parts))))[0]) ** 2
-            blocks = replace(blocks, kept=kept_shares(counts, variances, total, parts, base, block_tree(height, width).starts))
-        return Grid(blocks, layers, noise, _differences(values[1][:count], variances, parts, base, counts))
+            kept = kept_shares(counts, variances, total, parts, base, block_tree(*shape).starts)
+        square = _differences(values[1][:count], variances, parts, base, counts)
+        grid = Grid(second.attributes, shape, second.operator.order, layers, noise, counts, square, kept)
+        if not (grid.areas == np.diff(parts, append=len(grid.order))).all():
+            raise ValueError("blocks that are no rectangles")
+        return grid
+
+    @cached_property
+    def _sides(self) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
+        """First rows and columns of the parts, and how many they have: each begins at its first cell and ends at its last."""
+        firsts = np.divmod(self.order[self.layers[0]], self.shape[1])
+        lasts = np.divmod(self.order[np.append(self.layers[0][1:], len(self.order)) - 1], self.shape[1])
+        return firsts, (lasts[0] - firsts[0] + 1, lasts[1] - firsts[1] + 1)
+
+    @property
+    def areas(self) -> IntArray:
+        """How many cells the parts have."""
+        return self._sides[1][0] * self._sides[1][1]
+
+    @cached_property
+    def cells(self) -> FloatArray:
+        """The table by uniform expansion, no block of the tree of halves below 0 or above the one it lies in; shape (height, width)."""
+        cells, tree = self._even.reshape(-1), block_tree(*self.shape)
+        bounded = np.empty_like(cells)
+        bounded[tree.order] = bounded_cells(cells[tree.order], np.arange(len(cells)), tree.starts, self.kept)
+        return bounded.reshape(self.shape)
+
+    @cached_property
+    def _even(self) -> FloatArray:
+        cells = np.empty(len(self.order))
+        cells[self.order] = np.repeat(self.counts / self.areas, self.areas)
+        return cells.reshape(self.shape)
 
     def estimate(self, product: Product) -> Answer:
         """Uniform expansion, bounded."""
@@ -278,8 +227,43 @@ class Grid:
         # inside as parts that lie together differ beyond noise, and what shrinking and the bounds changed. With the square of that change
         # in it an interval of t standard errors holds whatever least squares holds with sqrt(t^2 - 1) of its own (Cauchy and Schwarz), so
         # at a nominal 95% at least 90.8% of normal errors, wherever answers are moved to.
-        noise = self.blocks.by_queries(product, lambda weights: block_errors(self.layers, self.scales, weights))
-        return self.blocks.estimate(product, noise, self.square)
+        noise = self._by_queries(product, lambda mean, _: block_errors(self.layers, self.scales, mean))
+        # Each part has its deviation in one cell, anywhere: its square times the variance of a query's entries.
+        uneven = self._by_queries(product, lambda mean, squares: np.maximum(squares - mean**2, 0.0) @ self.square)
+        moved = self._asked(product, self.cells - self._even)
+        return Answer(self._asked(product, self.cells), noise, np.sqrt(uneven + moved**2))
+
+    def _asked(self, product: Product, table: FloatArray) -> FloatArray:
+        for axis, name in enumerate(self.attributes):
+            table = along(apply, self._operator(product, name), table, axis)
+        return np.asarray(table).reshape(product.shape)
+
+    def _operator(self, product: Product, name: str) -> Any:
+        if name in product.attributes:
+            return product.operators[product.attributes.index(name)]
+        return Total(self.shape[self.attributes.index(name)])
+
+    def _by_queries(self, product: Product, found: Callable[[FloatArray, FloatArray], FloatArray]) -> FloatArray:
+        """A function of the means of queries' entries in each part, and of their squares' means, some queries at a time."""
+        entries = [apply(operator, np.eye(operator.size)) for operator in (self._operator(product, name) for name in self.attributes)]
+        kinds = [[np.pad((one**power).cumsum(axis=1), ((0, 0), (1, 0))) for one in entries] for power in (1, 2)]
+        out = np.empty((len(entries[0]), len(entries[1])))
+        across = min(out.shape[1], max(1, _AT_ONCE // len(self.counts)))
+        down = max(1, _AT_ONCE // (len(self.counts) * across))
+        for top in range(0, out.shape[0], down):
+            for left in range(0, out.shape[1], across):
+                part = slice(top, top + down), slice(left, left + across)
+                mean, squares = (self._means(sums, *part) for sums in kinds)
+                out[part] = found(mean, squares).reshape(out[part].shape)
+        return out.reshape(product.shape)
+
+    def _means(self, sums: list[FloatArray], down: slice, across: slice) -> FloatArray:
+        """Mean over the cells of each part of the products of some rows' entries, from running sums; shape (queries, k)."""
+        rows, columns = (
+            (one[part][:, first + length] - one[part][:, first]) / length
+            for one, part, first, length in zip(sums, (down, across), *self._sides, strict=True)
+        )
+        return np.asarray((rows[:, None, :] * columns).reshape(-1, len(self.counts)))
 
 
 def _differences(values: FloatArray, variance: FloatArray, parts: IntArray, base: IntArray, counts: FloatArray) -> FloatArray:
