@@ -61,7 +61,7 @@ ASKED = {
     ("_kernel/_ledger.py", "_kernel/_ledger_signs.py"),
     ("_adapters/_engine.py", "_table/_share.py"),
     # What is said, by which nothing is decided.
-    *((f"_adapters/_{name}.py", "_adapters/_words.py") for name in ("csv", "files", "frames", "location", "postgres", "read")),
+    *((f"_adapters/_{name}.py", "_adapters/_words.py") for name in ("csv", "files", "frames", "location", "postgres", "read", "spark")),
     *((f"_kernel/{name}.py", "_kernel/_ledger_words.py") for name in ("_ledger", "_ledger_file", "_ledger_run")),
     *(
         (file, "_check/_words.py")

@@ -126,15 +126,6 @@ def test_large_units_are_told_apart(tmp_path):
         assert sorted(columns_of(table).codes["v"].tolist()) == [0, 1]
 
 
-def test_many_units(tmp_path):
-    rows = 100_000
-    generator = np.random.default_rng(5)
-    frame = pl.DataFrame({"id": generator.integers(0, 30_000, rows), "v": generator.integers(0, 3, rows)})
-    table = read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=2)
-    expected = np.minimum(np.bincount(frame["id"].to_numpy()), 2).sum()
-    assert len(columns_of(table).codes["v"]) == expected
-
-
 @pytest.mark.parametrize(("form", "most"), [("numbers", 1), ("texts", 3)])
 def test_the_bound_holds_for_every_one_of_more_units_than_16_bits_can_number(form, most):
     """70,000 units of 1 to 5 rows each, in two chunks: each keeps its own rows up to the bound, whatever its number."""

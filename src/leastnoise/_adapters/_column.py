@@ -184,8 +184,3 @@ class FileKind:
     name: str
     endings: tuple[str, ...]
     open: Callable[[Path], Source]
-
-
-def not_whole(what: str) -> str:
-    """The message about a file that breaks off or breaks its own format."""
-    return f"{what} cannot be read to its end. Check that it is whole and is not being written."

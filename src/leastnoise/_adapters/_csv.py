@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._adapters._arrow import to_column
-from leastnoise._adapters._column import STRANGE, Chunks, Column, FileKind, Source, by_columns, not_whole
+from leastnoise._adapters._column import STRANGE, Chunks, Column, FileKind, Source, by_columns
 from leastnoise._adapters._places import CSV
-from leastnoise._adapters._words import LONG_HEADER, NO_CSV, NO_HEADER, OTHER_ENCODING
+from leastnoise._adapters._words import LONG_HEADER, NO_CSV, NO_HEADER, NOT_WHOLE, OTHER_ENCODING
 from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import IntArray
 
@@ -254,7 +254,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
                     opened.readline(_HEADER + 1)
                 yield from ahead(in_columns, whole_lines(opened.read))
         except _DAMAGED:
-            raise InputError(not_whole(what)) from None
+            raise InputError(NOT_WHOLE.format(what=what)) from None
 
     return Source(what=what, names=tuple(names), total=None, encoded=by_columns(chunks), strange={})
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._adapters._arrow import in_chunks, strange_types, to_column
-from leastnoise._adapters._column import CHUNK, Chunks, Column, Encoders, FileKind, Source, by_columns, not_whole
+from leastnoise._adapters._column import CHUNK, Chunks, Column, Encoders, FileKind, Source, by_columns
 from leastnoise._adapters._csv import CSV_FILES, open_csv
 from leastnoise._adapters._paths import files
 from leastnoise._adapters._places import CSV
-from leastnoise._adapters._words import NO_CSV_LAYOUT, NO_PARQUET, ONE_FILE_TWICE, OTHER_COLUMNS
+from leastnoise._adapters._words import NO_CSV_LAYOUT, NO_PARQUET, NOT_WHOLE, ONE_FILE_TWICE, OTHER_COLUMNS
 from leastnoise._check import InputError
 from leastnoise._check.arrays import IntArray
 
@@ -28,7 +28,7 @@ def open_parquet(path: Path) -> Source:
             yield from in_chunks(opened.iter_batches(batch_size=CHUNK, columns=columns), [(name, to_column) for name in columns])
         except (pa.ArrowException, OSError):
             # their own text may quote the file
-            raise InputError(not_whole(what)) from None
+            raise InputError(NOT_WHOLE.format(what=what)) from None
 
     return Source(
         what=what, names=tuple(schema.names), total=opened.metadata.num_rows, encoded=by_columns(chunks), strange=strange_types(schema)

@@ -8,7 +8,7 @@ import numpy as np
 from leastnoise._adapters._arrow import in_chunks, one_array, strange, strange_types, to_column
 from leastnoise._adapters._column import CHUNK, STRANGE, Chunks, Column, Source, by_columns, nothing_but
 from leastnoise._adapters._places import DatabaseTable
-from leastnoise._adapters._words import NAMES_TWICE, NO_DUCKDB
+from leastnoise._adapters._words import NAMES_TWICE, NO_DUCKDB, NO_FRAME
 from leastnoise._check import InputError
 
 
@@ -39,14 +39,14 @@ def open_frame(frame: Any) -> Source | None:
         names = tuple(name for name in (native.collect_schema() if lazy else native.columns) if isinstance(name, str))
         kinds = native.collect_schema() if lazy else {name: _kind(native[name]) for name in names}
     except Exception:  # noqa: BLE001 - a lazy query that cannot run, whose error may quote a row
-        raise InputError(_not_computed(what)) from None
+        raise InputError(NO_FRAME.format(what=what)) from None
 
     def chunks(columns: list[str]) -> Chunks[Column]:
         try:
             wanted = native.select(columns or native.columns)
             eager = wanted.collect() if lazy else wanted
         except Exception:  # noqa: BLE001 - a lazy query can fail in many ways, and its text may quote a row
-            raise InputError(_not_computed(what)) from None
+            raise InputError(NO_FRAME.format(what=what)) from None
         for start in range(0, len(eager), CHUNK):
             part = eager[start : start + CHUNK]
             yield len(part), [_column(part[name]) for name in columns]
@@ -64,10 +64,6 @@ def _open_table(table: Any, what: str) -> Source:
     return Source(
         what=what, names=tuple(table.column_names), total=table.num_rows, encoded=by_columns(chunks), strange=strange_types(table.schema)
     )
-
-
-def _not_computed(what: str) -> str:
-    return f"{what} cannot be computed. Collect it first, to see its own error."
 
 
 def _kind(series: Any) -> Any:

@@ -14,6 +14,7 @@ from leastnoise._adapters._arrow import of_days, of_microseconds, to_column
 from leastnoise._adapters._column import Source
 from leastnoise._adapters._engine import UNREAD, Engine, Run, Type, engine_source, same, values_of
 from leastnoise._adapters._sql import Expression, sql, without_nul
+from leastnoise._adapters._words import NO_SPARK
 from leastnoise._check import InputError
 
 # Settings under which the text of a query means something else.
@@ -37,7 +38,7 @@ def open_spark(frame: Any) -> Source:
         spark = frame.sparkSession
         plain = all(str(spark.conf.get(name, "false")).lower() == "false" for name in _OTHERWISE)
     except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
-        raise InputError(_not_computed(what)) from None
+        raise InputError(NO_SPARK.format(what=what)) from None
     kinds, view = {name: _type(kind) for name, kind in types}, f"leastnoise_{uuid.uuid4().hex}"
 
     @contextmanager
@@ -49,7 +50,7 @@ def open_spark(frame: Any) -> Source:
             finally:
                 spark.catalog.dropTempView(view)
         except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
-            raise InputError(_not_computed(what)) from None
+            raise InputError(NO_SPARK.format(what=what)) from None
 
     @contextmanager
     def session(what: str) -> Iterator[Run]:
@@ -102,10 +103,6 @@ def _batches(found: Any) -> Iterator[Any]:
     while first is not None:
         yield from pa.ipc.open_stream(first[0])
         first = next(rows, None)
-
-
-def _not_computed(what: str) -> str:
-    return f"{what} cannot be computed. Run an action on it by itself first, such as count(), to see its own error."
 
 
 def _type(kind: str) -> Type:

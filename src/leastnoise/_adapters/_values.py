@@ -24,7 +24,9 @@ _LONGEST = 400
 # A number with more digits before or after the point is no category and need not be written out.
 _DIGITS = 40
 DAY = 86_400
-_EPOCH = dt.date(1970, 1, 1)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+# Parts of a time that a text may leave out.
+_LEAST = {"m": 1, "d": 1, "H": 0, "M": 0, "S": 0}
 # Units of time stamps, in parts of a second.
 _PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 # What has no day stands here.
@@ -319,9 +321,8 @@ def _instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple
         return NO_DAY, False
     said = found.groupdict()
     parts = {name: int(part) for name, part in said.items() if part and part.isdecimal()}
-    day = dt.date(parts["Y"], parts.get("m", 1), parts.get("d", 1))
-    clock = dt.time(parts.get("H", 0), parts.get("M", 0), parts.get("S", 0))
-    seconds = (day - _EPOCH).days * DAY + (clock.hour * 60 + clock.minute) * 60 + clock.second
+    moment = dt.datetime(parts["Y"], *(parts.get(name, least) for name, least in _LEAST.items()), tzinfo=dt.UTC)
+    seconds = (moment - _EPOCH) // dt.timedelta(seconds=1)
     if not said.get("zone"):
         return seconds, False
     offset = (parts.get("zh", 0) * 60 + parts.get("zm", 0)) * 60
@@ -348,6 +349,5 @@ class Clock:
         # beyond the calendar, and outside every attribute
         if not -62_000_000_000 < second < 253_000_000_000:
             return 0
-        moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=second)
-        ahead = moment.astimezone(self._zone).utcoffset()
+        ahead = (_EPOCH + dt.timedelta(seconds=second)).astimezone(self._zone).utcoffset()
         return 0 if ahead is None else ahead // dt.timedelta(seconds=1)

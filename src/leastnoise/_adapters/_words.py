@@ -14,6 +14,7 @@ OTHER_ENCODING = (
     "{what} must be text in {encoding}; its first line is not. "
     'Say its encoding, for example [source] encoding = "latin-1" (of `init`: --encoding latin-1), or save it as UTF-8 or Parquet.'
 )
+NOT_WHOLE = "{what} cannot be read to its end. Check that it is whole and is not being written."
 NO_PARQUET = "{what} cannot be read as Parquet. Check that the file is whole and is a Parquet file."
 ONE_FILE_TWICE = "the files of a source must be different ones; {path!r} means one twice, by a link. Leave the link out."
 NO_CSV_LAYOUT = "delimiter, encoding and header are about CSV files; got {path!r}. Leave them out."
@@ -22,6 +23,8 @@ OTHER_COLUMNS = (
     "Name the files that belong together, or make one file of them."
 )
 NAMES_TWICE = "the data frame must have column names that differ from each other. Rename or drop one of those that occur twice."
+NO_FRAME = "{what} cannot be computed. Collect it first, to see its own error."
+NO_SPARK = "{what} cannot be computed. Run an action on it by itself first, such as count(), to see its own error."
 NO_DUCKDB = (
     "{what} cannot be read. Check that {connection} holds the path of a DuckDB database that no other program has open "
     "for writing, and that the table is there."
