@@ -68,7 +68,6 @@ ASKED = {
         for file in (
             "_accounting/_cost.py",
             "_check/_arguments.py",
-            "_domain/_domain.py",
             "_domain/_measure.py",
             "_kernel/_ledger.py",
         )

@@ -25,8 +25,6 @@ _LONGEST = 400
 _DIGITS = 40
 DAY = 86_400
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-# Parts of a time that a text may leave out.
-_LEAST = {"m": 1, "d": 1, "H": 0, "M": 0, "S": 0}
 # Units of time stamps, in parts of a second.
 _PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 # What has no day stands here.
@@ -321,7 +319,8 @@ def _instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple
         return NO_DAY, False
     said = found.groupdict()
     parts = {name: int(part) for name, part in said.items() if part and part.isdecimal()}
-    moment = dt.datetime(parts["Y"], *(parts.get(name, least) for name, least in _LEAST.items()), tzinfo=dt.UTC)
+    year, month, day = parts["Y"], parts.get("m", 1), parts.get("d", 1)
+    moment = dt.datetime(year, month, day, parts.get("H", 0), parts.get("M", 0), parts.get("S", 0), tzinfo=dt.UTC)
     seconds = (moment - _EPOCH) // dt.timedelta(seconds=1)
     if not said.get("zone"):
         return seconds, False
