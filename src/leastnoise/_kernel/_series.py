@@ -9,7 +9,8 @@ The argument continues that of ``_measure.py``:
      together satisfy the declared budget, however they are chosen (theorem 6 of the accounting's proofs). The sum is kept in memory, so a
      series is used in the process that made it alone, cannot be copied, and nothing of it can be set. Another process may resume a
      series: it asks for the same steps in the same order, gets the recorded outcomes of those that were drawn, and the ledger's mark of
-     every step that was begun keeps any from being drawn twice (PROOFS-ledger.md, theorem 4).
+     every step that was begun keeps any from being drawn twice (PROOFS-ledger.md, theorem 4). Gaussian measurements within (epsilon,
+     delta) may share out the mu squared that is paid instead: theorem 7 of the accounting's proofs.
 (K6) A choice's epsilon is met for data that differ by ``distance`` records: the rows of a unit, twice that under replace.
 (K10) A series along an attribute has one measurement, whose rows are drawn when their period is closed: PROOFS-periods.md.
 (K9) A search for keys takes the whole of a budget with a delta, so it is the only step of its series (PROOFS-keys.md).
@@ -25,8 +26,23 @@ from pathlib import Path
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from leastnoise._accounting import Charge, Cost, Privacy, PureCost, PureDP, SeriesCost, charge, charge_text, left, total
-from leastnoise._check import BudgetError, InputError, refuse
+from leastnoise._accounting import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    Charge,
+    Cost,
+    GaussianCost,
+    Privacy,
+    PureCost,
+    PureDP,
+    SeriesCost,
+    charge,
+    charge_text,
+    left,
+    total,
+)
+from leastnoise._check import BudgetError, InputError, exact_positive, refuse
 from leastnoise._domain import Domain
 from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import SeededEntropy, SystemEntropy
@@ -53,12 +69,15 @@ class Terms:
         measures: that rows are read with.
         only: the one step, where it is known beforehand: its real cost is paid then, and nothing else is carried out. None for steps that
             are decided on the way, within the whole budget.
+        gaussian: mu squared of all steps together, where they are measurements with rounded Gaussian noise within (epsilon, delta). It is
+            paid, and their mu squared add up to it at most. None where the steps share out the budget itself.
         text: of the plan, for the ledger and whoever finishes the release.
         along: the attribute along whose cells the only step is drawn, one period after the other; "" to draw it at once.
         late: what rows of closed periods do that were not there before: "drop", or count on "arrival".
 
     Raises:
-        InputError: parts of another class, an only step of another domain or privacy, or one that cannot be drawn period by period.
+        InputError: parts of another class, an only step of another domain or privacy, or one that cannot be drawn period by period; a
+            mu squared with another budget, or beside an only step.
 
     >>> Terms(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",), text="a plan").digest()[:8]
     'a27fa2ba'
@@ -69,6 +88,7 @@ class Terms:
     attributes: tuple[str, ...] = ()
     measures: tuple[str, ...] = ()
     only: Measurements | None = None
+    gaussian: Fraction | None = None
     text: str = ""
     along: str = ""
     late: str = "drop"
@@ -85,12 +105,24 @@ class Terms:
         object.__setattr__(self, "measures", tuple(self.measures))
         if self.only is not None and (self.only.domain, self.only.privacy) != (self.domain, self.privacy):
             raise InputError("The only step of a series must be of its own domain and privacy. Make the plan again; nothing was spent.")
+        if self.gaussian is not None:
+            if self.only is not None or type(self.privacy.budget) is not ApproxDP:
+                raise InputError(
+                    "Squares of Gaussian steps are added up within (epsilon, delta), for steps that are decided on the way. "
+                    "Make the plan again; nothing was spent."
+                )
+            object.__setattr__(self, "gaussian", exact_positive("gaussian", self.gaussian))
         if self.along:
             if self.only is None:  # a choice is not in the private file, and would be drawn again after every run that is killed
                 raise InputError(
                     "What is drawn period by period is one step that is known beforehand. Make the plan again; nothing was spent."
                 )
             check_along(self.only, self.along, self.late)
+
+    @property
+    def shared(self) -> Budget:
+        """What steps that are decided on the way share out: the budget, or for Gaussian steps half of their mu squared."""
+        return self.privacy.budget if self.gaussian is None else ZCDP(self.gaussian / 2)
 
     def digest(self) -> str:
         """SHA-256 of the plan's text, in hexadecimal."""
@@ -203,8 +235,8 @@ class Series:
         return self.receipt is not None
 
     def left(self) -> Charge:
-        """What the steps so far have left of the declared budget; exact."""
-        return left(self.terms.privacy.budget, total(_INSIDE[self].charges))
+        """What the steps so far have left of what they share out; exact."""
+        return left(self.terms.shared, total(_INSIDE[self].charges))
 
     def choose(self, selection: LeastCost) -> Fraction:
         """Make a private choice.
@@ -222,8 +254,8 @@ class Series:
         if type(selection) is not LeastCost:
             raise refuse("selection", type(selection).__name__, "a LeastCost")
         inside = _INSIDE[self]
-        if self.terms.only is not None:
-            raise InputError("Only the step that was paid for is carried out; got a choice. Declare a series without an only step.")
+        if self.terms.only is not None or self.terms.gaussian is not None:
+            raise InputError("Only the steps that were paid for are carried out; got a choice. Declare a series within its whole budget.")
         if inside.table is not None:
             inside.table.require(selection.attributes)
 
@@ -248,8 +280,8 @@ class Series:
         if type(search) is not KeySearch:
             raise refuse("search", type(search).__name__, "a KeySearch")
         privacy, inside = self.terms.privacy, _INSIDE[self]
-        if self.terms.only is not None:
-            raise InputError("Only the step that was paid for is carried out; got a search. Declare a series without an only step.")
+        if self.terms.only is not None or self.terms.gaussian is not None:
+            raise InputError("Only the steps that were paid for are carried out; got a search. Declare a series within its whole budget.")
         whole = search.verify(privacy)  # (K9)
         if inside.table is not None:
             inside.table.require([search.attribute])
@@ -270,7 +302,8 @@ class Series:
             The observation, with the receipt of the series.
 
         Raises:
-            InputError: another domain or unit, or they cost more than they declare, or are not the only step; nothing was drawn.
+            InputError: another domain or unit, or they cost more than they declare, are not the only step, or have another noise than
+                the rounded Gaussian where mu squared is shared out; nothing was drawn.
             BudgetError: they declare more than is left; nothing was drawn.
         """
         privacy, only, inside = self.terms.privacy, self.terms.only, _INSIDE[self]
@@ -290,7 +323,9 @@ class Series:
         spent = verify(measurements, inside.table)  # again for the only step: what is measured is what was paid for
         if only is not None and spent != inside.cost:
             raise InputError("The step is not what was paid for: its queries or their noise were changed. Nothing was drawn.")
-        cost = charge(privacy.budget, measurements.privacy.budget, spent)
+        if self.terms.gaussian is not None and type(spent) is not GaussianCost:  # theorem 7 is of no other noise
+            raise InputError("Steps that share out mu squared have rounded Gaussian noise; got another. Nothing was drawn.")
+        cost = charge(self.terms.shared, measurements.privacy.budget, spent)
         # with its charge as it is computed here: the text of what is measured is written by code that need not be believed
         what = request_of((cost, measurements_digest(measurements))) if only is None else self.terms.digest()
         return cast(Observation, _step(self, cost, what, lambda table: observed(draw(measurements, table, inside.entropy)), read))
@@ -385,6 +420,8 @@ def _verified(terms: Terms, table: Table | None) -> Cost:
     if table is not None:
         check_table(terms.domain, terms.privacy, table)
         table.require(terms.attributes, terms.measures)
+    if terms.gaussian is not None:  # that the budget covers it is seen when it is charged
+        return GaussianCost(terms.gaussian)
     return SeriesCost(terms.privacy.budget) if terms.only is None else verify(terms.only, table)
 
 
@@ -413,7 +450,7 @@ def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], A
     if os.getpid() != inside.process:
         raise InputError("A series counts its steps in the process that made it; got a step in another one. Nothing was drawn.")
     with inside.lock:
-        budget, available = series.terms.privacy.budget, series.left()
+        budget, available = series.terms.shared, series.left()
         if not request.within(available):
             raise BudgetError(
                 f"A step asks for {charge_text(budget, request)}, but only {charge_text(budget, available)} of this release's budget is "

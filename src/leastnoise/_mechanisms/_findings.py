@@ -3,14 +3,15 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from leastnoise._accounting import Privacy
-from leastnoise._check import InputError
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, parameters
+from leastnoise._check import InputError, exact
 from leastnoise._domain import Domain
 from leastnoise._estimate import Estimate, Estimator, Finding, Hidden, Independent, Said
-from leastnoise._fitting import rescaled
+from leastnoise._fitting import allowed_mu_squared, rescaled
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._mechanisms._choose import candidates
 from leastnoise._mechanisms._protocol import Reference
@@ -52,6 +53,24 @@ def require_details(plan: Plan, told: Callable[[], Mapping[str, Any]]) -> None:
         raise InputError(f"The data-aware plan cannot be read: {str(error).rstrip('.')}. Make the plan again; nothing was spent.") from None
     if not same or tables != len(plan.workload.products):
         raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
+
+
+def squares_added(privacy: Privacy, noise: Noise) -> dict[str, str]:
+    """What a plan says where all its steps have Gaussian noise within (epsilon, delta): the mu squared that they share out."""
+    if noise is not Noise.ROUNDED_GAUSSIAN or type(privacy.budget) is not ApproxDP:
+        return {}
+    return {"gaussian": str(allowed_mu_squared(privacy.budget))}
+
+
+def shared_out(plan: Plan) -> Privacy:
+    """What the steps of a plan take parts of: rho where squares are added, which is half of mu squared, else the budget."""
+    squares = plan.details.get("gaussian")
+    return plan.privacy if squares is None else plan.privacy.within(ZCDP(exact("gaussian", squares) / 2))
+
+
+def part_of(plan: Plan, share: Fraction) -> dict[str, str]:
+    """What a step of a plan takes, for its details."""
+    return {name: str(number) for name, number in parameters(shared_out(plan).budget.share(share)).items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

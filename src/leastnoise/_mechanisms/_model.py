@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import Noise, Privacy, parameters
+from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain
@@ -25,7 +25,16 @@ from leastnoise._kernel import Series
 from leastnoise._linop import Coarse, Identity
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._choose import choose, noises
-from leastnoise._mechanisms._findings import Looked, fallback, read_finding, require_details, within
+from leastnoise._mechanisms._findings import (
+    Looked,
+    fallback,
+    part_of,
+    read_finding,
+    require_details,
+    shared_out,
+    squares_added,
+    within,
+)
 from leastnoise._mechanisms._protocol import Mechanism, Reference, Run
 from leastnoise._mechanisms._search import Search
 from leastnoise._plan import Plan
@@ -129,6 +138,11 @@ class Setting:
         """The number of rows if it is public."""
         return next((one.rows for one in read_public(self.plan.domain, self.stated["public"])), None)
 
+    @cached_property
+    def shared(self) -> Privacy:
+        """What steps take parts of."""
+        return shared_out(self.plan)
+
     @property
     def noise(self) -> Noise:
         """The noise of tables on bins."""
@@ -136,7 +150,7 @@ class Setting:
 
     def fitted(self, share: Fraction, blocks: Sequence[tuple[Block, float]]) -> Measurements:
         """Blocks within a part of the budget."""
-        return fit(self.plan.domain, self.plan.privacy.share(share), self.noise, blocks)
+        return fit(self.plan.domain, self.shared.share(share), self.noise, blocks)
 
     @cached_property
     def deciding_rows(self) -> float:
@@ -229,11 +243,8 @@ def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
 
 
 def _steps(setting: Setting) -> list[dict[str, Any]]:
-    def budget(share: Fraction) -> dict[str, str]:
-        return {name: str(number * share) for name, number in parameters(setting.plan.privacy.budget).items()}
-
     def steps(**shares: Fraction) -> list[dict[str, Any]]:
-        return [{"step": name, "budget": budget(setting.part(share))} for name, share in shares.items()]
+        return [{"step": name, "budget": part_of(setting.plan, setting.part(share))} for name, share in shares.items()]
 
     cases = {
         "model_bins": steps(alone=ALONE_SHARE, pairs=1 - ALONE_SHARE),
@@ -242,7 +253,7 @@ def _steps(setting: Setting) -> list[dict[str, Any]]:
     }
     if not setting.counting:
         return cases[setting.case(setting.public_rows)]
-    return [{"step": "total", "budget": budget(setting.counting)}, {"step": "one of", **cases}]
+    return [{"step": "total", "budget": part_of(setting.plan, setting.counting)}, {"step": "one of", **cases}]
 
 
 def plan_model(workload: Workload, privacy: Privacy, search: Search) -> Plan:
@@ -253,10 +264,11 @@ def plan_model(workload: Workload, privacy: Privacy, search: Search) -> Plan:
         "mechanism": noises(privacy)[0].value,
         "pairs": len(pairs),
         "reference": Reference.of(reference).facts(),
+        **squares_added(privacy, reference.measured().noise),
         **{key: list(said) for key, said in (("impossible", search.impossible), ("public", search.public)) if said},
     }
     setting = Setting(Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details, fallback=reference), pairs)
-    rest = within(reference, privacy.share(1 - setting.counting))
+    rest = within(reference, setting.shared.share(1 - setting.counting))
     return replace(setting.plan, details=details | {"steps": _steps(setting)}, fallback=rest)
 
 
@@ -270,7 +282,7 @@ def setting_of(plan: Plan) -> Setting:
         return {"steps": _steps(found)}
 
     require_details(plan, told)
-    rescaled(fallback(plan), plan.privacy.share(1 - found.counting))
+    rescaled(fallback(plan), found.shared.share(1 - found.counting))
     found.alone()  # refused now, and not when the first step has been paid for
     return found
 
@@ -283,7 +295,7 @@ def carry_out(found: Setting, series: Series) -> Outcome:
         rows = int(counted.values[0][0] / counted.measurements.grid)
     if found.case(rows) != "model_tables":
         return on_bins(found, series, rows)
-    rest = series.measure(rescaled(fallback(found.plan), found.plan.privacy.share(1 - share)))
+    rest = series.measure(rescaled(fallback(found.plan), found.shared.share(1 - share)))
     return Outcome(found.plan, join([rest], found.plan.privacy), OnTables(rows=rows, asked=found.asked, **found.stated))
 
 

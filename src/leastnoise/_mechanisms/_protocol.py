@@ -71,6 +71,7 @@ def terms_of(plan: Plan) -> Terms:
         attributes=attributes,
         measures=measures,
         only=plan.measurements,
+        gaussian=plan.details.get("gaussian"),
         text=plan.to_json(),
         along=series.get("along", ""),
         late=series.get("late", "drop"),

@@ -18,7 +18,7 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from leastnoise._accounting import Noise, Privacy, parameters
+from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
@@ -29,7 +29,7 @@ from leastnoise._kernel import Series
 from leastnoise._linop import Identity, Ranges
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Limits, Measurements, Observation
 from leastnoise._mechanisms._choose import noises
-from leastnoise._mechanisms._findings import Looked, read_finding
+from leastnoise._mechanisms._findings import Looked, part_of, read_finding, shared_out, squares_added
 from leastnoise._mechanisms._protocol import Mechanism, Run
 from leastnoise._mechanisms._search import Search
 from leastnoise._plan import Plan
@@ -180,11 +180,11 @@ def setting(workload: Workload, privacy: Privacy) -> Setting:
             f"The public bounds are too large for exact arithmetic: up to {int(edges[-1])} units of {measure}; allowed is less than "
             f"{2**62 // MOST_ROWS}. Choose a larger unit or a smaller upper bound."
         )
-    steps = _way(workload, attribute).steps
-    budget = parameters(privacy.budget)
-    parts = [{"step": name, "budget": {part: str(number * share) for part, number in budget.items()}} for name, share in steps]
-    details = {"measure": measure, "attribute": attribute, "mechanism": noises(privacy)[0].value, "steps": parts}
-    return Setting(Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details), measure, attribute, edges)
+    noise = noises(privacy)[0]
+    details = {"measure": measure, "attribute": attribute, "mechanism": noise.value, **squares_added(privacy, noise)}
+    plan = Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details)
+    steps = [{"step": name, "budget": part_of(plan, share)} for name, share in _way(workload, attribute).steps]
+    return Setting(replace(plan, details=details | {"steps": steps}), measure, attribute, edges)
 
 
 def setting_of(plan: Plan) -> Setting:
@@ -247,12 +247,12 @@ def tail_counts(setting: Setting) -> Measurements | None:
     if _nulls_alone(kind):
         last[-1] = kind.regular - 1  # nulls are no large values
     factor = Factor((setting.attribute,), Ranges(len(setting.edges), cells[:-1] + 1, last))
-    return fit(plan.domain, plan.privacy.share(TAIL_SHARE), setting.noise, [(Block((factor,), Fraction(1)), 1.0)])
+    return fit(plan.domain, shared_out(plan).share(TAIL_SHARE), setting.noise, [(Block((factor,), Fraction(1)), 1.0)])
 
 
 def after_the_tail(setting: Setting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
     """Measurements of the second step, with what the tail leaves of the budget."""
-    made = fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, blocks)
+    made = fit(setting.plan.domain, shared_out(setting.plan).share(1 - TAIL_SHARE), setting.noise, blocks)
     tail = tail_counts(setting)
     joined([made] if tail is None else [tail, made], setting.plan.privacy)  # refused now, and not when both have been paid for
     return made
@@ -284,7 +284,7 @@ def measured(setting: Setting) -> tuple[SumBuckets, Measurements]:
     buckets = SumBuckets.of(setting.plan.workload, setting.attribute, setting.edges)
     limits = Limits(buckets.limits, setting.attribute)
     block = Block((buckets.factor(setting.noise.norm),), Fraction(1), setting.measure, limits)
-    return buckets, fit(setting.plan.domain, setting.plan.privacy, setting.noise, [(block, 1.0)])
+    return buckets, fit(setting.plan.domain, shared_out(setting.plan), setting.noise, [(block, 1.0)])
 
 
 def sums_along(setting: Setting, buckets: SumBuckets, measurements: Measurements, series: Series) -> Outcome:
