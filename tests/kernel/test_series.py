@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernel.series import many_steps
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, Charge, Noise, Privacy, PureDP, whole_budget
+from kernel.series import many_steps, one_step
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Charge, GaussianCost, Noise, Privacy, PureDP, whole_budget
 from leastnoise._audit._made_up import on_rows
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers
@@ -293,3 +293,68 @@ def test_what_is_paid_for_has_no_way_to_another_source_of_noise(tmp_path: Path) 
         assert "entropy" not in inspect.signature(maker).parameters
     book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(1)))
     assert type(UnpaidSeries.paid(aware(), TABLE, book, output="out")) is Series  # and not of the class that it was asked of
+
+
+MU_SQUARED = Fraction(1, 16)
+WITHIN = ApproxDP(1, "1e-5")  # covers mu squared up to 0.0718
+
+
+def gaussian(square: Fraction = MU_SQUARED, budget: Budget = WITHIN) -> Terms:
+    return replace(aware(budget), gaussian=square)
+
+
+def part(share: str) -> Measurements:
+    return step(ZCDP(MU_SQUARED / 2 * Fraction(share)), Noise.ROUNDED_GAUSSIAN)
+
+
+def test_gaussian_steps_share_out_their_mu_squared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(WITHIN))
+    series = Series.paid(gaussian(), TABLE, book, output="out")
+    assert series.receipt is not None
+    (entry,) = book.entries()
+    assert (entry.charge, entry.cost) == (whole_budget(WITHIN), GaussianCost(MU_SQUARED))
+    series.measure(part("1/4"))
+    assert series.left() == Charge(rho=MU_SQUARED / 2 * Fraction(3, 4))
+    again = Series.resumed(gaussian(), None, book, series.receipt)
+    assert again.measure(part("1/4")).values[0].shape == (8,)
+    series.measure(part("3/4"))
+    drawn: list[int] = []
+    monkeypatch.setattr(SystemEntropy, "words", lambda self, count: drawn.append(count))
+    with pytest.raises(BudgetError, match="only rho = 0 of this release's budget is left"):
+        series.measure(part("1/1000"))
+    assert drawn == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        step(PureDP("1/100")),
+        step(ZCDP("1/1000"), Noise.DISCRETE_GAUSSIAN),
+        step(ZCDP("1/1000"), Noise.DISCRETE_LAPLACE),
+        least("1/100"),
+    ],
+    ids=["pure", "discrete Gaussian", "Laplace", "choice"],
+)
+def test_what_is_not_rounded_gaussian_noise_is_no_step_of_a_gaussian_series(other: Any) -> None:
+    series = UnpaidSeries(gaussian(), TABLE, SeededEntropy(1))
+    with pytest.raises(InputError, match=r"rounded Gaussian noise; got another|paid for are carried out; got a choice"):
+        series.choose(other) if isinstance(other, LeastCost) else series.measure(other)
+    assert series.left() == Charge(rho=MU_SQUARED / 2)
+
+
+def test_terms_of_gaussian_steps_are_within_epsilon_and_delta_and_cost_no_more(tmp_path: Path) -> None:
+    for refused in (PureDP(1), ZCDP(1)):
+        with pytest.raises(InputError, match=r"added up within \(epsilon, delta\)"):
+            gaussian(budget=refused)
+    with pytest.raises(InputError, match=r"added up within \(epsilon, delta\)"):
+        replace(one_step(step(WITHIN, Noise.ROUNDED_GAUSSIAN)), gaussian=MU_SQUARED)
+    for square in (Fraction(0), Fraction(-1)):
+        with pytest.raises(InputError, match="gaussian must be"):
+            gaussian(square)
+    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(WITHIN))
+    with pytest.raises(InputError, match="not proved to cover its cost"):
+        Series.paid(gaussian(Fraction(72, 1000)), TABLE, book, output="out")
+    assert book.entries() == ()
+    zcdp = Ledger.create(tmp_path / "rho.ledger", "people", Privacy(ZCDP(1)))
+    Series.paid(gaussian(), TABLE, zcdp, output="out")
+    assert zcdp.entries()[0].charge == Charge(rho=MU_SQUARED / 2)

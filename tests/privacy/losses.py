@@ -351,8 +351,8 @@ def _share(step: Any, privacy: Privacy) -> float:
         own = loss(step)
         ratio = 1.0 if own is None else own / float(claim_of(part, step.noise))
         assert ratio <= 1 + 1e-9
-        if isinstance(budget, ZCDP):
-            return float(part.rho / budget.rho) * ratio  # type: ignore[union-attr]
+        if isinstance(part, ZCDP):  # under (epsilon, delta) Gaussian steps share out half of mu squared
+            return float(part.rho / (budget.rho if isinstance(budget, ZCDP) else claim_of(budget, step.noise) / 2)) * ratio
         return float(part.epsilon / budget.epsilon) * ratio  # type: ignore[union-attr]
     if isinstance(budget, ZCDP):
         return float(step.epsilon**2 / 2 / budget.rho)

@@ -156,7 +156,7 @@ def facts(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
         "strategy": plan.strategy,
         "mechanism": explanation.mechanism,
         "privacy": plan.privacy.to_json(),
-        "cost": {"kind": "series", **plan.privacy.budget.to_json()} if plan.measurements is None else plan.cost().to_json(),
+        "cost": {"kind": "series", **plan.privacy.budget.to_json()} if isinstance(plan.cost(), SeriesCost) else plan.cost().to_json(),
         "queries": sum(table["queries"] for table in tables),
         "expected_total_squared_error": None if promise is None else promise.total_squared_error,
         "lower_bound": None if promise is None else promise.lower_bound,

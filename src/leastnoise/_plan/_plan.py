@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from leastnoise._accounting import Budget, Cost, Privacy, SeriesCost, charge_text, parameters, privacy_from_json, whole_budget
+from leastnoise._accounting import Budget, Cost, GaussianCost, Privacy, SeriesCost, charge_text, parameters, privacy_from_json, whole_budget
 from leastnoise._charts import errors, live
 from leastnoise._check import InputError, exact_positive, html_facts, refuse
 from leastnoise._domain import Domain
@@ -254,8 +254,10 @@ class Plan:
         return value
 
     def cost(self) -> Cost:
-        """What it costs: by the integers of its measurements, or all of the budget where these are decided on the way."""
-        return SeriesCost(self.privacy.budget) if self.measurements is None else cost(self.measurements)
+        """What it costs: by the integers of its measurements, or all that its steps share out where these are decided on the way."""
+        if self.measurements is not None:
+            return cost(self.measurements)
+        return GaussianCost(self.details["gaussian"]) if "gaussian" in self.details else SeriesCost(self.privacy.budget)
 
     def lower_bound(self) -> float:
         """A bound below which no plan of this kind can bring the total squared error."""
