@@ -346,7 +346,7 @@ def test_the_only_step_is_the_one_that_was_paid_for(ledger: Ledger) -> None:
     for other in (plan(TINY), replace(made)):
         with pytest.raises(InputError, match="Only the step that was paid for is carried out, and once"):
             series.measure(other)
-    with pytest.raises(InputError, match="Only the step that was paid for is carried out; got a choice"):
+    with pytest.raises(InputError, match="Only the steps that were paid for are carried out; got a choice"):
         series.choose(LeastCost(attributes=("sex",), epsilon=TINY, penalty=Fraction(0)))
     with pytest.raises(InputError, match="must be of its own domain and privacy"):
         replace(one_step(made), privacy=Privacy(PureDP(TINY)))

@@ -121,7 +121,7 @@ REASONS: dict[tuple[str, ...], str] = {
 
 def claim_of(budget: Budget, noise: str) -> Fraction:
     if isinstance(budget, ZCDP):
-        return budget.rho
+        return 2 * budget.rho if noise == Noise.ROUNDED_GAUSSIAN else budget.rho
     return budget.epsilon if noise == Noise.DISCRETE_LAPLACE else gaussian_mu_squared(budget.epsilon, budget.delta)  # type: ignore[union-attr]
 
 

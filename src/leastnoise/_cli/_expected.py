@@ -152,11 +152,13 @@ def facts(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
         if reference is not None:
             reference["rmse"] = dict(zip((table["name"] for table in tables), reference["rmse"], strict=True))
         looks = {"data_aware": True, "steps": explanation.steps, "reference": reference}
+    cost: dict[str, Any] = {**plan.cost().to_json()}
+    cost |= cost.pop("budget", {})
     return {
         "strategy": plan.strategy,
         "mechanism": explanation.mechanism,
         "privacy": plan.privacy.to_json(),
-        "cost": {"kind": "series", **plan.privacy.budget.to_json()} if isinstance(plan.cost(), SeriesCost) else plan.cost().to_json(),
+        "cost": cost,
         "queries": sum(table["queries"] for table in tables),
         "expected_total_squared_error": None if promise is None else promise.total_squared_error,
         "lower_bound": None if promise is None else promise.lower_bound,
