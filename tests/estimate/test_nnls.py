@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from experiments.synthetic import synthetic_counts
 
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import block_rows, block_variance
@@ -161,11 +160,3 @@ def test_answers_agree_and_errors_are_those_of_the_stated_simulation() -> None:
     again = apply(AllRanges(128), _solved(joint, b, 1e-4)[0] - found.cells.reshape(-1, 1))
     assert np.sqrt((stated**2).mean()) == pytest.approx(np.sqrt((again**2).mean()), rel=0.25)
     assert isinstance(found, NonNegativeCells)
-
-
-def test_the_estimate_can_be_sampled_as_counts() -> None:
-    found = nnls(two_tables())
-    counts = synthetic_counts(found.cells, seed=5)
-    assert counts.shape == (4, 5)
-    assert abs(counts.sum() - found.cells.sum()) < 1
-    assert np.abs(counts - found.cells).max() < 1

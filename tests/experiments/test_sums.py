@@ -81,6 +81,8 @@ def test_the_command_writes_tables_and_figures(tmp_path: Path, monkeypatch: pyte
     pytest.importorskip("matplotlib", reason="figures need the extra 'experiments'")
     monkeypatch.setattr(experiment, "WORKLOADS", {"Q2": 10})
     monkeypatch.setattr(experiment, "EPSILONS", experiment.EPSILONS[:1])
+    for search in ("svt_threshold", "recursive_threshold"):  # which are tested above; every further threshold takes strategies of its own
+        monkeypatch.setattr(experiment, search, lambda *_: 100_000)
     done = CliRunner().invoke(command.experiments, ["sums", "--quick", "--out", str(tmp_path / "out")], catch_exceptions=False)
     assert done.exit_code == 0
     assert "TaMM with SVT" in done.output
