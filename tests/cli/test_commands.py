@@ -176,7 +176,7 @@ def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(fold
     assert re.search(r"^identity +discrete Laplace +.*cells", out, flags=re.MULTILINE)
     assert out.index(usable[0]["strategy"]) < out.index("cannot be used") < out.index("\nidentity")
     # What there is no time for is listed with the time that it needs.
-    edit(folder, ("[plan]", "[plan]\nseconds = 1"))
+    edit(folder, ("size = 200000", "size = 2000000"), ("[plan]", "[plan]\nseconds = 1"))
     unusable = [one for one in json.loads(run("compare", "people.toml", "--json").out)["candidates"] if not one["usable"]]
     needed = {one["strategy"]: one["more_seconds"] for one in unusable if one["more_seconds"]}
     assert needed
