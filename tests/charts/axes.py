@@ -1,4 +1,10 @@
-"""Axes of every sort, and a picture of every sort that a chart may be asked to draw: the rows of the conformance kit."""
+"""Axes of every sort, and a picture of every sort that a chart may be asked to draw: the rows of the conformance kit.
+
+A chart in a file of its own has its rows in a file of its own too: ``pictures_NAME.py`` beside this one, with a dictionary ``AXES``.
+"""
+
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 
@@ -55,6 +61,11 @@ AXES = {
     "heat": [(REGION, EDUCATION), (REGION, months("month", 24)), (cells("age", 18, 40), cells("year", 1990, 2020))],
     "plane": [(cells("age", 18, 97), cells("year", 1990, 2020)), (months("month", 24), cells("x", 0, 63))],
     "largest": [(STORE,), (STORE, months("month", 12)), (SEX, REGION, EDUCATION), (STORE, up_to("income", 5, 10))],
+}
+AXES |= {
+    chart: rows
+    for path in sorted(Path(__file__).parent.glob("pictures_*.py"))
+    for chart, rows in import_module(f"charts.{path.stem}").AXES.items()
 }
 
 

@@ -66,3 +66,4 @@ ROWS = (
     ),
 )
 ROWS += tuple(row for path in sorted(Path(__file__).parent.glob("rows_*.py")) for row in import_module(f"mechanisms.{path.stem}").ROWS)
+ROWS += tuple(row for path in sorted(Path(__file__).parent.glob("rows_*.py")) for row in import_module(f"mechanisms.{path.stem}").ROWS)
