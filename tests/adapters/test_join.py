@@ -208,6 +208,15 @@ def test_unknown_keys_of_the_second_table_are_counted_once_a_unit() -> None:
     assert dict(zip(found.keys, found.units.tolist(), strict=True)) == want
 
 
+@pytest.mark.parametrize("unit", [None, "patient"])
+def test_keys_of_the_second_table_that_no_row_has_are_not_there(unit: str | None) -> None:
+    domain = ln.Domain(sex=ln.Unknown(9))
+    for rows, want in ((VISITS[:0], {}), (pd.DataFrame({"patient": [99, None]}), {}), (pd.DataFrame({"patient": [1, 99]}), {"b": 1})):
+        patients = pd.DataFrame({"id": [0, 1, 2], "sex": ["a", "b", "c"]})
+        found = keyed_of(read_keys(ln.Joined(rows, patients, on=ON, public=True), domain, "sex", unit_column=unit))
+        assert dict(zip(found.keys, found.units.tolist(), strict=True)) == want
+
+
 # ------------------------------------------------------------------------------------------------------------------ neighbours
 
 

@@ -296,7 +296,8 @@ def read_keys(
     if units is not None:
         every = np.concatenate(parts)
         counts = np.bincount(every[units.keep(max_rows, urandom, every != _NONE)], minlength=len(numbers))
-    return table([key for key, units_of in zip(numbers, counts.tolist(), strict=True) if units_of], counts[counts > 0].astype(np.int64))
+    # keys that a second table has and no row may be behind the last that is counted
+    return table([key for key, units_of in zip(numbers, counts.tolist(), strict=False) if units_of], counts[counts > 0].astype(np.int64))
 
 
 def _numbered(rule: Rule, numbers: dict[str, int]) -> Callable[[Sequence[object]], IntArray]:
