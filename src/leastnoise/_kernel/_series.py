@@ -10,7 +10,7 @@ The argument continues that of ``_measure.py``:
      series is used in the process that made it alone, cannot be copied, and nothing of it can be set. Another process may resume a
      series: it asks for the same steps in the same order, gets the recorded outcomes of those that were drawn, and the ledger's mark of
      every step that was begun keeps any from being drawn twice (PROOFS-ledger.md, theorem 4). Gaussian measurements within (epsilon,
-     delta) may share out the mu squared that is paid instead: theorem 7 of the accounting's proofs.
+     delta) may share out the mu squared that is paid instead: theorem 8 of the accounting's proofs.
 (K6) A choice's epsilon is met for data that differ by ``distance`` records: the rows of a unit, twice that under replace.
 (K10) A series along an attribute has one measurement, whose rows are drawn when their period is closed: PROOFS-periods.md.
 (K9) A search for keys takes the whole of a budget with a delta, so it is the only step of its series (PROOFS-keys.md).
@@ -323,7 +323,7 @@ class Series:
         spent = verify(measurements, inside.table)  # again for the only step: what is measured is what was paid for
         if only is not None and spent != inside.cost:
             raise InputError("The step is not what was paid for: its queries or their noise were changed. Nothing was drawn.")
-        if self.terms.gaussian is not None and type(spent) is not GaussianCost:  # theorem 7 is of no other noise
+        if self.terms.gaussian is not None and type(spent) is not GaussianCost:  # theorem 8 is of no other noise
             raise InputError("Steps that share out mu squared have rounded Gaussian noise; got another. Nothing was drawn.")
         cost = charge(self.terms.shared, measurements.privacy.budget, spent)
         # with its charge as it is computed here: the text of what is measured is written by code that need not be believed
