@@ -52,7 +52,14 @@ BESIDE = Domain(
 BESIDE_TABLES = {None: [("t", "g", "y", "day")], "most": [("t", "g", "y", "day")]}
 
 
-@pytest.mark.parametrize(("on", "public"), [({"u": "k"}, True), ({"w": "f"}, False), ({"t": "k"}, True), ({"u": "k"}, False)])
+@pytest.mark.parametrize(
+    ("engine", "on", "public"),
+    [
+        *(("postgres", on, public) for on, public in (({"u": "k"}, True), ({"w": "f"}, False), ({"t": "k"}, True), ({"u": "k"}, False))),
+        *(("spark", on, public) for on, public in (({"t": "k"}, True), ({"w": "f"}, False))),
+    ],
+    indirect=["engine"],
+)
 def test_two_tables_of_an_engine_are_joined_and_counted_there(engine, partners, on, public):
     """As numbers, as texts, and a text with a number whose form it is; everyone's table, and that of the units themselves."""
     (unit,) = on
