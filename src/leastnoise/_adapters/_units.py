@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._adapters._column import by_value
+from leastnoise._adapters._column import Column, by_value
 from leastnoise._adapters._values import is_null, text
 from leastnoise._check import refuse
 from leastnoise._check.arrays import BoolArray, IntArray
@@ -32,7 +32,7 @@ class Units:
 
     def __init__(self, bound: PerCell | None = None, sizes: Mapping[str, int] | None = None) -> None:
         self._numbers: dict[Hashable, int] = {}
-        self.number = by_value(lambda values: numbered(self._numbers, values))
+        self.number: Callable[[Column], IntArray] = by_value(lambda values: numbered(self._numbers, values))
         self._chunks: list[IntArray] = []
         names = list(sizes or {})
         if bound is not None and not set(bound.attributes) <= set(names):
