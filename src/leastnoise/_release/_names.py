@@ -98,9 +98,21 @@ def _regular(axis: Axis, queries: QuerySet, said: Texts) -> Axis:
 
 
 def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
-    """One axis an attribute."""
-    pairs = zip(product.keys, product.attributes, product.query_sets, labels, strict=True)
-    return tuple(_axis(key, queries, product.domain.kind(name), of_axis) for key, name, queries, of_axis in pairs)
+    """One axis an attribute: from the first number of each query to its last, or else names."""
+    made = []
+    for name, attribute, queries, along in zip(product.keys, product.attributes, product.query_sets, labels, strict=True):
+        texts, kind = tuple(str(label) for label in along), product.domain.kind(attribute)
+        edges = _edges(kind)
+        ends = interval_ends(queries.operator("", kind)) if edges is not None and queries.form.intervals else None
+        if edges is None or ends is None:
+            made.append(_named(name, queries, texts))
+            continue
+        low, high = edges[0][ends[0]], edges[1][ends[1]]
+        # a single number is drawn as wide as the step to the next, so that neighbours touch
+        step = 1.0 if isinstance(kind, Integers) else float(kind.step) if isinstance(kind, Decimals) else 0.0
+        wide = high + step if queries.form.axis == "cells" else high
+        made.append(Axis(name=name, labels=texts, kind=queries.form.axis, low=low, high=wide, first=low, last=high))
+    return tuple(made)
 
 
 def moment(label: str) -> str | None:
@@ -131,20 +143,6 @@ def _edges(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
         return None
     rest = np.full(kind.size - len(low), np.nan)
     return np.concatenate([low, rest]), np.concatenate([high, rest])
-
-
-def _axis(name: str, queries: QuerySet, kind: Kind, labels: Sequence[str | int]) -> Axis:
-    """The axis of some queries along one attribute: from the first number of each to its last, or else names."""
-    texts = tuple(str(label) for label in labels)
-    edges = _edges(kind)
-    ends = interval_ends(queries.operator("", kind)) if edges is not None and queries.form.intervals else None
-    if edges is None or ends is None:
-        return _named(name, queries, texts)
-    low, high = edges[0][ends[0]], edges[1][ends[1]]
-    # a single number is drawn as wide as the step to the next, so that neighbours touch
-    step = 1.0 if isinstance(kind, Integers) else float(kind.step) if isinstance(kind, Decimals) else 0.0
-    wide = high + step if queries.form.axis == "cells" else high
-    return Axis(name=name, labels=texts, kind=queries.form.axis, low=low, high=wide, first=low, last=high)
 
 
 def _named(name: str, queries: QuerySet, labels: tuple[str, ...]) -> Axis:

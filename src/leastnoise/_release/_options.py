@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accuracy import LEVEL, attributes_told, checked_level, structure
-from leastnoise._check import Exact, InputError, exact_positive, quoted, refuse
+from leastnoise._check import Exact, InputError, exact_positive, one_of, quoted, refuse
 from leastnoise._domain import Domain
 from leastnoise._estimate import (
     Estimate,
@@ -28,7 +28,7 @@ from leastnoise._estimate import (
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan, guard_share
 from leastnoise._release._statements import check_statements
-from leastnoise._release._texts import Texts, checked_language
+from leastnoise._release._texts import LANGUAGES, Texts
 from leastnoise._workload import Product, QuerySet, Workload, all_ranges, identity, prefix
 
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")
@@ -115,7 +115,7 @@ class Options:
                 raise refuse(name, given[name], "true or false")
         for name in ("covariances", "statements"):
             object.__setattr__(self, name, _texts(name, given[name]))
-        checked_language(self.language)
+        one_of("language", self.language, LANGUAGES)
         for name in ("contact", *_PUBLICATION):
             text = given[name]
             if not isinstance(text, str) or len(text.splitlines()) > 1:

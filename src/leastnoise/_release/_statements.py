@@ -64,7 +64,17 @@ def answered(statement: Statement, numbers: Numbers) -> Columns:
                 together = [np.array([None if value is None else str(value) for value in together[0].tolist()], dtype=object)]
         called = [column.name] if isinstance(column, Grouped) else [column.name, f"{column.name}_low", f"{column.name}_high"]
         columns |= {names.give(name): values for name, values in zip(called, together, strict=True)}
-    return _sorted(statement, columns)
+    names_given = [*columns]
+    starts = np.cumsum([0, *(1 if isinstance(column, Grouped) else 3 for column in statement.columns)])
+    order = [*range(len(columns[names_given[0]]))]
+    for at, down in reversed(statement.order):  # what is not there comes last
+        values = columns[names_given[starts[at]]].tolist()
+        known = [row for row in order if values[row] is not None and values[row] == values[row]]
+        are_texts = not all(isinstance(values[row], (int, float)) for row in known)
+        keys = [str(value) if are_texts else value for value in values]
+        known.sort(key=keys.__getitem__, reverse=down)
+        order = [*known, *(row for row in order if row not in {*known})]
+    return {name: values[order[: statement.limit]] for name, values in columns.items()}
 
 
 def _of_set(statement: Statement, grouping: Sequence[int], numbers: Numbers) -> list[list[Array]]:
@@ -98,20 +108,3 @@ def _of_answers(
         values.reshape(shape)[np.ix_(*wanted)] if wanted else values.reshape(()) for values in numbers(statement.asked(aggregate, grouping))
     )
     return [np.where(gone, empty, values).reshape(-1) for values in taken]
-
-
-def _sorted(statement: Statement, columns: Columns) -> Columns:
-    """The rows as ORDER BY and LIMIT want them; what is not there comes last."""
-    names = [*columns]
-    starts = np.cumsum([0, *(1 if isinstance(column, Grouped) else 3 for column in statement.columns)])
-    order = [*range(len(columns[names[0]]))]
-    for at, down in reversed(statement.order):
-        values = columns[names[starts[at]]].tolist()
-        known = [row for row in order if values[row] is not None and values[row] == values[row]]
-        texts = not all(isinstance(values[row], (int, float)) for row in known)
-        keys = [str(value) if texts else value for value in values]
-        known.sort(key=keys.__getitem__, reverse=down)
-        sorted_ones = {*known}
-        order = [*known, *(row for row in order if row not in sorted_ones)]
-    kept = order[: statement.limit]
-    return {name: values[kept] for name, values in columns.items()}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._charts import in_digits
-from leastnoise._check import one_of, readable
+from leastnoise._check import readable
 
 LANGUAGES = ("en", "de")
 TEMPLATES = Path(__file__).with_name("templates")
@@ -80,11 +80,6 @@ class Texts:
         if math.isnan(answer):
             return _LEFT_OUT
         return f"{self.number(answer, margin)} ± {self.number(margin, margin)}"
-
-
-def checked_language(value: object) -> str:
-    """Read the language of a report."""
-    return one_of("language", value, LANGUAGES)
 
 
 @cache

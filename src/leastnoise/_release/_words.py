@@ -116,26 +116,22 @@ def goodness(plan: Plan) -> float | None:
 
 def domain_words(name: str, kind: Kind, said: Texts = ENGLISH) -> str:
     """Which values of a column are counted where, and what happens to all others."""
-    outside, null = said.say(f"fate_{kind.outside}"), said.say(f"fate_{kind.null}")
-    return said.say("rule", name=name, cells=_cells(kind, said), outside=outside, null=null)
-
-
-def _cells(kind: Kind, said: Texts) -> str:
     if isinstance(kind, Categories):
-        return said.say("kind_categories", count=len(kind.values))
-    if isinstance(kind, Integers):
+        cells = said.say("kind_categories", count=len(kind.values))
+    elif isinstance(kind, Integers):
         key = f"kind_integers_{kind.rounding}" if kind.rounding else "kind_integers"
-        return said.say(key, low=str(kind.low), high=str(kind.high))
-    if isinstance(kind, Dates):
+        cells = said.say(key, low=str(kind.low), high=str(kind.high))
+    elif isinstance(kind, Dates):
         by = said.say(f"by_{kind.by}")
-        return said.say("kind_dates", start=kind.start.isoformat(), end=kind.end.isoformat(), by=by, zone=kind.zone)
-    if isinstance(kind, (Bins, Edges, Decimals)):
-        low, high = said.exact(kind.low), said.exact(kind.high)
-        if isinstance(kind, Decimals):
-            return said.say("kind_decimals", low=low, high=high, step=said.exact(kind.step))
+        cells = said.say("kind_dates", start=kind.start.isoformat(), end=kind.end.isoformat(), by=by, zone=kind.zone)
+    elif isinstance(kind, Decimals):
+        cells = said.say("kind_decimals", low=said.exact(kind.low), high=said.exact(kind.high), step=said.exact(kind.step))
+    elif isinstance(kind, (Bins, Edges)):
         key = "kind_bins" if isinstance(kind, Bins) else "kind_edges"
-        return said.say(f"{key}_{kind.closed}", count=kind.regular, low=low, high=high)
-    return said.say("kind_coded", last=str(kind.regular - 1))
+        cells = said.say(f"{key}_{kind.closed}", count=kind.regular, low=said.exact(kind.low), high=said.exact(kind.high))
+    else:
+        cells = said.say("kind_coded", last=str(kind.regular - 1))
+    return said.say("rule", name=name, cells=cells, outside=said.say(f"fate_{kind.outside}"), null=said.say(f"fate_{kind.null}"))
 
 
 def measure_words(name: str, measure: Measure, said: Texts = ENGLISH) -> str:

@@ -82,7 +82,11 @@ def looked_at(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
 def spec_of(data: Data, form: Form, language: str) -> str:
     """The text of the spec that a form says, checked; numbers have a comma where the language writes one."""
     form = {key: _pointed(key, text) if language == "de" else text for key, text in form.items()}
-    names = {number: _name(column, number, form) for number, column in enumerate(data.columns) if form.get(f"c{number}.kind")}
+    names = {}  # of attributes: as the column, with the unit of measure behind it
+    for number, column in enumerate(data.columns):
+        if kind := form.get(f"c{number}.kind"):
+            unit = form.get(f"c{number}.unit", "") if kind == "number" else ""
+            names[number] = f"{column.attribute} ({unit})" if unit else column.attribute
     questions = {int(part.group(1)) for key in form if (part := re.fullmatch(r"a(\d{1,3})\.what", key)) and form[key]}
     asked = [_asked(question, names, form) for question in sorted(questions)]
     if not asked:
@@ -116,12 +120,6 @@ def _pointed(key: str, text: str) -> str:
     if re.search(r"\.\d{3}(\D|$)", text):
         raise InputError(f"A number must be written without separators of thousands; got {text}.")
     return text.replace(",", ".")
-
-
-def _name(column: SourceColumn, number: int, form: Form) -> str:
-    """What an attribute is called: as its column, with the unit of measure behind it."""
-    unit = form.get(f"c{number}.unit", "") if form[f"c{number}.kind"] == "number" else ""
-    return f"{column.attribute} ({unit})" if unit else column.attribute
 
 
 def _asked(question: int, names: Mapping[int, str], form: Form) -> dict[str, Any]:

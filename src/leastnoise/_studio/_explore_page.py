@@ -1,7 +1,7 @@
 """The page that explores a release: tables of any attributes, and sums of their cells, from the measurements alone."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache, partial
@@ -101,13 +101,6 @@ class Exploring:
         return published(total, self.release.options)
 
 
-def question(asked: Mapping[str, object], names: Sequence[str]) -> Question:
-    """What a page asks for, in the order of the domain."""
-    for name in asked:
-        one_of("an attribute", name, tuple(names))
-    return tuple((name, str(asked[name])) for name in names if asked.get(name))
-
-
 def exploring_page(path: Path) -> Page:
     """The page for one release."""
     exploring = Exploring(read_release(path))
@@ -119,7 +112,9 @@ def exploring_page(path: Path) -> Page:
         wanted, measure = body.get("asked"), body.get("measure") or None
         if not isinstance(wanted, dict) or not (measure is None or isinstance(measure, str)):
             raise InputError("A question must have an object of attributes, and a measure or none.")
-        return question(wanted, domain.names), measure
+        for name in wanted:
+            one_of("an attribute", name, domain.names)
+        return tuple((name, str(wanted[name])) for name in domain.names if wanted.get(name)), measure
 
     def table(body: dict[str, Any]) -> Any:
         return _table_texts(exploring.shown(*asked(body)), said)

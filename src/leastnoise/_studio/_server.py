@@ -48,22 +48,20 @@ class Shown:
         await self.app(scope, receive, send)
 
 
-def _first(place: Path | None, shown: Shown) -> Page:
-    """What is opened: a release, a spec, data of which names and types of columns are read, or nothing yet."""
-    if place is None:
-        return choosing_page(shown.show)
-    if place.is_dir():
-        return exploring_page(place)
-    return planning_page(place) if place.suffix == ".toml" or not place.exists() else beginning_page(looked_at(place, {}), shown.show)
-
-
 def opened(place: Path | None) -> Opened:
     r"""Listen on a free port of 127.0.0.1.
 
     Guarantees: reads the spec and the public files that it names, the release, or names and types of columns; never a value of the data.
     """
     app = Shown()
-    page = _first(place, app)
+    if place is None:
+        page = choosing_page(app.show)
+    elif place.is_dir():
+        page = exploring_page(place)
+    elif place.suffix == ".toml" or not place.exists():
+        page = planning_page(place)
+    else:
+        page = beginning_page(looked_at(place, {}), app.show)
     token = token_urlsafe(32)
     config = uvicorn.Config(
         app, HOST, 0, log_level="error", access_log=False, server_header=False, proxy_headers=False, lifespan="off", ws="none"
