@@ -73,7 +73,8 @@ def answered(statement: Statement, numbers: Numbers) -> Columns:
         are_texts = not all(isinstance(values[row], (int, float)) for row in known)
         keys = [str(value) if are_texts else value for value in values]
         known.sort(key=keys.__getitem__, reverse=down)
-        order = [*known, *(row for row in order if row not in {*known})]
+        there = {*known}
+        order = [*known, *(row for row in order if row not in there)]
     return {name: values[order[: statement.limit]] for name, values in columns.items()}
 
 
