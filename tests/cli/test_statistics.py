@@ -55,7 +55,7 @@ def test_a_plan_says_what_is_known_beforehand(asked: Path, run: Run) -> None:
     assert fourth["asked"] == {"cdf": {"of": "income", "by": []}}
     sentence, cost = value["values"]
     assert sentence.endswith("a row without a value adds nothing to a sum and is left out of a mean.")
-    assert "its standard error is about 1000 times that of a count of rows" in cost
+    assert "its standard error is about 1,000 times that of a count of rows" in cost
 
 
 def test_a_release_shows_them(asked: Path, run: Run) -> None:
