@@ -109,7 +109,7 @@ def test_what_a_weight_costs_is_said_and_true() -> None:
     assert "its standard error is about 60 times that of a count of rows" in cost
     both = sums_words(ln.mean_queries(domain, "pay").weighted_by("weight"), texts("de"))
     assert [sentence.split(" von ")[1].split(" ")[0] for sentence in both] == ["pay", "weight", "pay", "weight"]
-    assert "um höchstens 5400:" in both[2]
+    assert "um höchstens 5.400:" in both[2]
 
 
 def test_no_bound_is_above_what_the_rows_allow() -> None:
