@@ -87,6 +87,8 @@ FAULTS: dict[str, BlockTree] = {
     "a cell twice": replace(TREE, order=np.array([0, 0, 1, 4, 2, 5])),
     "a cell that is not there": replace(TREE, order=np.array([0, 3, 1, 4, 2, 6])),
     "a cell left out": replace(TREE, order=TREE.order[:-1]),
+    "blocks that do not ascend, unsigned": replace(TREE, starts=(TREE.starts[0], TREE.starts[1][::-1].astype(np.uint64), *TREE.starts[2:])),
+    "a cell before the first": replace(TREE, order=np.array([0, 3, 1, 4, 2, -1])),
     "two blocks of all cells": replace(TREE, starts=TREE.starts[1:], children=TREE.children[1:]),
     "no single cells": replace(TREE, starts=TREE.starts[:-1], children=TREE.children[:-1]),
     "blocks that do not ascend": replace(TREE, starts=(TREE.starts[0], TREE.starts[1][::-1], *TREE.starts[2:])),

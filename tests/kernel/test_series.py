@@ -105,11 +105,45 @@ def test_steps_are_charged_in_the_definition_of_the_budget(budget: Budget, pure:
     assert str(series.left()) == left
 
 
-def test_a_step_that_fails_stays_charged() -> None:
+def test_a_step_that_fails_stays_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
-    with pytest.raises(InputError, match="penalty must be from 0"):
-        series.choose(LeastCost(attributes=("age",), epsilon=Fraction(1, 2), penalty=Fraction(-1)))
+    monkeypatch.setattr(LeastCost, "draw", lambda *_: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        series.choose(least("1/2"))
     assert series.left().epsilon == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("public", "refused"),
+    [({"penalty": -1}, "penalty must be from 0"), ({"penalty": "x"}, "penalty"), ({"epsilon": "1e-18"}, "epsilon must be larger")],
+)
+def test_a_choice_that_cannot_be_made_is_refused_before_it_is_charged(public: dict[str, Any], refused: str) -> None:
+    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+    with pytest.raises(InputError, match=refused):
+        series.choose(LeastCost(**{"attributes": ("age",), "epsilon": Fraction(1, 2)} | public))
+    assert series.left().epsilon == 1
+    with pytest.raises(InputError, match="one name or two"):
+        LeastCost(attributes=("age", "age"), epsilon=Fraction(1))
+
+
+def test_a_class_of_somebodys_own_has_no_part_in_what_a_series_keeps(tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(1)))
+    paid = Series.paid(aware(), TABLE, book, output="out")
+
+    class Twin(Series):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            return hash(paid)
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    twin = object.__new__(Twin)
+    object.__setattr__(twin, "terms", aware(PureDP(10**6)))
+    object.__setattr__(twin, "receipt", None)
+    with pytest.raises(InputError, match="got a Twin, which nothing was paid for"):
+        twin.measure(step(PureDP(10**6)))
 
 
 def test_only_the_kernels_own_selections_are_made() -> None:
@@ -351,6 +385,8 @@ def test_terms_of_gaussian_steps_are_within_epsilon_and_delta_and_cost_no_more(t
     for square in (Fraction(0), Fraction(-1)):
         with pytest.raises(InputError, match="gaussian must be"):
             gaussian(square)
+    with pytest.raises(InputError, match="at most 1000 digits"):
+        gaussian(Fraction(1, 9 * 10**999))
     book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(WITHIN))
     with pytest.raises(InputError, match="not proved to cover its cost"):
         Series.paid(gaussian(Fraction(72, 1000)), TABLE, book, output="out")
@@ -358,3 +394,12 @@ def test_terms_of_gaussian_steps_are_within_epsilon_and_delta_and_cost_no_more(t
     zcdp = Ledger.create(tmp_path / "rho.ledger", "people", Privacy(ZCDP(1)))
     Series.paid(gaussian(), TABLE, zcdp, output="out")
     assert zcdp.entries()[0].charge == Charge(rho=MU_SQUARED / 2)
+
+
+@pytest.mark.parametrize("other", [None, Fraction(7, 100)])
+def test_a_gaussian_series_goes_on_with_its_own_mu_squared_alone(other: Fraction | None, tmp_path: Path) -> None:
+    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(WITHIN))
+    receipt = Series.paid(gaussian(), TABLE, book, output="out").receipt
+    assert receipt is not None
+    with pytest.raises(InputError, match="not the payment of this plan"):
+        Series.resumed(replace(gaussian(), gaussian=other), TABLE, book, receipt)

@@ -36,11 +36,12 @@ from leastnoise._kernel._ledger_file import (
     make,
     read,
     today,
+    wait_for,
     writing,
 )
 from leastnoise._kernel._ledger_run import Pending, Receipt
 from leastnoise._kernel._ledger_signs import free_room, is_running, running, settled
-from leastnoise._kernel._ledger_words import ledger_facts, wait_for
+from leastnoise._kernel._ledger_words import ledger_facts
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -420,6 +421,31 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
             f"A ledger cannot be made at {file}: {reason(error)}. Choose a folder that exists and that you may write to."
         ) from None
     return identity
+
+
+def wait_for(file: Path, timeout: float) -> None:
+    """Refuse what cannot be a ledger, before it is opened.
+
+    By stat only: opening and closing the file here would drop the locks that another thread's connection holds on it.
+    """
+    try:
+        if file.is_dir():
+            raise LedgerError(f"{file} is a folder, not a ledger. Give the path of the ledger's file.")
+        size = file.stat().st_size
+        patience = time.monotonic() + min(timeout, 1.0)
+        while size == 0 and time.monotonic() < patience:  # perhaps another process is making it just now
+            time.sleep(0.02)
+            size = file.stat().st_size
+    except FileNotFoundError:
+        raise LedgerError(
+            f"There is no ledger at {file}. If there was one, restore it. Make one with `leastnoise ledger set` or Ledger.create."
+        ) from None
+    except OSError as error:
+        raise LedgerError(f"The ledger {file} cannot be read: {reason(error)}. Check its path and permissions.") from None
+    if size == 0:
+        raise LedgerError(
+            f"{file} is empty: no ledger, or what is left of one. If it was a ledger, restore it from a copy that has all its releases."
+        )
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:

@@ -1,6 +1,5 @@
 """What is said of a ledger: its facts for people, why it does not pay, and why its file cannot be used. It decides nothing."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,31 +61,6 @@ def damaged(path: Path, what: str) -> str:
 def no_ledger(path: Path) -> str:
     """The sentence for a file that no ledger was written to."""
     return f"{path} is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy that has all its releases."
-
-
-def wait_for(file: Path, timeout: float) -> None:
-    """Refuse what cannot be a ledger, before it is opened.
-
-    By stat only: opening and closing the file here would drop the locks that another thread's connection holds on it.
-    """
-    try:
-        if file.is_dir():
-            raise LedgerError(f"{file} is a folder, not a ledger. Give the path of the ledger's file.")
-        size = file.stat().st_size
-        patience = time.monotonic() + min(timeout, 1.0)
-        while size == 0 and time.monotonic() < patience:  # perhaps another process is making it just now
-            time.sleep(0.02)
-            size = file.stat().st_size
-    except FileNotFoundError:
-        raise LedgerError(
-            f"There is no ledger at {file}. If there was one, restore it. Make one with `leastnoise ledger set` or Ledger.create."
-        ) from None
-    except OSError as error:
-        raise LedgerError(f"The ledger {file} cannot be read: {reason(error)}. Check its path and permissions.") from None
-    if size == 0:
-        raise LedgerError(
-            f"{file} is empty: no ledger, or what is left of one. If it was a ledger, restore it from a copy that has all its releases."
-        )
 
 
 def reason(error: OSError) -> str:

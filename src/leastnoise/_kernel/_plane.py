@@ -17,6 +17,7 @@ from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._noise import discrete_laplace
 from leastnoise._linop import BlockTree, block_tree, interval_tree
 
+MOST_CELLS = 2**24
 GRID = 4096  # what adds noise to costs works in multiples of 1 / GRID
 _SCALE_STEPS = 256  # scales are rounded up to multiples of 1 / 256 of the grid
 
@@ -49,9 +50,26 @@ class LeastCost:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
-        if not 1 <= len(self.attributes) <= 2:
+        if not 1 <= len(self.attributes) == len(set(self.attributes)) <= 2:
             raise refuse("the attributes of a private choice", list(self.attributes), "one name or two")
         object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+
+    def on_grid(self, size: int, distance: int) -> tuple[int, int, int]:
+        """The penalty, and numerator and denominator of the scale of the noise, for so many cells; all on the grid.
+
+        Args:
+            size: cells of the table.
+            distance: how many records neighbours differ by.
+
+        Raises:
+            InputError: too many cells, or a penalty or an epsilon with which sums would not be exact. A series asks before it charges.
+
+        >>> LeastCost(attributes=("age",), epsilon=1, penalty=2).on_grid(4, 1)
+        (8192, 1048576, 256)
+        """
+        if not size <= MOST_CELLS:
+            raise refuse("the cells of a private choice", size, f"at most {MOST_CELLS}")
+        return read_penalty(self.penalty, size), *noise_scale(GRID, self.epsilon / whole("distance", distance, 1), size)
 
     def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Fraction:
         """The noisy least cost, in records.
@@ -67,16 +85,14 @@ class LeastCost:
         Raises:
             InputError: an argument is not of this kind; never because of a count.
         """
-        each = self.epsilon / whole("distance", distance, 1)  # Q3: group privacy
         counts, starts, children = read_plane(cells)
-        fixed = read_penalty(self.penalty, len(counts))
+        fixed, numerator, denominator = self.on_grid(len(counts), distance)  # Q3: group privacy
         costs = [cost + fixed for cost in block_costs(counts, starts)]
         best = costs[-1]
         for own, first in zip(costs[-2::-1], children[::-1], strict=True):
             apart = np.add.reduceat(best, first)
             # a block with one child is that child
             best = np.where(np.diff(first, append=len(best)) > 1, np.minimum(own, apart), apart)
-        numerator, denominator = noise_scale(GRID, each, len(counts))
         return Fraction(int(best[0]) + int(discrete_laplace(numerator, denominator, 1, entropy)[0]), GRID)
 
 
@@ -99,15 +115,15 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
     >>> read_plane(np.array([[3, -1]]))
     (array([3, 0]), [array([0]), array([0, 1])], [array([0])])
     """
-    if not (isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim in (1, 2) and 1 <= x.size <= 2**24):
+    if not (isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim in (1, 2) and 1 <= x.size <= MOST_CELLS):
         got = f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
         raise refuse("The table of counts", got, "an int64 array of shape (n,) or (height, width) with 1 to 2^24 cells")
     tree: BlockTree = interval_tree(len(x)) if x.ndim == 1 else block_tree(*x.shape)
-    order, *levels = (np.asarray(part) for part in (tree.order, *tree.starts, *tree.children))
+    order, *levels = (np.asarray(part, dtype=np.int64) for part in (tree.order, *tree.starts, *tree.children))
     starts, children = levels[: len(tree.starts)], levels[len(tree.starts) :]
     runs = all(level[0] == 0 and (np.diff(level) > 0).all() for level in levels)
     unions = all(np.array_equal(fine[first], coarse) for (coarse, fine), first in zip(pairwise(starts), children, strict=True))
-    once = np.array_equal(np.bincount(order, minlength=x.size), np.ones(x.size))
+    once = np.array_equal(np.sort(order), np.arange(x.size))
     if not (runs and unions and once and len(starts[0]) == 1 and np.array_equal(starts[-1], np.arange(x.size))):
         raise InternalError("The blocks of a table are not those of a tree; please report this. Nothing was drawn.")
     return cut_counts(x.reshape(-1)[order]), starts, children

@@ -17,6 +17,7 @@ The argument continues that of ``_measure.py``:
 """
 
 import hashlib
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -112,6 +113,7 @@ class Terms:
                     "Make the plan again; nothing was spent."
                 )
             object.__setattr__(self, "gaussian", exact_positive("gaussian", self.gaussian))
+            ZCDP(self.gaussian / 2)  # refused now, and not when it is paid, if it is too long
         if self.along:
             if self.only is None:  # a choice is not in the private file, and would be drawn again after every run that is killed
                 raise InputError(
@@ -225,7 +227,8 @@ class Series:
             receipt
         )  # (K3): the ledger's file, whatever the receipt says, has the whole charge of these terms
         due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
-        if (entry.plan_digest, entry.charge) != (terms.digest(), due) or not terms.privacy.same_unit(ledger.privacy):
+        paid = spent if terms.only is not None else entry.cost  # an only step's is computed again where it is drawn
+        if (entry.plan_digest, entry.charge, paid) != (terms.digest(), due, spent) or not terms.privacy.same_unit(ledger.privacy):
             raise InputError("The entry of this receipt is not the payment of this plan. Resume the release with its own plan and receipt.")
         return _keep(object.__new__(Series), terms, _Inside(table, SystemEntropy(), spent, ledger, ledger.pending(receipt).steps), receipt)
 
@@ -236,7 +239,7 @@ class Series:
 
     def left(self) -> Charge:
         """What the steps so far have left of what they share out; exact."""
-        return left(self.terms.shared, total(_INSIDE[self].charges))
+        return left(self.terms.shared, total(_inside(self).charges))
 
     def choose(self, selection: LeastCost) -> Fraction:
         """Make a private choice.
@@ -253,9 +256,10 @@ class Series:
         """
         if type(selection) is not LeastCost:
             raise refuse("selection", type(selection).__name__, "a LeastCost")
-        inside = _INSIDE[self]
+        inside = _inside(self)
         if self.terms.only is not None or self.terms.gaussian is not None:
             raise InputError("Only the steps that were paid for are carried out; got a choice. Declare a series within its whole budget.")
+        selection.on_grid(math.prod(map(self.terms.domain.cells, selection.attributes)), self.terms.privacy.distance)
         if inside.table is not None:
             inside.table.require(selection.attributes)
 
@@ -279,7 +283,7 @@ class Series:
         """
         if type(search) is not KeySearch:
             raise refuse("search", type(search).__name__, "a KeySearch")
-        privacy, inside = self.terms.privacy, _INSIDE[self]
+        privacy, inside = self.terms.privacy, _inside(self)
         if self.terms.only is not None or self.terms.gaussian is not None:
             raise InputError("Only the steps that were paid for are carried out; got a search. Declare a series within its whole budget.")
         whole = search.verify(privacy)  # (K9)
@@ -306,7 +310,7 @@ class Series:
                 the rounded Gaussian where mu squared is shared out; nothing was drawn.
             BudgetError: they declare more than is left; nothing was drawn.
         """
-        privacy, only, inside = self.terms.privacy, self.terms.only, _INSIDE[self]
+        privacy, only, inside = self.terms.privacy, self.terms.only, _inside(self)
         if not measurements.privacy.same_unit(privacy):
             raise InputError(
                 f"A step protects {measurements.privacy.unit}, its series {privacy.unit}. Make the plan with the series' unit."
@@ -344,7 +348,7 @@ class Series:
             NeedsData: it was not drawn before, and the rows were not given.
             LedgerError: the private file is not there or not of this ledger, or something cannot be written; nothing was drawn.
         """
-        terms, inside = self.terms, _INSIDE[self]
+        terms, inside = self.terms, _inside(self)
         only, number = terms.only, len(inside.charges)
         if only is None or not terms.along:
             raise InputError("Only what was planned along an attribute is drawn period by period. Declare its only step and the attribute.")
@@ -369,7 +373,7 @@ class Series:
         )
 
     def __repr__(self) -> str:
-        return f"<Series on private rows, {len(_INSIDE[self].charges)} steps>"
+        return f"<Series on private rows, {len(_inside(self).charges)} steps>"
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Series is immutable; {name!r} cannot be set")
@@ -403,6 +407,13 @@ class UnpaidSeries(Series):
         if type(entropy) not in {SeededEntropy, SystemEntropy}:
             raise refuse("entropy", type(entropy).__name__, "SeededEntropy(seed) or SystemEntropy()")
         _keep(self, terms, _Inside(table, entropy, _verified(terms, table)), None)
+
+
+def _inside(series: Series) -> _Inside:
+    """What a series keeps, which no class of somebody's own is taken for."""
+    if type(series) not in (Series, UnpaidSeries):
+        raise InputError(f"A series is a Series or an UnpaidSeries; got a {type(series).__name__}, which nothing was paid for.")
+    return _INSIDE[series]
 
 
 def _keep(series: Series, terms: Terms, inside: _Inside, receipt: Receipt | None) -> Series:
@@ -446,7 +457,7 @@ def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], A
 
     Two threads, or a process and its fork, cannot together overspend.
     """
-    inside = _INSIDE[series]
+    inside = _inside(series)
     if os.getpid() != inside.process:
         raise InputError("A series counts its steps in the process that made it; got a step in another one. Nothing was drawn.")
     with inside.lock:
