@@ -99,7 +99,7 @@ ASKED = {
 # What chooses the ledger that pays, which the session had before (107); without what converted ledgers of earlier formats (50).
 # What the parts of a rule are: of exact classes, copied and sealed (34).
 # Series drawn period by period: what is frozen, its private file, and the noise of a period, drawn before it meets a count (133).
-CEILING = 5_745
+CEILING = 5_780
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:
