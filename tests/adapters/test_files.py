@@ -9,8 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from adapters.test_read import lines, rows_of
-from leastnoise._adapters import columns, dataset_name, ledger_beside, read
-from leastnoise._check import InputError
+from leastnoise._adapters import _files, columns, dataset_name, ledger_beside, read
+from leastnoise._adapters._column import FileKind
+from leastnoise._adapters._csv import CSV_FILES, open_csv
+from leastnoise._adapters._files import PARQUET_FILES
+from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Coded, Domain, Integers
 
 MARK = "SECRETMARK"
@@ -115,6 +118,37 @@ def test_a_file_is_not_read_twice(tmp_path, name):
     for path in (tmp_path / "x", tmp_path / "x" / "**" / "*.csv"):
         with pytest.raises(InputError, match=r"the files of a source must be different ones; .* means one twice, by a link"):
             read(path, Domain(sex=["F"]))
+
+
+def test_a_file_is_not_read_twice_by_two_names_of_its_own(tmp_path):
+    (tmp_path / "b.csv").hardlink_to(lines(tmp_path, b"sex\nF\n", "a.csv"))
+    with pytest.raises(InputError, match=r"the files of a source must be different ones"):
+        read(tmp_path, Domain(sex=["F"]))
+
+
+@pytest.mark.parametrize("path", ["mine/a.csv", "mine", "mine/*.csv", "mine/**", "mine/none.csv"])
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        (["other/a.csv"], CSV_FILES),
+        (["mine/a.csv", "other/a.csv"], CSV_FILES),
+        (["mine/../other/a.csv"], CSV_FILES),
+        (["mine/a.parquet"], CSV_FILES),
+        (["mine/a.csv", "mine/a.parquet"], CSV_FILES),
+        (["mine/a.csv"], PARQUET_FILES),
+        (["mine/a.txt"], FileKind(name="CSV", endings=(".txt",), open=open_csv)),
+    ],
+)
+def test_files_that_a_path_does_not_mean_are_refused(tmp_path, path, names, kind, monkeypatch):
+    """Whatever says which they are, and of what kind."""
+    for folder in ("mine", "other"):
+        (tmp_path / folder).mkdir()
+        for name in ("a.csv", "a.txt"):
+            lines(tmp_path / folder, b"sex\nF\n", name)
+        pq.write_table(pa.table({"sex": ["F"]}), tmp_path / folder / "a.parquet")
+    monkeypatch.setattr(_files, "files", lambda _path, _kinds: [(tmp_path / name, kind) for name in names])
+    with pytest.raises(InternalError, match="the files of a source must be below its path and of the kind that their names say"):
+        read(tmp_path / path, DOMAIN)
 
 
 def test_units_go_across_files(tmp_path):

@@ -19,7 +19,7 @@ from adapters.encoders import cell_encoder
 from leastnoise._adapters import CSV, columns, read
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._encode import amount_encoder
-from leastnoise._check import InputError
+from leastnoise._check import InputError, InternalError
 from leastnoise._table._table import columns_of
 
 PERIODS = {
@@ -96,6 +96,15 @@ def test_both_sides_of_a_change_of_clocks_and_of_a_year():
 def test_single_dates(value, cell):
     kind = ln.Dates("2024-01-01", "2024-12-31", "day", null="other", reading=ln.Reading(nulls=["NA"]))
     assert cell_encoder(kind)(Column([value])).tolist() == [kind.regular if cell == -2 else cell]
+
+
+@pytest.mark.parametrize("stamp", [pd.Timestamp.min, pd.Timestamp.max, pd.Timestamp(-1), pd.Timestamp("1960-05-01", tz="Asia/Tokyo")])
+def test_a_time_stamp_has_one_cell_however_it_comes(stamp):
+    """Near the ends of its range too."""
+    encode = cell_encoder(ln.Dates("1900-01-01", "2024-12-31", "month", outside="clip"))
+    values = [stamp, stamp.to_datetime64(), stamp.isoformat()]
+    cells = [*encode(Column(values)).tolist(), *encode(Column(np.array([stamp.to_datetime64()]), zoned=stamp.tz is not None)).tolist()]
+    assert len(set(cells)) == 1
 
 
 def test_dates_written_in_another_way():
@@ -206,6 +215,33 @@ def test_latin_1_semicolons_and_no_header(tmp_path):
         read(file, domain)
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "cp1253", "cp437", "koi8-r", "tis-620", "mac-roman"])
+def test_each_byte_has_the_character_of_its_encoding(tmp_path, encoding):
+    """And no row warns or makes reading fail, whatever its bytes are."""
+    raw = [b"x%b\\d77" % bytes([byte]) for byte in range(256) if byte not in b'\n\r;"']
+    (tmp_path / "x.csv").write_bytes(b";1\n".join([*raw, b""]))
+    texts = [text.decode(encoding, "replace") for text in raw]
+    known = [text for text in texts if text.isprintable() and "\ufffd" not in text]
+    domain = ln.Domain(a=ln.Categories(known, outside="other"))
+    codes = columns_of(read(CSV(tmp_path / "x.csv", ";", encoding, ["a", "b"]), domain)).codes["a"].tolist()
+    assert codes == [known.index(text) if text in known else len(known) for text in texts]
+
+
+def test_the_mark_of_utf_8_is_skipped(tmp_path):
+    (tmp_path / "x.csv").write_bytes("\ufefftown\nKöln\n".encode())
+    for encoding in ("utf-8", "utf-8-sig"):
+        assert columns_of(read(CSV(tmp_path / "x.csv", encoding=encoding), ln.Domain(town=["Köln"]))).codes["town"].tolist() == [0]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "unicode-escape", "idna", "punycode", "zlib_codec", "undefined"])
+def test_the_reader_itself_refuses_encodings_that_are_not_a_character_a_byte(tmp_path, encoding):
+    (tmp_path / "x.csv").write_bytes(b"\\d77\n")
+    source = CSV(tmp_path / "x.csv", header=["a"])
+    object.__setattr__(source, "encoding", encoding)
+    with pytest.raises(InternalError, match="an encoding must be one character for each byte"):
+        read(source, ln.Domain(a=["1"]))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -214,6 +250,10 @@ def test_latin_1_semicolons_and_no_header(tmp_path):
         (lambda: CSV("x", encoding="utf-16"), "encoding must be 'utf-8', or one with a byte for every character"),
         (lambda: CSV("x", encoding="cp037"), "encoding must be"),
         (lambda: CSV("x", encoding=7), "encoding must be"),
+        *(
+            (partial(CSV, "x", encoding=name), "encoding must be")
+            for name in ("unicode_escape", "raw_unicode_escape", "iso2022_jp", "utf-7", "shift_jis", "idna", "punycode", "zlib_codec")
+        ),
         (lambda: CSV("x", header=False), "how many columns there are is not learned from a row"),
         (lambda: CSV("x", header="id"), "header must be true or a list of names"),
         (lambda: CSV(7), "the path of CSV files must be a path"),

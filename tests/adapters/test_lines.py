@@ -39,15 +39,17 @@ def at_once(content, delimiter, width, places):
 
 
 @given(st.lists(PIECES, max_size=60).map(b"".join), st.integers(1, 3), st.sampled_from([1, 3, 17, 2**20]), st.sampled_from([9, 2_000_000]))
-@settings(max_examples=500, deadline=None)
-def test_blocks_of_lines_are_cut_as_each_line_by_itself(content, width, block, longest):
+@settings(max_examples=200, deadline=None)
+@pytest.mark.parametrize("delimiter", [b",", b"\\", b"]"])
+def test_blocks_of_lines_are_cut_as_each_line_by_itself(delimiter, content, width, block, longest):
+    content = content.replace(b",", delimiter)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_csv, "BLOCK", block)
         patch.setattr(_csv, "LONGEST", longest)
-        expected = by_hand(content, b",", width, longest)
-        assert at_once(content, b",", width, range(width)) == expected
-        assert at_once(content, b",", width, [width - 1]) == [record[-1:] for record in expected]
-        assert at_once(content, b",", width, []) == [()] * len(expected)
+        expected = by_hand(content, delimiter, width, longest)
+        assert at_once(content, delimiter, width, range(width)) == expected
+        assert at_once(content, delimiter, width, [width - 1]) == [record[-1:] for record in expected]
+        assert at_once(content, delimiter, width, []) == [()] * len(expected)
 
 
 HARD = [b"a,b", b'"a,b",c', b'"a"b,c', b'"a', b'"a ""b""",c', b'a,"', b'"","x"', b'a,"b,c"', b'"a,b"']
@@ -91,8 +93,11 @@ def test_one_more_line_is_at_most_one_more_record(content, line, width):
         (b'""""', [b'"']),
     ],
 )
-def test_fields(line, fields):
-    assert split(line, b",") == fields
+@pytest.mark.parametrize("delimiter", [b",", b"\\", b"]", b"^", b"-"])
+def test_fields(line, fields, delimiter):
+    """Also where a delimiter means something in a regular expression."""
+    expected = fields and [field.replace(b",", delimiter) for field in fields]
+    assert split(line.replace(b",", delimiter), delimiter) == expected
 
 
 def test_a_long_line_takes_time_in_proportion_to_its_length():

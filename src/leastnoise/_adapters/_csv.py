@@ -12,6 +12,7 @@ Lines without quotes, and lines in which quotes only surround whole fields, are 
 The others are cut one by one.
 """
 
+import codecs
 import gzip
 import os
 import re
@@ -88,7 +89,7 @@ def split(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | N
     >>> split(b'1,"a"b', b","), split(b'"a', b",")
     (None, None)
     """
-    field = re.compile(rb'"([^"]*+(?:""[^"]*+)*+)"|(?:[^"%b][^%b]*+)?' % (delimiter, delimiter))
+    field = re.compile(rb'"([^"]*+(?:""[^"]*+)*+)"|(?:[^"%b][^%b]*+)?' % ((re.escape(delimiter),) * 2))
     fields: list[bytes] = []
     at = 0
     while len(fields) < most:
@@ -228,8 +229,11 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     what = f"the CSV file {str(path)!r}"
     said = layout or CSV(path)
     headed = isinstance(said.header, bool)
+    characters = said.characters
+    if characters is not None and (type(characters) is not str or len(characters) != 256):
+        raise InternalError("an encoding must be one character for each byte; please report this.")
     # a file without a header begins with a row, which has no say in anything
-    line = _first_line(path, what, said.encoding) if headed else ""
+    line = _first_line(path, what, said) if headed else ""
     mark = said.delimiter or max(("\t" if ".tsv" in path.name.lower() else "") + _DELIMITERS, key=line.count)
     delimiter = mark.encode()
     if len(delimiter) != 1 or delimiter in b'"\r\n':  # at which no line may be cut
@@ -246,7 +250,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
             rows, text, fields = cut(block, delimiter, len(names), places)
             text = np.append(text, np.zeros(WORD, dtype=np.uint8))
             read = [to_texts(text, *field) for field in fields]
-            return rows, read if said.utf8 else [_decoded(column, said.encoding) for column in read]
+            return rows, read if characters is None else [_decoded(column, characters) for column in read]
 
         try:
             with opener(path)(path, "rb") as opened:
@@ -259,23 +263,21 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     return Source(what=what, names=tuple(names), total=None, encoded=by_columns(chunks), strange={})
 
 
-def _decoded(column: Column, encoding: str) -> Column:
-    """The same column with its distinct texts decoded; bytes that the encoding does not have are no value."""
-    return Column([_text(raw, encoding) for raw in column.data], None, column.index)
+def _decoded(column: Column, characters: str) -> Column:
+    """The same column with its distinct texts decoded byte by byte; with a byte that has no character (U+FFFE) they are no value."""
+    return Column([_text(raw, characters) for raw in column.data], None, column.index)
 
 
-def _text(raw: object, encoding: str) -> object:
-    try:
-        return raw.decode(encoding) if isinstance(raw, bytes) else raw
-    except UnicodeDecodeError:
-        return STRANGE
+def _text(raw: Any, characters: str) -> object:
+    found = codecs.charmap_decode(raw, "replace", characters)[0]  # so that it cannot fail, whatever the bytes are
+    return STRANGE if "\ufffd" in found else found
 
 
 def opener(path: Path) -> Callable[..., Any]:
     return gzip.open if path.suffix.lower() == ".gz" else Path.open
 
 
-def _first_line(path: Path, what: str, encoding: str) -> str:
+def _first_line(path: Path, what: str, said: CSV) -> str:
     try:
         with opener(path)(path, "rb") as opened:
             line: bytes = opened.readline(_HEADER)
@@ -284,9 +286,10 @@ def _first_line(path: Path, what: str, encoding: str) -> str:
     if len(line) == _HEADER:
         raise InputError(LONG_HEADER.format(what=what, most=_HEADER))
     try:
-        return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig" if encoding == "utf-8" else encoding)
+        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        return line.decode("utf-8-sig") if said.characters is None else codecs.charmap_decode(line, "strict", said.characters)[0]
     except UnicodeDecodeError:
-        raise InputError(OTHER_ENCODING.format(what=what, encoding=encoding.upper())) from None
+        raise InputError(OTHER_ENCODING.format(what=what, encoding=said.encoding.upper())) from None
 
 
 CSV_FILES = FileKind(name="CSV", endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz"), open=open_csv)

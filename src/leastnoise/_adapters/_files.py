@@ -1,5 +1,6 @@
 """Several files read as one source; only names decide which these are, never what files hold."""
 
+import glob
 import os
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from leastnoise._adapters._csv import CSV_FILES, open_csv
 from leastnoise._adapters._paths import files
 from leastnoise._adapters._places import CSV
 from leastnoise._adapters._words import NO_CSV_LAYOUT, NO_PARQUET, NOT_WHOLE, ONE_FILE_TWICE, OTHER_COLUMNS
-from leastnoise._check import InputError
+from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import IntArray
 
 
@@ -62,7 +63,10 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         path: as for `files`; or CSV files with their layout.
 
     Raises:
-        InputError: as for `files`; or the files do not have the same columns, or a layout is given of files that are no CSV.
+        InputError: as for `files`; or a file is there twice, the files do not have the same columns, or a layout is given of files that
+            are no CSV.
+        InternalError: a file is neither the path's own nor below it, or below what a pattern begins with; or is not of the kind that its
+            name says.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for name in ("b.csv", "a.csv"):
@@ -74,7 +78,14 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     path = path.path if isinstance(path, CSV) else path
     found = files(path, KINDS)
     kind = found[0][1]  # of all
-    if len({file.resolve() for file, _ in found}) < len(found):  # of whom a row twice would be two
+    place = Path(os.fsdecode(path))
+    # itself, or what its pattern begins with, as they are without ".."
+    below = os.path.abspath(place if place.exists() else next(up for up in (place, *place.parents) if not glob.has_magic(str(up))))  # noqa: PTH100
+    others = [file for file, _ in found if not Path(os.path.abspath(file)).is_relative_to(below)]  # noqa: PTH100
+    if others or kind not in KINDS or not all(file.name.lower().endswith(kind.endings) for file, _ in found):
+        raise InternalError("the files of a source must be below its path and of the kind that their names say; please report this.")
+    # of whom a row twice would be two
+    if len({(entry.st_dev, entry.st_ino) for entry in (file.stat() for file, _ in found)}) < len(found):
         raise InputError(ONE_FILE_TWICE.format(path=os.fsdecode(path)))
     if layout is not None and kind is not CSV_FILES:
         raise InputError(NO_CSV_LAYOUT.format(path=os.fsdecode(path)))

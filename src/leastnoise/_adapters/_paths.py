@@ -1,6 +1,6 @@
 """Which files a path means: a file, a folder or a pattern. Only names decide; nothing of a file is read.
 
-Nobody needs to believe it: whatever files these are, each of them is read once.
+Nobody needs to believe it: files that are not below the path, of another kind than their names say, or there twice are refused.
 """
 
 import glob

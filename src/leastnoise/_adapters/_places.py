@@ -8,13 +8,14 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 from leastnoise._check import InputError, refuse
 from leastnoise._domain import attribute_name
 
-_BYTES = bytes(range(256))
 _VARIABLE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -58,9 +59,9 @@ class CSV:
             object.__setattr__(self, "header", tuple(attribute_name("a name in header", name) for name in self.header))
 
     @property
-    def utf8(self) -> bool:
-        """Whether the text is UTF-8 as it stands."""
-        return self.encoding == "utf-8"
+    def characters(self) -> str | None:
+        """The character of each byte, U+FFFE for none; None where the text is UTF-8 as it stands."""
+        return None if self.encoding == "utf-8" else _characters(self.encoding)
 
     def located(self) -> dict[str, object]:
         """All of it as plain values, with the absolute path; `CSV` takes them back."""
@@ -71,18 +72,27 @@ class CSV:
 
 def _encoding(name: object) -> str:
     allowed = "'utf-8', or one with a byte for every character, such as 'latin-1', 'iso8859-15' or 'cp1252'"
-    found = ""
     try:
-        found = codecs.lookup(name).name if isinstance(name, str) else ""
-        # lines are cut at bytes, so the first 128 must be ASCII's and every other one a character by itself
-        fits = found == "utf-8" or (
-            len(_BYTES.decode(found, "replace")) == 256 and _BYTES[:128].decode(found) == _BYTES[:128].decode("ascii")
-        )
+        found = codecs.lookup(name).name.removesuffix("-sig") if isinstance(name, str) else ""  # the mark of UTF-8 is skipped anyhow
     except (LookupError, ValueError):
-        fits = False
-    if not fits:
+        found = ""
+    if found != "utf-8" and not _characters(found):
         raise refuse("encoding", name, allowed, "Save the file as UTF-8, or as Parquet.")
     return found
+
+
+@cache
+def _characters(encoding: str) -> str:
+    """The character of each byte, U+FFFE for none; empty where bytes mean others than by themselves, or the first 128 not ASCII."""
+    try:
+        alone = [bytes([byte]).decode(encoding, "replace") for byte in range(256)]
+        if "".join(alone[:128]) == bytes(range(128)).decode("ascii"):  # lines are cut at bytes
+            pairs = bytes(chain.from_iterable(product(range(256), repeat=2))).decode(encoding, "replace")
+            if pairs == "".join(chain.from_iterable(product(alone, repeat=2))):
+                return "".join(alone).replace("\ufffd", "\ufffe")
+    except (LookupError, ValueError):
+        pass
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -309,7 +309,8 @@ def _instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple
         return None
     if isinstance(value, (dt.date, np.datetime64)):
         zoned = isinstance(value, dt.datetime) and value.utcoffset() is not None
-        return int(_stamp(value).astype("M8[s]").astype(np.int64)), zoned
+        exact = stamps(np.asarray(stamp := _stamp(value)))  # numpy's cast from nanoseconds overflows near the least time stamp
+        return int(stamp.astype("M8[s]").astype(np.int64) if exact is None else exact), zoned
     form = text(value)
     form = "" if form is None else reading.form(form)
     if form and is_spelled_null(form, reading):
