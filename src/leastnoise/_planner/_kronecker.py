@@ -193,7 +193,7 @@ HIERARCHY = Planner(
     likely=lambda _: 1 / 2,
 )
 _HAAR_SECONDS = each_attribute(
-    lambda line: 0.01 + 0.35 * (line.cells / 1024) ** 2 + 0.15 * (line.cells / 1024) ** 3 if line.cells <= MOST_DENSE else 0.0
+    lambda line: 0.01 + 0.26 * (line.cells / 1024) ** 2 + 0.11 * (line.cells / 1024) ** 3 if line.cells <= MOST_DENSE else 0.0
 )
 HAAR = Planner(
     name="haar",
@@ -292,7 +292,7 @@ def _optimum_step(line: Line) -> float:
     """Of one structured set the eigenvectors are those of a tridiagonal matrix."""
     if line.cells > MOST_DENSE:
         return 0.0
-    return 0.005 + (0.1 * (line.cells / 1024) ** 2.5 if line.structured and line.one_set else 0.4 * (line.cells / 1024) ** 3)
+    return 0.005 + (0.1 * (line.cells / 1024) ** 2.5 if line.structured and line.one_set else 0.44 * (line.cells / 1024) ** 3)
 
 
 GAUSSIAN_OPTIMUM = Planner(

@@ -359,7 +359,7 @@ def _inverse_seconds(workload: Workload) -> float:
     known = {operator for _, _, operator in workload.along if operator.rows > 1} - {
         Identity(workload.domain.kind(name).size) for name in workload.domain.names
     }
-    inverses = sum((min(operator.rows, operator.size) / 1024) ** 3 if operator.size <= MOST_DENSE else 0.3 for operator in known)
+    inverses = sum(0.8 * (min(operator.rows, operator.size) / 1024) ** 3 if operator.size <= MOST_DENSE else 0.3 for operator in known)
     return inverses + _joint_seconds(workload)
 
 
