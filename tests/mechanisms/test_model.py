@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
@@ -26,6 +26,7 @@ SIZES = (12, 8, 30, 2, 5)
 DOMAIN = Domain(**{f"a{place}": Integers(0, size - 1) for place, size in enumerate(SIZES)})
 NAMES = DOMAIN.names
 PAIRS = marginals(DOMAIN, ways=2)
+RANGES = queries(DOMAIN, a2="prefix", a3="identity")
 
 
 @lru_cache(maxsize=4)
@@ -154,13 +155,22 @@ def test_what_a_model_cannot_do_is_refused_unpaid() -> None:
     [
         (PAIRS, ZCDP("1/100"), ["total", "one of"]),
         (PAIRS, PureDP(500), ["independent"]),  # right for a hundred rows already
-        (queries(DOMAIN, a2="prefix", a3="identity"), ZCDP("1/100"), ["alone", "pairs"]),  # nothing is known of cells
+        (RANGES, ZCDP("1/100"), ["alone", "pairs"]),  # nothing is known of cells
     ],
 )
 def test_rows_are_counted_where_they_decide(workload: Workload, budget: object, steps: list[str]) -> None:
     plan = planned(workload, Privacy(budget))  # type: ignore[arg-type]
     assert [step["step"] for step in plan.details["steps"]] == steps
     assert (run(plan, rows(3_000), 3).finding.facts().get("rows") is None) == (steps[0] != "total")
+
+
+@pytest.mark.parametrize(("workload", "shared"), [(marginals(DOMAIN, ways=2, of=("a1", "a3", "a4")), "epsilon"), (RANGES, "rho")])
+def test_gaussian_steps_share_out_mu_squared_unless_laplace_noise_may_follow(workload: Workload, shared: str) -> None:
+    plan = planned(workload, Privacy(ApproxDP(1, "1e-9")))
+    assert plan.fallback is not None
+    assert plan.fallback.measured().noise is Noise.DISCRETE_LAPLACE
+    assert shared in plan.details["steps"][0]["budget"]
+    assert run(plan, rows(3_000), 3).observation.measurements.noise is Noise.ROUNDED_GAUSSIAN
 
 
 def test_the_rows_are_counted_as_precisely_as_the_choice_needs() -> None:

@@ -23,6 +23,7 @@ from leastnoise._estimate import (
     Expanded,
     Finding,
     Halving,
+    Hidden,
     Outcome,
     Posterior,
     Said,
@@ -37,7 +38,7 @@ from leastnoise._kernel import LeastCost, Series
 from leastnoise._linop import Identity, Operator, Total, Tree, pack
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._choose import noises
-from leastnoise._mechanisms._findings import Drawn, Looked, Unused, fallback, read_finding, reference_plan, require_details, within
+from leastnoise._mechanisms._findings import Looked, Unused, fallback, read_finding, reference_plan, require_details, within
 from leastnoise._mechanisms._protocol import Mechanism, Reference, Run
 from leastnoise._mechanisms._search import Progress, Search
 from leastnoise._plan import Plan
@@ -88,12 +89,18 @@ class Adaptive(Looked):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Buckets(Drawn):
+class Buckets(Looked):
     """A private partition, in releases of earlier versions."""
 
     regime = "buckets"
 
+    buckets: int
+    hidden: Hidden | None = None
     starts: Any = None
+
+    def not_covered(self, domain: Domain) -> list[Said]:
+        """Whatever the buckets hide, where nothing tells it."""
+        return [("aware_unknown", {})] if self.hidden is None else Looked.not_covered(self, domain)
 
     def estimator(self, observation: Observation) -> Estimator:
         """Uniform expansion."""

@@ -122,18 +122,6 @@ class Unused(Looked):
         return Independent(Estimate(observation))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn(Looked):
-    """Buckets that were drawn privately."""
-
-    buckets: int
-    hidden: Hidden | None = None
-
-    def not_covered(self, domain: Domain) -> list[Said]:
-        """Whatever the buckets hide, where nothing tells it."""
-        return [("aware_unknown", {})] if self.hidden is None else Looked.not_covered(self, domain)
-
-
 def read_finding(kinds: tuple[type[Looked], ...], facts: Mapping[str, Any]) -> Finding:
     """Read what `Looked.facts` gave; what else stands there, in files of earlier releases, is left."""
     kind = {each.regime: each for each in kinds}[facts["regime"]]

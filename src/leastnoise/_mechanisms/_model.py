@@ -138,11 +138,6 @@ class Setting:
         """The number of rows if it is public."""
         return next((one.rows for one in read_public(self.plan.domain, self.stated["public"])), None)
 
-    @cached_property
-    def shared(self) -> Privacy:
-        """What steps take parts of."""
-        return shared_out(self.plan)
-
     @property
     def noise(self) -> Noise:
         """The noise of tables on bins."""
@@ -150,7 +145,7 @@ class Setting:
 
     def fitted(self, share: Fraction, blocks: Sequence[tuple[Block, float]]) -> Measurements:
         """Blocks within a part of the budget."""
-        return fit(self.plan.domain, self.shared.share(share), self.noise, blocks)
+        return fit(self.plan.domain, shared_out(self.plan).share(share), self.noise, blocks)
 
     @cached_property
     def deciding_rows(self) -> float:
@@ -264,11 +259,13 @@ def plan_model(workload: Workload, privacy: Privacy, search: Search) -> Plan:
         "mechanism": noises(privacy)[0].value,
         "pairs": len(pairs),
         "reference": Reference.of(reference).facts(),
-        **squares_added(privacy, reference.measured().noise),
         **{key: list(said) for key, said in (("impossible", search.impossible), ("public", search.public)) if said},
     }
     setting = Setting(Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details, fallback=reference), pairs)
-    rest = within(reference, setting.shared.share(1 - setting.counting))
+    kept = setting.counting or setting.case(setting.public_rows) == "model_tables"  # the plan that does not look may be carried out
+    details |= squares_added(privacy, reference.measured().noise if kept else setting.noise)
+    setting = replace(setting, plan=replace(setting.plan, details=details))
+    rest = within(reference, shared_out(setting.plan).share(1 - setting.counting))
     return replace(setting.plan, details=details | {"steps": _steps(setting)}, fallback=rest)
 
 
@@ -282,7 +279,7 @@ def setting_of(plan: Plan) -> Setting:
         return {"steps": _steps(found)}
 
     require_details(plan, told)
-    rescaled(fallback(plan), found.shared.share(1 - found.counting))
+    rescaled(fallback(plan), shared_out(plan).share(1 - found.counting))
     found.alone()  # refused now, and not when the first step has been paid for
     return found
 
@@ -295,7 +292,7 @@ def carry_out(found: Setting, series: Series) -> Outcome:
         rows = int(counted.values[0][0] / counted.measurements.grid)
     if found.case(rows) != "model_tables":
         return on_bins(found, series, rows)
-    rest = series.measure(rescaled(fallback(found.plan), found.shared.share(1 - share)))
+    rest = series.measure(rescaled(fallback(found.plan), shared_out(found.plan).share(1 - share)))
     return Outcome(found.plan, join([rest], found.plan.privacy), OnTables(rows=rows, asked=found.asked, **found.stated))
 
 
