@@ -114,12 +114,15 @@ async function begins() {
   found.groups = await text("[data-column='2'] p[aria-live]");
   await fill("[id='c3.kind']", "Zahlen");
   for (const [field, words] of [["low", "0"], ["high", "1000"], ["step", "10"], ["unit", "EUR"]]) await fill(`[id='c3.${field}']`, words);
+  await fill("[id='c5.kind']", "Zahlen");
+  for (const [field, words] of [["low", "0"], ["high", "5"], ["step", "0,25"]]) await fill(`[id='c5.${field}']`, words);
   await press("[name='a0.by.1.cells']", " ");
   await press("[name='a0.by.2.cells']", " ");
   await press("[name='a0.by.2.group']", " "); // in the place of the values
   await press("#more");
   await fill("[id='a1.what']", "Mittel");
   await fill("[id='a1.of']", "pay");
+  await fill("[id='a1.weight']", "weight");
   await press("[name='a1.by.1.cells']", " ");
   await fill("#max_rows", "20");
   await over();

@@ -37,7 +37,7 @@ def used(found_by, kind, address, folder, mode):
 @pytest.mark.parametrize("kind", BROWSERS)
 def test_from_no_file_to_a_saved_spec_by_keys_on_a_phone(found_by, kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made = {"customer_id": [1, 2], "sex": ["F", "M"], "age": [30, 40], "pay": [1.5, 2.5], "tags": [[1], [2]]}
+    made = {"customer_id": [1, 2], "sex": ["F", "M"], "age": [30, 40], "pay": [1.5, 2.5], "tags": [[1], [2]], "weight": [1.5, 2]}
     pd.DataFrame(made).to_parquet("people.parquet")
     with serving(None) as client:
         found = used(found_by, kind, f"http://{client.host}{client.first}", tmp_path, "begin")
@@ -53,7 +53,8 @@ def test_from_no_file_to_a_saved_spec_by_keys_on_a_phone(found_by, kind, tmp_pat
     assert found["again"] == "people.toml planen"
     saved = read_spec(tmp_path / "people.toml")
     assert (saved.privacy.unit_column, saved.privacy.max_rows) == ("customer_id", 20)
-    assert [statistic.name for statistic in saved.workload.statistics] == ["mean of pay (EUR) by sex"]
+    assert [statistic.name for statistic in saved.workload.statistics] == ["mean of pay (EUR) weighted by weight by sex"]
+    assert saved.domain.measure("weight").unit * 4 == 1
 
 
 # Both browsers use the page that begins, its fields and its keys; `make browsers` sends both to every page.

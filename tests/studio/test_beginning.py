@@ -10,7 +10,7 @@ import pytest
 import leastnoise as ln
 from adapters.postgres import fill, server
 from leastnoise._check import InputError
-from leastnoise._release import texts
+from leastnoise._release import sums_words, texts
 from leastnoise._spec import parse_spec, read_spec
 from leastnoise._studio._begin_page import commands, looked_at, spec_of
 from studio.conftest import serving
@@ -205,6 +205,28 @@ def test_a_distance_is_the_target_of_every_table_and_the_budget_follows(data):
         "count of pay (EUR) by store:region": 500,
         "sum of pay (EUR) by store:region": 500_000,
     }
+
+
+def test_weights_of_a_survey_have_bounds_and_a_unit_and_what_they_cost_is_said(data):
+    weight = {"c2.kind": "number", "c2.low": "0", "c2.high": "500", "c2.step": "0.25", "c2.edges": ""}
+    asked = {"a0.by.2.group": "", "a0.weight": "2", "a1.weight": "2", "a3.weight": "2", "a5.of": "3", "a6.weight": "2", "a7.of": "3"}
+    form = {**FORM, **weight, **asked, "a1.size": ""}
+    spec = parse_spec(spec_of(data, form, "en"), data.folder)
+    assert (spec.domain.measure("age").high, spec.domain.measure("age").unit) == (500, ln.Measure("age", 0, 500, unit="0.25").unit)
+    sums = {"sum of age by sex", "sum of age of rows with pay (EUR) by store:region", "sum of pay (EUR) weighted by age by store:region"}
+    assert sums | {"sum of pay (EUR) weighted by age"} <= {product.name for product in spec.workload.products}
+    said = sums_words(spec.workload)
+    assert any("changes a sum of age by at most 500" in words for words in said)
+    within = parse_spec(spec_of(data, {**form, "how": "within", "margin": "500"}, "en"), data.folder)
+    targets = {product.name: product.target and int(product.target.most) for product in within.workload.products}
+    assert targets["sum of age by sex"] == targets["sum of age of rows with pay (EUR) by store:region"] == 500
+    assert targets["sum of pay (EUR) weighted by age by store:region"] == 500_000
+    for change, message in [
+        ({"a0.weight": "99"}, "Weights must be of a column"),
+        ({"c2.low": "-1", "c2.step": "1"}, "bounds are not negative"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            spec_of(data, {**form, **change}, "en")
 
 
 def test_texts_that_nobody_can_list_are_found_under_a_delta(data):

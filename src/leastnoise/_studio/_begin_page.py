@@ -34,6 +34,8 @@ Form = Mapping[str, str]
 FORMS = {"text": "list", "whole": "whole", "number": "number", "date": "dates", "truth": "truth"}
 """The form that is suggested for each kind of column."""
 ASKED = ("counts", "top", "means", "median", "quartiles", "cdf", "sums")
+WEIGHTED = ("counts", "top", "means", "sums")
+"""What rows may count for as often as their weight says."""
 PERIODS = ("year", "quarter", "month", "week", "day", "hour", "weekday")
 _SHARES = {"median": ["0.5"], "quartiles": ["0.25", "0.5", "0.75"]}
 _HEAD = """\
@@ -96,14 +98,16 @@ def spec_of(data: Data, form: Form, language: str) -> str:
         raise InputError("Say how far a number may be from the truth, such as 500; or give a budget.")
     used = {name for entry in asked for name in _attributes(entry)}
     numbers = {name: number for number, name in names.items()}
-    measured = {entry["sum"] if "sum" in entry else entry["means"]["of"] for entry in asked if "sum" in entry or "means" in entry}
+    measured = {entry["means"]["of"] if "means" in entry else entry["sum"] for entry in asked if "means" in entry or "sum" in entry}
+    weights = {entry["weighted_by"] for entry in asked if "weighted_by" in entry}
     unknown = any(form[f"c{numbers[name]}.kind"] == "unknown" for name in used)
     table: dict[str, Any] = {"source": data.table, "privacy": _privacy(data, form, unknown=unknown)}
-    described = used or measured  # a domain has an attribute, though none is asked about
+    described = used or measured or weights  # a domain has an attribute, though none is asked about
     table["domain"] = {name: _attribute(data.columns[number], number, name, form) for number, name in names.items() if name in described}
-    if measured:
-        bounds = {name: [_number(form.get(f"c{numbers[name]}.{end}", "")) for end in ("low", "high")] for name in sorted(measured)}
-        table["measures"] = {name: {"column": data.columns[numbers[name]].name, "clip": clip} for name, clip in bounds.items()}
+    for name in sorted(measured | weights):
+        column, said = data.columns[numbers[name]], {field: form.get(f"c{numbers[name]}.{field}", "") for field in ("low", "high", "step")}
+        unit = {"unit": said["step"]} if name in weights and form[f"c{numbers[name]}.kind"] == "number" else {}
+        table.setdefault("measures", {})[name] = {"column": column.name, "clip": [_number(said["low"]), _number(said["high"])], **unit}
     table["workload"] = _within(within, asked, table.get("measures", {})) if within else asked
     table["plan"] = {"guard": "1/100"}
     output = {"title": form.get("title", ""), "language": "" if language == "en" else language}
@@ -125,19 +129,26 @@ def _pointed(key: str, text: str) -> str:
 def _asked(question: int, names: Mapping[int, str], form: Form) -> dict[str, Any]:
     """One part of the workload."""
     kind, groups = one_of("what is published", form[f"a{question}.what"], ASKED), _groups(question, names, form)
+
+    def column(field: str, words: str) -> str:
+        number = form.get(f"a{question}.{field}", "")
+        if not number.isdecimal() or int(number) not in names:
+            raise InputError(f"{words} must be of a column of numbers that is published; choose one.")
+        return names[int(number)]
+
+    weighted = {}
+    if kind in WEIGHTED and form.get(f"a{question}.weight"):
+        weighted = {"weighted_by": column("weight", "Weights")}
     if kind in ("counts", "top"):
         if kind == "top" and len(groups) != 1:
             raise InputError("The largest groups must be of one column; tick one.")
-        return {"queries": groups}
-    of = form.get(f"a{question}.of", "")
-    if not of.isdecimal() or int(of) not in names:
-        raise InputError("Means, medians, distributions and sums must be of a column of numbers that is published; choose one.")
-    name = names[int(of)]
+        return {"queries": groups, **weighted}
+    name = column("of", "Means, medians, distributions and sums")
     if kind == "sums":
-        return {"queries": groups, "sum": name}
+        return {"queries": groups, "sum": name, **weighted}
     asked: dict[str, Any] = {"of": name, "by": [key if sets == "identity" else {key: sets} for key, sets in groups.items()]}
-    size = {"size": form[f"a{question}.size"]} if form.get(f"a{question}.size") else {}
-    return {"quantiles": {**asked, "at": _SHARES[kind]}, **size} if kind in _SHARES else {kind: asked, **size}
+    more = {"size": form[f"a{question}.size"], **weighted} if form.get(f"a{question}.size") else weighted
+    return {"quantiles": {**asked, "at": _SHARES[kind]}, **more} if kind in _SHARES else {kind: asked, **more}
 
 
 def _groups(question: int, names: Mapping[int, str], form: Form) -> dict[str, Any]:
@@ -156,16 +167,17 @@ def _groups(question: int, names: Mapping[int, str], form: Form) -> dict[str, An
 def _within(margin: str, asked: Sequence[Mapping[str, Any]], measures: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What is asked with its targets: of statistics the tables that they follow from have them, a sum as many times as a row adds."""
     made = [{**entry, "margin": margin} if "queries" in entry else dict(entry) for entry in asked]
-    for kind, one in [(kind, entry[kind]) for entry in asked for kind in ("means", "quantiles", "cdf") if kind in entry]:
+    for kind, one, entry in [(kind, entry[kind], entry) for entry in asked for kind in ("means", "quantiles", "cdf") if kind in entry]:
         of, groups = one["of"], {name: "identity" for name in one["by"] if isinstance(name, str)}
         groups |= {name: sets for part in one["by"] if not isinstance(part, str) for name, sets in part.items()}
         if kind != "means":
             made.append({"queries": {**groups, of: "prefix"}, "margin": margin})
             continue
-        made.append({"queries": groups, "count": of, "margin": margin})
-        if {"queries": groups, "sum": of, "margin": margin} not in made:
+        weighted = {"weighted_by": entry["weighted_by"]} if "weighted_by" in entry else {}
+        made.append({"queries": groups, "count": of, **weighted, "margin": margin})
+        if {"queries": groups, "sum": of, **weighted, "margin": margin} not in made:
             most = max(abs(exact(f"a bound of {of}", end)) for end in measures[of]["clip"])
-            made.append({"queries": groups, "sum": of, "margin": str(exact("the distance", margin) * most)})
+            made.append({"queries": groups, "sum": of, **weighted, "margin": str(exact("the distance", margin) * most)})
     return made
 
 
@@ -359,6 +371,7 @@ def _choices(data: Data, said: Texts) -> dict[str, Any]:
         "suggested": {number: FORMS[column.kind] for number, column in enumerate(data.columns) if column.kind},
         "person": next((number for number, column in enumerate(data.columns) if column.names_person), None),
         "asked": [(kind, said.say(f"be_ask_{kind}")) for kind in ASKED],
+        "weighted": WEIGHTED,
         "periods": [(period, said.say(f"by_{period}")) for period in PERIODS],
         "files": sorted(place.name for place in data.folder.iterdir() if place.suffix.lower() == ".csv" and place.name != data.name),
         "rows": _INVENTED_ROWS,

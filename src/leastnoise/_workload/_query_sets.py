@@ -74,6 +74,19 @@ def _of_ranges(attribute: str, kind: Kind, arguments: Arguments) -> tuple[Label,
     return _spans(kind, operator.low, operator.high)
 
 
+def _of_predicates(attribute: str, kind: Kind, arguments: Arguments) -> tuple[Label, ...]:
+    """The cells of each set; where cells have an order, those that follow each other as one span."""
+    if isinstance(kind, (Categories, Coded)):
+        return tuple(" or ".join(map(str, labels)) for labels in arguments)
+    made = []
+    for labels in arguments:
+        row = np.array(_indicator(attribute, kind, labels))
+        edges = np.diff(row[: kind.regular], prepend=0, append=0)
+        other = [str(label) for label, one in zip(kind.labels[kind.regular :], row[kind.regular :], strict=True) if one]
+        made.append(" or ".join([*map(str, _spans(kind, np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1)), *other]))
+    return tuple(made)
+
+
 def _as_ranges(matrix: np.ndarray) -> Operator:
     """The rows of a matrix as ranges, which are answered and planned much faster, if each of them is one."""
     edges = np.diff(matrix, axis=1, prepend=0, append=0)
@@ -160,9 +173,7 @@ FORMS: Mapping[str, Form] = {
         operator=_whole(AllRanges), labels=lambda _, kind, __: _spans(kind, *all_range_ends(kind.size)), intervals=True, structured=True
     ),
     "ranges": Form(operator=_ranges, labels=_of_ranges, argument="range", intervals=True),
-    "predicates": Form(
-        operator=_predicates, labels=lambda _, __, sets: tuple(" or ".join(map(str, labels)) for labels in sets), argument="predicate"
-    ),
+    "predicates": Form(operator=_predicates, labels=_of_predicates, argument="predicate"),
     "matrix": Form(operator=_matrix, labels=lambda _, __, rows: tuple(f"row {place}" for place in range(len(rows))), argument="matrix"),
     "level": Form(
         operator=_level, labels=lambda _, kind, names: kind.level(names[0][0]).labels, argument="level", named=True, axis="cells"

@@ -79,12 +79,15 @@ function refresh() {
   at("margin").parentElement.hidden = at("how1").checked;
   const [split, numbers] = [ways(), columns.filter((column) => numeric.includes(kind(column)))];
   for (const question of at("questions").children) {
-    const [what, of] = question.querySelectorAll("select");
+    const [what, of, weight] = question.querySelectorAll("select");
     question.querySelector("[data-of]").hidden = ["counts", "top"].includes(what.value);
     question.querySelector("[data-size]").hidden = ["counts", "top", "sums"].includes(what.value);
-    const chosen = of.value;
-    of.replaceChildren(...numbers.map((column) => make("option", { value: column.dataset.column, textContent: column.dataset.name })));
-    if (numbers.some((column) => column.dataset.column === chosen)) of.value = chosen;
+    question.querySelector("[data-weight]").hidden = !numbers.length || !document.body.dataset.weighted.split(" ").includes(what.value);
+    for (const list of [of, weight]) {
+      const [chosen, once] = [list.value, list === weight ? [make("option", { value: "", textContent: document.body.dataset.once })] : []];
+      list.replaceChildren(...once, ...numbers.map((column) => make("option", { value: column.dataset.column, textContent: column.dataset.name })));
+      if (numbers.some((column) => column.dataset.column === chosen)) list.value = chosen;
+    }
     const ticks = question.querySelector(".ticks");
     const [before, prefix] = [new Set([...ticks.querySelectorAll("input:checked")].map((tick) => tick.name)), `a${question.dataset.number}.by.`];
     const wanted = split.map(([way, name]) => [`${prefix}${way}`, name]);
