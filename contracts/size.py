@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_570, "files": 238, "functions": 3_560, "code": 30_170}
+CEILINGS = {"lines": 50_600, "files": 238, "functions": 3_560, "code": 30_190}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
