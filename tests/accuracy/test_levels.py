@@ -10,7 +10,7 @@ from leastnoise._accuracy import nuclear_norm, promised, quantity_structure
 from leastnoise._accuracy._determined import UnsupportedQuery
 from leastnoise._accuracy._form import Measured
 from leastnoise._accuracy._joint import Joint, dense_structure
-from leastnoise._accuracy._leveled import LevelStructure
+from leastnoise._accuracy._product import ProductStructure
 from leastnoise._accuracy._measured import told
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Coded, Domain
@@ -63,7 +63,7 @@ def test_errors_and_estimates_are_those_of_one_matrix(groups: list[int], apart: 
     workload = asked(groups)
     measured = fit(workload.domain, Privacy(ZCDP("1/2")), Noise.DISCRETE_GAUSSIAN, tables(workload, apart=apart))
     known = quantity_structure(measured, None)
-    assert isinstance(known, LevelStructure)
+    assert isinstance(known, ProductStructure)
     whole = dense_structure(workload.domain, Joint.of(workload.domain, [(one.block, one.variance) for one in told(measured, None)]))
     rng = np.random.default_rng(0)
     values = [Measured(one.block, 30 * rng.normal(size=one.block.rows), 1, one.variance) for one in told(measured, None)]
@@ -81,7 +81,7 @@ def test_what_no_table_of_a_level_tells_is_refused() -> None:
     workload = asked(IN_ORDER)
     blocks = [one for one in tables(workload) if len(one[0].factors) == 2]
     known = quantity_structure(fit(workload.domain, Privacy(ZCDP("1/2")), Noise.DISCRETE_GAUSSIAN, blocks), None)
-    assert isinstance(known, LevelStructure)
+    assert isinstance(known, ProductStructure)
     known.require(queries(workload.domain, place=level("group"), age="identity").products[0])
     for place, names in (("identity", ["age"]), (level("group"), ["sex"])):
         with pytest.raises(UnsupportedQuery):
@@ -184,7 +184,7 @@ def test_groups_of_many_sizes_have_weights_of_their_own_and_all_cells_cost_the_s
         measured = fit(domain, privacy, Noise.DISCRETE_GAUSSIAN, strategy.blocks)
         promise = promised(workload, measured, iterate=False).expected_error()
         assert promise.total_squared_error == pytest.approx(strategy.error * 4**2, rel=0.01)
-        assert isinstance(quantity_structure(measured, None), LevelStructure)
+        assert isinstance(quantity_structure(measured, None), ProductStructure)
         errors.append(promise.total_squared_error)
     assert errors[0] < 0.99 * errors[1]
     assert errors[0] < 1.012 * promise.lower_bound

@@ -153,20 +153,9 @@ class Span:
         known = reduce(_both, (tables[0] for tables in choices if len(tables) == 1), every)
         return all(reduce(_both, chosen, known) for chosen in combinations(*(tables for tables in choices if len(tables) != 1)))
 
-    def sides(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
-        """Whether rows along an attribute need its total, and whether they need more; None if a row is not determined."""
-        # For tables with one strategy along every attribute, which determines all its cells, or only what lies across its total.
-        axis = None if self.axes is None else self.axes.get(name)
-        if axis is None:
-            return (True, False) if _summed(operator) else None
-        if axis.spaces[0].everything:  # where cells are measured, so is their total: who needs them needs no more
-            return operator.size == 1, operator.size > 1
-        if not (axis.spaces[-1] if axis.whole is None else axis.whole).holds(operator):
-            return None
-        total = row_space(Total(operator.size))
-        across = next((space for space in axis.spaces if total is not None and not space.includes(total)), None)
-        summed = _summed(operator)
-        return (summed if across is None else not across.holds(operator)), not summed
+    def needs(self, name: str, operator: Operator) -> bool:
+        """Whether all rows along an attribute lie within what is measured along it."""
+        return name in (self.axes or ()) and self._needed(name, operator) is not None
 
     def _needed(self, name: str, operator: Operator) -> tuple[int, ...] | None:
         """For every part that some row needs the tables that have it, as bits of one number."""

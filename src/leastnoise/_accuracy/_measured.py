@@ -34,10 +34,12 @@ def subsets(names: Names) -> Iterator[Names]:
         yield from combinations(names, size)
 
 
-def measured_along(block: Block) -> tuple[Names, Names]:
+def measured_along(block: Block, leveled: str | None = None) -> tuple[Names, Names]:
     """The attributes of a block that it does not sum over, and those of them that it measures across their totals, as contrasts do."""
-    names = tuple(factor.attributes[0] for factor in block.factors if used(factor))
-    return names, tuple(factor.attributes[0] for factor in block.factors if leaves_out_total(factor))
+    # An attribute with levels is among both, because it is in every tau.
+    along = [(factor.attributes[0], factor) for factor in block.factors]
+    names = tuple(name for name, factor in along if name == leveled or used(factor))
+    return names, tuple(name for name, factor in along if name == leveled or leaves_out_total(factor))
 
 
 def explained(names: Names, across: Names) -> Iterator[Names]:

@@ -1,8 +1,8 @@
 """The product form of the covariance, and its estimate: unbiased, of least variance, and consistent across all tables.
 
-Along every attribute all blocks use one strategy (or sum over it). Then the information matrix of all measurements is diagonal in the
-residual basis of the families (docs/mathematics.md, section 1): with tau a set of attributes, p_B one over a block's noise variance and
-S_B its attributes,
+Along every attribute all blocks use one strategy (or sum over it); along one of them they may use levels that lie in each other. Without
+levels the information matrix of all measurements is diagonal in the residual basis of the families (docs/mathematics.md, section 1): with
+tau a set of attributes, p_B one over a block's noise variance and S_B its attributes,
 
     lambda(tau) = sum over blocks B with S_B containing tau of p_B * prod over i in S_B but not in tau of 1 / kappa_i
     Var(q)      = sum over tau within T of 1 / lambda(tau) * prod_{i in tau} q_i R_i q_i * prod_{i in T but not tau} (q_i mean_i)^2
@@ -11,25 +11,33 @@ S_B its attributes,
 for a query q, a product of q_i over the attributes T. The estimate of a marginal is the sum of the components u(tau) within it, spread by
 the means; every component is computed once, so tables agree.
 
+With levels along an attribute that attribute is in every tau, with all its cells, and lambda(tau) is a matrix over these,
+
+    X(tau) = sum over blocks B with S_B containing the rest of tau of p_B * prod of 1 / kappa_i as above * P_B^T diag(w^2) P_B
+
+with P_B the groups of the block's level, whatever their sizes, and w the weights of its rows.
+
 Source: ResidualPlanner (arXiv 2305.08175); Cormode et al. (arXiv 1207.6096), GReM (arXiv 2410.01091).
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import combinations, repeat
 from itertools import product as product_of
+from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy._determined import Span, undetermined
+from leastnoise._accuracy._determined import Span, require, undetermined
 from leastnoise._accuracy._form import Errors, Measured, Structure, marginals_of
 from leastnoise._accuracy._measured import explained, measured_along, subsets, used
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
-from leastnoise._families import MOST_LISTED, Basis, LevelInverse, leaves_out_total
+from leastnoise._families import MOST_LISTED, Basis, LevelInverse, Levels, leaves_out_total
 from leastnoise._linop import Operator, Total, apply, apply_transpose, dense
+from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Along, Product, numbered
 
 Names = tuple[str, ...]
@@ -51,6 +59,7 @@ class ProductCells:
     structure: "ProductStructure"
     measured: tuple[Measured, ...]
     components: dict[Names, FloatArray] = field(default_factory=dict)
+    _latest: dict[tuple[Names, ...], FloatArray] = field(default_factory=dict, repr=False)
 
     @property
     def names(self) -> Names:
@@ -65,7 +74,7 @@ class ProductCells:
     @cached_property
     def along(self) -> list[tuple[Names, Names]]:
         """For every block ``measured_along``."""
-        return [measured_along(table.block) for table in self.measured]
+        return [measured_along(table.block, self.structure.leveled) for table in self.measured]
 
     @cached_property
     def kinds(self) -> list[int]:
@@ -149,6 +158,13 @@ class ProductCells:
             for some in self._some(blocks):
                 summed[rows[done : done + len(some)]] += self._parts(some, {own})[own] / self.measured[some[0]].variance
                 done += len(some)
+        if self.structure.leveled is not None:
+            axis = taus[0].index(self.structure.leveled)
+            for tau, part in zip(taus, summed, strict=True):
+                inverse = self.structure.inverse(tau[:axis] + tau[axis + 1 :])
+                if inverse is not None:
+                    part[:] = np.moveaxis(inverse.solve(np.moveaxis(part, axis, 0)), 0, axis)
+            return summed
         strengths = np.array([self.structure.strength(tau) for tau in taus])
         strengths[~(strengths > 0)] = 1.0
         return summed / strengths.reshape(-1, *[1] * (summed.ndim - 1))
@@ -166,22 +182,23 @@ class ProductCells:
         for factor in block.factors:
             split: dict[Places, FloatArray] = {}
             name = factor.attributes[0]
-            basis, alone = self.structure.bases[name], leaves_out_total(factor)
+            leveled = name == self.structure.leveled
+            basis, alone = self.structure.bases[name], leveled or leaves_out_total(factor)
             for tau, flat in parts.items():
                 cube = flat.reshape(factor.operator.rows, -1)
                 if not factor.even:
                     cube = cube * (factor.scaling**2)[:, None]
-                if not used(factor):
+                if not (leveled or used(factor)):
                     split[tau] = cube.sum(axis=0)
                     continue
                 spread = apply_transpose(factor.operator, cube)
                 if not alone and (one is None or at not in one):
                     split[tau] = basis.mean @ spread
                 if at in one if one is not None else whole or (*tau, at) != every:
-                    split[*tau, at] = basis.residual(spread).T
+                    split[*tau, at] = (spread if leveled else basis.residual(spread)).T
                     shapes[*tau, at] = [*shapes[tau], self.sizes[name]]
             parts = split
-            at += used(factor)
+            at += leveled or used(factor)
         return {tau: part.reshape(shapes[tau]) for tau, part in parts.items()}
 
     def marginal(self, names: Names) -> FloatArray:
@@ -190,33 +207,56 @@ class ProductCells:
 
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
         """``marginal`` of tables of one shape, stacked: of those whose attributes have the same bases in turn at once."""
+        if (*tables,) in self._latest:
+            return self._latest[*tables,]
         alike: dict[tuple[int, ...], list[int]] = {}
         for place, names in enumerate(tables):
-            alike.setdefault(tuple(id(self.structure.bases[name]) for name in names), []).append(place)
+            alike.setdefault(tuple([id(self.structure.bases[name]) for name in self._taken(names)]), []).append(place)
         if len(alike) == 1:
-            return self._together(tables)
-        answer = np.empty([len(tables), *(self.sizes[name] for name in tables[0])])
-        for places in alike.values():
-            answer[places] = self._together([tables[place] for place in places])
+            answer = self._together(tables)
+        else:
+            answer = np.empty([len(tables), *(self.sizes[name] for name in tables[0])])
+            for places in alike.values():
+                answer[places] = self._together([tables[place] for place in places])
+        if self.structure.leveled is not None:  # tables of its levels come one after the other
+            self._latest.clear()
+            self._latest[*tables,] = answer
         return answer
+
+    def _taken(self, names: Names) -> Names:
+        """With the attribute with levels, which is in every tau."""
+        level = self.structure.leveled
+        return names if level is None or level in names else tuple(name for name in self.sizes if name == level or name in names)
 
     def _together(self, tables: Sequence[Names]) -> FloatArray:
         """Components of proper subsets are kept, because other tables need them too."""
         # That of the table itself, which is about as large as the table, is not: a release of many tables would keep them all.
-        width, sizes = len(tables[0]), [self.sizes[name] for name in tables[0]]
+        level, taken = self.structure.leveled, [*map(self._taken, tables)]
+        width, sizes = len(taken[0]), [self.sizes[name] for name in taken[0]]
+        fixed = None if level is None else taken[0].index(level)
         parts: dict[Places, FloatArray] = {}
         for chosen in _subsets(width):
-            taus = [_named(names, chosen) for names in tables]
-            parts[chosen] = self._components(taus, kept=len(chosen) < width or width <= 1)
+            if fixed is None or fixed in chosen:
+                taus = [_named(names, chosen) for names in taken]
+                parts[chosen] = self._components(taus, kept=len(chosen) < width or width <= 1 or fixed is not None)
+                if fixed is not None and level not in tables[0]:
+                    parts[chosen], sizes[fixed] = parts[chosen].sum(axis=1 + chosen.index(fixed), keepdims=True), 1
         for place in range(width - 1, -1, -1):  # one attribute after the other, the last first
-            mean = self.structure.bases[tables[0][place]].mean
+            mean = self.structure.bases[taken[0][place]].mean
             behind = sizes[place + 1 :]
             for chosen in _subsets(place):
+                if (*chosen, place) not in parts:
+                    continue
+                own = parts.pop((*chosen, place))
+                if place == fixed:
+                    parts[chosen] = own
+                    continue
                 part = parts[chosen]
                 before = part.shape[: len(chosen) + 1]
                 spread = part.reshape(*before, 1, *behind) * mean.reshape(-1, *[1] * len(behind))
-                parts[chosen] = np.add(spread, parts.pop((*chosen, place)), out=spread)
-        return parts[()] if width else np.array(parts[()])  # what is kept is not given away
+                parts[chosen] = np.add(spread, own, out=spread)
+        answer = parts[()] if width else np.array(parts[()])  # what is kept is not given away
+        return answer.reshape(len(tables), *(self.sizes[name] for name in tables[0]))
 
 
 @marginals_of.register
@@ -248,13 +288,15 @@ class ProductStructure(Structure):
     """Covariance in product form, for the blocks of one measure."""
 
     bases: Mapping[str, Basis]
-    narrow: Mapping[Names, float]
+    narrow: Mapping[Names, Any]  # for every listed tau lambda, or of every level its precision or those of its groups
     wide: tuple[tuple[Names, Names, float], ...]
     span: Span
+    leveled: str | None = None
+    levels: Levels | None = None
+    _inverses: dict[Names, LevelInverse] = field(default_factory=dict, repr=False)
     _cache: dict[tuple[str, Operator], tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
     _sums: dict[tuple[str, Operator], tuple[float, float]] = field(default_factory=dict, repr=False)
     _frontier: dict[tuple[str, Operator], FloatArray] = field(default_factory=dict, repr=False)
-    _sides: dict[tuple[str, Operator], tuple[bool, bool] | None] = field(default_factory=dict, repr=False)
 
     def strength(self, tau: Names) -> float:
         """lambda(tau); 0 if no measured table contains tau."""
@@ -262,30 +304,32 @@ class ProductStructure(Structure):
         for names, across, precision in self.wide:
             if set(across) <= set(tau) <= set(names):
                 known += precision * math.prod(1 / self.bases[name].kappa for name in names if name not in tau)
-        return known
+        return float(known)
 
     def require(self, product: Product) -> None:
-        """Refuse a product that the measurements do not determine: lambda(tau) must be above 0 for every tau that some row needs."""
-        if self.span.axes is None:
-            raise undetermined(product)  # in doubt
-        if not all(self.strength(tau) > 0 for tau in self._needed(product)):
+        """Refuse a product that the measurements do not determine, or of which that is in doubt."""
+        if not require(self.span, product):
             raise undetermined(product)
 
-    def _needed(self, product: Product) -> Iterator[Names]:
-        """The tau that some row of a product needs."""
-        sides = [self.sides(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
-        if any(side is None for side in sides):
-            raise undetermined(product)
-        choices = [[inside for inside, wanted in enumerate(side) if wanted] for side in sides if side is not None]
-        for chosen in product_of(*choices):
-            yield tuple(name for name, inside in zip(product.attributes, chosen, strict=True) if inside)
+    def inverse(self, tau: Names) -> LevelInverse | None:
+        """Of X(tau), tau without the attribute with levels; None if no measured table contains tau."""
+        if tau not in self._inverses and tau in self.narrow and self.levels is not None:
+            self._inverses[tau] = LevelInverse(self.levels, tuple(self.narrow[tau]))
+        return self._inverses.get(tau)
 
-    def sides(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
-        """``Span.sides``, decided once."""
-        key = (name, operator)
-        if key not in self._sides:
-            self._sides[key] = self.span.sides(name, operator)
-        return self._sides[key]
+    def _asked(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
+        """The queries along the attribute with levels, a total where there is none; the other attributes, and the queries along them."""
+        along = dict(zip(product.attributes, product.operators, strict=True))
+        own = None if self.leveled is None else along.pop(self.leveled, None)
+        return own or Total(1 if self.levels is None else self.levels.size), tuple(along), [*along.values()]
+
+    def _along_levels(self, tau: Names, own: Operator) -> FloatArray | None:
+        """The variances of queries along the attribute with levels, without the others' parts; None if no query has a part on tau."""
+        if self.levels is None:
+            known = self.strength(tau)
+            return np.array([1 / known]) if known > 0 else None
+        inverse = self.inverse(tau)
+        return None if inverse is None else inverse.variances(own)
 
     def parts(self, name: str, operator: Operator) -> tuple[FloatArray, FloatArray]:
         """For every row q along an attribute: (q mean)^2 and q R q."""
@@ -310,30 +354,39 @@ class ProductStructure(Structure):
         self.require(product)
         if len(product.attributes) > 1 and sum(product.shape) <= _MOST_SORTED and self._rows_alike(product):
             return np.full(product.shape, self._summed(product) / product.rows)
-        total = np.zeros(product.shape)
-        parts = [self.parts(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
-        for tau in subsets(product.attributes):
-            term = np.ones(())
-            for name, (mean, spread) in zip(product.attributes, parts, strict=True):
-                term = np.multiply.outer(term, spread if name in tau else mean)
-            known = self.strength(tau)
-            if known > 0:  # else no query has such a part
-                total += term / known
+        own, names, operators = self._asked(product)
+        kinds = [np.column_stack(self.parts(name, operator)) for name, operator in zip(names, operators, strict=True)]
+        listed = self._listed(own, names, kinds)
+        if self.leveled in product.attributes:
+            return np.moveaxis(listed, 0, product.attributes.index(str(self.leveled)))
+        return np.asarray(listed[0])
+
+    def _listed(self, own: Operator, names: Names, kinds: Sequence[FloatArray]) -> FloatArray:
+        """Variances from rows of ``parts`` along every attribute, those along the attribute with levels first."""
+        total = np.zeros([own.rows, *map(len, kinds)])
+        for tau in subsets(names):
+            term = self._along_levels(tau, own)
+            if term is not None:  # else no query has such a part
+                for name, kind in zip(names, kinds, strict=True):
+                    term = np.multiply.outer(term, kind[:, 1 if name in tau else 0])
+                total += term
         return total
 
     def errors(self, product: Product) -> Errors:
         summed = self.total(product)
-        if len(product.attributes) == 1 and product.rows <= MOST_LISTED:  # takes less than finding those that are alike
-            largest = self._unlisted(product.attributes[0], product.operators[0])
-            if largest is not None:
-                return Errors(summed, largest)
-            return Errors(summed, float(self.variances(product).max()))
-        if sum(product.shape) <= _MOST_SORTED:
+        own, names, operators = self._asked(product)
+        if len(names) == 1 and self.levels is None and product.rows <= MOST_LISTED:  # takes less than finding those that are alike
+            largest = self._unlisted(names[0], operators[0])
+            return Errors(summed, float(self.variances(product).max()) if largest is None else largest)
+        if sum(product.shape) <= _MOST_SORTED or self.levels is not None:
             if self._rows_alike(product):
                 return Errors(summed, summed / product.rows)
-            kinds = [self._highest(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
-            if math.prod(len(kind) for kind in kinds) <= MOST_LISTED:
-                return Errors(summed, self._largest(product.attributes, kinds))
+            kinds = [self._highest(name, operator) for name, operator in zip(names, operators, strict=True)]
+            exact = own.rows * math.prod(map(len, kinds)) <= MOST_LISTED
+            if not exact and self.levels is not None:  # no answer is above what it would be with the largest of all parts
+                kinds = [kind.max(axis=0, keepdims=True) for kind in kinds]
+            if exact or self.levels is not None:
+                return Errors(summed, float(self._listed(own, names, kinds).max()), exact)
         return Errors(summed, self._above_all(product), exact=False)
 
     def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
@@ -345,10 +398,10 @@ class ProductStructure(Structure):
 
     def _even(self, products: Sequence[Product]) -> Sequence[Errors | None]:
         """``errors`` of products whose answers have one variance each, with arrays in place of a product at a time; None of others."""
-        if self.wide or self.span.axes is None or len(products) < _MANY:
+        if self.wide or self.levels is not None or self.span.axes is None or len(products) < _MANY:
             return [None] * len(products)
         asked = numbered(products)
-        alike, needs, parts = self._alike_along(asked.along)
+        alike, parts = self._alike_along(asked.along)
         answers = np.array([one.operator.rows for one in asked.along], dtype=np.int64)
         found: list[Errors | None] = [None] * len(products)
         for places, rows in asked.widths:
@@ -359,14 +412,13 @@ class ProductStructure(Structure):
             totals, missing = np.zeros(len(own)), np.zeros(len(own), dtype=bool)
             for tau in product_of((0, 1), repeat=rows.shape[1]):
                 inside = [column for column, one in enumerate(tau) if one]
-                known = self._strengths(asked.along, own[:, inside])
-                term, needed = np.ones(len(own)), np.ones(len(own), dtype=bool)
+                known, term = self._strengths(asked.along, own[:, inside]), np.ones(len(own))
                 for column, one in enumerate(tau):
-                    term, needed = term * parts[own[:, column], one], needed & needs[own[:, column], one]
-                missing |= needed & ~(known > 0)
+                    term = term * parts[own[:, column], one]
+                missing |= ~(known > 0)
                 totals += np.divide(term, known, out=np.zeros(len(own)), where=known > 0)
-            if missing.any():
-                raise undetermined(products[chosen[int(missing.argmax())]])
+            for at in np.flatnonzero(missing).tolist():  # a part that nothing tells of may not be needed
+                self.require(products[chosen[at]])
             means = totals / answers[own].prod(axis=1, dtype=np.float64)
             for place, total, mean in zip(chosen, totals.tolist(), means.tolist(), strict=True):
                 found[place] = Errors(total, mean)
@@ -383,16 +435,14 @@ class ProductStructure(Structure):
         taus = map(tuple, np.array([one.name for one in along], dtype=object)[distinct].tolist())
         return np.fromiter(map(self.narrow.get, taus, repeat(0.0)), np.float64, len(distinct))[every]
 
-    def _alike_along(self, along: Sequence[Along]) -> tuple[BoolArray, BoolArray, FloatArray]:
-        """Of what is asked along attributes: whether all rows are alike and determined, ``sides``, and ``sums``."""
-        sides = [self.sides(one.name, one.operator) for one in along]
+    def _alike_along(self, along: Sequence[Along]) -> tuple[BoolArray, FloatArray]:
+        """Of what is asked along attributes: whether all rows are alike and determined, and ``sums``."""
         alike = [
-            side is not None and one.operator.rows <= _MOST_SORTED and self._alike(one.name, one.operator)
-            for one, side in zip(along, sides, strict=True)
+            one.operator.rows <= _MOST_SORTED and self.span.needs(one.name, one.operator) and self._alike(one.name, one.operator)
+            for one in along
         ]
         sums = [self.sums(one.name, one.operator) if plain else (0.0, 0.0) for one, plain in zip(along, alike, strict=True)]
-        needs = np.array([side or (False, False) for side in sides], dtype=bool).reshape(-1, 2)
-        return np.array(alike, dtype=bool), needs, np.array(sums, dtype=np.float64).reshape(-1, 2)
+        return np.array(alike, dtype=bool), np.array(sums, dtype=np.float64).reshape(-1, 2)
 
     def _unlisted(self, name: str, operator: Operator) -> float | None:
         """The largest variance along one attribute, where it is known without listing the rows: all are q G^-1 q over one precision."""
@@ -400,17 +450,6 @@ class ProductStructure(Structure):
         alone = precision > 0 and math.isclose(self.strength(()) * own.kappa, precision, rel_tol=1e-12)
         largest = own.largest_unlisted(operator) if alone else None
         return None if largest is None else largest / precision
-
-    def _largest(self, names: Names, kinds: Sequence[FloatArray]) -> float:
-        """The largest variance, from the highest rows of ``parts`` along every attribute: it grows with all of them."""
-        total = np.zeros([len(kind) for kind in kinds])
-        for tau in subsets(names):
-            term = np.ones(())
-            for name, kind in zip(names, kinds, strict=True):
-                term = np.multiply.outer(term, kind[:, 1 if name in tau else 0])
-            known = self.strength(tau)
-            total += term / known if known > 0 else 0.0  # what is not determined was refused before
-        return float(total.max())
 
     def _above_all(self, product: Product) -> float:
         """A bound above all variances of a product's answers; docs/mathematics.md, section 2."""
@@ -436,7 +475,7 @@ class ProductStructure(Structure):
 
     def _alike(self, name: str, operator: Operator) -> bool:
         """Whether all rows of ``parts`` are the same."""
-        return all(bool((part == part[0]).all()) for part in self.parts(name, operator))
+        return name != self.leveled and all(bool((part == part[0]).all()) for part in self.parts(name, operator))
 
     def _rows_alike(self, product: Product) -> bool:
         """Whether all answers have one variance."""
@@ -448,43 +487,40 @@ class ProductStructure(Structure):
         return self._summed(product)
 
     def _summed(self, product: Product) -> float:
-        sums = [self.sums(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
+        own, names, operators = self._asked(product)
+        sums = [self.sums(name, operator) for name, operator in zip(names, operators, strict=True)]
         answer = 0.0
-        for tau in subsets(product.attributes):
-            term = math.prod(spread if name in tau else along for name, (along, spread) in zip(product.attributes, sums, strict=True))
-            known = self.strength(tau)
-            answer += term / known if known > 0 else 0.0
+        for tau in subsets(names):
+            term = math.prod(spread if name in tau else along for name, (along, spread) in zip(names, sums, strict=True))
+            if self.levels is None:
+                known = self.strength(tau)
+                answer += term / known if known > 0 else 0.0
+            elif (inverse := self.inverse(tau)) is not None:
+                answer += term * inverse.total_variance(own)
         return answer
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        self.require(product)
-        self.require(other)
-        return self.covariance_by(product, other, lambda tau: 1 / known if (known := self.strength(tau)) > 0 else None)
-
-    def covariance_by(
-        self, product: Product, other: Product, inverse: Callable[[Names], float | LevelInverse | None], leveled: str | None = None
-    ) -> FloatArray:
-        """Covariance of every answer of a product with every answer of another, by the inverse on every tau; None: nothing has that part.
-
-        Along an attribute whose levels are measured the inverse is X(tau)^-1, else it is one over lambda(tau).
+        """Covariance of every answer of a product with every answer of another.
 
         Source: docs/mathematics.md, (3): in q M^+ q'^T an attribute of tau that only one of the tables has gives 1^T R = 0.
         """
+        self.require(product)
+        self.require(other)
         operators: list[dict[str, Operator]] = [dict(zip(p.attributes, p.operators, strict=True)) for p in (product, other)]
-        names = [name for name in product.domain.names if name in operators[0] or name in operators[1] or name == leveled]
-        shared = tuple(name for name in names if name in operators[0] and name in operators[1] and name != leveled)
+        names = [name for name in product.domain.names if name in operators[0] or name in operators[1] or name == self.leveled]
+        shared = tuple(name for name in names if name in operators[0] and name in operators[1] and name != self.leveled)
         rows = {name: [dense(own.get(name, Total(self.bases[name].size))).astype(float) for own in operators] for name in names}
-        means = {name: np.outer(*(one @ self.bases[name].mean for one in rows[name])) for name in names if name != leveled}
+        means = {name: np.outer(*(one @ self.bases[name].mean for one in rows[name])) for name in names if name != self.leveled}
         spread = {name: rows[name][0] @ self.bases[name].residual(rows[name][1].T) for name in shared}
         answer = np.zeros((product.rows, other.rows))
         for tau in subsets(shared):
-            known = inverse(tau)
-            if known is None:
+            inverse, known = self.inverse(tau), 0.0 if self.levels is not None else self.strength(tau)
+            if inverse is None and not known > 0:
                 continue
-            term: FloatArray = np.full((1, 1), known if isinstance(known, float) else 1.0)
+            term: FloatArray = np.full((1, 1), 1.0 if inverse is not None else 1 / known)
             for name in names:
-                if isinstance(known, LevelInverse) and name == leveled:
-                    part = rows[name][0] @ known.solve(rows[name][1].T)
+                if inverse is not None and name == self.leveled:
+                    part = rows[name][0] @ inverse.solve(rows[name][1].T)
                 else:
                     part = spread[name] if name in tau else means[name]
                 term = np.asarray(np.kron(term, part), dtype=np.float64)
@@ -493,4 +529,10 @@ class ProductStructure(Structure):
 
     def cells(self, measured: Sequence[Measured]) -> ProductCells:
         """The components of the residual basis, computed when first asked for."""
-        return ProductCells(self, tuple(measured))
+        return ProductCells(self, tuple(measured if self.leveled is None else map(self._with_level, measured)))
+
+    def _with_level(self, table: Measured) -> Measured:
+        """With a total along the attribute with levels where a block says nothing of it."""
+        factors = {name: Factor((name,), Total(self.bases[name].size)) for name in [str(self.leveled)]}
+        factors |= {factor.attributes[0]: factor for factor in table.block.factors}
+        return replace(table, block=Block(tuple(factors[name] for name in self.bases if name in factors), table.block.scale))

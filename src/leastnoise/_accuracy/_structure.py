@@ -8,7 +8,7 @@ From it follows what a plan promises: the expected error of a workload, by the s
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations
@@ -18,8 +18,7 @@ from leastnoise._accuracy._bounds import lower_bound
 from leastnoise._accuracy._determined import Span, UnsupportedQuery
 from leastnoise._accuracy._form import Errors, Known, Structure
 from leastnoise._accuracy._joint import MOST_JOINT, IterativeStructure, Joint, dense_structure
-from leastnoise._accuracy._leveled import LevelStructure
-from leastnoise._accuracy._measured import Names, centre, explained, measured_along, middles, told, used
+from leastnoise._accuracy._measured import Names, centre, explained, middles, told, used
 from leastnoise._accuracy._pair import is_pair, pair_structure
 from leastnoise._accuracy._product import ProductStructure
 from leastnoise._check import InputError
@@ -30,6 +29,7 @@ from leastnoise._families import (
     MOST_LISTED,
     Basis,
     IdentityBasis,
+    Levels,
     Undetermined,
     basis,
     basis_without_total,
@@ -38,7 +38,7 @@ from leastnoise._families import (
     nested_levels,
     partition,
 )
-from leastnoise._linop import Identity, Operator, Total, largest_entry
+from leastnoise._linop import Identity, Operator, largest_entry
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._plan import Plan, Promise, TableError
 from leastnoise._workload import Product, Statistic, Workload
@@ -90,9 +90,8 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
     if apart and len(mixed) <= 1:
         try:
             bases = _bases(plan.domain, {name: next(iter(own)) for name, own in along.items() if name not in mixed})
-            structure = (
-                _level_structure(mixed[0], along[mixed[0]], tables, bases, span) if mixed else _product_structure(tables, bases, span)
-            )
+            levels = nested_levels(plan.domain.kind(mixed[0]).size, [factor.operator for factor in along[mixed[0]]]) if mixed else None
+            structure = None if mixed and levels is None else _product_structure(tables, bases, span, *mixed, levels=levels)
         except Undetermined:  # a strategy that does not determine every cell may still determine the queries
             structure = None
         if structure is not None:
@@ -121,53 +120,49 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:
     return {name: summed[domain.kind(name).size] if of_attribute is None else of_attribute for name, of_attribute in bases.items()}
 
 
-def _level_structure(
-    name: str, factors: Iterable[Factor], tables: Sequence[tuple[Block, float]], bases: Mapping[str, Basis], span: Span
-) -> LevelStructure | None:
-    """Where what is measured along one attribute are levels; else None."""
-    levels = nested_levels(bases[name].size, [factor.operator for factor in factors])
-    if levels is None:
-        return None
-    precisions: dict[Names, list[float | FloatArray]] = {}
-    for block, variance in tables:
-        own = next((factor for factor in block.factors if factor.attributes == (name,)), Factor((name,), Total(levels.size)))
-        level, weights = levels.level(own.operator) or 0, 1.0 if own.row_weights is None else own.scaling**2
-        names, across = (tuple(attribute for attribute in which if attribute != name) for which in measured_along(block))
-        if len(names) - len(across) > _MOST_LISTED:
-            return None
-        precision = math.prod(
-            (contrast_strength(factor) or 1.0 for factor in block.factors if factor.attributes != (name,)), start=1 / variance
-        )
-        shares = _shares(tuple(1 / bases[attribute].kappa for attribute in names if attribute not in across))
-        for tau, share in zip(explained(names, across), shares, strict=True):
-            known = precisions.setdefault(tau, [0.0] * len(levels.groups))
-            known[level] = known[level] + precision * share * weights
-    return LevelStructure(name, levels, precisions, ProductStructure(bases, {}, (), span), span)
-
-
-def _product_structure(tables: Sequence[tuple[Block, float]], bases: Mapping[str, Basis], span: Span) -> ProductStructure:
-    narrow: dict[Names, float] = {}
+def _product_structure(
+    tables: Sequence[tuple[Block, float]],
+    bases: Mapping[str, Basis],
+    span: Span,
+    leveled: str | None = None,
+    *,
+    levels: Levels | None = None,
+) -> ProductStructure | None:
+    """The product form, with levels along one attribute where there are some; None where too many tau would have levels."""
+    narrow: dict[Names, Any] = {}
     wide = []
+    if leveled is not None and levels is not None:  # its own, by which tables with it are told from others
+        bases = {**bases, leveled: IdentityBasis(levels.size)}
     # Few factors make very many blocks: what is known of each is looked up once, and found by the object.
-    distinct = {id(factor): factor for block, _ in tables for factor in block.factors}
+    distinct = {id(factor): factor for block, _ in tables for factor in block.factors if factor.attributes != (leveled,)}
     strengths = {place: contrast_strength(factor) or 1.0 for place, factor in distinct.items()}
     along = {place: [factor.attributes[0]] if used(factor) else [] for place, factor in distinct.items()}
     apart = {place: along[place] if leaves_out_total(factor) else [] for place, factor in distinct.items()}
     shrink = {name: 1 / own.kappa for name, own in bases.items()}
     for block, variance in tables:
-        own = [*map(id, block.factors)]
+        own = [place for place in map(id, block.factors) if place in distinct]
         precision = math.prod(map(strengths.__getitem__, own), start=1 / variance)
         names, across = (tuple(chain.from_iterable(map(which.__getitem__, own))) for which in (along, apart))
-        if names == across:
+        if levels is None and names == across:
             narrow[names] = narrow.get(names, 0.0) + precision
             continue
         if len(names) - len(across) > _MOST_LISTED:
+            if levels is not None:
+                return None
             wide.append((names, across, precision))
             continue
         shares = _shares(tuple(shrink[name] for name in names if name not in across))
+        if levels is None:
+            for tau, share in zip(explained(names, across), shares, strict=True):
+                narrow[tau] = narrow.get(tau, 0.0) + precision * share
+            continue
+        factor = next((factor for factor in block.factors if factor.attributes == (leveled,)), None)
+        level = len(levels.groups) - 1 if factor is None else levels.level(factor.operator) or 0
+        weights = 1.0 if factor is None or factor.row_weights is None else factor.scaling**2
         for tau, share in zip(explained(names, across), shares, strict=True):
-            narrow[tau] = narrow.get(tau, 0.0) + precision * share
-    return ProductStructure(bases, narrow, tuple(wide), span)
+            known = narrow.setdefault(tau, [0.0] * len(levels.groups))
+            known[level] = known[level] + precision * share * weights
+    return ProductStructure(bases, narrow, tuple(wide), span, leveled, levels)
 
 
 @lru_cache(maxsize=4096)
