@@ -22,6 +22,7 @@ from leastnoise._accuracy._measured import (
     subsets,
     sums_told,
     told,
+    used,
 )
 from leastnoise._accuracy._memory import available_memory, require_memory, within_memory
 from leastnoise._accuracy._pair import PairStructure, pair_structure, pair_terms

@@ -167,6 +167,13 @@ class Joint:
             self._spread(factors, cube / variance, out)
         return out.reshape(self.cells, count)
 
+    def answers(self, block: Block, x: FloatArray) -> FloatArray:
+        """A x: what a block would have measured without noise of one column of cells, shape (rows, 1)."""
+        factors, cube = self._reduced(block, x)
+        for axis, factor in enumerate(factors):
+            cube = along(apply, factor.operator, cube, axis)
+        return cube.reshape(-1, 1)
+
     def diagonal(self) -> FloatArray:
         """The diagonal of M, shape (cells,)."""
         out = np.zeros((*self.shape, 1))
@@ -304,10 +311,7 @@ def joint_rows(operators: Sequence[Operator]) -> FloatArray:
     """The explicit Kronecker product of operators."""
     numbers = math.prod(operator.rows * operator.size for operator in operators)
     require_memory(16 * numbers, "A matrix of these queries", "Ask for fewer queries, or choose another strategy.")
-    rows = np.ones((1, 1))
-    for operator in operators:
-        rows = np.kron(rows, dense(operator).astype(float))
-    return rows
+    return np.concatenate([rows for _, rows in joint_rows_in_parts(operators)])
 
 
 def joint_rows_in_parts(operators: Sequence[Operator]) -> Iterator[tuple[slice, FloatArray]]:

@@ -108,9 +108,9 @@ def within_memory() -> Iterator[None]:
         yield
         return
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    used, left = _data(), available_memory()
+    used, left = _field("/proc/self/status", "VmData"), available_memory()
     if used is not None and left is not None:
-        most = used + left
+        most = used * 1024 + left
         if before[0] == resource.RLIM_INFINITY or most < before[0]:
             with suppress(ValueError, OSError):
                 resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
@@ -119,12 +119,3 @@ def within_memory() -> Iterator[None]:
     finally:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_DATA, before)
-
-
-def _data() -> int | None:
-    """Bytes of private data that the process has mapped."""
-    with suppress(OSError, ValueError), open("/proc/self/status", encoding="ascii") as lines:  # noqa: PTH123 - a line at a time
-        for line in lines:
-            if line.startswith("VmData:"):
-                return int(line.split()[1]) * 1024
-    return None

@@ -15,9 +15,10 @@ import numpy as np
 
 from leastnoise._accuracy._determined import Span, require, split, undetermined
 from leastnoise._accuracy._form import Errors, JointCells, Measured, Structure
+from leastnoise._accuracy._joint import Joint
 from leastnoise._check.arrays import FloatArray
 from leastnoise._families import MOST_LISTED, DenseBasis, applied_in_parts, apply_gram, weighted_gram
-from leastnoise._linop import Operator, Total, along, apply, apply_transpose
+from leastnoise._linop import Operator, Total, apply
 from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Product
 
@@ -163,38 +164,22 @@ class PairStructure(Structure):
         return covariance
 
     def cells(self, measured: Sequence[Measured]) -> JointCells:
-        """From coordinates; what rounding left of the residual, where weights are very unequal, is solved for again."""
-        gathered = sum(
-            (self.gather(table.block, table.values) / table.variance for table in measured), start=np.zeros(self.information.shape)
-        )
-        left = [self.gather(table.block, table.values - self.measured(table.block, gathered)) / table.variance for table in measured]
-        cube = sum(left, start=gathered) * self.inverse()
+        """By coordinates; what rounding left of the residual, where weights are very unequal, is solved for again."""
+        blocks = tuple((table.block, table.variance) for table in measured)
+        joint = Joint(tuple(self.axes), tuple(axis.size for axis in self.axes.values()), blocks)
+        values = [table.values[:, None] for table in measured]
+        cells = self._solved(joint.gather(values).reshape(joint.shape))
+        left = [own - joint.answers(block, cells) for own, (block, _) in zip(values, blocks, strict=True)]
+        return JointCells(joint.names, cells + self._solved(joint.gather(left).reshape(joint.shape)))
+
+    def _solved(self, cube: FloatArray) -> FloatArray:
+        """The inverse of the information matrix times cells."""
+        for axis in self.axes.values():
+            cube = np.tensordot(cube, axis.outward, axes=(0, 0))
+        cube = cube * self.inverse()
         for axis in self.axes.values():
             cube = np.tensordot(cube, axis.outward, axes=(0, 1))
-        return JointCells(tuple(self.axes), cube)
-
-    def measured(self, block: Block, gathered: FloatArray) -> FloatArray:
-        """What a table would have answered without noise if the estimate were the truth, shape (rows,)."""
-        factors = {factor.attributes[0]: factor for factor in block.factors}
-        cube = gathered * self.inverse()
-        for name, axis in self.axes.items():
-            operator: Operator = factors[name].operator if name in factors else Total(axis.size)
-            cube = np.tensordot(cube, apply(operator, axis.outward), axes=(0, 1))
-        return np.asarray(cube, dtype=np.float64).reshape(-1)
-
-    def gather(self, block: Block, values: FloatArray) -> FloatArray:
-        """The coordinates of A^T z of a table."""
-        factors = {factor.attributes[0]: factor for factor in block.factors}
-        cube = values.reshape([factor.operator.rows for factor in block.factors])
-        for name, axis in self.axes.items():
-            factor = factors.get(name)
-            if factor is None:
-                cube = np.multiply.outer(cube, axis.outward.sum(axis=0))
-                continue
-            cube = np.moveaxis(cube, 0, -1) * factor.scaling**2
-            spread = along(apply_transpose, factor.operator, cube, cube.ndim - 1)
-            cube = np.tensordot(spread, axis.outward, axes=(-1, 0))
-        return np.asarray(cube, dtype=np.float64)
+        return cube
 
     def operators(self, product: Product) -> list[Operator]:
         """The queries along every attribute that a table measures."""

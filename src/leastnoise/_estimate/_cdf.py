@@ -159,19 +159,6 @@ def rising_share(upto: FloatArray, variances: FloatArray) -> FloatArray:
     return share
 
 
-def place_within(
-    starts: FloatArray, values: FloatArray, shares: FloatArray, share: float, first: int, last: int
-) -> tuple[float, float, float]:
-    """A quantile, taken evenly within its cell, and the interval from one cell to another."""
-    at = min(int(np.searchsorted(shares, share)), len(values) - 1)
-    before = float(shares[at - 1]) if at else 0.0
-    rise = float(shares[at]) - before
-    inside = min(1.0, max(0.0, (share - before) / rise)) if rise > 0 else 1.0
-    value = float(starts[at] + inside * (values[at] - starts[at]))
-    low, high = float(starts[first]), float(values[last])
-    return min(max(value, low), high), low, high
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantile:
     """A quantile with an interval.
@@ -267,14 +254,27 @@ class Cdf(Framed):
 
     def quantiles(self, shares: Iterable[float]) -> Quantiles:
         """Quantiles with intervals that hold all at once, together with the band."""
-        wanted, quantiles = [checked_share(share) for share in shares], []
-        for at in np.ndindex(self.share.shape[:-1]):
-            group = tuple(labels[index] for labels, index in zip(self.labels, at, strict=True))
-            for share in wanted:
-                ends = (min(int(np.searchsorted(side[at], share)), len(self.values) - 1) for side in (self.high, self.low))
-                value, low, high = place_within(self.starts, self.values, self.share[at], share, *ends)
-                quantiles.append(Quantile(share=share, value=value, low=low, high=high, group=group))
-        return Quantiles(tuple(quantiles), self.by, self.library)
+        wanted, last = [checked_share(share) for share in shares], len(self.values) - 1
+        cells = [[np.minimum((side < share).sum(axis=-1), last) for side in (self.high, self.low)] for share in wanted]
+        return Quantiles(_placed(self.starts, self.values, self.share, self.labels, zip(wanted, cells, strict=True)), self.by, self.library)
+
+
+def _placed(
+    starts: FloatArray, values: FloatArray, shares: FloatArray, labels: Sequence[Sequence[Label]], wanted: Iterable[tuple[float, Any]]
+) -> tuple[Quantile, ...]:
+    """Quantiles, taken evenly within their cells, group by group; each with the first and last cell that it may lie in, by group."""
+    quantiles, asked = [], list(wanted)
+    for at in np.ndindex(shares.shape[:-1]):
+        group = tuple(own[index] for own, index in zip(labels, at, strict=True))
+        for share, (first, last) in asked:
+            cell = min(int(np.searchsorted(shares[at], share)), len(values) - 1)
+            before = float(shares[at][cell - 1]) if cell else 0.0
+            rise = float(shares[at][cell]) - before
+            inside = min(1.0, max(0.0, (share - before) / rise)) if rise > 0 else 1.0
+            low, high = float(starts[first[at]]), float(values[last[at]])
+            value = min(max(float(starts[cell] + inside * (values[cell] - starts[cell])), low), high)
+            quantiles.append(Quantile(share=share, value=value, low=low, high=high, group=group))
+    return tuple(quantiles)
 
 
 @one_thread()
@@ -467,17 +467,9 @@ def quantiles(
     times, half = interval_multiplier(measured.noise, checked_level(level)), 0.5 / measured.grid
     counts = quantile_counts(estimate, asked)
     shown = rising_share(counts.upto, np.maximum(counts.variances, 1e-24 * max(1.0, float(counts.variances.max()))))
-    ends = []
-    for p in wanted:
-        tested, spread = counts.at(p)
-        ends.append(_cells_of(tested, times * np.sqrt(spread) + half))
-    made = []
-    for at in np.ndindex(shown.shape[:-1]):
-        group = tuple(labels[index] for labels, index in zip(asked.labels, at, strict=True))
-        for p, (first, last) in zip(wanted, ends, strict=True):
-            value, low, high = place_within(asked.starts, asked.values, shown[at], p, int(first[at]), int(last[at]))
-            made.append(Quantile(share=p, value=value, low=low, high=high, group=group))
-    return Quantiles(tuple(made), asked.keys, source.library)
+    tests = [(p, *counts.at(p)) for p in wanted]
+    cells = [(p, _cells_of(tested, times * np.sqrt(spread) + half)) for p, tested, spread in tests]
+    return Quantiles(_placed(asked.starts, asked.values, shown, asked.labels, cells), asked.keys, source.library)
 
 
 def _cells_of(tested: FloatArray, margin: FloatArray) -> tuple[np.ndarray, np.ndarray]:

@@ -67,19 +67,8 @@ _PROJECTIONS: Mapping[str, Callable[[Product, FloatArray], FloatArray | None]] =
 
 
 def whole_numbers(product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()) -> IntArray:
-    """The table in whole numbers; a marginal has the sums that are public."""
-    if not product.is_marginal:
-        return np.rint(answers).astype(np.int64)
-    if public:
-        return whole_with_sums(answers, product, public)
-    floors = np.floor(answers)
-    rounded = floors.astype(np.int64).reshape(-1)
-    remainders = (answers - floors).reshape(-1)
-    missing = round(float(remainders.sum()) + (float(floors.sum()))) - int(rounded.sum())
-    # Rounding of the sum could ask for one more than there are cells, or one fewer than none.
-    order = np.argsort(-remainders, kind="stable")[: min(max(missing, 0), rounded.size)]
-    rounded[order] += 1
-    return rounded.reshape(answers.shape)
+    """The table in whole numbers; a marginal keeps its total, or has the sums that are public."""
+    return whole_with_sums(answers, product, public) if product.is_marginal else np.rint(answers).astype(np.int64)
 
 
 def isotonic(answers: npt.ArrayLike, *, variances: npt.ArrayLike | None = None) -> FloatArray:

@@ -18,6 +18,7 @@ import numpy as np
 from leastnoise._check import refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
+from leastnoise._families import LevelInverse, Levels
 from leastnoise._linop import Coarse, Ordered, Ranges, Total, along, apply, block_tree
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product
@@ -29,20 +30,22 @@ def laplace_variances(scales: FloatArray) -> FloatArray:
         return np.asarray(1 / (2 * np.sinh(0.5 / scales) ** 2))
 
 
+def nested_blocks(starts: Sequence[IntArray], scales: Sequence[FloatArray]) -> LevelInverse:
+    """What layers of blocks tell of the finest ones, each layer joining blocks of the one before."""
+    if not np.isfinite(scales[0]).all():
+        raise refuse("scales", "an infinite one in the finest layer", "finite there: each finest block has to be measured")
+    if not all(np.isin(coarse, fine).all() for fine, coarse in itertools.pairwise(starts)):
+        raise refuse("starts", "layers that do not nest", "where blocks begin, each layer joining blocks of the one before")
+    groups = [*(np.searchsorted(layer, starts[0], side="right") - 1 for layer in starts), np.zeros(len(starts[0]), dtype=np.int64)]
+    parents = tuple(coarse[np.flatnonzero(np.diff(fine, prepend=-1))] for fine, coarse in itertools.pairwise(groups))
+    return LevelInverse(Levels(tuple(groups), parents), (*(1 / laplace_variances(scale) for scale in scales), 0.0))
+
+
 def block_counts(starts: Sequence[IntArray], values: Sequence[IntArray | FloatArray], scales: Sequence[FloatArray]) -> FloatArray:
     """Least-squares counts of the finest blocks."""
-    # Source: Hay et al., PVLDB 2010: one pass up, one down; with a variance for each block.
-    firsts, spreads, shares = _upward(starts, scales)
-    estimate = [np.asarray(values[0], dtype=np.float64)]
-    for first, share, value in zip(firsts, shares, values[1:], strict=True):
-        below = np.add.reduceat(estimate[-1], first)
-        estimate.append(np.where(share > 0, share * value, 0.0) + (1 - share) * below)
-    final = estimate[-1]
-    for at in range(len(firsts) - 1, -1, -1):
-        first, noise = firsts[at], spreads[at]
-        gap = (final - np.add.reduceat(estimate[at], first)) / np.add.reduceat(noise, first)
-        final = estimate[at] + np.repeat(gap, np.diff(first, append=len(noise))) * noise
-    return np.asarray(final)
+    known = nested_blocks(starts, scales)
+    each = zip(known.precisions, values, known.levels.groups, strict=False)
+    return known.solve(np.asarray(sum((precision * value)[groups] for precision, value, groups in each)))
 
 
 def joined_blocks(starts: IntArray, values: FloatArray, scales: FloatArray, parts: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
@@ -57,15 +60,7 @@ def joined_blocks(starts: IntArray, values: FloatArray, scales: FloatArray, part
 def block_errors(starts: Sequence[IntArray], scales: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
     """Standard errors of weighted sums of the finest blocks' least-squares counts, from the noise alone."""
     # They are right given the blocks. What a query misses because cells within a block are not alike is not in them.
-    firsts, spreads, shares = _upward(starts, scales)
-    variances = laplace_variances(scales[0])
-    product = weights * variances  # covariance of each query with each block, before the coarser layers are used
-    result = (weights * product).sum(axis=1)
-    for first, share, noise in zip(firsts, shares, spreads[:-1], strict=True):
-        joined = np.add.reduceat(product, first, axis=1)
-        result -= (joined**2 * share / np.add.reduceat(noise, first)).sum(axis=1)
-        product = joined * (1 - share)
-    return np.sqrt(np.maximum(result, 0.0))
+    return np.sqrt(np.maximum((weights.T * nested_blocks(starts, scales).solve(weights.T)).sum(axis=0), 0.0))
 
 
 def kept_shares(
@@ -126,24 +121,6 @@ def bounded_cells(counts: FloatArray, starts: IntArray, levels: Sequence[IntArra
         both[first] = np.where(brood > 1, left, cells)
         cells = both
     return cells
-
-
-def _upward(starts: Sequence[IntArray], scales: Sequence[FloatArray]) -> tuple[list[IntArray], list[FloatArray], list[FloatArray]]:
-    """First parts of each block of the later layers, variances on the way up, and the weight of each own measurement."""
-    if not np.isfinite(scales[0]).all():
-        raise refuse("scales", "an infinite one in the finest layer", "finite there: each finest block has to be measured")
-    firsts, spreads, shares = [], [laplace_variances(scales[0])], []
-    for (fine, coarse), scale in zip(itertools.pairwise(starts), scales[1:], strict=True):
-        if not np.isin(coarse, fine).all():
-            raise refuse("starts", "layers that do not nest", "where blocks begin, each layer joining blocks of the one before")
-        first = np.searchsorted(fine, coarse)
-        noise = np.add.reduceat(spreads[-1], first)
-        ratio = noise / laplace_variances(scale)
-        share = ratio / (1 + ratio)
-        firsts.append(first)
-        shares.append(share)
-        spreads.append((1 - share) * noise)
-    return firsts, spreads, shares
 
 
 _AT_ONCE = 2**22

@@ -9,20 +9,19 @@ squares. Functions of noisy numbers alone.
 Source: docs/decisions/dawa.md; Stein, Ann. Statist. 9 (1981).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import singledispatch
 
 import numpy as np
 
-from leastnoise._accuracy import block_variance, quantity_structure
+from leastnoise._accuracy import Joint, quantity_structure, told, used
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._expansion import answers_of
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._shrinkage import Halving, shrink
-from leastnoise._linop import Coarse, Operator, Ranges, Total, apply, apply_transpose
+from leastnoise._linop import Coarse, Ranges
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._workload import Product, queries
 
@@ -34,26 +33,27 @@ _MOST_STEPS = 500
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Runs of cells that nothing measured tells apart, and what was measured as queries on them."""
+    """Runs of cells that nothing measured tells apart."""
 
     name: str
     starts: IntArray
-    operators: tuple[Operator, ...]
-    halving: Halving
+    lengths: IntArray
 
     @staticmethod
     def of(made: Measurements) -> "Runs":
         """Of measurements along one attribute; the runs are the cells where these are not on equal buckets."""
         (name,) = {name for block in made.blocks for name in block.attributes}
         size = made.domain.kind(name).size
-        operators = [block.factors[0].operator if block.factors else Total(size) for block in made.blocks]
-        told = [_on_runs(operator) for operator in operators]
-        known = {starts.tobytes(): starts for starts, _ in told if starts is not None}
-        if len(known) != 1:
-            return Runs(name, np.arange(size), tuple(operators), Halving(size))
-        (starts,) = known.values()
-        inner = tuple(Total(len(starts)) if own is None else operator for own, operator in told)
-        return Runs(name, starts, inner, Halving(len(starts), np.diff(starts, append=size)))
+        operators = [factor.operator for block in made.blocks for factor in block.factors if used(factor)]
+        buckets = {operator.starts.tobytes(): operator.starts for operator in operators if isinstance(operator, Coarse)}
+        equal = len(buckets) == 1 and all(isinstance(operator, Coarse) for operator in operators)
+        starts = next(iter(buckets.values())) if equal else np.arange(size)
+        return Runs(name, starts, np.diff(starts, append=size))
+
+    @property
+    def halving(self) -> Halving:
+        """All aligned blocks of runs."""
+        return Halving(len(self.starts), self.lengths)
 
     def blocks(self, made: Measurements) -> Product:
         """The counts of `Halving.blocks`."""
@@ -62,28 +62,9 @@ class Runs:
         operator = Ranges(size, self.starts[first], np.append(self.starts, size)[last + 1] - 1)
         return queries(made.domain, {self.name: "identity"}).products[0].knowing((operator,))
 
-    def back(self, made: Measurements, values: Sequence[FloatArray]) -> FloatArray:
-        """The transposed queries, times their precisions, times a number for each."""
-        pulled = np.zeros(len(self.starts))
-        for block, operator, block_values in zip(made.blocks, self.operators, values, strict=True):
-            pulled += apply_transpose(operator, block.scaling() ** 2 / block_variance(made, block) * block_values)
-        return pulled
-
-
-@singledispatch
-def _on_runs(operator: Operator) -> tuple[IntArray | None, Operator]:
-    """Where the runs begin that queries are on, None where any will do; and the queries on them."""
-    return np.arange(operator.size), operator
-
-
-@_on_runs.register
-def _(operator: Coarse) -> tuple[IntArray | None, Operator]:
-    return operator.starts, operator.operator
-
-
-@_on_runs.register
-def _(operator: Total) -> tuple[IntArray | None, Operator]:
-    return None, operator
+    def spread(self, counts: FloatArray) -> FloatArray:
+        """Counts of the runs, evenly over their cells."""
+        return np.repeat(counts / self.lengths, self.lengths)
 
 
 def can_be_smoothed(made: Measurements) -> bool:
@@ -108,7 +89,7 @@ class Smoothed:
     def of(observation: Observation) -> "Smoothed":
         """From the observation of one step along one attribute."""
         made, plain = observation.measurements, Estimate(observation)
-        runs = Runs.of(made)
+        runs, joint = Runs.of(made), Joint.of(made.domain, [(one.block, one.variance) for one in told(made, None)])
         halving, estimated = runs.halving, plain.estimate(runs.blocks(made))
         counts, variances = estimated.values[: len(runs.starts)], estimated.noise_std**2
         total, parts = halving.differences(counts[None])
@@ -123,17 +104,14 @@ class Smoothed:
         known = spread > 0  # all but padding
 
         def normal(vector: FloatArray) -> FloatArray:
-            cells = halving.synthesised(vector[None])[0]
-            back = runs.back(made, [apply(operator, cells) for operator in runs.operators])
-            return known * (halving.transposed(back[None])[0] + precision * vector)
+            cells = runs.spread(halving.synthesised(vector[None])[0])
+            return known * (halving.transposed(joint.gram(cells[:, None])[runs.starts].T)[0] + precision * vector)
 
-        told = runs.back(made, [values / made.grid for values in observation.values])
+        gathered = joint.gather([values[:, None] / made.grid for values in observation.values])[runs.starts].T
         diagonal = 1 / np.where(known, spread, 1.0) + precision
-        mean = _solved(normal, known * (halving.transposed(told[None])[0] + pull), start, diagonal)
+        mean = _solved(normal, known * (halving.transposed(gathered)[0] + pull), start, diagonal)
         parts = np.split(mean[None], np.cumsum([1, *map(len, halving.left)]), axis=1)[1:-1]
-        cells = halving.together(mean[None, :1], parts)[0]
-        lengths = np.diff(runs.starts, append=made.domain.kind(runs.name).size)
-        return Smoothed(plain, np.repeat(cells / lengths, lengths))
+        return Smoothed(plain, runs.spread(halving.together(mean[None, :1], parts)[0]))
 
     def estimate(self, product: Product) -> Answer:
         """Posterior means, with the intervals of least squares: chosen without the data, they hold the truth whatever was shrunk."""

@@ -223,12 +223,11 @@ def with_public_sums(cells: FloatArray, product: Product, public: Sequence[Publi
 
 
 def whole_with_sums(cells: FloatArray, product: Product, public: Sequence[PublicCounts]) -> IntArray:
-    """The nearest whole numbers that have the sums that are public: each cell is rounded down or up."""
-    from scipy.optimize import LinearConstraint, milp
-    from scipy.sparse import csr_array
-
-    wanted = sums_within(product.attributes, cells.shape, public)
-    floors = np.ascontiguousarray(np.floor(cells + _EXACT))
+    """The nearest whole numbers that have the sums that are public, or else the nearest total: each cell is rounded down or up."""
+    everything = tuple(np.zeros(size, dtype=np.int64) for size in cells.shape)
+    total = Sums(product.attributes, everything, np.rint(cells.sum()).reshape((1,) * cells.ndim))
+    wanted = sums_within(product.attributes, cells.shape, public) or [total]
+    floors = np.array(np.floor(cells + _EXACT), order="C")
     up = (cells - floors).reshape(-1)
     places = np.arange(cells.size)
     rows = [np.asarray(one.over(np.arange(one.counts.size).reshape(one.counts.shape))).reshape(-1) for one in wanted]
@@ -239,6 +238,9 @@ def whole_with_sums(cells: FloatArray, product: Product, public: Sequence[Public
         raised = places - begins[rows[0][order]] < lacking[rows[0][order]]
         floors.reshape(-1)[order[raised]] += 1
         return floors.astype(np.int64)
+    from scipy.optimize import LinearConstraint, milp
+    from scipy.sparse import csr_array
+
     bounds = [
         LinearConstraint(csr_array((np.ones(cells.size), (row, places)), (one.counts.size, cells.size)), missing, missing)
         for row, one in zip(rows, wanted, strict=True)

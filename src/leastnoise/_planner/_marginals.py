@@ -1,7 +1,7 @@
 """Tables of cells and of levels: those that are asked about, with the best weights.
 
 Where one attribute is asked about by levels that lie in each other, and the others by their cells, every level by every asked set of the
-others may be measured. With the notation of ``_leveled`` in ``accuracy``: on every residual space tau of the others the levels have weights
+others may be measured. With the notation of ``_product`` in ``accuracy``: on every residual space tau of the others the levels have weights
 of their own, a(l) the sum over tables (l, S), S containing tau, of theta^2 prod over S without tau of 1 / n_i, and the error is that of the
 levels. Under Gaussian noise it is convex in theta^2, and for equal groups the optimum over all strategies (docs/mathematics.md, section 2);
 where groups are of many sizes each has a weight of its own if that gains over 1%.
