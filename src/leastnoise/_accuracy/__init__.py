@@ -8,9 +8,9 @@ can go below, ``_intervals`` how wide intervals are, ``_memory`` what there is n
 
 from leastnoise._accuracy._bounds import Terms, bound_seconds, lower_bound, nuclear_across, nuclear_norm, nuclear_parts, subset_sums
 from leastnoise._accuracy._determined import UnsupportedQuery
-from leastnoise._accuracy._form import Cells, Known, Measured, Structure, covariances, marginals_of
+from leastnoise._accuracy._form import Cells, Known, Measured, Structure, covariances
 from leastnoise._accuracy._intervals import LEVEL, GivenNothing, checked_level, interval_multiplier, noise_variance, ratio_interval
-from leastnoise._accuracy._joint import DenseStructure, IterativeStructure, Joint, confidence_factor, joint_rows
+from leastnoise._accuracy._joint import DenseStructure, IterativeStructure, Joint, confidence_factor, conjugate_gradients, joint_rows
 from leastnoise._accuracy._measured import (
     Told,
     attributes_told,

@@ -155,7 +155,8 @@ class Span:
 
     def needs(self, name: str, operator: Operator) -> bool:
         """Whether all rows along an attribute lie within what is measured along it."""
-        return name in (self.axes or ()) and self._needed(name, operator) is not None
+        axis = None if self.axes is None else self.axes.get(name)
+        return axis is not None and axis.needs(operator) is not None
 
     def _needed(self, name: str, operator: Operator) -> tuple[int, ...] | None:
         """For every part that some row needs the tables that have it, as bits of one number."""

@@ -3,8 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,33 +44,33 @@ class Errors(NamedTuple):
         return Errors(self.total * float((factors**2).sum()), self.largest * float((factors**2).max()), self.exact)
 
 
-class Cells(Protocol):
+class Cells(ABC):
     """Estimated cells: right for queries that the measurements determine, and only for them."""
 
-    @property
-    def names(self) -> Names:
-        """The attributes that they are known along; along others they are all alike."""
+    __slots__ = ()
+
+    names: Names  # the attributes that they are known along; along others they are all alike
+
+    @abstractmethod
+    def marginals(self, tables: Sequence[Names]) -> FloatArray:
+        """Marginals of one shape on some of ``names``, in the order of the domain, stacked. Not to be written to."""
 
     def marginal(self, names: Names) -> FloatArray:
-        """The cells of a marginal on some of ``names``, in the order of the domain; shape: their sizes. Not to be written to."""
-
-
-@singledispatch
-def marginals_of(cells: Cells, tables: Sequence[Names]) -> FloatArray:
-    """Marginals of estimated cells, stacked."""
-    return np.stack([cells.marginal(names) for names in tables])
+        """The cells of one marginal, shape: its sizes. Not to be written to."""
+        return np.asarray(self.marginals([names])[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JointCells:
+class JointCells(Cells):
     """Cells of one joint table."""
 
     names: Names
     cube: FloatArray
 
-    def marginal(self, names: Names) -> FloatArray:
+    def marginals(self, tables: Sequence[Names]) -> FloatArray:
         """Sums of the cells."""
-        return self.cube.sum(axis=tuple(axis for axis, name in enumerate(self.names) if name not in names))
+        without = [tuple(axis for axis, name in enumerate(self.names) if name not in names) for names in tables]
+        return np.stack([self.cube.sum(axis=axes) for axes in without]) if len(without) > 1 else self.cube.sum(axis=without[0])[None]
 
 
 class Known(ABC):

@@ -16,7 +16,7 @@ Source: conjugate gradients with many right-hand sides at once, each with its ow
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -185,17 +185,12 @@ class Joint:
             self._spread(factors, cube / variance, out)
         return out.reshape(-1)
 
-    def queries(self, operators: Sequence[Operator], rows: FloatArray) -> FloatArray:
-        """W^T y for a product of operators, one a joint attribute, and y of shape (*rows of each, columns); shape (cells, columns)."""
-        cube = rows
-        for axis, operator in enumerate(operators):
-            cube = along(apply_transpose, operator, cube, axis)
-        return cube.reshape(self.cells, -1)
-
     def solve(self, b: FloatArray, what: str, tolerance: float = TOLERANCE) -> FloatArray:
         """Solve M x = b, and check that it is solved."""
         if not self._turns:
             self._turns.append(_Preconditioner.of(self))
+        turn = self._turns[0].apply
+        goal = (tolerance / 2) ** 2 * np.maximum((b * turn(b)).sum(axis=0), 0.0)
         x, before, worst = np.zeros_like(b), math.inf, math.inf
         # Rounding makes the residual that is carried along drift from the true one; what is left is solved for again.
         for _ in range(4):
@@ -204,7 +199,7 @@ class Joint:
             if worst <= tolerance or not worst < before / 2:
                 break
             before = worst
-            x = x + self._conjugate_gradients(left, b, tolerance / 2)
+            x = x + conjugate_gradients(self.gram, turn, left, goal)
         if not worst <= tolerance:
             raise UnsupportedQuery(
                 f"Least squares for {what} did not converge: the relative residual is {worst:.1e}, allowed is {tolerance:.0e}. "
@@ -219,30 +214,32 @@ class Joint:
         rest = np.sqrt(np.maximum((left * turn(left)).sum(axis=0), 0.0))
         return float(np.max(np.where(size > 0, rest / np.where(size > 0, size, 1.0), rest), initial=0.0))
 
-    def _conjugate_gradients(self, left: FloatArray, b: FloatArray, tolerance: float) -> FloatArray:
-        turn = self._turns[0].apply
-        goal = tolerance**2 * np.maximum((b * turn(b)).sum(axis=0), 0.0)
-        x, residual = np.zeros_like(left), left.copy()
+
+def conjugate_gradients(
+    gram: Callable[[FloatArray], FloatArray], turn: Callable[[FloatArray], FloatArray], right: FloatArray, goal: FloatArray | float
+) -> FloatArray:
+    """Columns x of M x = b, each until its residual r has r^T P r of at most its goal, with an approximate inverse P of M."""
+    x, residual = np.zeros_like(right), right.copy()
+    turned = turn(residual)
+    direction = turned.copy()
+    squared = (residual * turned).sum(axis=0)
+    best, since = squared.copy(), 0
+    for _ in range(_MOST_STEPS):
+        open_ = squared > goal
+        if not open_.any() or since > _PATIENCE:
+            break
+        product = gram(direction)
+        curvature = (direction * product).sum(axis=0)
+        step = np.where(open_ & (curvature > 0), squared / np.where(curvature > 0, curvature, 1.0), 0.0)
+        x += step * direction
+        residual -= step * product
         turned = turn(residual)
-        direction = turned.copy()
-        squared = (residual * turned).sum(axis=0)
-        best, since = squared.copy(), 0
-        for _ in range(_MOST_STEPS):
-            open_ = squared > goal
-            if not open_.any() or since > _PATIENCE:
-                break
-            product = self.gram(direction)
-            curvature = (direction * product).sum(axis=0)
-            step = np.where(open_ & (curvature > 0), squared / np.where(curvature > 0, curvature, 1.0), 0.0)
-            x += step * direction
-            residual -= step * product
-            turned = turn(residual)
-            fresh = (residual * turned).sum(axis=0)
-            direction = turned + np.where(squared > 0, fresh / np.where(squared > 0, squared, 1.0), 0.0) * direction
-            squared = fresh
-            better = squared < best / 4
-            best, since = np.where(better, squared, best), 0 if (better & open_).any() else since + 1
-        return x
+        fresh = (residual * turned).sum(axis=0)
+        direction = turned + np.where(squared > 0, fresh / np.where(squared > 0, squared, 1.0), 0.0) * direction
+        squared = fresh
+        better = squared < best / 4
+        best, since = np.where(better, squared, best), 0 if (better & open_).any() else since + 1
+    return x
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -314,11 +311,11 @@ def joint_rows(operators: Sequence[Operator]) -> FloatArray:
     return np.concatenate([rows for _, rows in joint_rows_in_parts(operators)])
 
 
-def joint_rows_in_parts(operators: Sequence[Operator]) -> Iterator[tuple[slice, FloatArray]]:
+def joint_rows_in_parts(operators: Sequence[Operator], most: int | None = None) -> Iterator[tuple[slice, FloatArray]]:
     """The same some rows at a time: which, and their entries."""
     matrices = [dense(operator).astype(float) for operator in operators]
     shape = [len(matrix) for matrix in matrices]
-    step = max(1, _AT_ONCE // math.prod(matrix.shape[1] for matrix in matrices))
+    step = max(1, (most or _AT_ONCE) // math.prod(matrix.shape[1] for matrix in matrices))
     for start in range(0, math.prod(shape), step):
         part = slice(start, min(start + step, math.prod(shape)))
         rows = np.ones((part.stop - start, 1))
@@ -505,14 +502,8 @@ class IterativeStructure(Structure):
 
     def _exact(self, product: Product, operators: list[Operator]) -> FloatArray:
         answer = np.empty(product.rows)
-        shape = [operator.rows for operator in operators]
-        step = max(1, _MOST_COLUMNS // self.joint.cells)
-        for start in range(0, product.rows, step):
-            queries = np.arange(start, min(product.rows, start + step))
-            unit = np.zeros((product.rows, len(queries)))
-            unit[queries, np.arange(len(queries))] = 1.0
-            rows = self.joint.queries(operators, unit.reshape(*shape, -1))
-            answer[queries] = (rows * self.joint.solve(rows, product.name, _ERROR_TOLERANCE)).sum(axis=0)
+        for part, rows in joint_rows_in_parts(operators, _MOST_COLUMNS):
+            answer[part] = (rows.T * self.joint.solve(rows.T, product.name, _ERROR_TOLERANCE)).sum(axis=0)
         return answer
 
     def _simulated(self, product: Product, operators: list[Operator]) -> FloatArray:
@@ -531,8 +522,10 @@ class IterativeStructure(Structure):
         """Refuse queries outside the span of the measurements, which would come out with too small a variance."""
         # A random combination of all queries lies in the span, with probability 1, only if every one of them does.
         generator = np.random.default_rng(_SEED)
-        mixed = self.joint.queries(operators, generator.standard_normal((*(operator.rows for operator in operators), 1)))
-        self.joint.solve(mixed, product.name, _ERROR_TOLERANCE)
+        mixed = generator.standard_normal([operator.rows for operator in operators])
+        for axis, operator in enumerate(operators):
+            mixed = along(apply_transpose, operator, mixed, axis)
+        self.joint.solve(mixed.reshape(-1, 1), product.name, _ERROR_TOLERANCE)
 
     def _errors(self) -> list[FloatArray]:
         """Simulated errors of the joint cells, in batches of shape (cells, draws), float32 to save memory."""

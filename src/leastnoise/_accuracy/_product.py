@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accuracy._determined import Span, require, undetermined
-from leastnoise._accuracy._form import Errors, Measured, Structure, marginals_of
+from leastnoise._accuracy._form import Cells, Errors, Measured, Structure
 from leastnoise._accuracy._measured import explained, measured_along, subsets, used
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._families import MOST_LISTED, Basis, LevelInverse, Levels, leaves_out_total
@@ -51,20 +51,16 @@ _MANY = 16  # products from which arrays are quicker
 
 
 @dataclass(frozen=True, eq=False)
-class ProductCells:
+class ProductCells(Cells):
     """Components of the residual basis, computed when first asked for, of many tables that are alike at once."""
 
     # Of the components only those are kept that are small beside the tables: see ``marginals``.
 
+    names: Names
     structure: "ProductStructure"
     measured: tuple[Measured, ...]
     components: dict[Names, FloatArray] = field(default_factory=dict)
     _latest: dict[tuple[Names, ...], FloatArray] = field(default_factory=dict, repr=False)
-
-    @property
-    def names(self) -> Names:
-        """All attributes."""
-        return tuple(self.structure.bases)
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
@@ -201,12 +197,8 @@ class ProductCells:
             at += leveled or used(factor)
         return {tau: part.reshape(shapes[tau]) for tau, part in parts.items()}
 
-    def marginal(self, names: Names) -> FloatArray:
-        """The estimated cells of a marginal, shape: its sizes."""
-        return self.marginals([names])[0]
-
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
-        """``marginal`` of tables of one shape, stacked: of those whose attributes have the same bases in turn at once."""
+        """Marginals of one shape, stacked: of those whose attributes have the same bases in turn at once."""
         if (*tables,) in self._latest:
             return self._latest[*tables,]
         alike: dict[tuple[int, ...], list[int]] = {}
@@ -257,11 +249,6 @@ class ProductCells:
                 parts[chosen] = np.add(spread, own, out=spread)
         answer = parts[()] if width else np.array(parts[()])  # what is kept is not given away
         return answer.reshape(len(tables), *(self.sizes[name] for name in tables[0]))
-
-
-@marginals_of.register
-def _(cells: ProductCells, tables: Sequence[Names]) -> FloatArray:
-    return cells.marginals(tables)
 
 
 @cache
@@ -529,7 +516,7 @@ class ProductStructure(Structure):
 
     def cells(self, measured: Sequence[Measured]) -> ProductCells:
         """The components of the residual basis, computed when first asked for."""
-        return ProductCells(self, tuple(measured if self.leveled is None else map(self._with_level, measured)))
+        return ProductCells(tuple(self.bases), self, tuple(measured if self.leveled is None else map(self._with_level, measured)))
 
     def _with_level(self, table: Measured) -> Measured:
         """With a total along the attribute with levels where a block says nothing of it."""

@@ -13,7 +13,6 @@ from leastnoise._accuracy import (
     Structure,
     combined,
     exact_variance,
-    marginals_of,
     middles,
     quantity_structure,
     told,
@@ -148,7 +147,7 @@ class Estimate:
         if len(parts) == 1 and not (measure is None and self.public):
             known = self._solved(measure)
             if {*chain.from_iterable(tables)} <= {*known.names}:
-                return marginals_of(known, tables)
+                return known.marginals(tables)
         return np.stack([self.cells(names, measure) for names in tables])
 
     def places(self, measure: str | None) -> list[int]:

@@ -60,7 +60,7 @@ def joined_blocks(starts: IntArray, values: FloatArray, scales: FloatArray, part
 def block_errors(starts: Sequence[IntArray], scales: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
     """Standard errors of weighted sums of the finest blocks' least-squares counts, from the noise alone."""
     # They are right given the blocks. What a query misses because cells within a block are not alike is not in them.
-    return np.sqrt(np.maximum((weights.T * nested_blocks(starts, scales).solve(weights.T)).sum(axis=0), 0.0))
+    return np.sqrt(np.maximum(nested_blocks(starts, scales).squares(weights.T), 0.0))
 
 
 def kept_shares(

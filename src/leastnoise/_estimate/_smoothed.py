@@ -9,12 +9,11 @@ squares. Functions of noisy numbers alone.
 Source: docs/decisions/dawa.md; Stein, Ann. Statist. 9 (1981).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise._accuracy import Joint, quantity_structure, told, used
+from leastnoise._accuracy import Joint, conjugate_gradients, quantity_structure, told, used
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
@@ -28,7 +27,6 @@ from leastnoise._workload import Product, queries
 _FREE = 4  # blocks of a level: no prior can be learned from so few
 _CLEAR = 1e-6  # of the noise: a posterior that is nearer to it changes nothing
 _NEAR = 1e-10  # squared standard errors, summed over all differences, at which the equations count as solved
-_MOST_STEPS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,13 +101,16 @@ class Smoothed:
         spread = np.concatenate([variances[-1:], *noise])
         known = spread > 0  # all but padding
 
-        def normal(vector: FloatArray) -> FloatArray:
-            cells = runs.spread(halving.synthesised(vector[None])[0])
-            return known * (halving.transposed(joint.gram(cells[:, None])[runs.starts].T)[0] + precision * vector)
+        def normal(vectors: FloatArray) -> FloatArray:
+            cells = runs.spread(halving.synthesised(vectors.T)[0])
+            back = halving.transposed(joint.gram(cells[:, None])[runs.starts].T)[0]
+            return (known * (back + precision * vectors[:, 0]))[:, None]
 
         gathered = joint.gather([values[:, None] / made.grid for values in observation.values])[runs.starts].T
-        diagonal = 1 / np.where(known, spread, 1.0) + precision
-        mean = _solved(normal, known * (halving.transposed(gathered)[0] + pull), start, diagonal)
+        right = (known * (halving.transposed(gathered)[0] + pull))[:, None]
+        diagonal = (1 / np.where(known, spread, 1.0) + precision)[:, None]
+        left = right - normal(start[:, None])
+        mean = start + conjugate_gradients(normal, lambda residual: residual / diagonal, left, _NEAR)[:, 0]
         parts = np.split(mean[None], np.cumsum([1, *map(len, halving.left)]), axis=1)[1:-1]
         return Smoothed(plain, runs.spread(halving.together(mean[None, :1], parts)[0]))
 
@@ -131,21 +132,3 @@ def _prior(part: FloatArray, mean: FloatArray, left: FloatArray, noise: FloatArr
     own = np.where(told, noise, 1.0)
     after = np.where(told, np.maximum(left, _CLEAR * own), 1.0)
     return np.where(told, 1 / after - 1 / own, 0.0), np.where(told, mean / after - part / own, 0.0)
-
-
-def _solved(normal: Callable[[FloatArray], FloatArray], right: FloatArray, start: FloatArray, diagonal: FloatArray) -> FloatArray:
-    """The solution of normal equations by conjugate gradients, with about their diagonal to begin with."""
-    solution, rest = start.copy(), right - normal(start)
-    step = rest / diagonal
-    size = float(rest @ step)
-    for _ in range(_MOST_STEPS):
-        if not size > _NEAR:
-            break
-        along = normal(step)
-        length = size / float(step @ along)
-        solution += length * step
-        rest -= length * along
-        turned = rest / diagonal
-        last, size = size, float(rest @ turned)
-        step = turned + size / last * step
-    return solution

@@ -296,7 +296,7 @@ class LevelInverse:
         for first in range(0, operator.rows, step):
             rows = np.arange(first, min(first + step, operator.rows))
             asked = apply_transpose(operator, np.equal.outer(np.arange(operator.rows), rows).astype(np.float64))
-            answer[rows] = (asked * self.solve(asked)).sum(axis=0)
+            answer[rows] = self.squares(asked)
         return answer
 
     def total_variance(self, operator: Operator) -> float:
@@ -306,14 +306,30 @@ class LevelInverse:
             return float(final[level - start] @ self._orbits.numbers[level])
         return float(self.variances(operator).sum())
 
+    def _gathered(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sums of v over the groups of the finest level that is measured, and how many cells these have."""
+        gathered, lengths = v, np.ones(self.levels.size)
+        for level in range(self._passes[0]):
+            gathered, lengths = self.levels.summed(level, gathered), self.levels.summed(level, lengths)
+        return gathered, lengths
+
+    def squares(self, v: FloatArray) -> FloatArray:
+        """v^T X^+ v for every column, by the pass up alone."""
+        (start, own, below, _), of_groups = self._passes, self._orbits.of_groups
+        gathered, lengths = self._gathered(v)
+        product = gathered * (own[0][of_groups[start]] / lengths)[:, None]
+        answer = ((gathered / lengths[:, None]) * product).sum(axis=0)
+        for level, (under, after) in enumerate(zip(below, own[1:], strict=True), start):
+            groups, product = of_groups[level + 1], self.levels.summed(level, product)
+            answer -= ((under - after) / under**2)[groups] @ product**2
+            product = product * (after / under)[groups][:, None]
+        return answer
+
     def solve(self, v: FloatArray) -> FloatArray:
         """X^+ v along the first axis, by the two passes."""
         column, levels = (slice(None),) + (None,) * (v.ndim - 1), self.levels
-        start, own, below, _ = self._passes
-        of_groups = self._orbits.of_groups
-        gathered, lengths = v, np.ones(levels.size)
-        for level in range(start):
-            gathered, lengths = levels.summed(level, gathered), levels.summed(level, lengths)
+        (start, own, below, _), of_groups = self._passes, self._orbits.of_groups
+        gathered, lengths = self._gathered(v)
         estimates = [gathered * (own[0][of_groups[start]] / lengths)[column]]
         for at, under in enumerate(below):
             shrink = (own[at + 1] / under)[of_groups[start + at + 1]]
