@@ -101,10 +101,15 @@ class ProductCells(Cells):
         """The blocks whose subsets are not listed."""
         return [at for at, attributes in enumerate(self.along) if _is_wide(*attributes)]
 
+    @property
+    def few(self) -> int:
+        """Up to how many blocks a component is summed when it is asked for; with levels all are summed at once."""
+        return _FEW if self.structure.leveled is None else 0
+
     @cached_property
     def shared(self) -> dict[Names, FloatArray]:
         """For every tau that many narrow blocks contain the sum over them of what ``_made`` adds up, from one pass over the blocks."""
-        wanted = {tau for tau, places in self.containing.items() if len(places) > _FEW}
+        wanted = {tau for tau, places in self.containing.items() if len(places) > self.few}
         sums = {tau: np.zeros([self.sizes[name] for name in tau]) for tau in wanted}
         alike: dict[tuple[int, frozenset[Places]], list[int]] = {}
         for place, (names, across) in enumerate(self.along):
@@ -142,7 +147,7 @@ class ProductCells(Cells):
         groups: dict[tuple[int, int, Places], tuple[list[int], list[int]]] = {}
         for row, tau in enumerate(taus):
             places = self.containing.get(tau, [])
-            if len(places) > _FEW:
+            if len(places) > self.few:
                 summed[row], places = self.shared[tau], []
             within = [place for place in self.wide if set(self.along[place][1]) <= set(tau) <= set(self.along[place][0])]
             for turn, place in enumerate(places + within):  # of one group every tau is in a row of its own
