@@ -10,6 +10,7 @@ Source: docs/decisions/dawa.md; Stein, Ann. Statist. 9 (1981).
 """
 
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._expansion import answers_of
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._shrinkage import Halving, shrink
-from leastnoise._linop import Coarse, Ranges
+from leastnoise._linop import Coarse, Operator, Ranges
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._workload import Product, queries
 
@@ -42,10 +43,8 @@ class Runs:
         """Of measurements along one attribute; the runs are the cells where these are not on equal buckets."""
         (name,) = {name for block in made.blocks for name in block.attributes}
         size = made.domain.kind(name).size
-        operators = [factor.operator for block in made.blocks for factor in block.factors if used(factor)]
-        buckets = {operator.starts.tobytes(): operator.starts for operator in operators if isinstance(operator, Coarse)}
-        equal = len(buckets) == 1 and all(isinstance(operator, Coarse) for operator in operators)
-        starts = next(iter(buckets.values())) if equal else np.arange(size)
+        runs = [_runs(factor.operator) for block in made.blocks for factor in block.factors if used(factor)]
+        starts = runs[0] if len({starts.tobytes() for starts in runs}) == 1 else np.arange(size)
         return Runs(name, starts, np.diff(starts, append=size))
 
     @property
@@ -63,6 +62,17 @@ class Runs:
     def spread(self, counts: FloatArray) -> FloatArray:
         """Counts of the runs, evenly over their cells."""
         return np.repeat(counts / self.lengths, self.lengths)
+
+
+@singledispatch
+def _runs(operator: Operator) -> IntArray:
+    """Where the runs of cells begin that queries do not tell apart."""
+    return np.arange(operator.size)
+
+
+@_runs.register
+def _(operator: Coarse) -> IntArray:
+    return operator.starts
 
 
 def can_be_smoothed(made: Measurements) -> bool:
