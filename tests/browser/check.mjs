@@ -7,7 +7,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 export default async function check(kind, browser, file, folder) {
   const address = pathToFileURL(file).href;
-  const found = { said: [], requests: [], overflow: {} };
+  const found = { said: [], requests: [], overflow: {}, cut: {} };
   const page = await browser.newPage();
   page.setDefaultTimeout(0); // whoever waits for it knows how long
   page.on("console", (message) => found.said.push(`${message.type()}: ${message.text()}`));
@@ -16,9 +16,10 @@ export default async function check(kind, browser, file, folder) {
   const start = Date.now();
   await page.goto(address, { waitUntil: "load" });
   found.milliseconds = Date.now() - start;
-  for (const width of [390, 800, 1400]) {
+  for (const width of [380, 800, 1400]) {
     await page.setViewport({ width, height: 900 });
     found.overflow[width] = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    found.cut[width] = await page.$$eval(".scroll:has(table)", (parts) => parts.filter((part) => part.scrollWidth > part.clientWidth).map((part) => part.getAttribute("aria-label")));
     if (folder) await page.screenshot({ path: `${folder}/${kind}-${width}.png`, fullPage: false });
   }
   found.loaded = [...found.requests];

@@ -39,6 +39,7 @@ def test_the_report_works_in_a_browser(page, kind, tmp_path, found_by):
     assert all(address.startswith(page.as_uri()) for address in found["loaded"] if not address.startswith("data:"))
     assert found["axe"] == []
     assert all(over <= 0 for over in found["overflow"].values())
+    assert not any(found["cut"].values()), "every column of every table is on a phone"
     assert found["rows"] == [4 + 88 + 88, 2200]
     large = found["large"]
     assert large["head"] == large["heads"] == ["age", "shop", "Answer", "± 95%"]

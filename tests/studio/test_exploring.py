@@ -11,7 +11,10 @@ import pytest
 import leastnoise as ln
 from leastnoise._check import InputError
 from leastnoise._release import rounding_words, texts
+from leastnoise._session._session import planned_spec
 from leastnoise._studio._explore_page import Exploring
+from simulated import releases
+from spec.test_public import BOTH, ROWS_OF, spec_of
 from studio.conftest import serving
 
 DOMAIN = ln.Domain(
@@ -105,6 +108,26 @@ def test_sums_of_scattered_cells_have_the_error_of_independent_cells(tmp_path):
     assert (paid.answer.item(), paid.noise_std.item(), paid.low.item()) == pytest.approx(
         (float(whole.answer.sum()), float(whole.noise_std.sum()), float(whole.low.sum()))
     )
+
+
+@pytest.mark.parametrize(
+    ("table", "where", "cells"),
+    [
+        ("sex x store", {"sex": "F"}, range(6)),  # public
+        ("sex x store", {"sex": "F", "store": ["a", "b"]}, [0, 1]),
+        ("sex x store", {"store": ["a", "c", "d"]}, [0, 2, 3, 6, 8, 9]),
+        ("sex x age", {"sex": "M", "age": (3, 5)}, [15, 16, 17]),
+        ("age x store", {"age": (0, 11), "store": ["a", "c"]}, [6 * age + store for age in range(12) for store in (0, 2)]),  # public
+    ],
+)
+def test_sums_beside_public_counts_are_those_of_the_release(table, where, cells):
+    (release,) = releases(planned_spec(spec_of(BOTH)), ROWS_OF, [1])
+    seen = Exploring(release).sum(tuple((name, "identity") for name in table.split(" x ")), None, cells)
+    wanted = release.sum(table, where)
+    numbers = [float(values.reshape(-1)[0]) for values in (seen.answer, seen.noise_std, seen.low, seen.high)]
+    exact = [float(values.reshape(-1)[0]) for values in (wanted.answer, wanted.noise_std, wanted.low, wanted.high)]
+    assert numbers == pytest.approx(exact, abs=1e-6)
+    assert (numbers[1] < 1e-6) == (len(cells) in (6, 24) and "d" not in where.get("store", []))
 
 
 def test_a_release_that_looked_at_the_data_has_no_error_for_such_sums():

@@ -102,9 +102,9 @@ class Estimate:
 
     def estimate(self, product: Product) -> Answer:
         """The least squares answers to one product, with the errors that the plan promised."""
-        return Answer(self.values(product), self._std(product.measure, self._structure(product.measure).variances(product)))
+        return Answer(self.values(product), self.std(product.measure, self._structure(product.measure).variances(product)))
 
-    def _std(self, measure: str | None, variances: FloatArray) -> FloatArray:
+    def std(self, measure: str | None, variances: FloatArray) -> FloatArray:
         """Standard errors; of what is public none."""
         if measure is None and self.public:
             variances = np.where(variances < _NONE * exact_variance(self.observation.measurements), 0.0, variances)
@@ -139,7 +139,7 @@ class Estimate:
             for axis, operator in enumerate(products[places[0]].operators, 1):
                 stack = along(apply, operator, stack, axis)
             values.update(zip(places, stack, strict=True))
-        return [Answer(values[place], self._std(products[place].measure, variances[place])) for place in range(len(products))]
+        return [Answer(values[place], self.std(products[place].measure, variances[place])) for place in range(len(products))]
 
     def _stacked(self, tables: Sequence[Names], measure: str | None) -> FloatArray:
         """``cells`` of tables of one shape, the tables along the first axis."""

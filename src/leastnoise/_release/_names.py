@@ -157,7 +157,9 @@ def table_words(product: Product, said: Texts) -> str:
     """The name of a table."""
     table = said.say("name_total")
     if product.attributes:
-        table = replace(product, measure=None).name.replace(":prefix", f" ({said.say('st_up_to')})")
+        table = replace(product, measure=None).name
+        for kind in {queries.kind for queries in product.query_sets} - {"identity", "level"}:
+            table = table.replace(f":{kind}", f" ({said.say(f'name_along_{kind}')})")
     if product.measure is None:
         return table
     made = said.say("name_sum", measure=product.measure) if product.of_values else _counted(product, said, "name")

@@ -161,7 +161,7 @@ def _exact(summaries: Sequence[Summary], said: Texts) -> list[tuple[str, str]]:
         table = summaries[position]
         margin, typical = said.error(table.margin), said.number(table.typical)
         if not math.isnan(table.answer):
-            text = said.say("exact_total", answer=said.number(table.answer), margin=margin)
+            text = said.value(table.answer, table.margin)
         elif table.margin > table.typical > 0:
             text = said.say("exact_unreliable", margin=margin, typical=typical)
         elif table.typical > 0:
@@ -521,8 +521,7 @@ def _sure(release: Release, table: Table, said: Texts) -> str:
     sure = clear_of_the_rest(low, high, largest_first(table.answer, shown))
     if not sure:
         return said.say("largest_unsure", count=shown, all=table.cells)
-    key = "largest_equal" if sure == shown else "largest_sure"
-    return said.say(key, count=shown, sure=sure, all=table.cells, percent=said.percent(release.level))
+    return said.some("largest_sure", sure, shown=shown, all=table.cells, percent=said.percent(release.level))
 
 
 def _alt(drawn: Picture, said: Texts) -> str:

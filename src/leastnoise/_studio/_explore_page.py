@@ -94,8 +94,8 @@ class Exploring:
             )
         weights = np.zeros(table.cells)
         weights[chosen] = 1.0
-        variance = float(weights @ self._covariances(table.product, table.product) @ weights)
-        answer, std = np.array([weights @ table.answer.reshape(-1)]), np.array([math.sqrt(max(0.0, variance))])
+        variance = np.array([weights @ self._covariances(table.product, table.product) @ weights])
+        answer, std = np.array([weights @ table.answer.reshape(-1)]), self.release.least_squares().std(measure, variance)
         half = self.release.interval.multiplier * std + self.release.interval.half_step * table.product.unit
         total = replace(table, approximation_std=None, answer=answer, noise_std=std, low=answer - half, high=answer + half)
         return published(total, self.release.options)
@@ -154,7 +154,7 @@ def _choices(exploring: Exploring, said: Texts) -> dict[str, Any]:
     release, domain = exploring.release, exploring.release.plan.domain
     first, measure = exploring.first()
     warnings = [] if release.private else [said.say("not_private")]
-    words = [("", said.say("st_left_out")), *zip(KINDS, (said.say("st_values"), said.say("st_up_to")), strict=True)]
+    words = [("", said.say("st_left_out")), *zip(KINDS, (said.say("st_values"), said.say("name_along_prefix")), strict=True)]
     return {
         "kinds": {name: [*words, *((level, level) for level in level_names(domain.kind(name)))] for name in domain.names},
         "first": dict(first),
