@@ -128,11 +128,11 @@ def _show_statistic(release: Release, statistic: StatisticTable, most: int) -> N
         click.echo(f"The first {whole(most)} of {whole(statistic.cells)}; {more}\n")
 
 
-def bar(low: float, answer: float, high: float, top: float, width: int = _BAR_WIDTH) -> str:
+def bar(low: float, answer: float, high: float, top: float) -> str:
     """A bar of block letters: full up to the lower end of the interval, shaded up to the answer, light up to the upper end."""
     if math.isnan(answer):
         return ""
-    sure, middle, end = (max(0, math.ceil(width * value / top - 0.5)) for value in (low, answer, high))
+    sure, middle, end = (max(0, math.ceil(_BAR_WIDTH * value / top - 0.5)) for value in (low, answer, high))
     return "█" * sure + "▒" * (middle - sure) + "░" * (end - middle)
 
 

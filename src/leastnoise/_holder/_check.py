@@ -248,11 +248,8 @@ class Checked:
         for line in _page(self.fit, self.values, self.unknown):
             yield f"{_MARK}  {line}".rstrip()
 
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
     def __repr__(self) -> str:
-        return str(self)
+        return "\n".join(self.lines())
 
 
 def check(

@@ -8,6 +8,6 @@ from leastnoise._release._records import make_records
 from leastnoise._release._release import Release, build
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import Rounded, Table, Tables, published, rounded
-from leastnoise._release._texts import ENGLISH, LANGUAGES, Texts, texts
+from leastnoise._release._texts import ENGLISH, LANGUAGES, Texts, templates, texts
 from leastnoise._release._words import bet_words, budget_words, goodness, guard_words, notices, notices_of_all, stated_words, sums_words
 from leastnoise._release._writing import FORMAT, check_records_file, fill_draft, finishing_seconds, write_records, write_rounded

@@ -219,11 +219,10 @@ def _index(release: Release, entries: Sequence[TableEntry], summaries: Sequence[
     if not release.finding.linear:
         summary = said.say("aware_errors")
     elif promise is not None and promise.lower_bound > 0:
-        total, bound = (said.local(_short(value)) for value in (promise.total_squared_error, promise.lower_bound))
         objective = release.plan.details.get("objective")
         objective = objective if objective in _OBJECTIVES else "total"
         why = [f"chosen_{objective}", *(["gives_way"] if gives_way and objective == "total" else [])]
-        summary = " ".join([*map(said.say, why), said.say("squared", total=total, bound=bound)])
+        summary = " ".join([*map(said.say, why), said.say("squared", total=promise.total_squared_error, bound=promise.lower_bound)])
     cut = said.say("index_cut", count=MOST_LISTED, all=len(entries)) if len(entries) > MOST_LISTED else ""
     notes = [said.say("index_note", percent=said.percent(release.level)), *([said.say("index_alone")] if bounds else [])]
     return {"heads": [said.say(head) for head in heads], "rows": rows, "summary": summary, "cut": cut, "note": " ".join(notes)}
@@ -239,11 +238,6 @@ def _levels(summaries: Sequence[Summary], said: Texts) -> list[tuple[str, ...]]:
             margins = [said.error(one.margin), said.error(one.largest_margin)]
             rows.append((table_words(one.product, said), said.plain(one.product.rows), *margins, "; ".join(one.first)))
     return rows
-
-
-def _short(value: float) -> str:
-    short = float(f"{value:.4g}")
-    return f"{short:,.0f}" if 1000 <= short < 1e15 else f"{short:g}"
 
 
 def _alone(release: Release, product: Product) -> float | None:

@@ -38,7 +38,10 @@ class Texts:
             return self.plain(int(value)) if value.denominator == 1 else self.local(in_digits(float(value)))
         if isinstance(value, int):
             return self.local(f"{value:,}")
-        return self.local(f"{value:,.4g}") if isinstance(value, float) else str(value)
+        if isinstance(value, float):
+            value = float(f"{value:.4g}")
+            return self.local(f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:g}")
+        return str(value)
 
     def local(self, text: str) -> str:
         """A number that is written the English way, in the language's way; of a power of ten, the digits that count."""
@@ -98,11 +101,12 @@ ENGLISH = texts("en")
 def filled(template: str, **values: Any) -> str:
     """A template with its values; every text is escaped, and a value that is missing is an error."""
     # Readers of HTML and XML take a bare carriage return for the end of a line; here only texts have one.
-    return str(_templates().get_template(template).render(**values)).replace("\r", "&#13;")
+    return str(templates(TEMPLATES).get_template(template).render(**values)).replace("\r", "&#13;")
 
 
 @cache
-def _templates() -> Any:
+def templates(folder: Path) -> Any:
+    """The templates of a folder; every text in them is escaped, and a value that is missing is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

@@ -106,8 +106,8 @@ def spec_of(data: Data, form: Form, language: str) -> str:
     table["domain"] = {name: _attribute(data.columns[number], number, name, form) for number, name in names.items() if name in described}
     for name in sorted(measured | weights):
         column, said = data.columns[numbers[name]], {field: form.get(f"c{numbers[name]}.{field}", "") for field in ("low", "high", "step")}
-        unit = {"unit": said["step"]} if name in weights and form[f"c{numbers[name]}.kind"] == "number" else {}
-        table.setdefault("measures", {})[name] = {"column": column.name, "clip": [_number(said["low"]), _number(said["high"])], **unit}
+        multiples = {"unit": said["step"]} if name in weights and form[f"c{numbers[name]}.kind"] == "number" else {}
+        table.setdefault("measures", {})[name] = {"column": column.name, "clip": [_number(said["low"]), _number(said["high"])], **multiples}
     table["workload"] = _within(within, asked, table.get("measures", {})) if within else asked
     table["plan"] = {"guard": "1/100"}
     output = {"title": form.get("title", ""), "language": "" if language == "en" else language}

@@ -13,7 +13,7 @@ What is refused is refused with status 403 and not a byte more.
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from secrets import compare_digest, token_urlsafe
 from typing import Any
@@ -27,6 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leastnoise._check import InputError, LeastNoiseError
 from leastnoise._plan import read_json
+from leastnoise._release import templates
 
 HOST = "127.0.0.1"
 _READS = {"GET", "HEAD"}
@@ -112,14 +113,7 @@ class Page:
 
 def shown(template: str, **values: Any) -> str:
     """A page as HTML; every text is escaped."""
-    return str(_templates().get_template(template).render(**values))
-
-
-@cache
-def _templates() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    return Environment(loader=FileSystemLoader(ASSETS), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return str(templates(ASSETS).get_template(template).render(**values))
 
 
 def get(path: str, make: Callable[[], Any], response: Callable[[Any], Response] = HTMLResponse) -> Route:
