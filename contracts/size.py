@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_370, "files": 237, "functions": 3_550, "code": 30_020}
+CEILINGS = {"lines": 50_360, "files": 237, "functions": 3_540, "code": 30_010}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
