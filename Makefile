@@ -18,9 +18,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 # The steps that need one core each, the longest first: they run beside each other, before the tests, which use all cores.
-STEPS := types wheel optimised docs imports lint
+STEPS := types wheel docs lint
 
-.PHONY: help env test steps $(STEPS:%=step-%) demo bench docs experiments messy mutants neighbours lint format types imports optimised wheel oldest pytest clean proofs faults
+.PHONY: help env test steps $(STEPS:%=step-%) demo bench docs experiments messy mutants neighbours lint format types imports wheel oldest pytest clean proofs faults
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -63,7 +63,7 @@ format: env  ## rewrite the sources in the house format
 types: env  ## mypy, strict on the trusted packages; bench, baselines, contracts, docs and experiments too
 	@$(BIN)/mypy --no-error-summary
 
-imports: env  ## the import contracts
+imports: env  ## the import contracts; part of the tests too, which add what CONTRIBUTING.md says
 	@$(BIN)/lint-imports --no-logo
 
 .PHONY: golden
@@ -79,13 +79,6 @@ docs: env  ## build the documentation into site/, any warning is an error
 .PHONY: pictures
 pictures: env  ## the picture and the table of docs/architecture.md, from the code
 	@$(BIN)/python -m docs.architecture
-
-# Not the statistics of noise and partitions, the losses by brute force and the killed processes, which have no guards and take long; of the
-# rest, the tests that see something refused (tests/conftest.py).
-GUARDED := $(wildcard tests/check tests/accounting tests/domain tests/measurements tests/plan tests/table tests/kernel)
-
-optimised: env  ## the guards again under `python -O`, which removes assert statements
-	@$(BIN)/python -O -m pytest -q -n 0 -p no:cacheprovider -W ignore::pytest.PytestConfigWarning --ignore-glob '*/test_noise_[cdmo]*' --ignore-glob '*_privacy.py' --ignore-glob '*_processes.py' --ignore-glob '*/test_apart.py' $(GUARDED)
 
 wheel: env  ## build the source archive, the wheel from it, check both; install the wheel alone in a fresh environment, use it from there
 	@rm -rf build/wheel

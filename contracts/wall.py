@@ -58,9 +58,11 @@ class _File:
     imported: dict[str, str] = field(default_factory=dict)
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
     own: set[str] = field(default_factory=set)  # names of the fields and methods of its classes
+    nodes: list[ast.AST] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for node in ast.walk(self.tree):
+        self.nodes += ast.walk(self.tree)
+        for node in self.nodes:
             self.parents.update(dict.fromkeys(ast.iter_child_nodes(node), node))
             for part in node.body if isinstance(node, ast.ClassDef) else []:
                 if isinstance(part, ast.FunctionDef):
@@ -111,14 +113,14 @@ def faults(place: str, text: str) -> list[str]:
     file = _File(place, ast.parse(text))
     if file.package in INSIDE and Path(place).name not in BESIDE.get(file.package, ()):
         return []
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             _import(file, node)
         elif isinstance(node, ast.Name) and node.id in {"_HOMES", "_HOME_OF"}:
             _lazy(file, node)
     reserved = dict(_reserved(file))
-    for node in ast.walk(file.tree):
-        for word in set(reserved) & set(_reached(node)):
+    for node in file.nodes:
+        for word in reserved.keys() & _reached(node):
             file.refuse(node, f"{word} {reserved[word]}")
         _node(file, node)
     return [f"{place}:{line}: {what}" for line, what in sorted(set(file.found))]

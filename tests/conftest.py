@@ -2,9 +2,8 @@
 
 import atexit
 import gc
-import inspect
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 import hypothesis
 import pytest
@@ -45,11 +44,6 @@ def too_few(config: pytest.Config, collected: int) -> str | None:
     )
 
 
-def sees_a_refusal(test: Callable[..., object]) -> bool:
-    """Whether a test looks at what is raised or warned about."""
-    return any(word in inspect.getsource(test) for word in ("raises(", "warns(", "fail("))
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What is collected stays to the end, so that no search for garbage goes through it, then or later."""
@@ -60,15 +54,6 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
         gc.freeze()
         atexit.register(gc.unfreeze)  # what libraries made is taken apart as ever
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Under `python -O`, which removes guards that are assert statements and nothing else, leave out the tests that see no guard."""
-    if __debug__:
-        return
-    idle = {item for item in items if isinstance(item, pytest.Function) and not sees_a_refusal(item.function)}
-    config.hook.pytest_deselected(items=[*idle])
-    items[:] = [item for item in items if item not in idle]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -249,7 +249,10 @@ def faults(relative: str, text: str) -> list[str]:
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_source_file_keeps_the_rules(path: Path) -> None:
-    assert faults(path.relative_to(SOURCE).as_posix(), path.read_text(encoding="utf-8")) == []
+    text = path.read_text(encoding="utf-8")
+    assert faults(path.relative_to(SOURCE).as_posix(), text) == []
+    # `python -O` runs the same code to the last instruction, so that no guard vanishes there
+    assert compile(text, "", "exec", optimize=0, dont_inherit=True) == compile(text, "", "exec", optimize=1, dont_inherit=True)
 
 
 @pytest.mark.parametrize(
@@ -549,8 +552,8 @@ def test_examples_in_the_documentation_run(page: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [([], 1), (["-n", "2"], 1), (["-k", "one"], 0), (["test_small.py"], 0)],
-    ids=["full", "full on two workers", "selected by name", "selected by path"],
+    [(["-n", "2"], 1), (["-k", "one"], 0), (["test_small.py"], 0)],
+    ids=["full, on two workers", "selected by name", "selected by path"],
 )
 def test_a_full_run_with_too_few_tests_fails(tmp_path: Path, arguments: list[str], code: int) -> None:
     conftest = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
@@ -564,19 +567,3 @@ def test_a_full_run_with_too_few_tests_fails(tmp_path: Path, arguments: list[str
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=HANGS, env=environment)
     assert run.returncode == code, run.stdout + run.stderr
     assert ("only 2 tests were collected; at least 3 are expected" in run.stdout) == bool(code)
-
-
-def test_guards_that_are_assert_statements_are_seen_by_optimised_python(tmp_path: Path) -> None:
-    """And tests that see nothing refused are left out there."""
-    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
-    (tmp_path / "guards.py").write_text("def guard(number):\n    assert number\n", encoding="utf-8")
-    (tmp_path / "test_small.py").write_text(
-        "import pytest\nfrom guards import guard\n\ndef test_sum():\n    assert 1 + 1 == 2\n\n"
-        "def test_guard():\n    with pytest.raises(AssertionError):\n        guard(0)\n",
-        encoding="utf-8",
-    )
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    for flags, told in ((["-O"], "1 failed, 1 deselected"), ([], "2 passed")):
-        command = [sys.executable, *flags, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestConfigWarning", "."]
-        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=HANGS, env=environment)
-        assert told in run.stdout, run.stdout + run.stderr

@@ -42,7 +42,9 @@ def postgres(url, monkeypatch):
 def spark_session():
     from pyspark.sql import SparkSession
 
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "Asia/Tokyo"}
+    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.sql.session.timeZone": "Asia/Tokyo"}
+    # one plan for each query, and not another one after each of its stages
+    settings |= {"spark.sql.adaptive.enabled": "false"}
     # queries of hundreds of cases on few rows: compiling them takes minutes
     settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     # an address of this machine alone, and a heap that leaves room for the other tests
@@ -50,7 +52,7 @@ def spark_session():
     settings |= {"spark.sql.execution.arrow.maxRecordsPerBatch": "100"}
     # little runs often enough to be worth the second compiler, and one thread is enough to collect what is left behind
     settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    builder = SparkSession.builder.master("local[2]").appName("leastnoise")
+    builder = SparkSession.builder.master("local[1]").appName("leastnoise")
     for name, value in settings.items():
         builder = builder.config(name, value)
     with pytest.MonkeyPatch.context() as patch:

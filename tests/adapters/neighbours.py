@@ -172,7 +172,7 @@ class Pair:
         )
         encoding = ["utf-8", "utf-8", "latin-1", "cp1252"][rng.integers(4)]
         self.layout = {"delimiter": ",", "encoding": encoding, "header": ["id", "mark", "a", "b"] if rng.random() < 0.3 else True}
-        self.usages = []
+        self.usages, self.records = [], {}
         self.small = {
             "CHUNK": int(rng.choice([2, 3, 2**16])),
             "BLOCK": int(rng.choice([5, 33, 2**20])),
@@ -210,7 +210,7 @@ class Pair:
 
     def _table(self, source, keys):
         if self.kind.startswith("csv"):
-            keys = [key for line, key in zip(source, keys, strict=True) for _ in range(self._records([line]))]
+            keys = [key for line, key in zip(source, keys, strict=True) for _ in range(self._records(line))]
             opened = self._csv(source)
         else:
             opened = ALL[self.kind].opened(source, self.folder, self.rng)
@@ -225,11 +225,13 @@ class Pair:
         file.write_bytes(gzip.compress(content) + bytes(3) if self.kind == "csv.gz" else content)
         return CSV(file, **self.layout)
 
-    def _records(self, lines):
-        """How many records these lines are by themselves."""
-        counts = [0]
-        read(self._csv(lines), self.domain, progress=lambda done, _: counts.append(done))
-        return counts[-1]
+    def _records(self, line):
+        """How many records this line is by itself."""
+        if line not in self.records:
+            counts = [0]
+            read(self._csv([line]), self.domain, wanted=Wanted(attributes=[], measures=[]), progress=lambda done, _: counts.append(done))
+            self.records[line] = counts[-1]
+        return self.records[line]
 
     def check(self):
         """Raise an AssertionError that describes the pair if one of them fails or they differ by more than the new unit.

@@ -6,6 +6,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from leastnoise._adapters import Wanted, _read, read
@@ -42,11 +43,11 @@ def test_removing_a_unit_changes_at_most_k_rows(most):
         for ids in itertools.product(["a", "b", None], repeat=rows):
             keys = generator.permutation(rows)
             values = generator.choice([0, 1, 9], size=rows)
-            frame = pl.DataFrame({"id": list(ids), "v": values}, schema={"id": pl.String, "v": pl.Int64})
-            before = encoded(frame, keys, most)
+            table = pa.table({"id": pa.array(ids, pa.string()), "v": values})
+            before = encoded(table, keys, most)
             for unit in ("a", "b", None):
-                stay = [row for row in range(rows) if ids[row] != unit]
-                after = encoded(frame[stay], keys[stay], most)
+                stay = np.array([row for row in range(rows) if ids[row] != unit], dtype=int)
+                after = encoded(table.take(stay), keys[stay], most)
                 assert (before >= after).all()
                 change = int(np.abs(before - after).sum())
                 assert change <= (most if unit else 0)
@@ -151,21 +152,20 @@ def test_removing_a_unit_changes_at_most_m_rows_in_a_cell_and_k_in_all(most, bou
     for rows in (3, 5):
         for ids in itertools.islice(itertools.product(["a", "b", None], repeat=rows), 0, None, rows):
             keys = generator.permutation(rows)
-            frame = pl.DataFrame(
-                {"id": list(ids), "v": generator.choice([0, 1, 9], size=rows), "w": generator.choice([0, 1], size=rows)},
-                schema={"id": pl.String, "v": pl.Int64, "w": pl.Int64},
+            given = pa.table(
+                {"id": pa.array(ids, pa.string()), "v": generator.choice([0, 1, 9], size=rows), "w": generator.choice([0, 1], size=rows)}
             )
 
-            def cells(frame, keys):
+            def cells(part, keys):
                 with mock.patch.object(_read, "urandom", entropy(keys)):
-                    table = read(frame, CELLS, unit_column="id", max_rows=most, max_per_cell=bound)
+                    table = read(part, CELLS, unit_column="id", max_rows=most, max_per_cell=bound)
                 codes = columns_of(table).codes
                 return np.bincount(2 * codes["v"].astype(int) + codes["w"], minlength=4).reshape(2, 2)
 
-            before = cells(frame, keys)
+            before = cells(given, keys)
             for unit in ("a", "b", None):
-                stay = [row for row in range(rows) if ids[row] != unit]
-                change = before - cells(frame[stay], keys[stay])
+                stay = np.array([row for row in range(rows) if ids[row] != unit], dtype=int)
+                change = before - cells(given.take(stay), keys[stay])
                 assert (change >= 0).all()
                 in_cells = change.sum(axis=1) if bound.attributes == ("v",) else change
                 assert change.sum() <= (most if unit else 0)
@@ -247,19 +247,19 @@ def test_of_the_rows_of_a_unit_one_in_each_cell_is_worth_1_whoever_comes_beside_
         for ids in itertools.product(["a", "b", None], repeat=rows):
             keys = generator.permutation(rows)
             values = {name: generator.choice([0, 1, 0, 1, 0, 1, 9], size=rows) for name in ("v", "w")}
-            frame = pl.DataFrame({"id": list(ids), **values}, schema={"id": pl.String, "v": pl.Int64, "w": pl.Int64})
+            given = pa.table({"id": pa.array(ids, pa.string()), **values})
 
-            def worth(stay, frame=frame, keys=keys, most=most):
+            def worth(stay, given=given, keys=keys, most=most):
                 with mock.patch.object(_read, "urandom", entropy(keys[stay])):
-                    table = read(frame[stay], domain, unit_column="id", max_rows=most)
+                    table = read(given.take(stay), domain, unit_column="id", max_rows=most)
                 opened = columns_of(table)
                 cells = 2 * opened.codes["v"].astype(int) + opened.codes["w"]
                 found = [np.bincount(cells, opened.values[name], minlength=4) for name in counts]
                 return [*found, np.bincount(cells, minlength=4)]
 
-            before = worth(list(range(rows)))
+            before = worth(np.arange(rows))
             for unit in ("a", "b", None):
-                once, each, apart, held = np.array(before) - worth([row for row in range(rows) if ids[row] != unit])
+                once, each, apart, held = np.array(before) - worth(np.array([row for row in range(rows) if ids[row] != unit], dtype=int))
                 assert (np.stack([once, each, held]) >= 0).all()
                 assert apart.tolist() == np.minimum(held, 1).tolist()
                 assert once.sum() == min(1, held.sum())

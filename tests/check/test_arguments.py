@@ -1,4 +1,4 @@
-"""Every guard of `_check` is seen to fire, with its message; run under `python -O` too."""
+"""Every guard of `_check` is seen to fire, with its message."""
 
 import math
 import re

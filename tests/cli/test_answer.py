@@ -254,13 +254,6 @@ def test_covariances_of_a_table_are_told(released: Path, run: Run) -> None:
     assert (rows[1]["cell"], rows[1]["other_cell"]) == ("sex=F", "sex=M")
 
 
-def test_the_program_alone_prints_its_help(run: Run) -> None:
-    found = run()
-    assert found.code == 0
-    assert "Usage: leastnoise" in found.out
-    assert "show" in found.out
-
-
 def test_levels_stand_wherever_attributes_do(folder: Path, run: Run) -> None:
     random = np.random.default_rng(5)
     store, age = random.integers(0, 6, 3000), random.integers(0, 10, 3000)

@@ -419,10 +419,10 @@ def test_colours_on_a_terminal_alone(folder: Path, fork: Fork, no_color: str, co
     assert ("\x1b[1m" in told) or not colours
 
 
-def test_a_name_that_the_terminal_cannot_show_is_no_fault(folder: Path, start: Start) -> None:
+def test_a_name_that_the_terminal_cannot_show_is_no_fault(folder: Path, fork: Fork) -> None:
     edit(folder, ("[domain.income]", '[domain."東京"]\nsize = 3\n[domain.income]'))
     edit(folder, ('of = ["sex", "age"]', 'of = ["sex", "age", "東京"]'))
-    process = start("plan", "people.toml", PYTHONIOENCODING="latin-1")
+    process = fork("plan", "people.toml", program=f"import sys; sys.stdout.reconfigure(encoding='latin-1')\n{PROGRAM}")
     told, said = process.communicate(timeout=HANGS)
     assert (process.returncode, said) == (0, "")
     assert "sex x ??" in told

@@ -29,16 +29,12 @@ late = "arrival"
 [output]
 formats = ["csv"]
 """
-# where it is killed, and whether the month was drawn then
+# where it is killed, once between any two writes, and whether the month was drawn then
 STEPS = [
-    ("before the counts are frozen", "change(series, 'close', before=die)", False),
     ("before the private file is written", "change(series, 'write_closed', before=die)", False),
-    ("after it is written", "change(series, 'write_closed', after=die)", False),
     ("after the rows are made", "change(series, 'answers', after=die)", False),
     ("after the ledger has them", "change(Ledger, 'draw', after=die)", True),
-    ("before the answers are written", "change(finish, 'fill_draft', before=die)", True),
     ("before the rename", "change(directory, '_rename', before=die)", True),
-    ("after the rename", "change(directory, '_rename', after=die)", True),
     ("before seal", "change(Ledger, 'seal', before=die)", True),
     ("after seal", "change(Ledger, 'seal', after=die)", True),
 ]

@@ -152,7 +152,7 @@ LEAKS = {
 }
 
 
-@pytest.mark.parametrize(("name", "place"), [*zip(LEAKS, cycle(["_mechanisms/_dawa.py", "_session/_finish.py"]))])
+@pytest.mark.parametrize(("name", "place"), [*zip(LEAKS, cycle(["_mechanisms/_linear.py", "_session/_guard.py"]))])
 def test_a_planted_leak_is_seen(place: str, name: str) -> None:
     found = faults(place, f"{(SOURCE / place).read_text(encoding='utf-8')}\n\n{LEAKS[name]}\n")
     assert found
@@ -202,12 +202,12 @@ def test_a_file_of_the_kernel_that_is_not_trusted_comes_no_nearer_to_rows() -> N
 
 
 def test_every_exception_is_used() -> None:
-    """That the tree has no leak is a contract of its own, which `make imports` checks."""
+    """That the tree has no leak is a contract of its own, which tests/test_contributing.py checks with the others."""
     assert unused(SOURCE) == []
 
 
 def test_planted_leaks_break_their_contracts_and_no_other(tmp_path: Path) -> None:
-    """In a copy of the tree; that all are kept of the tree as it is, `make imports` sees."""
+    """In a copy of the tree; that all are kept of the tree as it is, tests/test_contributing.py sees."""
     for name in ("src", "baselines", "experiments", "contracts"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
