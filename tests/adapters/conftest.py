@@ -63,7 +63,7 @@ def spark_session():
         session.stop()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def spark(spark_session):
     # else times without a zone become those of the session's
     spark_session.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")

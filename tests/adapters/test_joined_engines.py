@@ -27,6 +27,11 @@ PARTNERS = pa.table(
 )
 
 
+@pytest.fixture(scope="module")
+def partners_of_spark(spark_session):
+    return spark_session.createDataFrame(PARTNERS)
+
+
 @pytest.fixture
 def partners(engine, request):
     """The second table beside the first one."""
@@ -37,7 +42,7 @@ def partners(engine, request):
         make = ["DROP TABLE IF EXISTS partners", f"CREATE TABLE partners ({listed})", f"INSERT INTO partners VALUES {', '.join(lines)}"]
         fill(request.getfixturevalue("url"), make)
         return DatabaseTable("partners", engine.connection)
-    return engine.sparkSession.createDataFrame(PARTNERS)
+    return request.getfixturevalue("partners_of_spark")
 
 
 BESIDE = Domain(

@@ -63,21 +63,6 @@ def test_what_a_line_is_does_not_depend_on_the_lines_around_it(first):
         assert at_once(content, b",", 2, [0, 1]) == by_hand(content, b",", 2, 99)
 
 
-@given(st.lists(PIECES, max_size=40).map(b"".join), PIECES.map(lambda line: line.replace(b"\n", b"")), st.integers(1, 3))
-@settings(max_examples=300, deadline=None)
-def test_one_more_line_is_at_most_one_more_record(content, line, width):
-    lines = content.split(b"\n")
-    before = at_once(content, b",", width, range(width))
-    for place in {0, len(lines) // 2}:
-        more = b"\n".join([*lines[:place], line, *lines[place:]])
-        after = at_once(more, b",", width, range(width))
-        assert len(after) - len(before) in {0, 1}
-        if len(after) == len(before):
-            assert after == before
-        else:
-            assert any([*after[:gone], *after[gone + 1 :]] == before for gone in range(len(after)))
-
-
 @pytest.mark.parametrize(
     ("line", "fields"),
     [

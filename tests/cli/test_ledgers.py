@@ -327,7 +327,7 @@ def _a_journal(folder: Path) -> None:
         (_a_file, [], "The output directory must not exist yet"),
         (lambda _: None, ["--out", "people.csv/out"], "that you can write to"),
         (lambda _: None, ["--out", "o" * 300], "cannot be made"),
-        *((lambda _: None, ["--out", f"{place}/o"], "output directory") for place in ("/proc", "/sys", "/dev/null")),
+        (lambda _: None, ["--out", "/dev/null/o"], "output directory"),
         (lambda _: None, ["--ledger", "none/people.ledger"], "A ledger cannot be made at none/people.ledger"),
         (lambda _: None, ["--share", "ann"], "There is no ledger at people.ledger"),
         (_a_ledger(Privacy(PureDP("1/2"))), [], "only epsilon = 0.5 is left"),

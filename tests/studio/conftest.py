@@ -6,11 +6,15 @@ import os
 import threading
 from contextlib import contextmanager
 from http.client import HTTPConnection
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
 
+from leastnoise._check import InputError
 from leastnoise._studio import opened
+from leastnoise._studio._planning import Background
+from leastnoise._studio._worker import done
 from waiting import HANGS, wait_until
 
 SPEC = """\
@@ -132,8 +136,32 @@ def nobody_reads(pipe):
     return False
 
 
+def _run_here(self, number, request):
+    """What `Background` has done by another process, which is as slow to load as it is to plan."""
+    with self._lock:
+        if self._waiting is not threading.current_thread():
+            return
+        self._process = here = SimpleNamespace(kill=lambda: None)
+
+    def tell(message):
+        if self._process is here:
+            self._hear(number, json.loads(json.dumps(message)))
+
+    try:
+        done(json.loads(json.dumps(request())), tell)
+    except InputError as error:
+        tell({"error": str(error)})
+    self._hear(number, None)
+
+
 @pytest.fixture
-def client(spec):
+def planned_here(monkeypatch):
+    """Plans are made in this process; the process of its own is for test_background.py, the command and the tests in browsers."""
+    monkeypatch.setattr(Background, "_run", _run_here)
+
+
+@pytest.fixture
+def client(spec, planned_here):
     """Of a studio that would stay at the data for ever if it opened them."""
     pipe = spec.with_name("people.csv")
     os.mkfifo(pipe)

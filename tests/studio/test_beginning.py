@@ -248,7 +248,7 @@ def test_commands_are_typed_where_the_studio_was_started(data, tmp_path):
     assert commands(Path("/elsewhere/a.toml"))[0] == "leastnoise plan /elsewhere/a.toml"
 
 
-def test_from_no_file_to_a_saved_spec_and_on_to_targets(data, tmp_path):
+def test_from_no_file_to_a_saved_spec_and_on_to_targets(data, tmp_path, planned_here):
     with serving(None) as client:
         assert texts("en").say("be_title_choose") in client.enter()
         assert "no file" in client.json("/choose", {"form": {"path": "nowhere.csv"}})["refused"]

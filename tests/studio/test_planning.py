@@ -135,14 +135,14 @@ def test_a_page_that_plans_in_vain_says_so(client):
     assert seen["status"] == "The margins are exact for the strategy found before. There is no plan for these settings."
 
 
-def test_what_cannot_be_planned_is_said(spec):
+def test_what_cannot_be_planned_is_said(spec, planned_here):
     spec.write_text(SPEC.replace('"identity"\n', '"gaussian_optimum"\n').replace('strategy = "identity"', 'strategy = "haar"'))
     with serving(spec) as client:
         client.enter()
         assert "No strategy can be used" in client.until(lambda seen: not seen["busy"])["error"]
 
 
-def test_an_error_that_depends_on_the_data_is_said(spec):
+def test_an_error_that_depends_on_the_data_is_said(spec, planned_here):
     spec.write_text(SPEC[: SPEC.index("# all small")] + '[[workload]]\nqueries = { kids = "prefix" }\n[plan]\nstrategy = "dawa"\n')
     with serving(spec) as client:
         client.enter()
