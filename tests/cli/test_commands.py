@@ -160,7 +160,7 @@ def test_the_cost_of_the_kind_of_noise_that_is_chosen(folder: Path, run: Run) ->
 
 
 def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(folder: Path, run: Run, compared_once: None) -> None:
-    edit(folder, ("[domain.income]", "[domain.zip]\nsize = 200000\n[domain.income]"))
+    edit(folder, ("[domain.income]", "[domain.zip]\nsize = 50000\n[domain.income]"))
     edit(folder, ("weight = 2.0", "weight = 2.0\n[[workload]]\nmarginals = { ways = 1, of = ['zip'] }"))
     told = json.loads(run("compare", "people.toml", "--json").out)
     usable = [one for one in told["candidates"] if one["usable"]]
@@ -172,11 +172,11 @@ def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(fold
     assert all(one["reason"] and one["expected_total_squared_error"] is None for one in unusable)
     assert all(one["error_over_least_possible"] >= 1 for one in usable)
     out = run("compare", "people.toml").out
-    assert "200,235 queries, epsilon = 1" in out
+    assert "50,235 queries, epsilon = 1" in out
     assert re.search(r"^identity +discrete Laplace +.*cells", out, flags=re.MULTILINE)
     assert out.index(usable[0]["strategy"]) < out.index("cannot be used") < out.index("\nidentity")
     # What there is no time for is listed with the time that it needs.
-    edit(folder, ("size = 200000", "size = 2000000"), ("[plan]", "[plan]\nseconds = 1"))
+    edit(folder, ("size = 50000", "size = 2000000"), ("[plan]", "[plan]\nseconds = 1"))
     unusable = [one for one in json.loads(run("compare", "people.toml", "--json").out)["candidates"] if not one["usable"]]
     needed = {one["strategy"]: one["more_seconds"] for one in unusable if one["more_seconds"]}
     assert needed
