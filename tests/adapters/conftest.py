@@ -50,7 +50,7 @@ def spark_session():
     # an address of this machine alone, and a heap that leaves room for the other tests
     settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", "spark.driver.memory": "1g"}
     settings |= {"spark.sql.execution.arrow.maxRecordsPerBatch": "100"}
-    # little runs often enough to be worth the second compiler, and one thread is enough to collect what is left behind; Spark's classes are right
+    # little runs often enough to be worth the second compiler, one thread is enough to collect what is left, and Spark's classes are right
     unverified = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
     settings["spark.driver.extraJavaOptions"] = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {unverified}"
     builder = SparkSession.builder.master("local[1]").appName("leastnoise")
