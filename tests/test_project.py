@@ -510,7 +510,11 @@ def test_containers_run_commands_that_there_are(file: str) -> None:
     text = (ROOT / file).read_text(encoding="utf-8")
     run = set(re.findall(r'make"?,? "?([a-z]+)', re.sub(r"^RUN apt-get.*", "", text, flags=re.MULTILINE)))
     assert "env" in run
-    assert run <= set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    # No test builds the image, which needs a registry of images: every line that make would run is found, and what they name is copied.
+    for name in sorted(run):
+        subprocess.run(["make", "-n", name], cwd=ROOT, check=True, capture_output=True, timeout=HANGS)
+    left_out = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    assert not {"src", "pyproject.toml", "README.md", "LICENSE", "Makefile", "tests"} & {line.strip("/") for line in left_out}
 
 
 def test_pages_named_in_the_sources_exist() -> None:
