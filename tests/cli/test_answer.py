@@ -215,7 +215,9 @@ def test_a_set_too_large_to_write_is_written_as_cells_and_prefix_sums_and_answer
     (folder / "people.toml").write_text(asked, encoding="utf-8")
     made = run("release", "people.toml", "--out", "out", "--seed", "3")
     assert made.code == 0, made.err
-    said = "x (every range) asks for 2,147,516,416 answers, too many to write (over 10,000,000 a table). In its place are its cells (q1) and"
+    said = (
+        "x (every range) asks for 2,147,516,416 answers, too many to write (over 10,000,000 a table). In its place are its cells (q1) and"
+    )
     manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert said in " ".join(made.out.split())
     assert said in manifest["answers"]["too_large_to_write"][0]
