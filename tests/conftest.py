@@ -16,7 +16,7 @@ os.environ["LEASTNOISE_CACHE"] = "off"
 # Raise it when tests are added; a full run that collects fewer fails, so tests cannot get lost in silence.
 LEAST_NUMBER_OF_TESTS = 6500
 
-hypothesis.settings.register_profile("project", deadline=None, derandomize=True, database=None, print_blob=True)
+hypothesis.settings.register_profile("project", max_examples=40, deadline=None, derandomize=True, database=None, print_blob=True)
 hypothesis.settings.load_profile("project")
 
 

@@ -53,7 +53,7 @@ def test_published_value_and_distance_to_the_exact_gaussian() -> None:
     assert float(zcdp_delta("0.05", 1)) == pytest.approx(3.857e-4, rel=1e-4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20)
 @given(st.fractions(Fraction(1, 100), 10), st.fractions(0, 10))
 def test_never_below_the_exact_delta_of_the_gaussian(rho, epsilon) -> None:
     assert zcdp_delta(rho, epsilon) >= gaussian_delta(epsilon, 2 * rho)
@@ -70,7 +70,7 @@ def test_never_below_the_exact_delta_of_the_discrete_gaussian(variance, epsilon)
     assert float(zcdp_delta(1 / (2 * variance), str(epsilon))) >= exact * (1 - 1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20)
 @given(st.fractions(Fraction(1, 1000), 10), st.fractions(0, 10), st.fractions(Fraction(1, 1000), 1))
 def test_delta_falls_in_epsilon_and_rises_in_rho(rho, epsilon, step) -> None:
     slack = 1 + Fraction(1, 10**12)
@@ -78,7 +78,7 @@ def test_delta_falls_in_epsilon_and_rises_in_rho(rho, epsilon, step) -> None:
     assert zcdp_delta(rho, epsilon) <= zcdp_delta(rho + step, epsilon) * slack
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5)
 @given(st.fractions(Fraction(1, 10**4), 5), st.fractions(Fraction(1, 10**15), Fraction(1, 10)))
 def test_epsilon_undoes_delta(rho, delta) -> None:
     epsilon = zcdp_epsilon(rho, delta)
@@ -87,8 +87,7 @@ def test_epsilon_undoes_delta(rho, delta) -> None:
         assert zcdp_delta(rho, epsilon * (1 - Fraction(1, 10**9))) > delta
 
 
-@pytest.mark.parametrize("epsilon", ["0.01", "1", "10"])
-@pytest.mark.parametrize("delta", ["1e-300", "1e-9", "0.01", "0.5"])
+@pytest.mark.parametrize(("epsilon", "delta"), [("0.01", "0.01"), ("0.1", "1e-9"), ("1", "1e-300"), ("1", "1e-6"), ("10", "0.5")])
 def test_rho_is_the_largest_that_is_covered(epsilon, delta) -> None:
     rho = largest(lambda rho: zcdp_delta(rho, epsilon) <= Fraction(delta))
     assert covers(ApproxDP(epsilon, delta), ConcentratedCost(rho))

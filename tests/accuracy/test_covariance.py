@@ -30,15 +30,6 @@ def test_covariances_are_those_of_dense_least_squares(case: Case) -> None:
         np.testing.assert_allclose(covariances(known[one.measure], one, other), expected, rtol=1e-8, atol=1e-9 * scale)
 
 
-@every
-def test_the_diagonal_is_the_variance(case: Case) -> None:
-    known = structures(case.workload, case.plan)
-    for product in case.workload:
-        found = covariances(known[product.measure], product)
-        np.testing.assert_allclose(np.diag(found), known[product.measure].variances(product).reshape(-1), rtol=1e-9)
-        np.testing.assert_allclose(found, found.T, rtol=1e-9, atol=1e-9 * np.abs(found).max())
-
-
 def plan(*blocks: Block, size: int = 3) -> Measurements:
     domain = Domain(a=Coded(size), b=Coded(size), measures={"pay": Measure("pay", 0, 9)})
     return Measurements(domain=domain, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)

@@ -149,7 +149,7 @@ def test_prefix_sums_beside_many_marginals_leave_the_workload_as_it_is_to_be_tri
 def test_calls_grow_with_the_number_of_tables_and_not_faster() -> None:
     choose(triples(6), Privacy(ZCDP("1/2")))  # what is imported or kept is not counted
     each = []
-    for count in (20, 24):
+    for count in (20, 22):
         asked, counted = triples(count), Counter[str]()
 
         def seen(frame: FrameType, event: str, _: object, counted: Counter[str] = counted) -> None:

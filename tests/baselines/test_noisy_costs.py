@@ -188,16 +188,6 @@ def test_of_equally_cheap_partitions_the_rule_decides_and_not_the_data():
     assert cheapest_of_powers(level).tolist() == [0, 1, 2, 3]
 
 
-def test_at_distance_2_the_draws_are_those_of_half_the_epsilon():
-    x = np.random.default_rng(1).integers(0, 40, 64)
-    for seed in range(5):
-        one, other = (
-            noisy_costs(x, epsilon, SeededEntropy(seed), penalty=2, distance=distance) for epsilon, distance in ((1, 2), ("0.5", 1))
-        )
-        assert (one.spent, other.spent) == (1, Fraction(1, 2))
-        assert np.array_equal(one.starts, other.starts)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

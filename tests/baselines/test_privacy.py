@@ -27,27 +27,20 @@ AUDITED = [name for name, one in ALL.items() if one.private and not one.name.sta
 @pytest.mark.parametrize("name", AUDITED)
 @pytest.mark.parametrize("side", [4, 9])
 def test_no_run_loses_more_than_epsilon_and_nothing_goes_round_the_noise(name, side, audit, monkeypatch):
+    """At least 40% of it is seen to be lost on some pair: the audit does measure, and no mechanism is made worse than it has to be."""
     monkeypatch.setattr(_mwem, "_PASSES", 2)  # post-processing
     one = ALL[name]
-    loss, leaks = audit(lambda x, entropy: one.run(x, EPSILON, entropy), (side,) if one.dimensions == 1 else (side, side - 1))
+    shape = (side,) if one.dimensions == 1 else (side, side - 1)
+    loss, leaks = audit(lambda x, entropy: one.run(x, EPSILON, entropy), shape, seeds=(side,))
     assert not leaks
-    assert loss <= EPSILON + ROUNDING
-
-
-@pytest.mark.parametrize("name", AUDITED)
-def test_the_budget_is_used(name, audit, monkeypatch):
-    """At least 40% of it is seen to be lost on some pair: the audit does measure, and no mechanism is made worse than it has to be."""
-    monkeypatch.setattr(_mwem, "_PASSES", 2)
-    one = ALL[name]
-    loss, _ = audit(lambda x, entropy: one.run(x, EPSILON, entropy), (8,) if one.dimensions == 1 else (8, 8), seeds=(1,))
-    assert loss >= 0.4 * EPSILON
+    assert 0.4 * EPSILON <= loss <= EPSILON + ROUNDING
 
 
 @pytest.mark.parametrize("name", [name for name in AUDITED if ALL[name].aware])
 def test_nor_when_it_is_made_for_some_ranges(name, audit, monkeypatch):
     monkeypatch.setattr(_mwem, "_PASSES", 2)
     ranges = Ranges(np.array([0, 1, 1, 5]), np.array([2, 6, 9, 9]))
-    loss, leaks = audit(lambda x, entropy: ALL[name].run(x, EPSILON, entropy, ranges), (9,))
+    loss, leaks = audit(lambda x, entropy: ALL[name].run(x, EPSILON, entropy, ranges), (9,), seeds=(1,))
     assert not leaks
     assert 0.4 * EPSILON <= loss <= EPSILON + ROUNDING
 
@@ -99,7 +92,7 @@ def test_a_true_total_is_seen_mwem(audit, monkeypatch):
             return _mwem.mwem(x, EPSILON, entropy, None)
 
     monkeypatch.setattr(_mwem, "_PASSES", 2)
-    assert audit(with_true_total, (8,))[1]
+    assert audit(with_true_total, (8,), seeds=(1,))[1]
 
 
 @pytest.mark.parametrize("grid", [_grids.uniform_grid, _grids.adaptive_grid])
@@ -331,7 +324,7 @@ def pairs(n):
 
 def test_the_printed_partition_loses_no_more_than_epsilon(monkeypatch):
     draw_ahead(monkeypatch, _dawa)
-    for seed, (x, y) in enumerate(pairs(8)):
+    for seed, (x, y) in enumerate(pairs(4)):
         entropy = SeededEntropy(80 + seed)
         one, other = ([tuple(_dawa.printed_partition(c, Fraction(2), Fraction(6), entropy).tolist()) for _ in range(500)] for c in (x, y))
         assert surely_lost(one, other) <= 2

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from accuracy.plans import CASES, DOMAIN, NAMES, Case
-from leastnoise._accuracy import UnsupportedQuery, joint_rows
+from accuracy.plans import CASES, DOMAIN, Case, dense_product
+from leastnoise._accuracy import UnsupportedQuery
 from leastnoise._estimate import Estimate
 from leastnoise._estimate._answer import Answer
-from leastnoise._linop import Total
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product, marginals
 
@@ -27,9 +26,7 @@ def observe(case: Case, values: dict[str | None, np.ndarray]) -> Observation:
 def dense_answers(case: Case, product: Product, observed: np.ndarray) -> np.ndarray:
     rows, variances = case.strategy(product.measure)
     cells = np.linalg.pinv(rows / np.sqrt(variances)[:, None]) @ (observed / case.plan.grid / np.sqrt(variances))
-    operators = dict(zip(product.attributes, product.operators, strict=True))
-    asked = joint_rows([operators.get(name, Total(DOMAIN.kind(name).size)) for name in NAMES])
-    return (asked @ cells).reshape(product.shape)
+    return (dense_product(product) @ cells).reshape(product.shape)
 
 
 @every
@@ -49,9 +46,7 @@ def test_noiseless_observations_give_the_truth(case: Case) -> None:
     exact = {m: (case.strategy(m)[0] @ cells).round().astype(int) * case.plan.grid for m, cells in truth.items()}
     estimate = Estimate(observe(case, exact))
     for product in case.workload:
-        operators = dict(zip(product.attributes, product.operators, strict=True))
-        asked = joint_rows([operators.get(name, Total(DOMAIN.kind(name).size)) for name in NAMES])
-        np.testing.assert_allclose(estimate.values(product).reshape(-1), asked @ truth[product.measure], atol=1e-6)
+        np.testing.assert_allclose(estimate.values(product).reshape(-1), dense_product(product) @ truth[product.measure], atol=1e-6)
 
 
 @every

@@ -124,7 +124,7 @@ def test_unknowns_are_the_rank_and_far_fewer_than_cells() -> None:
 @pytest.mark.parametrize("norm", ["l1", "linf"])
 def test_twenty_attributes_need_no_vector_of_a_million_cells(norm) -> None:
     rng = np.random.default_rng(5)
-    given = {pair: 100 + rng.laplace(scale=5, size=(2, 2)) for pair in itertools.combinations([f"x{i}" for i in range(20)], 2)}
+    given = {(f"x{i}", f"x{j}"): 100 + rng.laplace(scale=5, size=(2, 2)) for i in range(20) for j in range(i + 1, min(i + 4, 20))}
     found = consistent(given, norm)
     assert disagreement(found) < 1e-7
     least = consistent(given, "l2")

@@ -34,8 +34,8 @@ def test_data_aware_intervals_cover_on_easy_and_on_hard_data(budget: Budget) -> 
     data = {name: x for name, x in histograms(64, 1000, 11).items() if name in names}
     strategies = ("dawa", "dawa_levels") if pure else ("dawa_levels",)
     with quick_strategies():
-        rows = list(along(Case(group="made up", data=data, budget=budget, strategies=strategies, trials=3), 3))
-    # 6 to 15 releases each, whose answers share their noise
+        rows = list(along(Case(group="made up", data=data, budget=budget, strategies=strategies, trials=2), 3))
+    # 4 to 10 releases each, whose answers share their noise
     found = shares(rows, "strategy", "queries")
     assert {kind for _, kind in found} == set(ALONG)
     assert min(found.values()) > 0.88, found
@@ -63,7 +63,7 @@ def test_intervals_of_sums_cover_what_they_are_of() -> None:
         cut = Case(group="", data={"log-normal": shapes["log-normal"]}, budget=PureDP("1/10"), trials=3)
         assert min(shares(list(of_cut_values(cut, 3)), "queries").values()) > 0.8
         hidden = Case(
-            group="", data={name: shapes[name] for name in ("Pareto 2.0", "few large", "few records")}, budget=PureDP("1/50"), trials=20
+            group="", data={name: shapes[name] for name in ("Pareto 2.0", "few large", "few records")}, budget=PureDP("1/50"), trials=8
         )
         found = shares(
             [row for budget in (hidden.budget, ZCDP("1/1000")) for row in of_all_values(replace(hidden, budget=budget), 3)],

@@ -8,7 +8,7 @@ def test_smoothing_gains_on_most_histograms(tmp_path):
     """One release each, of which a single ratio varies by much; half of the histograms gain, and the mean does clearly."""
     (tmp_path / "hist1d").mkdir()
     np.save(tmp_path / "hist1d" / "rough.n4096.npy", np.arange(4096) * 7919 % 5000)
-    found = run(tmp_path, tmp_path / "out", quick=True)
+    found = run(tmp_path, tmp_path / "out", cells=(64,), asked=("prefix",), epsilons=("0.1",), trials=1)
     gains = [row["over least squares"] for row in found]
     assert len(found) == 1 + 2 * 6 + 2 * 14
     assert np.median(gains) < 1

@@ -83,6 +83,7 @@ def test_the_command_writes_tables_and_figures(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(experiment, "EPSILONS", experiment.EPSILONS[:1])
     for search in ("svt_threshold", "recursive_threshold"):  # which are tested above; every further threshold takes strategies of its own
         monkeypatch.setattr(experiment, search, lambda *_: 100_000)
+    monkeypatch.setattr(experiment, "OWN", dict.fromkeys(experiment.OWN, lambda *_: 100_000))
     done = CliRunner().invoke(command.experiments, ["sums", "--quick", "--out", str(tmp_path / "out")], catch_exceptions=False)
     assert done.exit_code == 0
     assert "TaMM with SVT" in done.output

@@ -218,9 +218,12 @@ def worst_loss(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> Fracti
     return sum((Fraction(abs(one)) / scale) ** power for one, scale in zip(change, scales, strict=True))
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-@pytest.mark.parametrize(("budget", "mechanism"), BUDGETS)
+@pytest.mark.parametrize(
+    ("budget", "mechanism", "rows"),
+    # three rows of a unit under one kind of Gaussian noise: what they change is the same under the other
+    [(*one, rows) for one, most in zip(BUDGETS, (3, 3, 2), strict=True) for rows in range(1, most + 1)],
+)
 def test_no_pair_of_neighbours_loses_more_than_the_budget(spy: Spy, budget: Budget, mechanism: str, neighbours: str, rows: int) -> None:
     """Counts by signed and weighted queries, sums of amounts of both signs, limited sums, and contrasts beside totals, small and large."""
     unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}

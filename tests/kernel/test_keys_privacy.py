@@ -105,9 +105,8 @@ def test_delta_is_for_all_keys_of_a_unit_and_not_for_one() -> None:
     assert 1 - (1 - chance) ** 20 > 5 * float(many.budget.delta)
 
 
-@pytest.mark.parametrize(
-    ("k", "neighbours"), [*((k, neighbours) for k in (1, 2, 7) for neighbours in ("add_remove", "replace")), (80, "replace")]
-)
+@pytest.mark.parametrize("k", [1, 2, 7])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_a_planned_rule_is_the_least_and_the_kernel_proves_it_again(k: int, neighbours: str) -> None:
     privacy = Privacy(ApproxDP("1/2", "1e-8"), neighbours, "id", k)
     rule = key_rule(privacy)
@@ -132,7 +131,6 @@ def test_stretches_of_many_keys_cover_every_number_of_them(last: int) -> None:
     assert covered == list(range(last + 1))
 
 
-DRAWN = [(LAPLACE, Fraction(7, 3), 5), (GAUSSIAN, Fraction(22, 5), 9), (GAUSSIAN, Fraction(1, 2), 12)]
 TEXTS = [f"key {number:05}" for number in range(20_000)]
 
 
@@ -262,7 +260,7 @@ def test_odd_budgets_have_a_rule_too(epsilon: str, delta: str) -> None:
 
 
 def test_where_one_noise_needs_too_high_a_threshold_the_other_is_taken() -> None:
-    privacy = Privacy(ApproxDP("1e-6", "1e-100"), unit_column="id", max_rows=10_000)
+    privacy = Privacy(ApproxDP("1.6e-9", "1e-100"), unit_column="id", max_rows=9)
     rule = key_rule(privacy)
     assert rule.noise is GAUSSIAN
     assert keys_are_private(rule, privacy)

@@ -160,19 +160,15 @@ def test_unusable_arguments_are_refused_before_anything_is_written(ledger, more,
     assert ledger.entries() == ()
 
 
-def test_the_longest_text_is_stored(ledger) -> None:
-    take(ledger, description="x" * 10000)
-    assert ledger.entries()[0].description == "x" * 10000
-
-
 def test_entries_hold_what_was_reserved_and_no_time_of_day(ledger) -> None:
     before = datetime.now(UTC).date()
-    receipt = take(ledger, output="out/übersicht", description='first "table"')
+    text = 'first "table"'.ljust(10_000)  # the longest
+    receipt = take(ledger, output="out/übersicht", description=text)
     (entry,) = Ledger.open(ledger.path).entries()
     assert (entry.number, entry.state, entry.resumable) == (1, "reserved", False)
     assert (entry.id, entry.charge, entry.number, entry.digest) == (receipt.id, receipt.charge, receipt.number, receipt.head)
     assert (entry.cost, entry.declared) == (PureCost("1/3"), PureDP("1/3"))
-    assert (entry.plan_digest, entry.output, entry.description) == ("ab12", "out/übersicht", 'first "table"')
+    assert (entry.plan_digest, entry.output, entry.description) == ("ab12", "out/übersicht", text)
     assert before <= entry.reserved_on <= datetime.now(UTC).date()
     assert re.fullmatch("[0-9a-f]{32}", receipt.id)
     ledger.seal(receipt)
@@ -289,17 +285,12 @@ def test_everything_is_in_one_file_at_rest(ledger) -> None:
     connection.close()
 
 
-def test_a_path_with_odd_characters_is_a_path(tmp_path) -> None:
-    path = tmp_path / "a b%20?mode=ro#ü.ledger"
-    take(Ledger.create(path, "x", ONE))
-    assert path.exists()
-    assert len(Ledger.open(str(path)).entries()) == 1
-
-
-def test_a_relative_path_is_a_path(tmp_path, monkeypatch) -> None:
+def test_a_relative_path_and_one_with_odd_characters_are_paths(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    take(Ledger.create("x.ledger", "x", ONE))
-    assert len(Ledger.open(Path("x.ledger")).entries()) == 1
+    name = "a b%20?mode=ro#ü.ledger"
+    take(Ledger.create(name, "x", ONE))
+    for path in (Path(name), str(tmp_path / name)):
+        assert len(Ledger.open(path).entries()) == 1
 
 
 def test_a_ledger_is_never_replaced(ledger) -> None:
@@ -309,9 +300,13 @@ def test_a_ledger_is_never_replaced(ledger) -> None:
     assert len(ledger.entries()) == 1
 
 
-def test_a_ledger_is_not_made_where_there_is_no_folder(tmp_path) -> None:
-    with pytest.raises(LedgerError, match=r"A ledger cannot be made at .*: no such file or directory. Choose a folder that exists"):
-        Ledger.create(tmp_path / "nowhere" / "x", "x", ONE)
+@pytest.mark.parametrize(
+    ("name", "message"), [("nowhere/x", "no such file or directory. Choose a folder that exists"), ("x" * 300, "file name too long")]
+)
+def test_a_ledger_is_not_made_where_no_file_can_be(tmp_path, name, message) -> None:
+    with pytest.raises(LedgerError, match=rf"A ledger cannot be made at .*: {message}"):
+        Ledger.create(tmp_path / name, "x", ONE)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
@@ -344,11 +339,6 @@ def test_a_journal_of_an_earlier_ledger_is_not_played_into_a_new_one(tmp_path, e
     with pytest.raises(LedgerError, match="is left from an earlier ledger of this name"):
         Ledger.create(tmp_path / "x", "x", ONE)
     assert list(tmp_path.iterdir()) == [left]
-
-
-def test_a_name_that_is_too_long_is_one_sentence(tmp_path) -> None:
-    with pytest.raises(LedgerError, match=r"cannot be made at .*: file name too long"):
-        Ledger.create(tmp_path / ("x" * 300), "x", ONE)
 
 
 def test_a_file_system_without_links_makes_no_ledger(tmp_path, monkeypatch) -> None:
@@ -388,12 +378,6 @@ def test_unusable_arguments_make_no_ledger(tmp_path, arguments, message) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_file_is_not_made(tmp_path) -> None:
-    with pytest.raises(LedgerError, match=r"There is no ledger at .*missing. If there was one, restore it. Make one with"):
-        Ledger.open(tmp_path / "missing")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_file_that_goes_away_is_not_made_again(ledger) -> None:
     ledger.path.unlink()
     with pytest.raises(LedgerError, match=r"cannot be opened. Check that the file is there"):
@@ -401,15 +385,34 @@ def test_a_file_that_goes_away_is_not_made_again(ledger) -> None:
     assert not ledger.path.exists()
 
 
-def test_a_folder_is_refused(tmp_path) -> None:
-    with pytest.raises(LedgerError, match=r"is a folder, not a ledger"):
-        Ledger.open(tmp_path)
+def another_database(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE entry (number)")
+    connection.close()
 
 
-def test_an_empty_file_is_refused(tmp_path) -> None:
-    (tmp_path / "x").touch()
-    with pytest.raises(LedgerError, match=r"is empty: no ledger, or what is left of one\. If it was a ledger, restore it"):
-        Ledger.open(tmp_path / "x", timeout=0)
+NO_LEDGER = r"x is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: None, r"There is no ledger at .*x. If there was one, restore it. Make one with"),
+        (Path.mkdir, r"is a folder, not a ledger"),
+        (Path.touch, r"is empty: no ledger, or what is left of one\. If it was a ledger, restore it"),
+        (lambda path: path.write_text("a"), NO_LEDGER),
+        (lambda path: path.write_text("name,age\nA,1\n" * 500), NO_LEDGER),
+        (another_database, NO_LEDGER),
+    ],
+    ids=["nothing", "folder", "empty", "letter", "table", "database"],
+)
+def test_what_is_no_ledger_is_refused_and_stays_as_it_is(tmp_path, make, message) -> None:
+    path = tmp_path / "x"
+    make(path)
+    before = path.read_bytes() if path.is_file() else path.exists()
+    with pytest.raises(LedgerError, match=message):
+        Ledger.open(path, timeout=0)
+    assert (path.read_bytes() if path.is_file() else path.exists()) == before
 
 
 def test_a_ledger_that_is_just_being_made_is_waited_for(tmp_path) -> None:
@@ -419,22 +422,6 @@ def test_a_ledger_that_is_just_being_made_is_waited_for(tmp_path) -> None:
     maker.start()
     assert Ledger.open(tmp_path / "x").dataset == "people"
     maker.join()
-
-
-@pytest.mark.parametrize("text", ["a", "name,age\nA,1\n" * 500])
-def test_a_text_file_is_refused(tmp_path, text) -> None:
-    (tmp_path / "x").write_text(text)
-    with pytest.raises(LedgerError, match=r"x is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy"):
-        Ledger.open(tmp_path / "x")
-    assert (tmp_path / "x").read_text() == text
-
-
-def test_another_database_is_refused(tmp_path) -> None:
-    with sqlite3.connect(tmp_path / "x") as connection:
-        connection.execute("CREATE TABLE entry (number)")
-    connection.close()
-    with pytest.raises(LedgerError, match=r"x is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy"):
-        Ledger.open(tmp_path / "x")
 
 
 def test_a_ledger_of_a_newer_version_is_refused(ledger) -> None:

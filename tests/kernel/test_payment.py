@@ -62,18 +62,11 @@ def reserved(ledger: Ledger, made: Terms, paid: Fraction):
 
 
 @pytest.mark.usefixtures("never")
-def test_a_plan_is_not_finished_for_a_smaller_charge_than_its_own(ledger: Ledger) -> None:
-    receipt = reserved(ledger, one_step(plan(ALL)), TINY)
-    with pytest.raises(InputError, match="is not the payment of this plan"):
-        finish(plan(ALL), TABLE, ledger, receipt)
-
-
-@pytest.mark.usefixtures("never")
-def test_a_receipt_that_names_another_plan_does_not_pay_for_it(ledger: Ledger) -> None:
-    receipt = reserved(ledger, one_step(plan(TINY)), TINY)
-    forged = replace(receipt, plan_digest=one_step(plan(ALL)).digest())
-    with pytest.raises(InputError, match="is not the payment of this plan"):
-        finish(plan(ALL), TABLE, ledger, forged)
+def test_a_plan_is_not_finished_for_a_smaller_charge_or_for_that_of_another_plan(ledger: Ledger) -> None:
+    forged = replace(reserved(ledger, one_step(plan(TINY)), TINY), plan_digest=one_step(plan(ALL)).digest())
+    for receipt in (reserved(ledger, one_step(plan(ALL)), TINY), forged):
+        with pytest.raises(InputError, match="is not the payment of this plan"):
+            finish(plan(ALL), TABLE, ledger, receipt)
 
 
 def test_a_series_goes_on_only_with_what_was_paid(ledger: Ledger) -> None:

@@ -165,18 +165,6 @@ def test_only_the_kernels_own_selections_are_made() -> None:
     assert series.left().epsilon == 1
 
 
-@pytest.mark.parametrize(
-    ("privacy", "distance"), [({}, 1), ({"neighbours": "replace"}, 2), ({"neighbours": "replace", "unit_column": "id", "max_rows": 3}, 6)]
-)
-def test_a_selection_is_told_the_distance_of_neighbours(privacy: dict[str, object], distance: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[list[int], int]] = []
-    monkeypatch.setattr(LeastCost, "draw", lambda self, cells, distance, entropy: seen.append((cells.tolist(), distance)))
-    unit = {key: value for key, value in privacy.items() if key != "neighbours"}
-    table = Table(DOMAIN, {"age": [1, 1, 7]}, **unit)  # type: ignore[arg-type]
-    UnpaidSeries(aware(**privacy), table, SeededEntropy(1)).choose(least("1/2"))
-    assert seen == [([0, 2, 0, 0, 0, 0, 0, 1], distance)]
-
-
 def test_nothing_leads_from_a_series_to_the_rows() -> None:
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     series.choose(least("1/4"))
@@ -279,17 +267,20 @@ PLANE_TABLE = Table(PLANE, {"age": [0] * 500 + [3, 3], "sex": [1] * 500 + [0, 1]
 ON_PLANE = LeastCost(attributes=("age", "sex"), epsilon=Fraction(1, 2), penalty=Fraction(2))
 
 
-@pytest.mark.parametrize(("privacy", "distance"), [({}, 1), ({"neighbours": "replace", "unit_column": "id", "max_rows": 3}, 6)])
-def test_a_choice_on_a_plane_is_told_the_table_and_the_distance(
+@pytest.mark.parametrize(
+    ("privacy", "distance"), [({}, 1), ({"neighbours": "replace"}, 2), ({"neighbours": "replace", "unit_column": "id", "max_rows": 3}, 6)]
+)
+def test_a_choice_is_told_the_table_and_the_distance_of_neighbours(
     privacy: dict[str, object], distance: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[tuple[list[list[int]], int]] = []
+    seen: list[tuple[list[Any], int]] = []
     monkeypatch.setattr(LeastCost, "draw", lambda self, cells, distance, entropy: seen.append((cells.tolist(), distance)))
-    plan = many_steps(PLANE, Privacy(PureDP(1), **privacy))  # type: ignore[arg-type]
     unit = {key: value for key, value in privacy.items() if key != "neighbours"}
     table = Table(PLANE, {"age": [0, 0, 3], "sex": [1, 1, 0]}, **unit)  # type: ignore[arg-type]
-    UnpaidSeries(plan, table, SeededEntropy(1)).choose(ON_PLANE)
-    assert seen == [([[0, 2], [0, 0], [0, 0], [1, 0], [0, 0]], distance)]
+    series = UnpaidSeries(many_steps(PLANE, Privacy(PureDP(1), **privacy)), table, SeededEntropy(1))  # type: ignore[arg-type]
+    series.choose(ON_PLANE)
+    series.choose(least("1/2"))
+    assert seen == [([[0, 2], [0, 0], [0, 0], [1, 0], [0, 0]], distance), ([2, 0, 0, 1, 0], distance)]
 
 
 def test_a_choice_on_a_plane_pays_before_it_draws(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,10 +24,10 @@ from leastnoise._linop import (
     Prefix,
     Total,
     Tree,
-    dense,
 )
-from leastnoise._measurements import Block, Factor, Limits, Measurements, _sensitivity, cost
+from leastnoise._measurements import Block, Factor, Limits, Measurements, _sensitivity
 from leastnoise._measurements._sensitivity import replaced_distance
+from measurements.brute import claimed, units_of, worst
 
 SIZES = {"a": 2, "b": 3, "c": 4}
 MEASURES = {"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)}
@@ -69,43 +69,11 @@ def plan_of(power: int, measured: list[Block], domain: Domain = DOMAIN) -> Measu
     return Measurements(domain=domain, privacy=privacy, noise=mechanism, blocks=tuple(measured))
 
 
-def rows(plan: Measurements) -> np.ndarray:
-    """The columns of all rows, with extreme values of the measures, and of a row that does not count."""
-    found = []
-    known = [
-        [(factor.attributes, dense(factor.operator) * np.reshape(factor.scaling, (-1, 1))) for factor in b.factors] for b in plan.blocks
-    ]
-    for cells in itertools.product(*(range(size) for size in SIZES.values())):
-        at = dict(zip(SIZES, cells, strict=True))
-        columns = []
-        for block, factors in zip(plan.blocks, known, strict=True):
-            own: np.ndarray = np.ones(1) / float(block.scale)
-            for names, matrix in factors:
-                own = np.kron(own, matrix[:, np.ravel_multi_index([at[name] for name in names], [SIZES[name] for name in names])])
-            columns.append(own)
-        for pay, tips in itertools.product((-2, 0, 3), (0, 4)):
-            values = [{None: 1, "pay": pay, "tips": tips}[block.measure] for block in plan.blocks]
-            most = [one.limits and int(one.limits.values[at.get(one.limits.attribute or "", 0)]) for one in plan.blocks]
-            values = [value if limit is None else min(value, limit) for value, limit in zip(values, most, strict=True)]
-            found.append(np.concatenate([own * value for own, value in zip(columns, values, strict=True)]))
-    return np.unique([*found, np.zeros_like(found[0])], axis=0)
-
-
-def brute(plan: Measurements, power: int) -> float:
-    columns = rows(plan)
-    return float(max((np.abs(columns - one) ** power).sum(axis=1).max() for one in columns))
-
-
-def claimed(plan: Measurements, power: int) -> float:
-    spent = cost(plan)
-    return float(spent.epsilon if power == 1 else 2 * spent.rho)  # type: ignore[union-attr]
-
-
 @settings(max_examples=100, deadline=None)
 @given(st.data(), st.sampled_from([1, 2]))
 def test_no_two_rows_are_farther_apart(data: st.DataObject, power: int) -> None:
     plan = plan_of(power, data.draw(st.lists(blocks(power, summed=True), min_size=1, max_size=3)))
-    assert claimed(plan, power) >= brute(plan, power) * (1 - 1e-12)
+    assert claimed(plan) >= worst(plan) * (1 - 1e-12)
 
 
 @settings(max_examples=40, deadline=None)
@@ -118,7 +86,7 @@ def test_of_one_attribute_nothing_is_lost(data: st.DataObject, power: int) -> No
         else np.array(data.draw(st.lists(st.integers(1, 5), min_size=operator.rows, max_size=operator.rows)))
     )
     plan = plan_of(power, [Block((Factor(("c",), operator, weights),), Fraction(3, 2))])
-    assert claimed(plan, power) == pytest.approx(brute(plan, power), rel=1e-9)
+    assert claimed(plan) == pytest.approx(worst(plan), rel=1e-9)
 
 
 @settings(max_examples=30, deadline=None)
@@ -130,7 +98,7 @@ def test_of_tables_and_of_contrasts_nothing_is_lost(tables: list[tuple[set[str],
     make = Contrasts if contrasts else Identity
     measured = [Block(tuple(Factor((name,), make(SIZES[name])) for name in sorted(names)), scale) for names, scale in tables]
     for power in (2,) if contrasts else (1, 2):
-        assert claimed(plan_of(power, measured), power) == pytest.approx(brute(plan_of(power, measured), power), rel=1e-9)
+        assert claimed(plan_of(power, measured)) == pytest.approx(worst(plan_of(power, measured)), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["_MOST_CELLS", "_MOST_ENTRIES", "_MOST_COMPARED", "_MOST_SETS", "_EXACT_FLOAT", "_EXACT_BITS"])
@@ -144,10 +112,8 @@ def test_no_limit_of_work_makes_rows_nearer(name: str, most: int, data: st.DataO
         _sensitivity._apart.cache_clear()
         found = replaced_distance(plan, power)
     _sensitivity._apart.cache_clear()
-    inside = rows(plan)
-    assert float(found) * (1 + 1e-12) >= max(
-        (np.abs(inside[inside.any(axis=1)] - one) ** power).sum(axis=1).max() for one in inside if one.any()
-    )
+    inside = units_of(plan)
+    assert float(found) * (1 + 1e-12) >= worst(plan, inside[inside.any(axis=1)])
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -158,7 +124,7 @@ def test_products_are_bounded_by_what_all_columns_of_each_factor_share(power: in
         for make in (Prefix, lambda size: Tree.full(size, 2))
     )
     assert replaced_distance(sums, power) == 2 * (24 - 1)
-    assert replaced_distance(trees, power) == round(brute(trees, power))
+    assert replaced_distance(trees, power) == round(worst(trees))
 
 
 def test_long_attributes_are_told_apart() -> None:

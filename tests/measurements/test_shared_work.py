@@ -17,7 +17,7 @@ from leastnoise._kernel import SeededEntropy, _measure
 from leastnoise._linop import Dense, Identity, Prefix, Tree, dense
 from leastnoise._measurements import Block, Factor, Limits, Measurements, column_norm, cost, measurements_digest
 from leastnoise._table import Table
-from measurements.spreading import worst
+from measurements.brute import worst
 
 MEASURES = {"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4), "fees": Measure("fees", 0, 4)}
 DOMAIN = Domain(a=Integers(0, 2), b=Integers(0, 2), c=Integers(0, 1), measures=MEASURES)
@@ -81,7 +81,7 @@ def norm_alone(blocks: list[Block], power: int) -> Fraction:
     return max(cells)
 
 
-@pytest.mark.parametrize(("seed", "power"), [*zip(range(6), [1, 2] * 3, strict=True)])
+@pytest.mark.parametrize(("seed", "power"), [*zip(range(4), [1, 2] * 2, strict=True)])
 def test_blocks_that_differ_in_one_field_cost_what_each_adds(seed: int, power: int) -> None:
     noise = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
     for family in families(seed):
@@ -123,7 +123,7 @@ def test_blocks_that_differ_in_one_field_are_measured_as_each_is_alone(seed: int
         assert sorted(map(sorted, by_block.values())) == sorted(sorted(some) for some in asked)
 
 
-@pytest.mark.parametrize(("seed", "neighbours"), [*enumerate(["add_remove", "replace", "replace"])])
+@pytest.mark.parametrize(("seed", "neighbours"), [*enumerate(["add_remove", "replace"])])
 def test_cells_of_a_unit_that_are_added_up_together_cost_at_least_the_worst_unit(seed: int, neighbours: str) -> None:
     for family in families(seed):
         for one, two in itertools.islice(itertools.combinations([made for made in family if made.limits is None], 2), 4):
@@ -142,12 +142,11 @@ def facts(plan: Measurements) -> tuple[str, str]:
     return measurements_digest(plan), str(cost(plan))
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_costs_do_not_depend_on_what_was_computed_before(seed: int) -> None:
+def test_costs_do_not_depend_on_what_was_computed_before() -> None:
     """Under replace pairs of rows are kept: in any order and from empty caches every cost is the same."""
     assert {one.__name__ for one in kept()} >= {"_apart"}
-    rng = random.Random(seed)
-    families_of_counts = [family for family in families(seed) if all(one.measure is None for one in family)]
+    rng = random.Random(0)
+    families_of_counts = [family for family in families(0) if all(one.measure is None for one in family)]
     plans = [measured([one, two], noise, neighbours="replace") for family in families_of_counts for one, two in itertools.pairwise(family)
              for noise in (Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN)]  # fmt: skip
     fresh = []

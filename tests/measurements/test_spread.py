@@ -13,7 +13,7 @@ from leastnoise._domain import Coded, Domain, Measure, PerCell
 from leastnoise._fitting import fit
 from leastnoise._linop import Contrasts, Dense, Identity, Prefix, Total, Tree, dense
 from leastnoise._measurements import Block, Factor, Measurements, _sensitivity, column_norm, cost
-from measurements.spreading import worst
+from measurements.brute import worst
 
 SIZES = {"a": 3, "b": 2, "c": 2}
 DOMAIN = Domain({name: Coded(size) for name, size in SIZES.items()}, measures={"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)})

@@ -12,7 +12,7 @@ from leastnoise._table import Table
 from leastnoise._workload import Workload, queries
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Row:
     """A mechanism, by what it is asked.
 

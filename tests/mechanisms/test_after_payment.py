@@ -73,7 +73,7 @@ def random_table(random: np.random.Generator, domain: ln.Domain, *, sums: bool) 
 @pytest.mark.parametrize("strategy", ["dawa", "dawa_levels", *SUMS])
 def test_whatever_is_paid_is_released(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
     released = 0
-    for seed in range(16):
+    for seed in range(10):
         if seed == 1:  # one beside what a search finds for the data that have no structure
             without_a_search(monkeypatch)
         random = np.random.default_rng([seed, len(strategy)])
@@ -90,4 +90,4 @@ def test_whatever_is_paid_is_released(monkeypatch: pytest.MonkeyPatch, strategy:
             assert (np.isfinite(answer.noise_std) & (answer.noise_std >= 0)).all(), seed
             assert answer.approximation_std is None or not np.isnan(answer.approximation_std).any(), seed
         released += 1
-    assert released >= 8
+    assert released >= 5

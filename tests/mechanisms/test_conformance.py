@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ every_case = pytest.mark.parametrize(("row", "budget"), CASES, ids=name_of)
 every_row = pytest.mark.parametrize("row", ROWS, ids=name_of)
 
 
+@cache
 def planned(row: Row, budget: Budget) -> Plan:
     return mechanism_for(row.strategy, row.workload).plan(row.workload, Privacy(budget), Search(row.strategy))
 

@@ -106,14 +106,6 @@ SMALL = Domain(a=Coded(3), b=Integers(0, 3), c=Coded(2), measures={"pay": Measur
 MIXED = marginals(SMALL, ways=2) + queries(SMALL, b="prefix", weight=2) + marginals(SMALL, ways=1, of=["a", "c"], sum="pay")
 
 
-@pytest.mark.parametrize("name", [*(name for name in BY_NAME if name != "residual_max"), "workload"])
-@pytest.mark.parametrize("budget", [PureDP("1/100"), ZCDP("1/20000")], ids=["pure", "gaussian"])
-def test_the_promise_is_that_of_dense_least_squares(name: str, budget: Budget) -> None:
-    plan = planned(MIXED, name, budget)
-    assert plan.strategy == name
-    assert plan.expected_error().total_squared_error == pytest.approx(dense_error(MIXED, plan.measured()), rel=2e-3)
-
-
 def test_tables_that_see_different_cells_share_the_budget_of_each() -> None:
     domain = Domain(a=["p", "q", "r", "s"], b=["x", "y"])
     first, second = predicates([["p"], ["q"]]), predicates([["r"], ["s"]])

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from accuracy.plans import dense_error
 from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
 from leastnoise._accuracy import promised, total_squared_error
 from leastnoise._check import InputError
@@ -21,7 +20,7 @@ from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Dense, Identity, Prefix, Ranges, Total, dense
 from leastnoise._mechanisms import noises
 from leastnoise._plan import Plan, Promise
-from leastnoise._planner import PLANNERS, NotApplicable
+from leastnoise._planner import PLANNERS
 from leastnoise._planner._tables import Candidates, weighted_strategy
 from leastnoise._planning import plan
 from leastnoise._workload import QuerySet, Workload, identity, marginals, matrix, mean_queries, queries, ranges
@@ -30,9 +29,6 @@ from simulated import releases
 
 DOMAIN = Domain(a=Coded(3), b=Integers(0, 15), c=Integers(0, 7), measures={"pay": Measure("pay", 0, 9)})
 NOISES = [(PureDP("1/100"), Noise.DISCRETE_LAPLACE, 1), (ZCDP("1/20000"), Noise.DISCRETE_GAUSSIAN, 2)]
-FAMILIES = ["hierarchy", "haar", "level_tree", "node_tree", "eigen_design", "p_identity", "gaussian_optimum"]
-FITTED = {"p_identity": 1, "gaussian_optimum": 2}  # made for one kind of noise
-MIXED = marginals(DOMAIN, ways=2) + queries(DOMAIN, b="prefix", weight=2) + queries(DOMAIN, a="identity", c="all_ranges")
 
 
 def planned(name: str, workload: Workload, budget: PureDP | ZCDP) -> tuple[Plan, Promise]:
@@ -41,51 +37,16 @@ def planned(name: str, workload: Workload, budget: PureDP | ZCDP) -> tuple[Plan,
     return plan, plan.expected_error()
 
 
-SMALLER = Domain(a=Coded(3), b=Integers(0, 9), c=Integers(0, 4))
-ASKED = {
-    "one": queries(SMALLER, b="prefix"),
-    "product": queries(SMALLER, b="all_ranges", c="prefix"),
-    "mixed": marginals(SMALLER, ways=2) + queries(SMALLER, b="prefix", weight=2) + queries(SMALLER, a="identity", c="all_ranges"),
-}
-
-
-@pytest.mark.parametrize("workload", ASKED.values(), ids=list(ASKED))
-@pytest.mark.parametrize(("budget", "mechanism", "power"), NOISES, ids=["pure", "gaussian"])
-@pytest.mark.parametrize("name", FAMILIES)
-def test_strategies_along_attributes(name: str, workload: Workload, budget: PureDP | ZCDP, mechanism: str, power: int) -> None:
-    if FITTED.get(name, power) != power:
-        with pytest.raises(NotApplicable, match="made for"):
-            proposal(name, workload, budget)
-        return
-    plan, promise = planned(name, workload, budget)
-    assert plan.strategy == name
-    assert promise.lower_bound <= promise.total_squared_error
-    # The promise is that of dense least squares over the integers that are really measured.
-    assert promise.total_squared_error == pytest.approx(dense_error(workload, plan.measured()), rel=2e-3)
-
-
 @pytest.mark.parametrize(("budget", "mechanism", "power"), NOISES, ids=["pure", "gaussian"])
 def test_optimised_families_are_never_worse_than_what_they_contain(budget: PureDP | ZCDP, mechanism: str, power: int) -> None:
-    for workload in (
-        queries(DOMAIN, b="prefix"),
-        queries(DOMAIN, b="all_ranges"),
-        queries(DOMAIN, b=ranges([(i, i + 3) for i in range(13)])),
-    ):
-        error = {name: planned(name, workload, budget)[1].total_squared_error for name in FAMILIES if FITTED.get(name, power) == power}
-        cells = planned("identity", workload, budget)[1].total_squared_error
-        best = error["p_identity" if power == 1 else "gaussian_optimum"]
-        assert error["level_tree"] <= min(cells, error["hierarchy"]) * 1.0001
-        assert error["node_tree"] <= error["level_tree"] * 1.0001
+    names = ("identity", "hierarchy", "level_tree", "node_tree", "p_identity" if power == 1 else "gaussian_optimum")
+    for asked in ("prefix", "all_ranges", ranges([(i, i + 3) for i in range(13)])):
+        cells, hierarchy, by_level, by_node, best = (
+            planned(name, queries(DOMAIN, b=asked), budget)[1].total_squared_error for name in names
+        )
+        assert by_level <= min(cells, hierarchy) * 1.0001
+        assert by_node <= by_level * 1.0001
         assert best <= cells * 1.0001
-
-
-@pytest.mark.parametrize(("budget", "mechanism", "power"), NOISES, ids=["pure", "gaussian"])
-def test_a_workload_given_as_a_matrix_is_planned_as_well_as_by_name(budget: PureDP | ZCDP, mechanism: str, power: int) -> None:
-    name = "p_identity" if power == 1 else "gaussian_optimum"
-    for kind, operator in (("prefix", Prefix(16)), ("all_ranges", AllRanges(16))):
-        named = planned(name, queries(DOMAIN, b=kind), budget)[1].total_squared_error
-        given = planned(name, queries(DOMAIN, b=matrix(dense(operator).tolist())), budget)[1].total_squared_error
-        assert given <= named * 1.002
 
 
 @pytest.mark.parametrize(("budget", "mechanism", "power"), NOISES, ids=["pure", "gaussian"])
@@ -207,7 +168,7 @@ def test_given_ranges_on_a_long_attribute_are_planned_as_on_the_runs_that_their_
 @pytest.mark.parametrize("strategy", ["level_tree", "p_identity", "p_identity_blocks"])
 def test_releases_of_given_ranges_err_as_their_plan_says(strategy: str) -> None:
     rng, size = np.random.default_rng(5), 6000
-    ends, cells = np.sort(rng.integers(0, size, (60, 2)), axis=1), rng.integers(0, size, 20_000)
+    ends, cells = np.sort(rng.integers(0, size, (30, 2)), axis=1), rng.integers(0, size, 20_000)
     rows, truth = pd.DataFrame({"x": cells}), [int(((cells >= low) & (cells <= high)).sum()) for low, high in ends]
     made = plan(queries(Domain(x=Integers(0, size - 1)), x={"ranges": ends.tolist()}), PureDP("1/20"), strategy=strategy)
     answers = [one.answers for one in releases(made, rows, range(40))]

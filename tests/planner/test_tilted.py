@@ -103,17 +103,17 @@ def test_rounding_keeps_the_columns_norms(top: int) -> None:
 
 
 PREFIX = {  # the least published figures of up to 3-way tables, as RMSE at privacy cost 1
-    "adult": ((100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2), 5, (4.998, 16.801, 43.753, 43.685)),
-    "cps": ((50, 100, 7, 4, 2), 2, (3.066, 5.818, 7.302, 7.568)),
-    "loans": ((101, 101, 101, 101, 3, 8, 36, 6, 51, 4, 5, 15), 4, (4.619, 14.200, 33.438, 33.393)),
+    "adult": ((100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2), 5, (16.801, 43.685)),
+    "cps": ((50, 100, 7, 4, 2), 2, (5.818, 7.568)),
+    "loans": ((101, 101, 101, 101, 3, 8, 36, 6, 51, 4, 5, 15), 4, (14.200, 33.393)),
 }
 
 
-@pytest.mark.parametrize("place", range(4), ids=["1-way", "2-way", "3-way", "up to 3-way"])
+@pytest.mark.parametrize("place", [0, 1], ids=["2-way", "up to 3-way"])
 @pytest.mark.parametrize("data", PREFIX)
 def test_published_prefix_figures(data: str, place: int) -> None:
     shape, rich, figures = PREFIX[data]
-    ways = ((1,), (2,), (3,), (0, 1, 2, 3))[place]
+    ways = ((2,), (0, 1, 2, 3))[place]
     plan = plan_of(table(shape, rich, ways))
     assert figures[place] * 0.99 < rmse(plan) <= figures[place]
     assert covers(plan.privacy.budget, plan.cost())

@@ -133,7 +133,7 @@ ODD = {
 }
 
 
-GAUSSIAN = [ZCDP("1/2"), ApproxDP(1, "1e-6")] * 2
+GAUSSIAN = [ApproxDP(1, "1e-6"), ZCDP("1/2")] * 2
 
 
 @pytest.mark.parametrize(("name", "budget"), [*((name, PureDP(1)) for name in ODD), *zip(ODD, GAUSSIAN, strict=True)], ids=str)

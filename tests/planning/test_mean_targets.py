@@ -58,7 +58,7 @@ def test_the_least_budget_keeps_a_margin_of_means_and_a_little_less_does_not(mea
 def test_errors_of_means_are_those_of_the_sum_less_the_mean_times_the_count(measure: str, budget: ln.PureDP | ln.ZCDP) -> None:
     """At the mean where they are largest, with the covariance of both; and no table has more than its limit where the target is kept."""
     bounds = MEASURES[measure]
-    for strategy in ("workload", "auto") if measure == "pay" else ("workload",):
+    for strategy in ("workload", "auto") if (measure, budget) == ("pay", PureDP("3/4")) else ("workload",):
         made = ln.plan(asked(measure, rmse=1), budget, strategy=strategy)
         (goal,) = mean_goals(made.workload, 0.95)
         drawn = np.concatenate([sums_and_counts(released, measure) for released in releases(made, NOBODY, range(100))])

@@ -35,7 +35,6 @@ from leastnoise._linop import (
     Toeplitz,
     Total,
     Tree,
-    dense,
 )
 from leastnoise._linop import operators as classes_of_operators
 from leastnoise._measurements import Block, Factor, Limits, Measurements, cost
@@ -45,7 +44,7 @@ from leastnoise._planner import PLANNERS, NotApplicable, Task
 from leastnoise._session._guard import guard_measurements
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, queries
-from measurements.spreading import added, worst
+from measurements.brute import units_of, worst
 
 LEAST = 0.9  # below this share of the claim a reason is written down
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "privacy-loss.md"
@@ -125,47 +124,12 @@ def claim_of(budget: Budget, noise: str) -> Fraction:
     return budget.epsilon if noise == Noise.DISCRETE_LAPLACE else gaussian_mu_squared(budget.epsilon, budget.delta)  # type: ignore[union-attr]
 
 
-def columns(plan: Measurements) -> np.ndarray:
-    """What every possible row adds to the measured queries, over their noise scales, and nothing for a row that does not count.
-
-    The extreme values of a measure suffice, as the loss is convex in the value.
-    """
-    domain = plan.domain
-    used = {block.measure for block in plan.blocks if block.measure is not None}
-    found = []
-    for cells in itertools.product(*(range(domain.kind(name).size) for name in domain.names)):
-        at = dict(zip(domain.names, cells, strict=True))
-        for amounts in itertools.product(*((domain.measure(name).low_units, 0, domain.measure(name).high_units) for name in used)):
-            value = dict(zip(used, amounts, strict=True))
-            column = []
-            for block in plan.blocks:
-                own: np.ndarray = np.ones(1)
-                for factor in block.factors:
-                    sizes = [domain.kind(name).size for name in factor.attributes]
-                    place = np.ravel_multi_index([at[name] for name in factor.attributes], sizes)
-                    own = np.kron(own, dense(factor.operator)[:, place] * factor.scaling)
-                amount = added(plan, block, value)
-                if block.limits is not None:
-                    amount = np.minimum(amount, int(block.limits.values[at.get(block.limits.attribute or "", 0)]))
-                column.append(np.kron(amount, own) / float(block.scale))
-            found.append(np.concatenate(column))
-    return np.unique([*found, np.zeros_like(found[0])], axis=0)
-
-
 def loss(plan: Measurements) -> float | None:
     """The largest loss over all pairs of neighbours, in the measure of the noise; None if they are too many to be tried."""
-    power = 1 if plan.noise == Noise.DISCRETE_LAPLACE else 2
-    rows = columns(plan)
-    units = rows
-    for _ in range(plan.privacy.max_rows - 1):
-        units = np.unique((units[:, None] + rows[None]).reshape(-1, rows.shape[1]), axis=0)
-    if plan.privacy.neighbours == "add_remove":
-        worst = (np.abs(units) ** power).sum(axis=1).max()
-    elif len(units) ** 2 * units.shape[1] > 2**25:
+    units = units_of(plan)
+    if plan.privacy.neighbours == "replace" and len(units) ** 2 * units.shape[1] > 2**25:
         return None
-    else:
-        worst = max((np.abs(units - one) ** power).sum(axis=1).max() for one in units)
-    return float(worst) / 2 if plan.noise == Noise.DISCRETE_GAUSSIAN else float(worst)
+    return worst(plan, units) / (2 if plan.noise == Noise.DISCRETE_GAUSSIAN else 1)
 
 
 def privacy_of(budget: Budget, neighbours: str, rows: int) -> Privacy:
