@@ -75,114 +75,46 @@ SIGN_A = factor("a", Dense([[3, -3]]))
 RANDOM = factor("c", Dense(np.random.default_rng(0).integers(-3, 4, (5, 3))))
 
 
-def _plan(name: str, mechanism: str, *blocks: Block) -> Measurements:
-    budget = ApproxDP(99, "1e-6") if mechanism == Noise.ROUNDED_GAUSSIAN else PureDP(99)  # ample: these scales are not fitted
-    return Measurements(
-        domain=DOMAIN,
-        privacy=Privacy(budget),
-        noise=mechanism,
-        blocks=blocks,
-        grid=4 if mechanism == Noise.ROUNDED_GAUSSIAN else 1,
-    )
+def _case(name: str, mechanism: Noise, workload: Workload, *blocks: tuple[tuple[Factor, ...], int | str] | Block) -> Case:
+    """Blocks by their factors and scales."""
+    rounded = mechanism is Noise.ROUNDED_GAUSSIAN
+    budget = ApproxDP(99, "1e-6") if rounded else PureDP(99)  # ample: these scales are not fitted
+    made = tuple(block if isinstance(block, Block) else Block(block[0], Fraction(block[1])) for block in blocks)
+    plan = Measurements(domain=DOMAIN, privacy=Privacy(budget), noise=mechanism, blocks=made, grid=4 if rounded else 1)
+    return Case(name, plan, workload)
 
 
+LAPLACE, ROUNDED = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
 ALL = marginals(DOMAIN, upto=2) + queries(DOMAIN, b="prefix", weight=3) + queries(DOMAIN, b="all_ranges", a="identity", weight="1/3")
+ALONG_B_AND_C = marginals(DOMAIN, upto=2, of=["b", "c"])
+RANGES_OF_B = queries(DOMAIN, b="all_ranges", a="prefix") + queries(DOMAIN, b=matrix([[1, -2, 0, 3, 1]]))
+A_AND_B, SUMS = marginals(DOMAIN, upto=2, of=["a", "b"]), marginals(DOMAIN, upto=1, of=["a"], sum="pay")
+
+
+def _residuals(b: Factor, c: Factor) -> list[tuple[tuple[Factor, ...], int]]:
+    """Every set of attributes with rows of its own along b and c."""
+    return [((A,), 90), ((A, c), 30), ((b,), 70), ((A, b), 50), ((A, b, c), 60), ((c,), 40), ((b, c), 80)]
+
 
 CASES = [
-    Case("one marginal", _plan("m", Noise.DISCRETE_LAPLACE, Block((A, B), Fraction(5, 2))), marginals(DOMAIN, upto=2, of=["a", "b"])),
-    Case(
-        "marginals",
-        _plan(
-            "m",
-            Noise.DISCRETE_LAPLACE,
-            Block((A, B), Fraction(5)),
-            Block((A, C), Fraction(7, 3)),
-            Block((B, C), Fraction(9)),
-            Block((), Fraction(1)),
-        ),
-        ALL,
-    ),
-    Case(
-        "hierarchy along b",
-        _plan(
-            "h",
-            Noise.ROUNDED_GAUSSIAN,
-            Block((A, TREE), Fraction(11)),
-            Block((TREE, C), Fraction(17)),
-            Block((A, C), Fraction(4)),
-            Block((TREE,), Fraction(3)),
-        ),
-        ALL,
-    ),
-    Case(
-        "dense along c",
-        _plan("d", Noise.ROUNDED_GAUSSIAN, Block((TREE, RANDOM), Fraction(9)), Block((RANDOM,), Fraction(2))),
-        marginals(DOMAIN, upto=2, of=["b", "c"]),
-    ),
-    Case(
-        "diagonal and rows along b",
-        _plan("p", Noise.ROUNDED_GAUSSIAN, Block((A, PLUS), Fraction(9)), Block((PLUS, C), Fraction(12))),
-        marginals(DOMAIN, upto=2, of=["b", "c"])
-        + queries(DOMAIN, b="all_ranges", a="prefix")
-        + queries(DOMAIN, b=matrix([[1, -2, 0, 3, 1]])),
-    ),
-    Case(
-        "contrasts",
-        _plan(
-            "r",
-            Noise.ROUNDED_GAUSSIAN,
-            Block((A,), Fraction(90)),
-            Block((A, ACROSS_C), Fraction(30)),
-            Block((ACROSS_B,), Fraction(70)),
-            Block((A, ACROSS_B), Fraction(50)),
-            Block((A, ACROSS_B, ACROSS_C), Fraction(60)),
-            Block((ACROSS_C,), Fraction(40)),
-            Block((ACROSS_B, ACROSS_C), Fraction(80)),
-        ),
-        ALL,
-    ),
-    Case(
-        "tilted",
-        _plan(
-            "t",
-            Noise.ROUNDED_GAUSSIAN,
-            Block((A,), Fraction(90)),
-            Block((A, TILTED_C), Fraction(30)),
-            Block((TILTED_B,), Fraction(70)),
-            Block((A, TILTED_B), Fraction(50)),
-            Block((A, TILTED_B, TILTED_C), Fraction(60)),
-            Block((TILTED_C,), Fraction(40)),
-            Block((TILTED_B, TILTED_C), Fraction(80)),
-        ),
-        ALL,
-    ),
-    Case(
-        "signs beside cells",
-        _plan(
-            "s",
-            Noise.DISCRETE_LAPLACE,
-            Block((SIGN_A,), Fraction(20)),
-            Block((SIGN_A, B), Fraction(30)),
-            Block((A, C), Fraction(25)),
-            Block((SIGN_A, B, C), Fraction(40)),
-            Block((B, C), Fraction(60)),
-        ),
-        ALL,
-    ),
-    Case(
+    _case("one marginal", LAPLACE, A_AND_B, ((A, B), "5/2")),
+    _case("marginals", LAPLACE, ALL, ((A, B), 5), ((A, C), "7/3"), ((B, C), 9), ((), 1)),
+    _case("hierarchy along b", ROUNDED, ALL, ((A, TREE), 11), ((TREE, C), 17), ((A, C), 4), ((TREE,), 3)),
+    _case("dense along c", ROUNDED, ALONG_B_AND_C, ((TREE, RANDOM), 9), ((RANDOM,), 2)),
+    _case("diagonal and rows along b", ROUNDED, ALONG_B_AND_C + RANGES_OF_B, ((A, PLUS), 9), ((PLUS, C), 12)),
+    _case("contrasts", ROUNDED, ALL, *_residuals(ACROSS_B, ACROSS_C)),
+    _case("tilted", ROUNDED, ALL, *_residuals(TILTED_B, TILTED_C)),
+    _case("signs beside cells", LAPLACE, ALL, ((SIGN_A,), 20), ((SIGN_A, B), 30), ((A, C), 25), ((SIGN_A, B, C), 40), ((B, C), 60)),
+    _case(
         "no product form",
-        _plan(
-            "n",
-            Noise.DISCRETE_LAPLACE,
-            Block((A, B), Fraction(5)),
-            Block((A, factor("b", Prefix(5))), Fraction(3)),
-            Block((factor("b", Total(5)), C), Fraction(2)),
-        ),
-        marginals(DOMAIN, upto=2, of=["a", "b"]) + marginals(DOMAIN, ways=1, of=["c"]),
+        LAPLACE,
+        A_AND_B + marginals(DOMAIN, ways=1, of=["c"]),
+        *[((A, B), 5), ((A, factor("b", Prefix(5))), 3), ((factor("b", Total(5)), C), 2)],
     ),
-    Case(
+    _case(
         "counts and sums",
-        _plan("s", Noise.DISCRETE_LAPLACE, Block((A, C), Fraction(5)), Block((A,), Fraction(300), "pay"), Block((), Fraction(120), "pay")),
-        marginals(DOMAIN, upto=2, of=["a", "c"]) + marginals(DOMAIN, upto=1, of=["a"], sum="pay"),
+        LAPLACE,
+        marginals(DOMAIN, upto=2, of=["a", "c"]) + SUMS,
+        *[((A, C), 5), Block((A,), Fraction(300), "pay"), Block((), Fraction(120), "pay")],
     ),
 ]

@@ -13,7 +13,7 @@ from leastnoise._measurements import cost
 from leastnoise._planner import PLANNERS, NotApplicable, Strategy, Task
 from leastnoise._workload import Workload, marginals, queries
 
-DOMAIN = Domain(a=Coded(3), b=Integers(0, 7), c=Integers(0, 3), measures={"pay": Measure("pay", 0, 9)})
+DOMAIN = Domain(a=Coded(3), b=Integers(0, 5), c=Integers(0, 2), measures={"pay": Measure("pay", 0, 9)})
 WORKLOADS = {
     "tables": marginals(DOMAIN, upto=2),
     "prefix": queries(DOMAIN, b="prefix"),
@@ -21,7 +21,7 @@ WORKLOADS = {
     "mixed": marginals(DOMAIN, ways=2) + queries(DOMAIN, b="prefix", weight=2) + queries(DOMAIN, a="identity", c="all_ranges"),
     "sums": marginals(DOMAIN, ways=1) + marginals(DOMAIN, ways=1, of=["a", "c"], sum="pay"),
 }
-NOISES = {"pure": (PureDP("1/100"), Noise.DISCRETE_LAPLACE), "gaussian": (ZCDP("1/20000"), Noise.DISCRETE_GAUSSIAN)}
+NOISES = {"pure": (PureDP(2), Noise.DISCRETE_LAPLACE), "gaussian": (ZCDP("1/2"), Noise.DISCRETE_GAUSSIAN)}
 
 
 def proposed(name: str, workload: Workload, budget: Budget, noise: Noise) -> Strategy | None:

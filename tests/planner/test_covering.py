@@ -11,7 +11,7 @@ from leastnoise._check import InputError
 from leastnoise._planner import _covering
 from leastnoise._planner._covering import covering_design
 from leastnoise._planner._residual_algebra import Closure, attribute_sets, downward_closure, incidence, optimal_weights, table_sizes
-from planner.proposals import ADULT8, NLTCS, cube_workload, ways
+from planner.proposals import CUBES, cube_workload, ways
 
 
 def problem(shape, targets):
@@ -43,27 +43,11 @@ def test_quadruples_join_three_points_once_and_zero_sums_nearly_so():
             assert 0 not in meetings(points, lines, strength)
 
 
-# Total squared error at epsilon 1, the factor 2 included; Adult 1* was 207235 by a search (docs/decisions/planning.md).
-@pytest.mark.parametrize(
-    ("shape", "k", "kind", "figure"),
-    [
-        (NLTCS, 1, "", 4608),
-        (NLTCS, 1, "*", 163427),
-        (NLTCS, 1, "a", 14560),
-        (NLTCS, 2, "", 639334),
-        (NLTCS, 2, "a", 1.84e6),
-        (ADULT8, 1, "", 5202),
-        (ADULT8, 1, "*", 211707),
-        (ADULT8, 1, "a", 59476),
-        (ADULT8, 2, "", 989989),
-        (ADULT8, 2, "*", 9.57e6),
-        (ADULT8, 2, "a", 6.54e6),
-    ],
-)
-def test_the_designs_reach_the_figures(shape, k, kind, figure):
+@pytest.mark.parametrize(("shape", "k", "kind"), CUBES)
+def test_the_designs_reach_the_figures(shape, k, kind):
     closure, coefficient, targets = problem(shape, cube_workload(len(shape), k, kind))
     design = covering_design(closure, coefficient, targets)
-    assert 2 * design.error <= figure * (1 + 1e-9)
+    assert 2 * design.error <= CUBES[shape, k, kind][2] * (1 + 1e-9)
     # The claim is that of the plain algebra.
     assert design.theta.sum() == pytest.approx(1.0)
     eigenvalue = eigenvalues(closure, design.tables, design.theta, design.signed)
