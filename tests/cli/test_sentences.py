@@ -15,7 +15,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._release import _texts
-from leastnoise._release._report import report
+from leastnoise._release._report import report, views
 from leastnoise._release._writing import _entry
 
 PURE, APPROXIMATE, CONCENTRATED = 'epsilon = "6"', 'epsilon = "6"\ndelta = "1e-9"', 'rho = "4"'
@@ -258,7 +258,8 @@ def test_a_report_says_what_is_so_and_nothing_else(rows, run, place):
     release = ln.read_release("out")
     for language in {"en", "de"} - {written}:
         again = replace(release, options=replace(release.options, language=language))
-        pages[language] = report(again, [_entry(again, table, table.id) for table in again.tables])
+        written = ((table, _entry(again, table, table.id)) for table in again.tables)
+        pages[language] = report(again, views(again, written, _texts.texts(language)))
     for language, text in pages.items():
         page = re.sub(r"\s+", " ", html.unescape(re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL)))
         said = _texts.texts(language)

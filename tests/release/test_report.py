@@ -125,7 +125,7 @@ def test_a_page_of_very_many_rows_holds_closed_tables_as_lines_with_the_same_cel
     shown = []
     for most in (191, 190):  # all of its rows, and one less
         monkeypatch.setattr(_report, "MOST_ELEMENTS", most)
-        shown.append(_report.report(release, entries(release)))
+        shown.append(_report.report(release, seen(release)))
     whole, short = ([part.split("</article>")[0] for part in page.split("<article ")[2:]] for page in shown)
     assert [("<pre" in one, "<pre" in other) for one, other in zip(whole, short, strict=True)] == [
         (False, False),
@@ -195,23 +195,24 @@ def test_the_measure_of_goodness_is_a_ratio_of_errors_not_of_their_squares(obser
     ratio = goodness(observation.plan)
     assert ratio == pytest.approx(math.sqrt(promise.total_squared_error / promise.lower_bound))
     release = build(observation)
-    assert f"{ratio:.2f} times" in Page(_report.report(release, entries(release))).text
+    assert f"{ratio:.2f} times" in Page(_report.report(release, seen(release))).text
 
 
 def test_a_seeded_release_says_so_loudly_and_a_private_one_does_not(observation, making):
     release = build(observation)
-    loud = _report.report(release, entries(release))
+    loud = _report.report(release, seen(release))
     assert loud.count("NOT PRIVATE") >= 3  # the tab, the banner, the footer
     real = build(replace(observation, observation=replace(observation.observation, private=True, receipt="2026-1")))
-    quiet = _report.report(real, entries(real))
+    quiet = _report.report(real, seen(real))
     assert "NOT PRIVATE" not in quiet
     assert "<code>2026-1</code>" in quiet
 
 
-def entries(release):
+def seen(release, language=None):
     from leastnoise._release._writing import _entry
 
-    return [_entry(release, table, f"answers/{table.id}") for table in release.tables]
+    written = ((table, _entry(release, table, f"answers/{table.id}")) for table in release.tables)
+    return _report.views(release, written, texts(language or release.options.language))
 
 
 def test_long_lists_are_cut_and_say_so(observation, monkeypatch):
@@ -220,25 +221,24 @@ def test_long_lists_are_cut_and_say_so(observation, monkeypatch):
     monkeypatch.setattr(_report, "MOST_RULES", 2)
     monkeypatch.setattr(_report, "MOST_OF_A_TABLE", 3)
     monkeypatch.setattr(_report, "MOST_LARGEST", 2)
-    text = Page(_report.report(release, entries(release))).text
+    text = Page(_report.report(release, seen(release))).text
     assert "The first 2 of 9 tables are listed" in text
     assert "The first 2 of 4 rules" in text
     assert "The 2 largest of 5 answers; all are in answers/q4" in text
     assert 'release.plot("q4") in Python draws it' in text
 
 
-def test_the_page_takes_each_table_once_and_stops_behind_those_that_it_lists_or_shows(observation, monkeypatch):
-    release = build(observation)
-    listed, taken = entries(release), []
+def test_each_table_is_made_once_and_the_page_has_as_many_as_it_lists_or_shows(observation, monkeypatch):
+    release, taken = build(observation), []
     make = type(release.tables)._table
     monkeypatch.setattr(type(release.tables), "_table", lambda tables, place, answer: (taken.append(place), make(tables, place, answer))[1])
     monkeypatch.setattr(_report, "MOST_LISTED", 2)
     monkeypatch.setattr(_report, "MOST_CELLS", 1)
-    shown, summaries = _report.views(release, listed, texts("en"))
-    found = _report._index(release, listed, summaries, texts("en"))
+    page = seen(release)
+    found = _report._index(release, page.entries, page.summaries, texts("en"))
     assert len(found["rows"]) == 2
-    assert len(shown) == 2
-    assert taken == [0, 1, 2]
+    assert len(page.views) == 2
+    assert taken == [*range(len(release.tables))]
 
 
 def test_a_table_too_large_to_draw_shows_its_largest_cells_and_how_sure_they_are(making, monkeypatch):
@@ -250,7 +250,7 @@ def test_a_table_too_large_to_draw_shows_its_largest_cells_and_how_sure_they_are
     for top in (0, 5):
         cells[:top] = 5000
         release = build(making.observe(plan, {None: cells}, np.random.default_rng(0)))
-        said.append(Page(_report.report(release, entries(release))).text)
+        said.append(Page(_report.report(release, seen(release))).text)
     assert "none of them is for certain the largest of all 200" in said[0]
     assert "The first 5 are the largest of all for certain (with 95% confidence for all 200 cells at once)" in said[1]
 
@@ -276,7 +276,7 @@ def test_an_order_said_to_be_sure_is_right_in_the_share_that_is_said(making):
 
 def test_the_german_page_says_all_of_it_in_german(observation):
     release = build(observation, Options(language="de", contact="statistik@example.org"))
-    page = _report.report(release, entries(release))
+    page = _report.report(release, seen(release))
     text = Page(page).text
     assert '<html lang="de">' in page
     for words in ("Was geschützt ist", "wettet wie beim Münzwurf", "95\u00a0%", "Typische Spanne", "beantwortet statistik@example.org"):
@@ -295,7 +295,7 @@ def test_tables_and_statistics_are_named_in_the_language_of_the_page():
     plan = ln.plan(asked + ln.quantile_queries(domain, "age", [0.5], by=["sex"]), ln.PureDP(9))
     people = pd.DataFrame({"sex": ["F", "M"] * 500, "age": [1, 2, 3, 4, 5] * 200, "pay": [5] * 1000})
     release = ln.release(plan, people, seed=1, options=Options(language="de"))
-    page = _report.report(release, entries(release))
+    page = _report.report(release, seen(release))
     for words in ("insgesamt", "Summe von pay nach sex", "Mittelwert von pay nach sex", "Verteilung von age", "Quantile von age nach sex"):
         assert words in page
     assert "<td>0,5<td>3<td>" in page  # a quantile that is a whole number is written as one
@@ -303,9 +303,9 @@ def test_tables_and_statistics_are_named_in_the_language_of_the_page():
     assert '<th scope="col">Anteil</th><th scope="col">Quantil</th>' in page
     assert not re.search(r">total|sum of|mean of|quantiles of|distribution of|>share", page)
     assert "," in release.statistics["distribution of age"].picture(texts("de")).value(0.25, 0.01)
-    named = [[view.name for view in _report.views(release, entries(release), texts(language))[0]] for language in ("en", "de")]
+    named = [[view.name for view in seen(release, language).views] for language in ("en", "de")]
     one = ln.release(ln.plan(ln.marginals(domain, ways=0), ln.PureDP(9)), people, seed=1, options=Options(language="de"))
-    assert "eine Antwort in einer Tabelle" in _report.report(one, entries(one))
+    assert "eine Antwort in einer Tabelle" in _report.report(one, seen(one))
     own = [one.name.replace(":prefix", " (up to each value)") for one in (*release.statistics, *release.tables)]
     assert named[0] == own != named[1]
 
@@ -332,7 +332,7 @@ def test_the_bet_is_at_least_what_the_best_guess_wins(privacy, exact):
 
 def test_the_guards_numbers_stand_in_the_headline(observation):
     release = build(observation, receipt={"guard_kept": 1234, "guard_used": 1215, "guard_noise_std": 10.0})
-    text = Page(_report.report(release, entries(release))).text
+    text = Page(_report.report(release, seen(release))).text
     older = build(observation, receipt={"guard_read": 1234, "guard_used": 1215, "guard_noise_std": 10.0})
     assert _words.guard_words(older) == _words.guard_words(release)
     assert "Rows read: about 1,234 (± 30.5). Rows used: about 1,215 (± 21.7)." in text

@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, fields
 from fractions import Fraction
 from typing import Any
 
@@ -36,8 +36,7 @@ def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
 def kind_to_json(kind: Kind) -> dict[str, Any]:
     """Write a kind."""
     word = next(word for word, found in _KINDS.items() if isinstance(kind, found))
-    values = {**asdict(kind), "reading": kind.reading, "levels": kind.levels}
-    said = {key: (values[name], usual) for key, (name, usual) in _fields(type(kind)).items()}
+    said = {key: (getattr(kind, name), usual) for key, (name, usual) in _fields(type(kind)).items()}
     return {"kind": word, **{key: _plain(value) for key, (value, usual) in said.items() if value != usual}}
 
 

@@ -73,24 +73,25 @@ def _level(name: object, labels: Sequence[Label], groups: object) -> Level:
     if called in RESERVED:
         raise refuse("the name of a level", name, "none of " + ", ".join(RESERVED))
     allowed = "a mapping from each cell to its group, or { width = 5 } for whole numbers"
-    if not isinstance(groups, Mapping):
-        raise refuse(f"the level {called!r}", groups, allowed)
-    if set(groups) == {"width"} and all(isinstance(label, int) for label in labels):
+    if isinstance(groups, Mapping) and set(groups) == {"width"} and all(isinstance(label, int) for label in labels):
         width = whole(f"the width of the level {called!r}", groups["width"], 1)
         starts = [int(label) // width * width for label in labels]
         return grouped(called, [f"{start} .. {start + width - 1}" for start in starts])
-    by_text = {str(key): value for key, value in groups.items()}
-    unknown = [str(label) for label in labels if str(label) not in by_text]
-    if unknown:
-        listed = ", ".join(repr(label) for label in unknown[:_MOST_NAMED]) + (", ..." if len(unknown) > _MOST_NAMED else "")
-        raise InputError(
-            f"the level {called!r} must give every cell a group; {len(unknown)} have none: {listed}. "
-            "Add them to the map, or take them out of the attribute."
-        )
-    for value in by_text.values():
+    if isinstance(groups, Mapping):
+        by_text, texts = {str(key): value for key, value in groups.items()}, [*map(str, labels)]
+        if unknown := [text for text in texts if text not in by_text]:
+            listed = ", ".join(map(repr, unknown[:_MOST_NAMED])) + (", ..." if len(unknown) > _MOST_NAMED else "")
+            raise InputError(
+                f"the level {called!r} must give every cell a group; {len(unknown)} have none: {listed}. "
+                "Add them to the map, or take them out of the attribute."
+            )
+        groups = [by_text[text] for text in texts]
+    if not isinstance(groups, list) or len(groups) != len(labels):
+        raise refuse(f"the level {called!r}", groups, allowed)
+    for value in groups:
         if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
             raise refuse(f"a group of the level {called!r}", value, "text that is not empty, or a whole number")
-    return grouped(called, [by_text[str(label)] for label in labels])
+    return grouped(called, groups)
 
 
 def _from_json(labels: Sequence[Label], value: object) -> Level:
@@ -98,8 +99,7 @@ def _from_json(labels: Sequence[Label], value: object) -> Level:
     name, groups, cells = table.get("name"), table.get("labels"), table.get("cells")
     if not isinstance(groups, list) or not isinstance(cells, list) or len(cells) != len(labels):
         raise InputError("a level in JSON must have 'labels', and in 'cells' a group for every cell of its attribute.")
-    places = [whole("a group of a level in JSON", cell, 0, len(groups) - 1) for cell in cells]
-    return _level(name, labels, {str(label): groups[place] for label, place in zip(labels, places, strict=True)})
+    return _level(name, labels, [groups[whole("a group of a level in JSON", cell, 0, len(groups) - 1)] for cell in cells])
 
 
 def level_json(level: Level) -> dict[str, Any]:

@@ -72,15 +72,16 @@ class Categories(Kind):
         allowed = "a list of text or whole numbers that is not empty"
         if isinstance(self.values, (str, bytes)) or not hasattr(self.values, "__iter__"):
             raise refuse("categories", self.values, allowed)
-        values = tuple(_category(value) for value in self.values)
+        values = tuple(map(_category, self.values))
         if not values:
             raise refuse("categories", [], allowed)
         self._keep(len(values), LISTED, values=values)
         seen: set[str] = set()
         for value in values:
-            if self.reading.form(str(value)) in seen:
+            form = self.reading.form(str(value))
+            if form in seen:
                 raise InputError(f"categories must differ from each other; got {value!r} twice. Values are compared by their string form.")
-            seen.add(self.reading.form(str(value)))
+            seen.add(form)
         if self.has_other and OTHER in seen:
             raise InputError(
                 "categories must not contain 'other' when null or outside is 'other', which adds a cell of that name. "
@@ -117,7 +118,7 @@ def _spellings(given: object, values: tuple[Label, ...], reading: Reading, taken
     pairs: list[Any] = list(given.items() if isinstance(given, Mapping) else given) if isinstance(given, (Mapping, tuple, list)) else [None]
     if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
         raise refuse("spellings", given, "a mapping from a category to a list of texts")
-    known, found = {str(value) for value in values}, []
+    known, found = {*map(str, values)} if pairs else set(), []
     for value, listed in pairs:
         category = str(_category(value))
         if category not in known:
@@ -134,12 +135,12 @@ def _spellings(given: object, values: tuple[Label, ...], reading: Reading, taken
 
 
 def _category(value: object) -> Label:
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, str):
         if not value:
             raise refuse("a category", value, "text that is not empty", "An empty text is a null; null='other' counts those.")
         return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
     try:
         return whole("a category", value, -(2**63), 2**64 - 1)
     except InputError:

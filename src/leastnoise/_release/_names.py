@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from typing import Any
 
 import numpy as np
@@ -38,10 +38,12 @@ def called(labels: Labels, names: Sequence[str], texts: Names) -> tuple[tuple[st
     """What people read in place of the labels along some attributes: the texts of codes, with the code where several have one text."""
     shown = []
     for along, name in zip_longest(labels, names):
-        known = texts.get(str(name), {})
-        words = [known.get(str(label), str(label)) for label in along]
-        often = Counter(words if known else ())
-        shown.append(tuple(f"{word} ({label})" if often[word] > 1 else word for word, label in zip(words, along, strict=True)))
+        known, words = texts.get(str(name), {}), tuple(map(str, along))
+        if known:
+            told = [known.get(label, label) for label in words]
+            often = Counter(told)
+            words = tuple(f"{word} ({label})" if often[word] > 1 else word for word, label in zip(told, words, strict=True))
+        shown.append(words)
     return tuple(shown)
 
 
@@ -147,8 +149,8 @@ def _edges(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
 
 def _named(name: str, queries: QuerySet, labels: tuple[str, ...]) -> Axis:
     """Dates in their order, or else names."""
-    moments = [moment(label.removeprefix("<= ")) for label in labels]
-    if queries.form.axis != "spans" and len(labels) > 2 and None not in moments and len(labels[0]) > 4:
+    moments = [*takewhile(bool, (moment(label.removeprefix("<= ")) for label in labels))]
+    if queries.form.axis != "spans" and len(moments) == len(labels) > 2 and len(labels[0]) > 4:
         return Axis(name=name, labels=labels, kind="times", moments=tuple(map(str, moments)))
     return Axis(name=name, labels=labels)
 

@@ -6,7 +6,7 @@ Of each table it shows the rows in words, a chart, and what can be said of the l
 import base64
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -46,10 +46,9 @@ _MOST_BOUNDS = 40
 _OBJECTIVES = ("worst", "relative", "least")  # what a plan says that it was chosen for, if it is not the least total
 
 
-def report(release: Release, entries: Sequence[TableEntry], *, written: datetime | None = None) -> str:
+def report(release: Release, seen: "Seen", *, written: datetime | None = None) -> str:
     """The report as one HTML text, in the language of the release."""
-    said = texts(release.options.language)
-    (shown, summaries), statistics = views(release, entries, said), len(release.statistics)
+    said, entries, summaries, statistics = texts(release.options.language), seen.entries, seen.summaries, len(release.statistics)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     return filled(
         "report.html",
@@ -61,8 +60,8 @@ def report(release: Release, entries: Sequence[TableEntry], *, written: datetime
         index=_index(release, entries, summaries, said),
         levels=_levels(summaries, said),
         statements=[_statement_view(release, number, said) for number in range(1, len(release.options.statements) + 1)],
-        statistics=shown[:statistics],
-        views=shown[statistics:],
+        statistics=seen.views[:statistics],
+        views=seen.views[statistics:],
         reading=_reading(release, said),
         spent=_spent(release, said),
         files=_files(release, entries, said),
@@ -399,8 +398,18 @@ def _statement_view(release: Release, number: int, said: Texts) -> View:
     )
 
 
-def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> tuple[list[View], list[Summary]]:
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the page keeps of the tables, each of which it sees once: entries of all, and of as many as it can hold summaries and views."""
+
+    entries: list[TableEntry]
+    summaries: list[Summary]
+    views: list[View]
+
+
+def views(release: Release, written: Iterable[tuple[Table, TableEntry]], said: Texts) -> Seen:
     """Every table of the release, as far as a page can hold them: each has its place, the largest ones only their largest cells."""
+    entries: list[TableEntry] = []
     summaries: list[Summary] = []
     shown: list[View] = []
     charts: dict[str, tuple[dict[str, Any], str, str]] = {}  # of a view its chart, and the name and the words of that
@@ -409,11 +418,10 @@ def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> tuple
         shown.append(view)
         charts |= {} if spec is None else {view.id: (spec, view.name, view.meta)}
     left, marks = MOST_CELLS, MOST_MARKS
-    for table, entry in zip(release.tables, entries, strict=True):
+    for table, entry in written:
+        entries.append(entry)
         if len(summaries) < MOST_LISTED:
             summaries.append(_summary(table, said))
-        elif left <= 0:
-            break
         if left <= 0:
             continue
         picture = table.picture(said)
@@ -441,10 +449,10 @@ def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> tuple
         for view in shown
     ]
     if sum(len(view.rows) for view in shown) <= MOST_ELEMENTS:
-        return shown, summaries
+        return Seen(entries, summaries, shown)
     # Tables that are not open have plain lines in the place of elements, which browsers read in a fraction of the time.
     widths = [0 if view.is_open else 2 + max(map(len, chain(view.keys, view.numbers, *view.rows))) for view in shown]
-    return [replace(view, width=width) for view, width in zip(shown, widths, strict=True)], summaries
+    return Seen(entries, summaries, [replace(view, width=width) for view, width in zip(shown, widths, strict=True)])
 
 
 def _also(release: Release, lines: Picture | None, said: Texts) -> str:

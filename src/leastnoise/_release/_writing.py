@@ -27,10 +27,10 @@ from leastnoise._release._formats import Messages, Workbook
 from leastnoise._release._options import Options, exact_rule, rule_facts
 from leastnoise._release._records import Records
 from leastnoise._release._release import Release, TableEntry, statement_file
-from leastnoise._release._report import MOST_CELLS, MOST_LARGEST, MOST_OF_A_TABLE, MOST_PICTURES, report
+from leastnoise._release._report import MOST_CELLS, MOST_LARGEST, MOST_OF_A_TABLE, MOST_PICTURES, report, views
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import NUMBERS, Part, Table, rounded
-from leastnoise._release._texts import ENGLISH
+from leastnoise._release._texts import ENGLISH, texts
 from leastnoise._release._words import cut_words, of_words
 from leastnoise._threads import Beside
 from leastnoise._workload import Product, level_names
@@ -103,8 +103,8 @@ def in_batches(release: Release) -> bool:
     return len(release.tables) > MOST_TABLE_FILES
 
 
-def write_answers(release: Release, directory: Path) -> list[TableEntry]:
-    """Write all answers and the index ``tables.csv``.
+def write_answers(release: Release, directory: Path) -> Iterator[tuple[Table, TableEntry]]:
+    """Write all answers and the index ``tables.csv``; each table is estimated once, and handed on with its entry when it is written.
 
     Guarantees: memory for one table, or for one batch of about a million answers where tables share files.
     """
@@ -118,6 +118,7 @@ def write_answers(release: Release, directory: Path) -> list[TableEntry]:
             entries.append(_entry(release, table, stem))
             for writer in others:
                 writer.add(table, stem)
+            yield table, entries[-1]
         for made in release.statistics:
             _write_part(made, directory / statistic_file(release, made), formats)
             for writer in others:
@@ -130,7 +131,6 @@ def write_answers(release: Release, directory: Path) -> list[TableEntry]:
             write_columns(answers, directory / f"{statement_file(number)}.{ending}")
     rows = ([" x ".join(value) if isinstance(value, list) else value for value in entry.to_json().values()] for entry in entries)
     write_rows(directory / "tables.csv", TableEntry.__slots__, rows)
-    return entries
 
 
 def write_columns(columns: Columns, path: Path) -> None:
@@ -208,13 +208,8 @@ def _write_part(part: Part, stem: Path, formats: _Formats, level: str | None = N
         array = label_array(labels)
         columns[column] = place if array.dtype == object else array[place]
         if array.dtype == object:
-            texts[column] = [_clean(str(label)) for label in labels]
+            texts[column] = [*map(str, labels)]
     _copy({**columns, **part.numbers()}, texts, stem, formats, level)
-
-
-def _clean(text: str) -> str:
-    """The text without what UTF-8 cannot hold: after the budget is spent nothing may fail for a label."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _batched(release: Release, directory: Path, formats: _Formats, beside: Beside) -> Iterator[tuple[Table, str]]:
@@ -253,7 +248,7 @@ def _write_batch(tables: Sequence[Table], stem: Path, some: Sequence[str], forma
         for each in labels:
             if each not in distinct:
                 distinct[each] = len(known)
-                known.extend(_clean(str(label)) for label in each)
+                known.extend(map(str, each))
         return np.repeat(np.array([distinct[each] for each in labels], np.int32), sizes)
 
     columns = {"query": first_places("query", [(table.id,) for table in tables])}
@@ -278,8 +273,7 @@ def _copy(
     import pyarrow as pa
 
     given = Names(set())
-    names = {name: given.give(_clean(name)) for name in columns}
-
+    names = {name: given.give(name.encode("utf-8", "replace").decode()) for name in columns}
     numbers = {name: _numbers(array) for name, array in columns.items()}
 
     def table(texts: Mapping[str, Sequence[str]], names: Iterable[str]) -> Any:
@@ -320,9 +314,10 @@ def _numbers(values: Array) -> Any:
 
 
 def _strings(texts: Sequence[str]) -> Any:
+    """Texts without what UTF-8 cannot hold: after the budget is spent nothing may fail for a label."""
     import pyarrow as pa
 
-    coded = [text.encode() for text in texts]
+    coded = [text.encode("utf-8", "replace") for text in texts]
     ends = np.cumsum([0, *map(len, coded)], dtype=np.int64)
     return pa.Array.from_buffers(pa.large_string(), len(coded), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(coded))])
 
@@ -358,11 +353,11 @@ def write_records(made: Records, path: Path) -> None:
 def fill_draft(release: Release, draft: Draft) -> None:
     """Write the files of a release into a draft, which is then published."""
     _write_measurements(release, draft.path / "measurements")
-    entries = write_answers(release, draft.path)
+    seen = views(release, write_answers(release, draft.path), texts(release.options.language))
     write_covariances(release, draft.path)
-    page = report(release, entries)
+    page = report(release, seen)
     (draft.path / "report.html").write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
-    value = manifest(release, entries, list_files(draft.path))
+    value = manifest(release, seen.entries, list_files(draft.path))
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     (draft.path / "manifest.json").write_text(text, encoding="utf-8", errors="replace", newline="\n")
 

@@ -17,7 +17,7 @@ from leastnoise._release import written as as_written
 _A_CELL = 64  # counts, noise and noisy answers of the table that is measured
 _KEPT = 16  # of every noisy answer until the release is done
 _AN_ANSWER = 100  # of the table that is worked on
-_A_WRITTEN_ANSWER = 1000  # with its labels, in both formats
+_A_LABEL = 900  # of a key of a table that is written: its texts, in both formats
 _BLOCK = 2**20  # bytes of a CSV file after each of which progress is told
 _ENDINGS = (".csv", ".tsv")  # how long the text in a .gz is nobody knows beforehand
 _BYTES_A_SECOND = 2e7
@@ -56,13 +56,14 @@ def resuming_seconds(book: Ledger, number: int) -> float:
 def release_memory(plan: Plan, *, written: bool) -> int:
     """About how many bytes a release takes beside the program itself and its rows."""
     asked, measurements = plan.workload.products, plan.measurements
-    answers = max(product.rows for product in as_written(asked))
+    each = as_written(asked)
+    answers, labels = max(product.rows for product in each), max(sum(operator.rows for operator in product.operators) for product in each)
     if measurements is None:
         tables = [(product.rows, math.prod(plan.domain.kind(name).size for name in product.attributes)) for product in asked]
     else:
         tables = [(block.rows, math.prod(factor.operator.size for factor in block.factors)) for block in measurements.blocks]
     measured = _A_CELL * max(map(max, tables)) + _KEPT * sum(rows for rows, _ in tables)
-    return measured + (_A_WRITTEN_ANSWER if written else _AN_ANSWER) * answers
+    return measured + _AN_ANSWER * answers + (_A_LABEL * labels if written else 0)
 
 
 def check_memory(plan: Plan, *, written: bool) -> None:

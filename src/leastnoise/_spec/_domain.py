@@ -192,11 +192,11 @@ _MAKERS: dict[str, Callable[[str, Any, dict[str, Any]], Kind]] = {
 }
 
 
-def _levels(value: object, kind: Kind, files: PublicFiles) -> dict[str, Mapping[Any, Any]]:
-    """The levels as maps from cells to groups, or as widths."""
+def _levels(value: object, kind: Kind, files: PublicFiles) -> dict[str, Mapping[Any, Any] | list[str]]:
+    """The levels as maps from cells to groups, as the groups of the cells in order, or as widths."""
     if not isinstance(value, Mapping):
         raise refuse("levels", value, "a table of tables, such as levels.region = { file = 'stores.csv', key = 'name', value = 'region' }")
-    levels: dict[str, Mapping[Any, Any]] = {}
+    levels: dict[str, Mapping[Any, Any] | list[str]] = {}
     for name, table in value.items():
         if isinstance(table, Mapping) and "file" in table:
             levels[name] = files.pairs(f"levels.{name}", table)
@@ -206,8 +206,7 @@ def _levels(value: object, kind: Kind, files: PublicFiles) -> dict[str, Mapping[
             levels[name] = given
             continue
         if len(given) == 1 and (form := next(iter(given))) in _SHORT:
-            groups_in_order = _SHORT[form](f"{form} of levels.{name}", kind, given[form])
-            levels[name] = dict(zip(map(str, kind.regular_labels), groups_in_order, strict=True))
+            levels[name] = _SHORT[form](f"{form} of levels.{name}", kind, given[form])
             continue
         groups = given.get("groups")
         if set(given) != {"groups"} or not isinstance(groups, Mapping) or not all(isinstance(cells, list) for cells in groups.values()):

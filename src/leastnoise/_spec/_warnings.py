@@ -183,7 +183,7 @@ def _of_kind(name: str, kind: Kind, what: Spec) -> Iterator[str]:
 
 
 def _of_categories(where: str, kind: Categories, *, text: bool) -> Iterator[str]:
-    if text and {str(value) for value in kind.values} == {"true", "false"} and not kind.spellings and not kind.reading.ignore_case:
+    if text and {*map(str, kind.values)} == {"true", "false"} and not kind.spellings and not kind.reading.ignore_case:
         yield (
             f"{where} has true and false, which in a text file are the words true and false alone: TRUE, yes and 1 match nothing. "
             'Say ignore_case = true, or spellings = { true = ["yes", "1"], false = ["no", "0"] }.'
