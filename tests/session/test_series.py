@@ -141,6 +141,23 @@ def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Offi
     assert manifest["plan"]["details"]["series"] == {"along": "month", "late": "drop", "through": "2024-03", "periods": 6}
 
 
+def test_changes_are_published_when_the_later_period_is_over_with_the_error_of_the_difference(office: Office) -> None:
+    office.spec(change=lambda text: text.replace("{ rolling = 3 }", "{ change = 2 }").replace('rho = "1000"', 'rho = "1/2"'))
+    office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20), *rows_of(3, 5, 6), *rows_of(4, 15, 16))
+    office.publish("2024-05-01")
+    assert "month:change 2 x sex" not in (office.folder / "monthly/2024-02/tables.csv").read_text()
+    release = ln.read_release(office.folder / "monthly/2024-04")
+    table, months = release.tables["month:change 2 x sex"], release.tables["month x sex"]
+    assert table.labels == (("2024-03 - 2024-01", "2024-04 - 2024-02"), ("F", "M"))
+    assert table.answer == pytest.approx(months.answer[2:] - months.answer[:2])
+    dense = release.covariance("month x sex").reshape(4, 2, 4, 2)
+    variance = [[dense[m + 2, s, m + 2, s] + dense[m, s, m, s] - 2 * dense[m + 2, s, m, s] for s in (0, 1)] for m in (0, 1)]
+    assert table.noise_std**2 == pytest.approx(np.array(variance))
+    office.spec(change=lambda text: text.replace("{ rolling = 3 }", "{ change = 6 }"))
+    with pytest.raises(ln.InputError, match="a whole number from 1 to 5; got 6"):
+        office.publish("2024-05-02")
+
+
 def test_late_rows_count_in_the_period_in_which_they_come_where_the_spec_says_so(office: Office) -> None:
     office.spec(late="arrival")
     office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))

@@ -26,7 +26,7 @@ from leastnoise._planning._planned import planned
 from leastnoise._workload import Product, QuerySet, Workload, identity
 
 LATE = ("drop", "arrival")
-_ASKED = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix")
+_ASKED = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix", "change")
 _BITS, _LEAST_BITS = 29, 5  # of all factors of a block together, and along time: sums of 2^32 rows must stay below 2^62
 _Others = tuple[tuple[str, ...], tuple[QuerySet, ...]]
 
@@ -183,7 +183,10 @@ def _first_periods(product: Product, along: str, domain: Domain) -> Product | No
     """The questions of a table that end within the first periods; None if none does."""
     place, periods = product.attributes.index(along), domain.cells(along)
     asked = product.query_sets[place]
-    if asked.arguments:
+    if asked.kind == "change":
+        if asked.arguments[0][0] >= periods:
+            return None
+    elif asked.arguments:
         kept = [one for one, last in zip(asked.arguments, last_cells(product.operators[place]), strict=True) if last < periods]
         if not kept:
             return None

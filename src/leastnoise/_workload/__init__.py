@@ -6,6 +6,7 @@ from leastnoise._workload._query_sets import (
     QuerySet,
     all_ranges,
     cells_of,
+    change,
     groups_of,
     identity,
     level,

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._check import InputError, exact, number_text, one_of, refuse
-from leastnoise._domain import Bins, Categories, Coded, Decimals, Domain, Edges, Integers, Kind, Label
+from leastnoise._check import InputError, exact, number_text, one_of, refuse, whole
+from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Kind, Label
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, all_range_ends
 
 By = Iterable[str | Mapping[str, object]] | Mapping[str, object]
@@ -29,6 +29,7 @@ class Form:
     labels: Callable[[str, Kind, Arguments], tuple[Label, ...]]
     argument: str = ""
     named: bool = False
+    numbered: bool = False
     intervals: bool = False
     structured: bool = False
     axis: str = "spans"
@@ -62,6 +63,15 @@ def _level(attribute: str, kind: Kind, arguments: Arguments) -> Operator:
         starts = np.flatnonzero(np.diff(groups, prepend=-1))
         return Ranges(len(groups), starts, np.append(starts[1:], len(groups)) - 1)
     return Dense((groups == np.arange(groups.max() + 1)[:, None]).astype(np.int64))
+
+
+def _change(attribute: str, kind: Kind, arguments: Arguments) -> Dense:
+    """Each period less the one so many periods before, from the first that has one."""
+    if not isinstance(kind, Dates):
+        raise refuse(f"a change on {attribute}", type(kind).__name__, "between periods of dates", "Give a matrix of rows such as [-1, 1].")
+    behind = whole(f"the periods of a change on {attribute}", arguments[0][0], 1, kind.regular - 1)
+    cells = np.eye(kind.size, dtype=np.int64)
+    return Dense(cells[behind : kind.regular] - cells[: kind.regular - behind])
 
 
 def _spans(kind: Kind, low: np.ndarray, high: np.ndarray) -> tuple[Label, ...]:
@@ -175,6 +185,12 @@ FORMS: Mapping[str, Form] = {
     "ranges": Form(operator=_ranges, labels=_of_ranges, argument="range", intervals=True),
     "predicates": Form(operator=_predicates, labels=_of_predicates, argument="predicate"),
     "matrix": Form(operator=_matrix, labels=lambda _, __, rows: tuple(f"row {place}" for place in range(len(rows))), argument="matrix"),
+    "change": Form(
+        operator=_change,
+        labels=lambda _, kind, sets: tuple(map("{1} - {0}".format, kind.regular_labels, kind.regular_labels[sets[0][0] :])),
+        argument="number of periods",
+        numbered=True,
+    ),
     "level": Form(
         operator=_level, labels=lambda _, kind, names: kind.level(names[0][0]).labels, argument="level", named=True, axis="cells"
     ),
@@ -202,8 +218,8 @@ class QuerySet:
 
     @property
     def word(self) -> str:
-        """What names of tables call it: a level by its own name."""
-        return str(self.arguments[0][0]) if self.form.named else self.kind
+        """What names of tables call it: a level by its own name, a change with its periods."""
+        return str(self.arguments[0][0]) if self.form.named else f"{self.kind} {self.arguments[0][0]}" if self.form.numbered else self.kind
 
     def name_along(self, attribute: str) -> str:
         """What names of tables call it along an attribute: ``store``, or ``store:region`` for a level."""
@@ -217,7 +233,8 @@ class QuerySet:
         """As a spec writes it and `query_set` reads it."""
         if not self.arguments:
             return self.kind
-        return {self.kind: self.arguments[0][0] if self.form.named else [list(argument) for argument in self.arguments]}
+        single = self.form.named or self.form.numbered
+        return {self.kind: self.arguments[0][0] if single else [list(argument) for argument in self.arguments]}
 
     def operator(self, attribute: str, kind: Kind) -> Operator:
         """The queries as an operator over the cells of an attribute."""
@@ -325,7 +342,26 @@ def level(name: str) -> QuerySet:
     return QuerySet("level", ((name,),))
 
 
-_READ: Mapping[str, Callable[[Any], QuerySet]] = {"ranges": ranges, "predicates": predicates, "matrix": matrix, "level": level}
+def change(periods: int) -> QuerySet:
+    """Each period of dates less the one so many periods before: of months, 12 is year over year.
+
+    Args:
+        periods: how many, at least 1; the first periods, which have none before them, are left out.
+
+    >>> months = ln.Dates("2024-01-01", "2025-02-28", "month")
+    >>> ln.change(12).labels("month", months)
+    ('2025-01 - 2024-01', '2025-02 - 2024-02')
+    """
+    return QuerySet("change", ((whole("the periods of a change", periods, 1),),))
+
+
+_READ: Mapping[str, Callable[[Any], QuerySet]] = {
+    "ranges": ranges,
+    "predicates": predicates,
+    "matrix": matrix,
+    "change": change,
+    "level": level,
+}
 
 
 def query_set(attribute: str, value: object) -> QuerySet:
@@ -338,13 +374,13 @@ def query_set(attribute: str, value: object) -> QuerySet:
     if isinstance(value, Mapping) and len(value) == 1:
         ((kind, arguments),) = value.items()
         listed = isinstance(arguments, (list, tuple)) and all(isinstance(row, (list, tuple)) for row in arguments)
-        if kind in _READ and (listed or FORMS[kind].named):
+        if kind in _READ and (listed or FORMS[kind].named or FORMS[kind].numbered):
             return _READ[kind](arguments)
     words = ", ".join(f"'{word}'" for word in plain)
     raise refuse(
         f"the query set on {attribute}",
         value,
-        f"{words}, a table with level and its name, or one with one of ranges, predicates and matrix and a list of lists",
+        f"{words}, a table with level and its name, with change and a number, or with one of ranges, predicates and matrix and lists",
     )
 
 
