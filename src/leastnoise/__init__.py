@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from leastnoise._plan import Plan, plan_categories
     from leastnoise._planning import Least, compare, plan
     from leastnoise._release import Options, Release
-    from leastnoise._session import audit, export, find_categories, read_release, release, resume
+    from leastnoise._session import audit, export, find_categories, read_release, release, release_series, resume
     from leastnoise._spec import read_spec
     from leastnoise._workload import (
         Workload,
@@ -68,7 +68,7 @@ _HOMES = {
     "_plan": ("Plan", "plan_categories"),
     "_release": ("Options", "Release"),
     "_planning": ("Least", "compare", "plan"),
-    "_session": ("audit", "export", "find_categories", "read_release", "release", "resume"),
+    "_session": ("audit", "export", "find_categories", "read_release", "release", "release_series", "resume"),
     "_spec": ("read_spec",),
     "_workload": (
         "Workload",
@@ -150,6 +150,7 @@ __all__ = [
     "read_release",
     "read_spec",
     "release",
+    "release_series",
     "resume",
     "sql",
     "total",

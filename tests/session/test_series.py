@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,18 @@ def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Offi
     page = (office.folder / "monthly/2024-03/report.html").read_text()
     assert "A release up to 2024-03 of a series over 6 periods. The budget is that of all its releases together." in page
     assert manifest["plan"]["details"]["series"] == {"along": "month", "late": "drop", "through": "2024-03", "periods": 6}
+
+
+def test_python_publishes_what_is_due_of_a_spec_with_a_series(office: Office) -> None:
+    office.come(*rows_of(1, 30, 40))
+    office.publish("2024-02-10")
+    office.patch.setattr(_periods, "_today", lambda: dt.date(2024, 4, 1))
+    what, out = read_spec(office.folder / "spec.toml"), office.folder / "monthly"
+    assert ln.release_series(what, out, through="2024-02") == (out / "2024-02",)
+    assert [one.name for one in ln.release_series(what, out)] == ["2024-03"]
+    assert ln.release_series(what, out) == ()
+    with pytest.raises(ln.InputError, match="A series must have data"):
+        ln.release_series(replace(what, source=None), out)
 
 
 def test_changes_are_published_when_the_later_period_is_over_with_the_error_of_the_difference(office: Office) -> None:

@@ -10,4 +10,4 @@ from leastnoise._session._ledgers import other_ledgers, unknown_releases
 from leastnoise._session._needs import csv_blocks, reading_seconds, resuming_seconds
 from leastnoise._session._periods import PeriodState, PublishedPeriods, is_unfinished, period_state, release_due
 from leastnoise._session._reading import enter_release, export, outcome_from_json, read_release
-from leastnoise._session._session import audit, check_affordable, finish_all, planned_spec, release, resume, spec_seconds
+from leastnoise._session._session import audit, check_affordable, finish_all, planned_spec, release, release_series, resume, spec_seconds

@@ -25,7 +25,7 @@ from leastnoise._session._finish import Asked, Finished, RowProgress, finish_one
 from leastnoise._session._guard import guard_measurements, guard_terms, guarded, rehearsed
 from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._session._needs import check_memory, csv_blocks
-from leastnoise._session._periods import finish_series, is_series_plan, is_unfinished, last_release
+from leastnoise._session._periods import finish_series, is_series_plan, is_unfinished, last_release, release_due
 from leastnoise._spec import Spec
 from leastnoise._threads import one_thread
 
@@ -93,7 +93,7 @@ def release(
     if not isinstance(plan, Plan):
         raise refuse("plan", type(plan).__name__, "a plan, from leastnoise.plan or Plan.from_json")
     if series_of(plan) is not None:
-        raise InputError("This plan is of a series, which is published period by period: `leastnoise release SPEC --out DIR` does it.")
+        raise InputError("This plan is of a series, which is published period by period: `release_series` does it.")
     run = mechanism_of(plan).ready(plan)
     asked = Options() if options is None else options
     if not isinstance(asked, Options):
@@ -128,6 +128,41 @@ def release(
             facts = {"output": output, "description": _described(plan), "options": kept.to_json(), "run": process}
             series = Series.paid(terms_of(plan), table, book, **facts)
             return publish(run(series), book, kept, folder, series)
+
+
+def release_series(
+    what: Spec, out: str | Path, *, source: Any = None, ledger: str | Path | None = None, through: str | None = None
+) -> tuple[Path, ...]:
+    """Publish the periods of a series that are over and not published yet; the first call pays for all periods.
+
+    Args:
+        what: a spec with ``[series]``, from `read_spec`.
+        out: the directory of the series; each period has one of its own in it.
+        source: the data, as for `release`; None for those of the spec.
+        ledger: the file of the ledger; None for that of the spec, or the one beside the data.
+        through: the last period to publish, such as ``"2026-03"``; None for the last one that is over (UTC).
+
+    Returns:
+        The directories that were written, for `read_release`; none if nothing is due.
+
+    Raises:
+        InputError: no spec of a series, no data, or no period that is over; nothing was spent.
+        BudgetError: the ledger has too little left; nothing was spent.
+        LedgerError: the ledger or the private file beside it cannot be used.
+
+    Guarantees: as `release`; whatever stops it, the same call again publishes each period once, and pays nothing again.
+
+    >>> ln.release_series("visits.toml", "monthly")
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: what must be a spec, from leastnoise.read_spec; got 'str'.
+    """
+    if not isinstance(what, Spec):
+        raise refuse("what", type(what).__name__, "a spec, from leastnoise.read_spec")
+    data = what.source and what.data(what.source) if source is None else source
+    if data is None:
+        raise InputError('A series must have data: add [source] path = "visits.csv" to the spec file, or give a source.')
+    paying = Path(ledger or what.ledger or _adapters.ledger_beside(data))
+    return release_due(what, data, Path(out), paying, lambda: planned_spec(what), through=through).releases
 
 
 def _simulated(
