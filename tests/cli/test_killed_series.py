@@ -68,7 +68,7 @@ def test_killed_at_any_step_of_a_month_the_same_command_publishes_it_once(
     assert again.code == 0, again.err
     assert "nothing: rho = 1 was paid on" in again.out
     assert [(entry.charge.rho, entry.state) for entry in book.entries()] == [(1, "sealed")]
-    assert sorted(one.name for one in (folder / "monthly").iterdir()) == ["2024-01", "2024-02", "2024-03"]
+    assert sorted(one.name for one in (folder / "monthly").iterdir()) == ["2024-01", "2024-02", "2024-03", "index.html"]
     assert not [*folder.glob("*.private")]
     seen = json.loads((folder / "monthly/2024-03/measurements/observation.json").read_text())["values"]
     assert len(seen) == 1

@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -131,7 +132,12 @@ def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Offi
     for cell, answer in office.answers("2024-02").items():
         assert later[cell] == pytest.approx(answer, rel=1e-9, abs=1e-9)
     assert office.private[0].stat().st_mode & 0o777 == 0o600
+    index = (office.folder / "monthly/index.html").read_text()
+    assert re.findall(r'href="([^"]*)"', index) == [f"2024-0{month}/report.html" for month in (3, 1, 2, 3)]  # the newest first, then all
+    assert "3 of 6 periods are published." in index
+    assert "<tr><td>2024-06<td>" in index
     office.publish("2025-01-01")
+    assert "6 of 6 periods are published." in (office.folder / "monthly/index.html").read_text()
     assert office.private == []
     assert [entry.state for entry in office.book.entries()] == ["sealed"]
     whole = office.publish("2025-01-02")

@@ -18,8 +18,8 @@ from leastnoise._linop import SignedArray, last_cells, narrow
 from leastnoise._measurements import Observation
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan
-from leastnoise._planning import series_of, up_to
-from leastnoise._release import Options, Release, check_target, draft
+from leastnoise._planning import period_errors, series_of, up_to
+from leastnoise._release import Options, Release, check_target, draft, write_series_page
 from leastnoise._session._accounts import paying, settle
 from leastnoise._session._checks import check_writable, other_parts
 from leastnoise._session._finish import Asked, RowProgress, read_table, room_for, written_of
@@ -202,7 +202,7 @@ def _described(plan: Plan) -> str:
 def _publish(
     plan: Plan, values: Sequence[tuple[SignedArray, ...]], book: Ledger, asked: Asked, receipt: Receipt, target: Path
 ) -> tuple[Path, ...]:
-    """Write every release up to what was drawn that is not there, and seal the series with its last one."""
+    """Write every release up to what was drawn that is not there and the page of all, and seal the series with its last one."""
     dates, _ = _dates(plan)
     written = []
     for periods, label in enumerate(map(str, dates.labels[: len(values)]), 1):
@@ -211,6 +211,8 @@ def _publish(
             with draft(check_target(target / label)) as place:
                 written_of(outcome_up_to(plan, part, values[:periods], receipt.id), book, asked, place, receipt)
             written.append(target / label)
+    if target.is_dir():
+        write_series_page(target, asked.options, plan.workload.products, period_errors(plan))
     if len(values) == dates.size:
         book.seal(receipt)
         private_file(book, receipt).unlink(missing_ok=True)
