@@ -6,7 +6,7 @@ from leastnoise._release._names import cells_save, picture_of, statistic_words, 
 from leastnoise._release._options import Options, check_formats, check_options, rounding_words, table_position, written
 from leastnoise._release._records import make_records
 from leastnoise._release._release import Release, build
-from leastnoise._release._series_page import write_series_page
+from leastnoise._release._report import write_series_page
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import Rounded, Table, Tables, published, rounded
 from leastnoise._release._texts import ENGLISH, LANGUAGES, Texts, templates, texts

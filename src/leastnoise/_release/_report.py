@@ -6,10 +6,11 @@ Of each table it shows the rows in words, a chart, and what can be said of the l
 import base64
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from leastnoise._charts import Picture, chart_for, clear_of_the_rest, largest_fi
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
 from leastnoise._release._names import measured_words, statistic_words, table_words, unit_words, with_other
-from leastnoise._release._options import exact_rule
+from leastnoise._release._options import Options, exact_rule
 from leastnoise._release._release import Release, TableEntry, statement_file
 from leastnoise._release._statistics import StatisticTable, shown_interval
 from leastnoise._release._tables import Table, in_unit
@@ -539,3 +540,21 @@ def _alt(drawn: Picture, said: Texts) -> str:
         ends.append((key, said.value(float(flat[place]), float(margins[place]))))
     (top, most), (bottom, least) = ends
     return said.say("alt", name=drawn.name, cells=said.some("answers", drawn.cells), top=top, most=most, bottom=bottom, least=least)
+
+
+def write_series_page(folder: Path, options: Options, tables: Sequence[Product], errors: Mapping[str, Sequence[float | None]]) -> None:
+    """Write ``index.html`` into the directory of a series: promised errors by period and table, None where nothing ends."""
+    said, published = texts(options.language), [label for label in errors if (folder / label / "report.html").exists()]
+    page = filled(
+        "series.html",
+        t=said,
+        style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        title=options.title or said.say("series_title"),
+        published=published,
+        periods=len(errors),
+        heads=[said.say("col_period"), *(table_words(product, said) for product in tables)],
+        rows=[(label, ["" if error is None else said.error(error) for error in row]) for label, row in errors.items()],
+    )
+    draft = folder / "index.html.new"
+    draft.write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
+    draft.replace(folder / "index.html")
