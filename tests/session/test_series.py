@@ -5,7 +5,6 @@ import json
 import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -153,11 +152,12 @@ def test_python_publishes_what_is_due_of_a_spec_with_a_series(office: Office) ->
     office.publish("2024-02-10")
     office.patch.setattr(_periods, "_today", lambda: dt.date(2024, 4, 1))
     what, out = read_spec(office.folder / "spec.toml"), office.folder / "monthly"
-    assert ln.release_series(what, out, through="2024-02") == (out / "2024-02",)
-    assert [one.name for one in ln.release_series(what, out)] == ["2024-03"]
-    assert ln.release_series(what, out) == ()
-    with pytest.raises(ln.InputError, match="A series must have data"):
-        ln.release_series(replace(what, source=None), out)
+    given = {"out": out, "ledger": office.folder / "visits.ledger"}
+    assert ln.release_series(what, what.source, **given, through="2024-02") == (out / "2024-02",)
+    assert [one.name for one in ln.release_series(what, pd.DataFrame({"day": ["2024-03-01"], "sex": ["F"]}), **given)] == ["2024-03"]
+    assert ln.release_series(what, what.source, **given) == ()
+    with pytest.raises(ln.InputError, match="A series must have a ledger"):
+        ln.release_series(what, what.source, out=out)
 
 
 def test_changes_are_published_when_the_later_period_is_over_with_the_error_of_the_difference(office: Office) -> None:

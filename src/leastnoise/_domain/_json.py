@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -36,7 +36,9 @@ def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
 def kind_to_json(kind: Kind) -> dict[str, Any]:
     """Write a kind."""
     word = next(word for word, found in _KINDS.items() if isinstance(kind, found))
-    said = {key: (getattr(kind, name), usual) for key, (name, usual) in _fields(type(kind)).items()}
+    # `asdict` would copy the group of every cell
+    values = {**asdict(replace(kind, levels=()) if kind.levels else kind), "reading": kind.reading, "levels": kind.levels}
+    said = {key: (values[name], usual) for key, (name, usual) in _fields(type(kind)).items()}
     return {"kind": word, **{key: _plain(value) for key, (value, usual) in said.items() if value != usual}}
 
 

@@ -30,7 +30,8 @@ from leastnoise._release._release import Release, TableEntry, statement_file
 from leastnoise._release._report import MOST_CELLS, MOST_LARGEST, MOST_OF_A_TABLE, MOST_PICTURES, report, views
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import NUMBERS, Part, Table, rounded
-from leastnoise._release._texts import ENGLISH, texts
+from leastnoise._release._texts import ENGLISH
+from leastnoise._release._texts import texts as catalogue
 from leastnoise._release._words import cut_words, of_words
 from leastnoise._threads import Beside
 from leastnoise._workload import Product, level_names
@@ -353,7 +354,7 @@ def write_records(made: Records, path: Path) -> None:
 def fill_draft(release: Release, draft: Draft) -> None:
     """Write the files of a release into a draft, which is then published."""
     _write_measurements(release, draft.path / "measurements")
-    seen = views(release, write_answers(release, draft.path), texts(release.options.language))
+    seen = views(release, write_answers(release, draft.path), catalogue(release.options.language))
     write_covariances(release, draft.path)
     page = report(release, seen)
     (draft.path / "report.html").write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")

@@ -131,38 +131,37 @@ def release(
 
 
 def release_series(
-    what: Spec, out: str | Path, *, source: Any = None, ledger: str | Path | None = None, through: str | None = None
+    what: Spec, source: Any, *, out: str | Path, ledger: str | Path | None = None, through: str | None = None
 ) -> tuple[Path, ...]:
     """Publish the periods of a series that are over and not published yet; the first call pays for all periods.
 
     Args:
         what: a spec with ``[series]``, from `read_spec`.
+        source: the data, as for `release`; those of the spec are ``what.data(what.source)``.
         out: the directory of the series; each period has one of its own in it.
-        source: the data, as for `release`; None for those of the spec.
-        ledger: the file of the ledger; None for that of the spec, or the one beside the data.
+        ledger: the file of the ledger, made if it does not exist; None for that of the spec.
         through: the last period to publish, such as ``"2026-03"``; None for the last one that is over (UTC).
 
     Returns:
         The directories that were written, for `read_release`; none if nothing is due.
 
     Raises:
-        InputError: no spec of a series, no data, or no period that is over; nothing was spent.
+        InputError: no spec of a series, no ledger, or no period that is over; nothing was spent.
         BudgetError: the ledger has too little left; nothing was spent.
         LedgerError: the ledger or the private file beside it cannot be used.
 
     Guarantees: as `release`; whatever stops it, the same call again publishes each period once, and pays nothing again.
 
-    >>> ln.release_series("visits.toml", "monthly")
+    >>> ln.release_series("visits.toml", "visits.csv", out="monthly")
     Traceback (most recent call last):
     leastnoise._check._errors.InputError: what must be a spec, from leastnoise.read_spec; got 'str'.
     """
     if not isinstance(what, Spec):
         raise refuse("what", type(what).__name__, "a spec, from leastnoise.read_spec")
-    data = what.source and what.data(what.source) if source is None else source
-    if data is None:
-        raise InputError('A series must have data: add [source] path = "visits.csv" to the spec file, or give a source.')
-    paying = Path(ledger or what.ledger or _adapters.ledger_beside(data))
-    return release_due(what, data, Path(out), paying, lambda: planned_spec(what), through=through).releases
+    paying = ledger or what.ledger
+    if paying is None:
+        raise InputError("A series must have a ledger: give its file, or name it in [ledger] of the spec.")
+    return release_due(what, source, Path(out), Path(paying), lambda: planned_spec(what), through=through).releases
 
 
 def _simulated(
