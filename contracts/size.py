@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_360, "files": 237, "functions": 3_540, "code": 30_010}
+CEILINGS = {"lines": 50_470, "files": 237, "functions": 3_550, "code": 30_070}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
