@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, cast
 
-from leastnoise._check import InputError, InternalError, one_of, refuse, whole
+from leastnoise._check import Immutable, InputError, InternalError, one_of, refuse, whole
 from leastnoise._domain._cells import MOST_CELLS, Keys, Rule, kind_of, parts_of, plain_json, rule_of
 from leastnoise._domain._kind import Kind, domain_html, domain_text, not_a_kind, pairs_of
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted
 from leastnoise._domain._reading import attribute_name
 
 
-class Domain:
+class Domain(Immutable):
     """Ordered attributes, each with a finite and public list of cells; immutable, equal and hashable by value.
 
     Args:
@@ -257,12 +257,6 @@ class Domain:
 
     def _repr_html_(self) -> str:
         return domain_html(self._by_name, dict(self._measures))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Domain is immutable; {name!r} cannot be set")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a Domain is immutable; {name!r} cannot be deleted")
 
     def __copy__(self) -> "Domain":
         return self

@@ -1,14 +1,15 @@
 """Exact marginals of a table: counts, or sums of a measure. The labels (A1 ...) refer to PROOFS-kernel.md."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._check import InputError, InternalError, refuse
+from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import IntArray
-from leastnoise._table import Codes, Counted, Table, Values, code_dtype, columns_of, counted_of, groups
+from leastnoise._domain import Domain
+from leastnoise._table import Codes, Columns, Counted, Table, Values, code_dtype, columns_of, groups
 
 # Rows combined at a time: the combined codes (8 bytes each) and a table of counts together stay in a few MiB of cache.
 _BLOCK = 2**17
@@ -27,18 +28,18 @@ def count(
 
     Args:
         table: the private rows.
-        attribute_sets: the attributes of each marginal, in the order of its axes; may be a generator of any length.
+        attribute_sets: the attributes of each marginal, each once, in the order of its axes; may be a generator of any length. That the
+            table has them, and the measure, the caller has seen to by `Table.require`.
         measure: the name of a measure to be summed; None counts rows.
-        limits: None, or an attribute and int64 limits in units, one for each of its cells; or None and a single limit. A value above the
-            limit of its row's own cell is summed as the limit.
+        limits: None, or an attribute and limits as `Limits` has checked them, one for each of its cells; or None and a single limit. A
+            value above the limit of its row's own cell is summed as the limit.
 
     Returns:
         An iterator, in the order asked, of the attributes and the int64 array of their marginal: flat, row-major in the order of the
         attributes, of length the product of their sizes, in rows or in units of the measure.
 
     Raises:
-        InputError: an attribute or measure that is not in the table, an attribute twice, or limits that do not fit. Raised for all but a
-            generator before anything is counted; never because of a row.
+        InputError: rows that were counted where they are, for tables of another plan; never because of a row.
 
     Guarantees: the numbers are those of int64 addition, exact while (number of rows) x (largest amount of a row) < 2^63, which the caller
     has checked from public bounds. Each is a function of the wanted set and the rows alone, not of the other sets asked. With limits a
@@ -51,54 +52,38 @@ def count(
     >>> [(attributes, counts.tolist()) for attributes, counts in count(people, [("sex",), ("zone", "sex"), ()])]
     [(('sex',), [1, 2]), (('zone', 'sex'), [0, 1, 0, 0, 1, 1]), ((), [3])]
     """
-    counted = counted_of(table)
-    if counted is not None:
+    opened = columns_of(table, Columns, Counted)
+    if isinstance(opened, Counted):
         if limits is not None:
             raise InputError(_OTHER_PLAN)
-        return _looked_up(table, counted, attribute_sets, measure)
-    values = None
-    if measure is not None:
-        table.require((), [measure])
-        values = columns_of(table).values[measure]
-    if limits is not None:
-        if values is None:
-            raise refuse("the limits of counts", "limits", "None", "Name the measure whose sums are limited.")
-        values = _limited(table, values, *limits)
-    places = {name: index for index, name in enumerate(table.domain.names) if name in table.attributes}
-    sets = attribute_sets
-    if isinstance(sets, (list, tuple, set, frozenset)):
-        for attributes in sets:
-            _positions(attributes, places, table)
-    return _count(table, sets, places, values)
+        return _looked_up(table.domain, opened, attribute_sets, measure)
+    values = None if measure is None else opened.values[measure]
+    return _count(table.domain, opened, attribute_sets, values if limits is None else _limited(opened, values, *limits))
 
 
 def _looked_up(
-    table: Table, counted: Counted, sets: Iterable[tuple[str, ...]], measure: str | None
+    domain: Domain, counted: Counted, sets: Iterable[tuple[str, ...]], measure: str | None
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
     """Marginals of tables that were counted where the rows are (A5)."""
-    domain = table.domain
-    places = {name: index for index, name in enumerate(domain.names) if name in table.attributes}
     for attributes in sets:
-        wanted = _positions(attributes, places, table)
         within = [names for summed, names in counted.tables if summed == measure and set(attributes) <= set(names)]
         if not within:
             raise InputError(_OTHER_PLAN)
         axes = min(within, key=lambda names: math.prod(map(domain.cells, names)))
         whole = counted.tables[measure, axes].reshape([*map(domain.cells, axes)])
-        yield tuple(attributes), _summed(whole, tuple(places[name] for name in axes), wanted)
+        yield tuple(attributes), _summed(whole, axes, tuple(attributes))
 
 
 def _count(
-    table: Table, sets: Iterable[tuple[str, ...]], places: dict[str, int], values: Values | None
+    domain: Domain, opened: Columns, sets: Iterable[tuple[str, ...]], values: Values | None
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    domain, opened = table.domain, columns_of(table)
-    columns, rows = {place: opened.codes[name] for name, place in places.items()}, opened.rows
-    sizes = domain.shape
-    for window in _windows((_positions(attributes, places, table) for attributes in sets), sizes):
+    places, rows, sizes = {name: index for index, name in enumerate(domain.names)}, opened.rows, domain.shape
+    for window in _windows((tuple(places[name] for name in attributes) for attributes in sets), sizes):
         done: dict[int, IntArray] = {}
         for group in groups(window, sizes, 1 << rows.bit_length()):  # an untrusted proposal, which every member checks (A3)
             shape = tuple(sizes[place] for place in group.attributes)
-            whole = _histogram([columns[place] for place in group.attributes], shape, rows, values).reshape(shape)
+            columns = [opened.codes[domain.names[place]] for place in group.attributes]
+            whole = _histogram(columns, shape, rows, values).reshape(shape)
             for member in group.members:
                 done[member] = _summed(whole, group.attributes, window[member])
         for index, attributes in enumerate(window):
@@ -124,33 +109,12 @@ def _windows(wanted: Iterable[tuple[int, ...]], sizes: Sequence[int]) -> Iterato
         yield window
 
 
-def _limited(table: Table, values: Values, attribute: str | None, limits: Values) -> Values:
+def _limited(opened: Columns, values: Values, attribute: str | None, limits: Values) -> Values:
     """Every row's value, at most the limit of its own cell (A2): of at most the measure's largest amount still, as no limit is below 0."""
-    cells = 1 if attribute is None else table.domain.cells(attribute)
-    if limits.dtype != np.int64 or limits.shape != (cells,) or not int(limits.min()) >= 0:
-        raise refuse("limits", f"{limits.dtype} array of shape {limits.shape}", f"an int64 array of shape ({cells},), none below 0")
-    if attribute is None:
-        return np.minimum(values, limits)
-    table.require([attribute])
-    limit = limits[columns_of(table).codes[attribute]]
-    np.minimum(values, limit, out=limit)
-    return limit
+    return np.minimum(values, limits if attribute is None else limits[opened.codes[attribute]])
 
 
-def _positions(attributes: tuple[str, ...], places: dict[str, int], table: Table) -> tuple[int, ...]:
-    if isinstance(attributes, str):
-        raise refuse("the attributes of a marginal", attributes, "a tuple of names", f"Write ({attributes!r},).")
-    positions = []
-    for name in attributes:
-        if name not in places:
-            table.require([name])
-        positions.append(places[name])
-    if len(set(positions)) != len(positions):
-        raise InputError(f"the attributes of a marginal must differ from each other; got {tuple(attributes)!r}.")
-    return tuple(positions)
-
-
-def _summed(whole: IntArray, axes: tuple[int, ...], wanted: tuple[int, ...]) -> IntArray:
+def _summed(whole: IntArray, axes: Sequence[Hashable], wanted: Sequence[Hashable]) -> IntArray:
     """Sum out the axes that are not wanted, and put the others in the order wanted (A3).
 
     Raises:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from leastnoise._check import InternalError, refuse, whole
 from leastnoise._check.arrays import BoolArray, IntArray
-from leastnoise._kernel._entropy import Entropy, Words, fresh_words
+from leastnoise._kernel._entropy import Entropy, Words
 from leastnoise._linop import sealed
 
 Index = npt.NDArray[np.intp]
@@ -26,17 +26,17 @@ _BLOCK = 1 << 15  # draws a round: the temporaries of a block stay in the proces
 
 def random_bytes(count: int, entropy: Entropy) -> npt.NDArray[np.uint8]:
     """Return ``count`` independent uniform bytes (D1)."""
-    return fresh_words(entropy, -(-count // 8)).view(np.uint8)[:count]
+    return entropy.words(-(-count // 8)).view(np.uint8)[:count]
 
 
 def random_halves(count: int, entropy: Entropy) -> npt.NDArray[np.uint16]:
     """Return ``count`` independent uniform 16-bit numbers (D1)."""
-    return fresh_words(entropy, -(-count // 4)).view(np.uint16)[:count]
+    return entropy.words(-(-count // 4)).view(np.uint16)[:count]
 
 
 def random_signs(count: int, entropy: Entropy) -> BoolArray:
     """Return ``count`` independent fair coins (D1)."""
-    return np.unpackbits(fresh_words(entropy, -(-count // 64)).view(np.uint8))[:count].view(np.bool_)
+    return np.unpackbits(entropy.words(-(-count // 64)).view(np.uint8))[:count].view(np.bool_)
 
 
 def signed(magnitudes: Words, negative: BoolArray) -> IntArray:
@@ -69,9 +69,9 @@ def uniform_below(bound: Scale, largest: int, count: int, entropy: Entropy) -> t
     if largest <= 1 << 8:
         raw, top = random_halves(count, entropy).astype(np.uint64), (1 << 16) - 1
     elif largest <= 1 << 24:
-        raw, top = fresh_words(entropy, -(-count // 2)).view(np.uint32)[:count].astype(np.uint64), (1 << 32) - 1
+        raw, top = entropy.words(-(-count // 2)).view(np.uint32)[:count].astype(np.uint64), (1 << 32) - 1
     else:
-        raw, top = fresh_words(entropy, count), (1 << 64) - 1
+        raw, top = entropy.words(count), (1 << 64) - 1
     blocks = np.uint64(top) // bound  # whole copies of [0, bound) among the 2^w possible values
     quotient = raw // bound
     return raw - quotient * bound, quotient < blocks
@@ -201,7 +201,7 @@ class LazyReals:
             return int(self.leading[i])
         known = self._further.setdefault(i, [])
         while len(known) < position:
-            known.append(int(fresh_words(entropy, 1)[0]))
+            known.append(int(entropy.words(1)[0]))
         return known[position - 1]
 
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
@@ -212,7 +212,7 @@ class LazyReals:
         heads: BoolArray = first < digits
         tied = np.flatnonzero(first == digits)
         if tied.size:
-            drawn = (digits[tied] << np.uint64(56)) | (fresh_words(entropy, tied.size) >> np.uint64(8))
+            drawn = (digits[tied] << np.uint64(56)) | (entropy.words(tied.size) >> np.uint64(8))
             heads[tied] = drawn < leading[tied]
             for j in tied[drawn == leading[tied]]:
                 heads[j] = self._below(int(index[j]), entropy)
@@ -220,7 +220,7 @@ class LazyReals:
 
     def _below(self, i: int, entropy: Entropy) -> bool:
         position = 1
-        while (drawn := int(fresh_words(entropy, 1)[0])) == (known := self.word(i, position, entropy)):
+        while (drawn := int(entropy.words(1)[0])) == (known := self.word(i, position, entropy)):
             position += 1
         return drawn < known
 
@@ -292,7 +292,7 @@ class CellTable:
         drawn = self.cells[prefix]
         ambiguous = np.flatnonzero(drawn == _AMBIGUOUS)
         if ambiguous.size:
-            low = fresh_words(entropy, ambiguous.size) >> np.uint64(16)
+            low = entropy.words(ambiguous.size) >> np.uint64(16)
             words = (prefix[ambiguous].astype(np.uint64) << np.uint64(48)) | low
             after = np.searchsorted(self.leading, words, side="right")
             before = np.searchsorted(self.leading, words, side="left")
@@ -304,7 +304,7 @@ class CellTable:
     def _reaches(self, threshold: int, word: int, entropy: Entropy) -> bool:
         digits, bits = word, 64
         while True:
-            digits = (digits << 64) | int(fresh_words(entropy, 1)[0])
+            digits = (digits << 64) | int(entropy.words(1)[0])
             bits += 64
             low, high = self.enclose(bits)[threshold]
             if digits + 1 <= low:

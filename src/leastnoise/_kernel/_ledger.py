@@ -25,8 +25,6 @@ from leastnoise._kernel._ledger_file import (
     append,
     check_left,
     check_not_below,
-    checked_path,
-    checked_seconds,
     checked_text,
     connected,
     content_of,
@@ -36,12 +34,11 @@ from leastnoise._kernel._ledger_file import (
     make,
     read,
     today,
-    wait_for,
     writing,
 )
 from leastnoise._kernel._ledger_run import Pending, Receipt
 from leastnoise._kernel._ledger_signs import free_room, is_running, running, settled
-from leastnoise._kernel._ledger_words import ledger_facts
+from leastnoise._kernel._ledger_words import checked_path, checked_seconds, ledger_facts, wait_for
 
 
 @dataclass(frozen=True, slots=True, repr=False)

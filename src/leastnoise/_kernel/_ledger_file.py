@@ -12,13 +12,12 @@ import json
 import os
 import secrets
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Literal, TypeVar, cast, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from leastnoise._accounting import (
     Budget,
@@ -35,8 +34,8 @@ from leastnoise._accounting import (
     total,
     whole_budget,
 )
-from leastnoise._check import BudgetError, InputError, LedgerError, one_of, refuse
-from leastnoise._kernel._ledger_words import above_budget, damaged, no_ledger, reason, unusable
+from leastnoise._check import BudgetError, InputError, LedgerError, refuse
+from leastnoise._kernel._ledger_words import above_budget, damaged, journal, no_ledger, not_made, other_format, unusable
 
 State = Literal["reserved", "sealed", "absent"]
 Read = TypeVar("Read", Privacy, Budget, Charge, Cost)
@@ -62,10 +61,9 @@ TABLES = (
     """CREATE TABLE outcome (id TEXT NOT NULL, number INTEGER NOT NULL, part INTEGER NOT NULL, text TEXT NOT NULL,
     PRIMARY KEY (id, number, part))""",
 )
-SELECT = """SELECT number, id, charge, cost, declared, plan_digest, output, description, reserved_on, digest, state, run,
-    EXISTS (SELECT 1 FROM pending WHERE pending.id = entry.id)
-    AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL), kind, share, period
-    FROM entry ORDER BY number"""
+COLUMNS = "number, id, charge, cost, declared, plan_digest, output, description, reserved_on, digest, state, run, kind, share, period"
+SELECT = f"""SELECT {COLUMNS}, EXISTS (SELECT 1 FROM pending WHERE pending.id = entry.id)
+    AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL) AS resumable FROM entry ORDER BY number"""
 LONGEST_TEXT = 10_000
 
 
@@ -136,11 +134,8 @@ def append(
 ) -> str:
     """Add an entry to the chain: its digest is also that of all entries before it, and the head is the last one's."""
     digest = _linked(before, row, added)
-    connection.execute(
-        "INSERT INTO entry (number, id, charge, cost, declared, plan_digest, output, description, reserved_on, digest, state, run, "
-        "kind, share, period) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*row, digest, state, run, *added),
-    )
+    values = (*row, digest, state, run, *added)
+    connection.execute(f"INSERT INTO entry ({COLUMNS}) VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608 - a constant
     connection.execute("UPDATE head SET number = ?, digest = ?", (row[0], digest))
     return digest
 
@@ -197,10 +192,7 @@ def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     with connected(path, timeout) as connection:
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "delete":
-            raise LedgerError(
-                f"The ledger {path} was switched to the journal mode {mode!r} by another program; a copy of the file could then lack "
-                "charges. Switch it back with `PRAGMA journal_mode = DELETE` in that program."
-            )
+            raise LedgerError(journal(path, mode))
         connection.execute("BEGIN IMMEDIATE")
         try:
             yield connection
@@ -227,10 +219,7 @@ def content_of(connection: sqlite3.Connection, path: Path) -> Content:
     if version < 1:
         raise LedgerError(damaged(path, f"it has the unknown format {version}"))
     if version != SCHEMA:
-        raise LedgerError(
-            f"The ledger {path} has the format {version}; this version of leastnoise reads the format {SCHEMA}. "
-            f"Use {'a newer' if version > SCHEMA else 'an earlier'} leastnoise."
-        )
+        raise LedgerError(other_format(path, version, SCHEMA))
     if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
         raise LedgerError(damaged(path, "its pages do not fit together"))
     rows = connection.execute(SELECT).fetchall()
@@ -255,35 +244,21 @@ def content_of(connection: sqlite3.Connection, path: Path) -> Content:
 
 
 def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> Entry:
-    number, entry_id, charge_text, cost, declared, plan_digest, output, description, reserved_on, digest, state, run, resumable = row[:13]
-    added = row[13:]
+    said: dict[str, Any] = dict(zip((*COLUMNS.split(", "), "resumable"), row, strict=True))
     try:
-        if digest != _linked(before, row[:9], added):
+        if said["digest"] != _linked(before, row[:9], row[12:15]) or said["kind"] not in get_args(Kind) or said["period"] not in PERIODS:
             raise ValueError
-        kind = cast(Kind, one_of("kind", added[0], ["release", "spent", "budget"]))
-        paid, promised = _read(charge_text, charge_from_json), _read(declared, budget_from_json)
-        if (paid != Charge() or type(promised) is not type(budget)) if kind == "budget" else not is_charge_of(budget, paid):
+        said |= {name: checked_text(name, said[name]) for name in ("plan_digest", "output", "description", "run", "share")}
+        said["id"], said["resumable"] = checked_text("id", said["id"], least=1), bool(said["resumable"]) and said["state"] == "reserved"
+        said["charge"], said["cost"] = _read(said["charge"], charge_from_json), _read(said["cost"], cost_from_json)
+        said["declared"], said["reserved_on"] = _read(said["declared"], budget_from_json), date.fromisoformat(said["reserved_on"])
+        entry = Entry(**said)
+        of_budget = entry.charge == Charge() and type(entry.declared) is type(budget)
+        if not (of_budget if entry.kind == "budget" else is_charge_of(budget, entry.charge)):
             raise ValueError
-        return Entry(
-            number=cast(int, number),
-            id=checked_text("id", entry_id, least=1),
-            state=cast(State, one_of("state", state, ["reserved", "sealed", "absent"])),
-            charge=paid,
-            cost=_read(cost, cost_from_json),
-            declared=promised,
-            plan_digest=checked_text("plan_digest", plan_digest),
-            output=checked_text("output", output),
-            description=checked_text("description", description),
-            reserved_on=date.fromisoformat(cast(str, reserved_on)),
-            digest=digest,
-            run=checked_text("run", run),
-            resumable=bool(resumable) and state == "reserved",
-            kind=kind,
-            share=checked_text("share", added[1]),
-            period=one_of("period", added[2], list(PERIODS)),
-        )
+        return entry
     except (ValueError, TypeError, RecursionError):
-        raise LedgerError(damaged(path, f"entry {number} is unreadable")) from None
+        raise LedgerError(damaged(path, f"entry {row[0]} is unreadable")) from None
 
 
 def checked_text(name: str, value: object, least: int = 0) -> str:
@@ -417,47 +392,8 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
     except FileExistsError:
         raise LedgerError(_TAKEN.format(file)) from None
     except OSError as error:
-        raise LedgerError(
-            f"A ledger cannot be made at {file}: {reason(error)}. Choose a folder that exists and that you may write to."
-        ) from None
+        raise LedgerError(not_made(file, error)) from None
     return identity
-
-
-def wait_for(file: Path, timeout: float) -> None:
-    """Refuse what cannot be a ledger, before it is opened.
-
-    By stat only: opening and closing the file here would drop the locks that another thread's connection holds on it.
-    """
-    try:
-        if file.is_dir():
-            raise LedgerError(f"{file} is a folder, not a ledger. Give the path of the ledger's file.")
-        size = file.stat().st_size
-        patience = time.monotonic() + min(timeout, 1.0)
-        while size == 0 and time.monotonic() < patience:  # perhaps another process is making it just now
-            time.sleep(0.02)
-            size = file.stat().st_size
-    except FileNotFoundError:
-        raise LedgerError(
-            f"There is no ledger at {file}. If there was one, restore it. Make one with `leastnoise ledger set` or Ledger.create."
-        ) from None
-    except OSError as error:
-        raise LedgerError(f"The ledger {file} cannot be read: {reason(error)}. Check its path and permissions.") from None
-    if size == 0:
-        raise LedgerError(
-            f"{file} is empty: no ledger, or what is left of one. If it was a ledger, restore it from a copy that has all its releases."
-        )
-
-
-def checked_path(path: str | os.PathLike[str]) -> Path:
-    if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
-        raise refuse("path", path, "the path of a ledger's file")
-    return Path(path)
-
-
-def checked_seconds(timeout: float) -> float:
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout <= 86400:
-        raise refuse("timeout", timeout, "a number of seconds from 0 to 86400")
-    return float(timeout)
 
 
 def flush_folder(folder: Path) -> None:

@@ -1,11 +1,16 @@
-"""What is said of a ledger: its facts for people, why it does not pay, and why its file cannot be used. It decides nothing."""
+"""What is said of a ledger: its facts for people, why it does not pay, and why its file cannot be used.
 
+Not trusted: it decides nothing. What is refused here is refused again where the file is opened, with less to say of it.
+"""
+
+import os
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from leastnoise._accounting import Charge, charge_text, missing, whole_budget
-from leastnoise._check import InputError, LedgerError
+from leastnoise._check import InputError, LedgerError, refuse
 
 _GLANCE = 0.2  # seconds to wait for another process where the ledger is only shown
 
@@ -66,3 +71,63 @@ def no_ledger(path: Path) -> str:
 def reason(error: OSError) -> str:
     """Why the operating system refused."""
     return (error.strerror or type(error).__name__).lower()
+
+
+def journal(path: Path, mode: str) -> str:
+    """The sentence for a file that another program switched to another journal."""
+    return (
+        f"The ledger {path} was switched to the journal mode {mode!r} by another program; a copy of the file could then lack charges. "
+        "Switch it back with `PRAGMA journal_mode = DELETE` in that program."
+    )
+
+
+def other_format(path: Path, version: int, schema: int) -> str:
+    """The sentence for a ledger of another format."""
+    return (
+        f"The ledger {path} has the format {version}; this version of leastnoise reads the format {schema}. "
+        f"Use {'a newer' if version > schema else 'an earlier'} leastnoise."
+    )
+
+
+def not_made(path: Path, error: OSError) -> str:
+    """The sentence for a ledger that the operating system does not let be made."""
+    return f"A ledger cannot be made at {path}: {reason(error)}. Choose a folder that exists and that you may write to."
+
+
+def wait_for(file: Path, timeout: float) -> None:
+    """Refuse what cannot be a ledger, before it is opened.
+
+    By stat only: opening and closing the file here would drop the locks that another thread's connection holds on it.
+    """
+    try:
+        if file.is_dir():
+            raise LedgerError(f"{file} is a folder, not a ledger. Give the path of the ledger's file.")
+        size = file.stat().st_size
+        patience = time.monotonic() + min(timeout, 1.0)
+        while size == 0 and time.monotonic() < patience:  # perhaps another process is making it just now
+            time.sleep(0.02)
+            size = file.stat().st_size
+    except FileNotFoundError:
+        raise LedgerError(
+            f"There is no ledger at {file}. If there was one, restore it. Make one with `leastnoise ledger set` or Ledger.create."
+        ) from None
+    except OSError as error:
+        raise LedgerError(f"The ledger {file} cannot be read: {reason(error)}. Check its path and permissions.") from None
+    if size == 0:
+        raise LedgerError(
+            f"{file} is empty: no ledger, or what is left of one. If it was a ledger, restore it from a copy that has all its releases."
+        )
+
+
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """The path of a ledger's file, as somebody gave it."""
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
+        raise refuse("path", path, "the path of a ledger's file")
+    return Path(path)
+
+
+def checked_seconds(timeout: float) -> float:
+    """Seconds to wait for another process, as somebody gave them."""
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout <= 86400:
+        raise refuse("timeout", timeout, "a number of seconds from 0 to 86400")
+    return float(timeout)

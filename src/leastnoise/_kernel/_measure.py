@@ -32,39 +32,14 @@ from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Domain
 from leastnoise._kernel._count import count
-from leastnoise._kernel._entropy import Entropy, SeededEntropy
+from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._noise import discrete_gaussian, discrete_laplace, rounded_gaussian
 from leastnoise._linop import SignedArray, along, apply, narrow
-from leastnoise._measurements import Block, Limits, Measurements, Observation, cost, row_scales
+from leastnoise._measurements import Block, Limits, Measurements, cost, row_scales
 from leastnoise._table import Table
 
 SAMPLERS = {Noise.DISCRETE_LAPLACE: discrete_laplace, Noise.DISCRETE_GAUSSIAN: discrete_gaussian, Noise.ROUNDED_GAUSSIAN: rounded_gaussian}
 _BATCH_ROWS = 2**18
-
-
-def simulate(measurements: Measurements, table: Table, entropy: SeededEntropy) -> Observation:
-    """Measure with noise from a seed, for tests and experiments: nothing is paid because nothing is private.
-
-    Args:
-        measurements: what to measure.
-        table: encoded rows that are not secret.
-        entropy: a seeded source.
-
-    Returns:
-        An observation marked as not private, without a receipt.
-
-    Raises:
-        InputError: another source (use a paid series), or the table is of another domain or unit.
-
-    >>> table = Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
-    >>> measurements = Measurements(domain=table.domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),))
-    >>> simulate(measurements, table, SeededEntropy(1)).private
-    False
-    """
-    if type(entropy) is not SeededEntropy:
-        raise InputError("simulate is for seeded noise, which protects nobody; got another source. Use a paid series, with a ledger.")
-    verify(measurements, table)
-    return Observation(measurements, draw(measurements, table, entropy), "", private=False)
 
 
 def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:

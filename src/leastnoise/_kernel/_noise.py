@@ -24,7 +24,7 @@ from leastnoise._kernel._draws import (
     toss_exp,
     uniform_below,
 )
-from leastnoise._kernel._entropy import Entropy, Words, fresh_words
+from leastnoise._kernel._entropy import Entropy, Words
 
 _PARTS = 8  # the exponential is cut in eighths, so that 94% of the attempts are accepted; the table belongs to it
 _CUT = 128  # the table's last cell, which stands for V of at least 128
@@ -161,7 +161,7 @@ def rounded_gaussian(numerator: int | IntArray, denominator: int | IntArray, cou
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
         mine, half_step = at(p, index), at(q, index) * np.uint64(_FINE)
         k = _part_numbers(_FINE, table.draw(size, entropy), entropy)
-        x = LazyReals(leading=fresh_words(entropy, size))  # R1
+        x = LazyReals(leading=entropy.words(size))  # R1
         accepted = _accept(_FINE, k, x, np.arange(size), entropy)
         double = mine * np.uint64(2)
         high, low = _wide_product(double, x.leading)

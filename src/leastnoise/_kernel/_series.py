@@ -43,10 +43,10 @@ from leastnoise._accounting import (
     left,
     total,
 )
-from leastnoise._check import BudgetError, InputError, exact_positive, refuse
+from leastnoise._check import BudgetError, Immutable, InputError, exact_positive, refuse
 from leastnoise._domain import Domain
 from leastnoise._kernel._count import count
-from leastnoise._kernel._entropy import SeededEntropy, SystemEntropy
+from leastnoise._kernel._entropy import Entropy, SystemEntropy
 from leastnoise._kernel._keys import FoundKeys, KeySearch
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_run import NeedsData, Receipt, Step
@@ -56,7 +56,7 @@ from leastnoise._kernel._periods import Closed, answers, check_along, close, fin
 from leastnoise._kernel._plane import LeastCost
 from leastnoise._linop import SignedArray
 from leastnoise._measurements import Measurements, Observation, measurements_digest
-from leastnoise._table import Table, keyed_of
+from leastnoise._table import Keyed, Table, columns_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,7 @@ class _Inside:
     """What a series keeps and does not hold, so that whoever has the series has nothing that leads to the rows (K7)."""
 
     table: Table | None
-    entropy: SystemEntropy | SeededEntropy
+    entropy: Entropy
     cost: Cost
     ledger: Ledger | None = None
     known: tuple[Step, ...] = ()
@@ -148,7 +148,7 @@ class _Inside:
 _INSIDE: "WeakKeyDictionary[Series, _Inside]" = WeakKeyDictionary()
 
 
-class Series:
+class Series(Immutable):
     """Steps on private data, paid for together, with the system's randomness alone; made by `Series.paid`, or by `Series.resumed`.
 
     Attributes:
@@ -291,7 +291,7 @@ class Series:
             inside.table.require([search.attribute])
 
         def drawn(table: Table) -> FoundKeys:
-            return search.draw(keyed_of(table), privacy, inside.entropy)
+            return search.draw(columns_of(table, Keyed), privacy, inside.entropy)
 
         cost = charge(whole, whole, SeriesCost(whole))
         return cast(FoundKeys, _step(self, cost, request_of(search), drawn, outcome_from_text))
@@ -375,12 +375,6 @@ class Series:
     def __repr__(self) -> str:
         return f"<Series on private rows, {len(_inside(self).charges)} steps>"
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Series is immutable; {name!r} cannot be set")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a Series is immutable; {name!r} cannot be deleted")
-
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a Series holds private rows and is not pickled")
 
@@ -391,10 +385,10 @@ class UnpaidSeries(Series):
     Args:
         terms: what will be done.
         table: encoded rows that are not secret.
-        entropy: a seeded source for tests and experiments, or the system's for audits on made-up rows.
+        entropy: any source: a seeded one for tests and experiments, or the system's for audits on made-up rows.
 
     Raises:
-        InputError: another source, or the table does not belong to the terms.
+        InputError: the table does not belong to the terms.
 
     >>> terms = Terms(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
     >>> UnpaidSeries(terms, Table(terms.domain, {"age": [0, 0, 1]}), SystemEntropy()).private
@@ -403,9 +397,7 @@ class UnpaidSeries(Series):
 
     __slots__ = ()
 
-    def __init__(self, terms: Terms, table: Table, entropy: SeededEntropy | SystemEntropy) -> None:
-        if type(entropy) not in {SeededEntropy, SystemEntropy}:
-            raise refuse("entropy", type(entropy).__name__, "SeededEntropy(seed) or SystemEntropy()")
+    def __init__(self, terms: Terms, table: Table, entropy: Entropy) -> None:
         _keep(self, terms, _Inside(table, entropy, _verified(terms, table)), None)
 
 

@@ -1,4 +1,4 @@
 """Encoded private rows, or counts of them, behind an opaque handle."""
 
 from leastnoise._table._share import Group, groups
-from leastnoise._table._table import Codes, Columns, Counted, Keyed, Table, Values, Wanted, code_dtype, columns_of, counted_of, keyed_of
+from leastnoise._table._table import Codes, Columns, Counted, Keyed, Table, Values, Wanted, code_dtype, columns_of

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._check import InputError, InternalError
+from leastnoise._check import Immutable, InputError, InternalError
 from leastnoise._check.arrays import Array, IntArray
 from leastnoise._domain import Domain, Keys, PerCell
 
@@ -77,47 +77,28 @@ def keep(handle: object, columns: Columns | Counted | Keyed) -> None:
     _KEPT[handle] = columns
 
 
-def columns_of(handle: object) -> Columns:
-    """The rows behind a handle; for the kernel.
+def columns_of(handle: object, *kinds: type) -> Any:
+    """The rows, counts or keys behind a handle; for the kernel.
 
-    Raises:
-        InternalError: the handle has counts.
-
-    >>> columns_of(Table(ln.Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})).rows
-    3
-    """
-    kept = _KEPT[handle]
-    if not isinstance(kept, Columns):
-        raise InternalError("The rows of this table were counted where they are; please report this.")
-    return kept
-
-
-def counted_of(handle: object) -> Counted | None:
-    """The counts behind a handle, None if it has rows; for the kernel.
-
-    >>> counted_of(Table(ln.Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})) is None
-    True
-    """
-    kept = _KEPT[handle]
-    return kept if isinstance(kept, Counted) else None
-
-
-def keyed_of(handle: object) -> Keyed:
-    """The keys behind a handle; for the kernel.
+    Args:
+        handle: a table.
+        kinds: what it may have, of `Columns`, `Counted` and `Keyed`; none: rows.
 
     Raises:
         InternalError: the handle has something else.
 
-    >>> keyed_of(Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3]))).keys
+    >>> columns_of(Table(ln.Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})).rows
+    3
+    >>> columns_of(Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3])), Keyed).keys
     ('curl',)
     """
     kept = _KEPT[handle]
-    if not isinstance(kept, Keyed):
-        raise InternalError("This table has rows or counts, and no keys; please report this.")
+    if not isinstance(kept, kinds or Columns):
+        raise InternalError(f"A table has {type(kept).__name__.lower()}, and something else is asked of it; please report this.")
     return kept
 
 
-class Table:
+class Table(Immutable):
     """Private rows, encoded: for each attribute a column of cell numbers, for each measure a column of whole units.
 
     Made by `leastnoise._adapters` and opened by the kernel alone. It does not show how many rows it has, which is itself private, and it
@@ -299,12 +280,6 @@ class Table:
 
     def __repr__(self) -> str:
         return f"<Table of private rows over {self.domain!r}>"
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Table is immutable; {name!r} cannot be set")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a Table is immutable; {name!r} cannot be deleted")
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a Table holds private rows and is not pickled; read it again from its source")

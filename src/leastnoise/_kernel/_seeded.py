@@ -1,0 +1,75 @@
+"""Noise from a seed, for tests and experiments: it protects nobody, and nothing that is drawn with it is private.
+
+Not trusted: what is paid for draws from `SystemEntropy`, which the series makes itself.
+"""
+
+import numpy as np
+
+from leastnoise._check import InputError, whole
+from leastnoise._kernel._entropy import Words
+from leastnoise._kernel._measure import draw, verify
+from leastnoise._measurements import Measurements, Observation
+from leastnoise._table import Table
+
+
+class SeededEntropy:
+    """A reproducible stream for tests and experiments; anybody who knows the seed can subtract the noise.
+
+    Args:
+        seed: whole number of at least 0.
+
+    Raises:
+        InputError: the seed is not such a number (there is no default seed).
+
+    >>> source = SeededEntropy(7)
+    >>> bool((source.words(4) == SeededEntropy(7).words(4)).all())
+    True
+    """
+
+    __slots__ = ("_generator", "_seed")
+
+    def __init__(self, seed: int) -> None:
+        self._seed = whole("seed", seed, 0)
+        self._generator = np.random.PCG64DXSM(self._seed)
+
+    def words(self, count: int) -> Words:
+        """Return the next ``count`` words of the stream.
+
+        Args:
+            count: number of words, at least 0.
+
+        Returns:
+            A uint64 array of shape (count,).
+
+        >>> int(SeededEntropy(7).words(1)[0]) == int(SeededEntropy(7).words(9)[0])
+        True
+        """
+        return np.asarray(self._generator.random_raw(count), dtype=np.uint64)
+
+    def __repr__(self) -> str:
+        return f"SeededEntropy({self._seed})"
+
+
+def simulate(measurements: Measurements, table: Table, entropy: SeededEntropy) -> Observation:
+    """Measure with noise from a seed, for tests and experiments: nothing is paid because nothing is private.
+
+    Args:
+        measurements: what to measure.
+        table: encoded rows that are not secret.
+        entropy: a seeded source.
+
+    Returns:
+        An observation marked as not private, without a receipt.
+
+    Raises:
+        InputError: another source (use a paid series), or the table is of another domain or unit.
+
+    >>> table = Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
+    >>> measurements = Measurements(domain=table.domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),))
+    >>> simulate(measurements, table, SeededEntropy(1)).private
+    False
+    """
+    if type(entropy) is not SeededEntropy:
+        raise InputError("simulate is for seeded noise, which protects nobody; got another source. Use a paid series, with a ledger.")
+    verify(measurements, table)
+    return Observation(measurements, draw(measurements, table, entropy), "", private=False)
