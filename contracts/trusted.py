@@ -20,14 +20,17 @@ CHOOSES = "_session/_ledgers.py"  # the ledger that pays, which the kernel takes
 # Not trusted, and why nobody needs to believe it.
 BESIDE = {
     # What users may write of an attribute, its labels, levels and JSON, and which table its values find their cells by: public, and made
-    # without a row. `Domain` asks for the number of cells once, and `Rule` refuses a table with a cell that is not among them.
-    "_domain": ("_kind.py", "_kinds.py", "_dates.py", "_rules.py", "_json.py"),
+    # without a row. `Domain` asks for the number of cells once, and `Rule` refuses a table with a cell that is not among them. Which marks
+    # and spellings a reading may have: a `Reading` looks that its parts are texts and true or false, and reads each value by itself.
+    "_domain": ("_kind.py", "_kinds.py", "_dates.py", "_rules.py", "_json.py", "_written.py"),
     # Transposes that no column sum is computed with; operators and noisy answers as text; trees of blocks, which the kernel checks.
     "_linop": ("_transposes.py", "_packed.py", "_plane_order.py"),
-    # The text of measurements: a recorded step has its charge beside the fingerprint of that.
-    "_measurements": ("_written.py",),
-    # Noisy outcomes as text; what is said of a ledger; who makes a release now: the ledger's rows keep it from being drawn twice.
-    "_kernel": ("_outcome.py", "_ledger_words.py", "_ledger_signs.py"),
+    # The text of measurements: a recorded step has its charge beside the fingerprint of that. Bounds within which answers are right, beyond
+    # which they would be wrong and no leak. What comes of measurements, which has its noise.
+    "_measurements": ("_written.py", "_headroom.py", "_observation.py"),
+    # Noisy outcomes as text; what is said of a ledger; who makes a release now: the ledger's rows keep it from being drawn twice. Noise
+    # from a seed, with which nothing is paid for.
+    "_kernel": ("_outcome.py", "_ledger_words.py", "_ledger_signs.py", "_seeded.py"),
     # Which tables are counted in one pass: the kernel refuses one that lacks what is summed out of it.
     "_table": ("_share.py",),
     # Names and types of columns, for drafts: no release depends on it. What users say of where their data are: which unit a second table
@@ -39,7 +42,8 @@ BESIDE = {
     # Public values as texts for people, by which nothing is decided.
     "_check": ("_words.py",),
 }
-# Which trusted file asks which of these. Of the first only what has its noise goes there. Of the next two any answer will do. The ledger
+# Which trusted file asks which of these. Of the first only what has its noise goes there, as of observations. Of the next two any answer
+# will do, and so of what bounds answers, and of what says how a column may be read. The ledger
 # looks whether what was read is written as the text that it came from. How numbers are written is a pattern, which remembers nothing. Where
 # data are is what their user says. Of a kind a domain asks its size once and a rule, and checks both. An engine counts the tables of groups
 # as they are proposed, and the kernel looks in each for what it is asked for. It looks whether the blocks of a table are those of a tree
@@ -48,6 +52,9 @@ ASKED = {
     ("_kernel/_series.py", "_kernel/_outcome.py"),
     ("_accounting/_deltas.py", "_accounting/_alpha.py"),
     ("_kernel/_series.py", "_measurements/_written.py"),
+    ("_kernel/_series.py", "_measurements/_observation.py"),
+    ("_measurements/_measurements.py", "_measurements/_headroom.py"),
+    ("_domain/_reading.py", "_domain/_written.py"),
     ("_kernel/_ledger_file.py", "_accounting/_read.py"),
     ("_adapters/_values.py", "_domain/_rules.py"),
     *(
@@ -63,6 +70,7 @@ ASKED = {
     # What is said, by which nothing is decided.
     *((f"_adapters/_{name}.py", "_adapters/_words.py") for name in ("csv", "files", "frames", "location", "postgres", "read", "spark")),
     *((f"_kernel/{name}.py", "_kernel/_ledger_words.py") for name in ("_ledger", "_ledger_file", "_ledger_run")),
+    ("_session/_ledgers.py", "_session/_ledger_words.py"),
     *(
         (file, "_check/_words.py")
         for file in (

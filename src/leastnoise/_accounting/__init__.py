@@ -3,7 +3,7 @@
 The proofs are in PROOFS-accounting.md beside this file.
 """
 
-from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Neighbours, Privacy, PureDP, fraction_to_text, parameters, round_up
+from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Privacy, PureDP, fraction_to_text, parameters, round_up
 from leastnoise._accounting._cost import (
     Charge,
     ConcentratedCost,

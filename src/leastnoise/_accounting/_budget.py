@@ -6,7 +6,7 @@ refused and not guessed at.
 
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from leastnoise._check import MOST_DIGITS, Exact, InputError, exact, one_of, plain, refuse, whole
 from leastnoise._domain import PerCell
@@ -72,7 +72,6 @@ def round_up(value: Fraction, bits: int = 128) -> Fraction:
     return Fraction(-(-scaled.numerator // scaled.denominator)) / Fraction(2) ** shift
 
 
-Neighbours = Literal["add_remove", "replace"]
 Json = dict[str, str | int | None]
 
 
@@ -215,7 +214,7 @@ class ZCDP(_Definition):
 Budget = PureDP | ApproxDP | ZCDP
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class Privacy:
     """A budget, and what it protects: the privacy unit and the neighbours.
 
@@ -235,24 +234,18 @@ class Privacy:
     """
 
     budget: Budget
-    neighbours: Neighbours
-    unit_column: str | None
-    max_rows: int
-    max_per_cell: PerCell | None
+    neighbours: str = "add_remove"
+    unit_column: str | None = None
+    max_rows: int = 1
+    max_per_cell: PerCell | None = None
 
-    def __init__(
-        self,
-        budget: Budget,
-        neighbours: str = "add_remove",
-        unit_column: str | None = None,
-        max_rows: int = 1,
-        max_per_cell: PerCell | None = None,
-    ) -> None:
+    def __post_init__(self) -> None:
+        budget, unit_column, max_per_cell = self.budget, self.unit_column, self.max_per_cell
         if type(budget) not in (PureDP, ApproxDP, ZCDP):
             raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho)")
         if unit_column is not None and (not isinstance(unit_column, str) or not unit_column.strip()):
             raise refuse("unit_column", unit_column, "the name of a column, or None if every row is a unit")
-        rows = whole("max_rows", max_rows, 1)
+        rows = whole("max_rows", self.max_rows, 1)
         if unit_column is None and rows != 1:
             raise InputError(f"max_rows must be 1 where the unit is a row; got {rows}. Name the column of the unit (unit_column).")
         if max_per_cell is not None and type(max_per_cell) is not PerCell:
@@ -260,11 +253,9 @@ class Privacy:
         if max_per_cell is not None and (unit_column is None or not max_per_cell.rows <= rows):
             allowed = "at most max_rows, the rows of a unit in all cells" if unit_column else "none where the unit is a row"
             raise refuse("max_per_cell", max_per_cell.rows, allowed)
-        object.__setattr__(self, "budget", budget)
-        object.__setattr__(self, "neighbours", one_of("neighbours", neighbours, ["add_remove", "replace"]))
+        object.__setattr__(self, "neighbours", one_of("neighbours", self.neighbours, ["add_remove", "replace"]))
         object.__setattr__(self, "unit_column", plain(unit_column))
         object.__setattr__(self, "max_rows", rows)
-        object.__setattr__(self, "max_per_cell", max_per_cell)
 
     @property
     def unit(self) -> str:

@@ -245,23 +245,12 @@ def _mills_by_fraction(x: Decimal, way: Rounding) -> Between:
 
 @lru_cache(maxsize=64)
 def _pi_between(digits: int) -> tuple[Fraction, Fraction]:
-    """Enclose pi by Machin's formula ``16 arctan(1/5) - 4 arctan(1/239)`` in integers."""
-    unit = 10 ** (digits + 10)
-
-    def arctan_of_inverse(k: int) -> tuple[int, int]:
-        """Give ``unit * arctan(1/k)`` and a bound on the error: below 1 for each floor, below 1 for what was left out."""
-        power, total, n = unit // k, 0, 0
-        while power:
-            total += (-1) ** n * (power // (2 * n + 1))
-            power //= k * k
-            n += 1
-        # power is the floor of a quotient of floors, which is the floor of the whole quotient, and so is the next division.
-        return total, n + 1
-
-    five, five_error = arctan_of_inverse(5)
-    other, other_error = arctan_of_inverse(239)
-    middle, error = 16 * five - 4 * other, 16 * five_error + 4 * other_error
-    return Fraction(middle - error, unit), Fraction(middle + error, unit)
+    """Enclose pi by the series of Bailey, Borwein and Plouffe in integers: each floor, and all that is left out, lose below 1."""
+    terms = digits * 5 // 6 + 10  # 16^5 is above 10^6
+    low = sum(
+        16 ** (terms - k) * (120 * k**2 + 151 * k + 47) // (512 * k**4 + 1024 * k**3 + 712 * k**2 + 194 * k + 15) for k in range(terms)
+    )
+    return Fraction(low, 16**terms), Fraction(low + terms + 1, 16**terms)
 
 
 def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:

@@ -8,6 +8,7 @@ import numpy as np
 from leastnoise._adapters._arrow import in_chunks, one_array, strange, strange_types, to_column
 from leastnoise._adapters._column import CHUNK, STRANGE, Chunks, Column, Source, by_columns, nothing_but
 from leastnoise._adapters._places import DatabaseTable
+from leastnoise._adapters._values import unless_it_raises
 from leastnoise._adapters._words import NAMES_TWICE, NO_DUCKDB, NO_FRAME
 from leastnoise._check import InputError
 
@@ -66,12 +67,10 @@ def _open_table(table: Any, what: str) -> Source:
     )
 
 
+@unless_it_raises(nw.Unknown())
 def _kind(series: Any) -> Any:
     """The type in narwhals' words; unknown where it has none, such as decimals of negative scale."""
-    try:
-        return series.dtype
-    except Exception:  # noqa: BLE001 - every library has its own error for it
-        return nw.Unknown()
+    return series.dtype
 
 
 def _readable(kind: Any) -> bool:
@@ -96,14 +95,7 @@ def _column(series: Any) -> Column:
     try:
         return Column(series.to_list())
     except Exception:  # noqa: BLE001 - some value has no Python form; take the others one by one
-        return Column([_item(series, place) for place in range(len(series))])
-
-
-def _item(series: Any, place: int) -> object:
-    try:
-        return series.item(place)
-    except Exception:  # noqa: BLE001 - a value without a Python form
-        return STRANGE
+        return Column([unless_it_raises(STRANGE)(series.item)(place) for place in range(len(series))])
 
 
 _INTEGERS = frozenset(f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")) | {"INTEGER", "UINTEGER"}

@@ -7,8 +7,8 @@ import re
 import zoneinfo
 from collections.abc import Callable
 from decimal import Decimal
-from functools import cache
-from typing import Any
+from functools import cache, wraps
+from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -30,20 +30,41 @@ _PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 # What has no day stands here.
 NO_DAY = -(2**62)
 
+Given = ParamSpec("Given")
+Read = TypeVar("Read")
+Else = TypeVar("Else")
 
+
+def unless_it_raises(otherwise: Else) -> Callable[[Callable[Given, Read]], Callable[Given, Read | Else]]:
+    """Make of a function of a private value one that gives something else wherever the value makes it raise (E5).
+
+    Args:
+        otherwise: what it gives then.
+
+    >>> unless_it_raises(None)(int)("x") is None
+    True
+    """
+
+    def made(function: Callable[Given, Read]) -> Callable[Given, Read | Else]:
+        @wraps(function)
+        def quiet(*args: Given.args, **named: Given.kwargs) -> Read | Else:
+            try:
+                return function(*args, **named)
+            except Exception:  # noqa: BLE001 - whatever a private value does, it is merely not of that kind
+                return otherwise
+
+        return quiet
+
+    return made
+
+
+@unless_it_raises(False)
 def is_null(value: object) -> bool:
     """Whether a value is missing.
 
     >>> [is_null(value) for value in (None, float("nan"), "", 0, "nan")]
     [True, True, True, False, False]
     """
-    try:
-        return _is_null(value)
-    except Exception:  # noqa: BLE001 - whatever a private value does, it is merely not null
-        return False
-
-
-def _is_null(value: object) -> bool:
     if isinstance(value, (str, bytes)):
         return not value[:1]
     if value is None:
@@ -58,6 +79,7 @@ def _is_null(value: object) -> bool:
     return type(value).__name__ in {"NAType", "NaTType"}
 
 
+@unless_it_raises(None)
 def number(value: object) -> float | None:
     """Read a value as a number.
 
@@ -72,15 +94,6 @@ def number(value: object) -> float | None:
     >>> number("17.50"), number(np.float32(0.7)), number(True), number("x"), number("")
     (17.5, 0.7, 1.0, None, nan)
     """
-    try:
-        return _number(value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")  # type: ignore[operator]
-    except Exception:  # noqa: BLE001 - whatever a private value does, it is merely not a number
-        return None
-
-
-def _number(value: object) -> float | None:
     # text first: it is what most columns that are not arrays hold
     if isinstance(value, bytes):
         value = value.decode()
@@ -93,7 +106,10 @@ def _number(value: object) -> float | None:
     if isinstance(value, (np.float32, np.float16)):
         return float(str(value))
     if isinstance(value, (bool, int, float, Decimal, np.bool_, np.integer, np.floating)):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            return float("inf") if value > 0 else float("-inf")
     return None
 
 
@@ -128,27 +144,26 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
     if type(pattern) is not re.Pattern:  # which remembers nothing, so that any of them reads a text by itself
         raise InternalError("the numbers of a reading must be a pattern; please report this.")
 
+    @unless_it_raises(None)
     def read(value: object) -> float | None:
-        try:
-            form = text(value) if isinstance(value, (str, bytes)) else None
-            if form is None or len(form) > _LONGEST:
-                return number(value)
-            form = reading.form(form)
-            if is_spelled_null(form, reading):
-                return float("nan")
-            if reading.plain_numbers:
-                return number(form)
-            found = pattern.fullmatch(form)
-            if not found or not (found["whole"] or found["part"]) or (found["sign"] and found["minus"]):
-                return None
-            digits = (found["whole"] or "0").replace(reading.thousands, "") if reading.thousands else found["whole"] or "0"
-            return float(f"{found['sign']}{found['minus']}{digits}.{found['part'] or '0'}{found['power'] or ''}")
-        except Exception:  # noqa: BLE001 - whatever a private value does, it is merely not a number
+        form = text(value) if isinstance(value, (str, bytes)) else None
+        if form is None or len(form) > _LONGEST:
+            return number(value)
+        form = reading.form(form)
+        if is_spelled_null(form, reading):
+            return float("nan")
+        if reading.plain_numbers:
+            return number(form)
+        found = pattern.fullmatch(form)
+        if not found or not (found["whole"] or found["part"]) or (found["sign"] and found["minus"]):
             return None
+        digits = (found["whole"] or "0").replace(reading.thousands, "") if reading.thousands else found["whole"] or "0"
+        return float(f"{found['sign']}{found['minus']}{digits}.{found['part'] or '0'}{found['power'] or ''}")
 
     return read
 
 
+@unless_it_raises(None)
 def text(value: object) -> str | None:
     """The string form of a value.
 
@@ -162,13 +177,6 @@ def text(value: object) -> str | None:
     >>> text(17.0), text(0.5), text(True), text(dt.date(2024, 5, 1)), text(dt.datetime(2024, 5, 1, 13, 45)), text([1])
     ('17', '0.5', 'true', '2024-05-01', '2024-05-01 13:45:00', None)
     """
-    try:
-        return _text(value)
-    except Exception:  # noqa: BLE001 - whatever a private value does, it merely has no string form
-        return None
-
-
-def _text(value: object) -> str | None:
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, str):
@@ -282,6 +290,7 @@ def stamps(data: Any) -> IntArray | None:
     return np.clip(numbers, -(2**40), 2**40) * DAY if unit == "D" else numbers // _PARTS[unit]
 
 
+@unless_it_raises((NO_DAY, False))
 def instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[int, bool] | None:
     """What a value says of time.
 
@@ -298,13 +307,6 @@ def instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[
     >>> instant("1970-01-02T01:00+01:00", iso, Reading()), instant(dt.date(1970, 1, 2), iso, Reading()), instant("", iso, Reading())
     ((86400, True), (86400, False), None)
     """
-    try:
-        return _instant(value, pattern, reading)
-    except Exception:  # noqa: BLE001 - whatever a private value does, it merely says nothing of time
-        return NO_DAY, False
-
-
-def _instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[int, bool] | None:
     if is_null(value):
         return None
     if isinstance(value, (dt.date, np.datetime64)):

@@ -244,10 +244,8 @@ class Domain(Immutable):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):
             return NotImplemented
-        return self is other or (self._hash == other._hash and self._facts() == other._facts())
-
-    def _facts(self) -> tuple[object, ...]:
-        return self._kinds, self._measures, self.shape
+        same_kinds = self._hash == other._hash and (self._kinds, self._measures) == (other._kinds, other._measures)
+        return self is other or (same_kinds and self.shape == other.shape)
 
     def __hash__(self) -> int:
         return self._hash

@@ -1,13 +1,11 @@
 """Names, and how the text of a value is read: said by whoever describes the data, never guessed from them."""
 
-import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from leastnoise._check import InputError, plain, refuse
+from leastnoise._check import InternalError, plain, refuse
+from leastnoise._domain._written import unusual, written
 
 BLANKS = " \t\r\u00a0\u202f"
-THOUSANDS = (",", ".", "'", "\u2019", "_", " ", "\u00a0", "\u202f")
 
 
 def attribute_name(what: str, name: object) -> str:
@@ -40,6 +38,7 @@ class Reading:
 
     Raises:
         InputError: a value that is not one of these, or marks that cannot be told apart.
+        InternalError: parts of another class than text, true and false.
 
     >>> ln.Reading(decimal=",", thousands=".", currency=["€"])
     Reading(decimal=',', thousands='.', currency=['€'])
@@ -54,22 +53,13 @@ class Reading:
     ignore_case: bool = False
 
     def __post_init__(self) -> None:
-        if self.column is not None:
-            attribute_name("column", self.column)
-        object.__setattr__(self, "nulls", _texts("nulls", self.nulls, empty=True))
-        object.__setattr__(self, "currency", _texts("currency", self.currency, empty=False))
-        if self.decimal not in (".", ","):
-            raise refuse("decimal", self.decimal, "'.' or ','")
-        if self.thousands != "" and self.thousands not in THOUSANDS:
-            raise refuse("thousands", self.thousands, "empty, or one of " + ", ".join(repr(mark) for mark in THOUSANDS))
-        if self.thousands == self.decimal:
-            raise InputError(f"decimal and thousands must differ; got {self.decimal!r} for both.")
-        for sign in self.currency:
-            if re.search(r"[0-9+\-.,]", sign) or sign != sign.strip(BLANKS):
-                raise refuse("a currency sign", sign, "text without digits, signs, points, commas and outer blanks, such as '€' or 'EUR'")
-        for name, flag in (("trim", self.trim), ("ignore_case", self.ignore_case)):
-            if not isinstance(flag, bool):
-                raise refuse(name, flag, "true or false")
+        for name, value in written(self, BLANKS).items():
+            object.__setattr__(self, name, value)
+        # of Python's own: a text of another class could answer otherwise the next time
+        texts = {type(text) for text in (self.column or "", self.decimal, self.thousands, *self.nulls, *self.currency)}
+        kinds = [type(part) for part in (self.nulls, self.currency, self.trim, self.ignore_case)]
+        if texts != {str} or kinds != [tuple, tuple, bool, bool]:
+            raise InternalError("a reading must be made of texts and of true or false; please report this.")
 
     @property
     def plain_numbers(self) -> bool:
@@ -87,10 +77,7 @@ class Reading:
 
     def to_json(self) -> dict[str, object]:
         """What differs from the usual, as plain JSON values."""
-        said: dict[str, object] = {"column": self.column, "nulls": list(self.nulls), "thousands": self.thousands}
-        said |= {"currency": list(self.currency), "trim": self.trim, "ignore_case": self.ignore_case}
-        point = {} if self.decimal == "." else {"decimal": self.decimal}
-        return {**point, **{name: value for name, value in said.items() if value}}
+        return unusual(self)
 
     def __repr__(self) -> str:
         return f"Reading({', '.join(f'{name}={value!r}' for name, value in self.to_json().items())})"
@@ -105,14 +92,3 @@ def lowered(text: str) -> str:
     if text.isascii():
         return text.lower()
     return "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
-
-
-def _texts(name: str, value: object, *, empty: bool) -> tuple[str, ...]:
-    allowed = "a list of texts" + ("" if empty else " that are not empty")
-    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise refuse(name, value, allowed)
-    texts = tuple(value)
-    for text in texts:
-        if not isinstance(text, str) or not (text or empty):
-            raise refuse(name, text, allowed)
-    return tuple(dict.fromkeys(text for text in texts if text))

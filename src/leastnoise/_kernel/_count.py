@@ -58,7 +58,10 @@ def count(
             raise InputError(_OTHER_PLAN)
         return _looked_up(table.domain, opened, attribute_sets, measure)
     values = None if measure is None else opened.values[measure]
-    return _count(table.domain, opened, attribute_sets, values if limits is None else _limited(opened, values, *limits))
+    if limits is not None and values is not None:  # (A2): of at most the measure's largest amount still, as no limit is below 0
+        attribute, most = limits
+        values = np.minimum(values, most if attribute is None else most[opened.codes[attribute]])
+    return _count(table.domain, opened, attribute_sets, values)
 
 
 def _looked_up(
@@ -107,11 +110,6 @@ def _windows(wanted: Iterable[tuple[int, ...]], sizes: Sequence[int]) -> Iterato
         cells += more
     if window:
         yield window
-
-
-def _limited(opened: Columns, values: Values, attribute: str | None, limits: Values) -> Values:
-    """Every row's value, at most the limit of its own cell (A2): of at most the measure's largest amount still, as no limit is below 0."""
-    return np.minimum(values, limits if attribute is None else limits[opened.codes[attribute]])
 
 
 def _summed(whole: IntArray, axes: Sequence[Hashable], wanted: Sequence[Hashable]) -> IntArray:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -148,14 +148,6 @@ Interval = tuple[int, int]  # integers (low, high) that enclose a real times 2^b
 _AMBIGUOUS = 255
 
 
-class Coins(Protocol):
-    """Numbers x_i of [0, 1], as coins."""
-
-    def toss(self, index: Index, entropy: Entropy) -> BoolArray:
-        """Return independent Bernoulli(x_i) for every i of the index."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratios:
     """The rationals numerators / denominators of [0, 1] (B1).
@@ -223,6 +215,9 @@ class LazyReals:
         while (drawn := int(entropy.words(1)[0])) == (known := self.word(i, position, entropy)):
             position += 1
         return drawn < known
+
+
+Coins: TypeAlias = Ratios | LazyReals  # numbers x_i of [0, 1], each of which is tossed as a coin: Bernoulli(x_i)
 
 
 def toss_exp(coins: Coins, index: Index, entropy: Entropy, *, linear: Scale, square: bool, slots: int) -> BoolArray:

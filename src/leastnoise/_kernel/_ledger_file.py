@@ -26,7 +26,6 @@ from leastnoise._accounting import (
     Privacy,
     budget_from_json,
     charge_from_json,
-    charge_text,
     cost_from_json,
     is_charge_of,
     left,
@@ -35,7 +34,7 @@ from leastnoise._accounting import (
     whole_budget,
 )
 from leastnoise._check import BudgetError, InputError, LedgerError, refuse
-from leastnoise._kernel._ledger_words import above_budget, damaged, journal, no_ledger, not_made, other_format, unusable
+from leastnoise._kernel import _ledger_words as words
 
 State = Literal["reserved", "sealed", "absent"]
 Read = TypeVar("Read", Privacy, Budget, Charge, Cost)
@@ -63,7 +62,7 @@ TABLES = (
 )
 COLUMNS = "number, id, charge, cost, declared, plan_digest, output, description, reserved_on, digest, state, run, kind, share, period"
 SELECT = f"""SELECT {COLUMNS}, EXISTS (SELECT 1 FROM pending WHERE pending.id = entry.id)
-    AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL) AS resumable FROM entry ORDER BY number"""
+    AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL) AS resumable FROM entry ORDER BY number"""  # noqa: S608 - a constant
 LONGEST_TEXT = 10_000
 
 
@@ -181,9 +180,9 @@ def connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
         finally:
             connection.close()
     except UnicodeDecodeError:  # from SQLite's own message about a damaged schema
-        raise LedgerError(damaged(path, "its tables are unreadable")) from None
+        raise LedgerError(words.damaged(path, "its tables are unreadable")) from None
     except sqlite3.Error as error:
-        raise LedgerError(unusable(path, timeout, getattr(error, "sqlite_errorname", ""))) from None
+        raise LedgerError(words.unusable(path, timeout, getattr(error, "sqlite_errorname", ""))) from None
 
 
 @contextmanager
@@ -192,7 +191,7 @@ def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     with connected(path, timeout) as connection:
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "delete":
-            raise LedgerError(journal(path, mode))
+            raise LedgerError(words.journal(path, mode))
         connection.execute("BEGIN IMMEDIATE")
         try:
             yield connection
@@ -215,13 +214,13 @@ def content_of(connection: sqlite3.Connection, path: Path) -> Content:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
-        raise LedgerError(no_ledger(path))
+        raise LedgerError(words.no_ledger(path))
     if version < 1:
-        raise LedgerError(damaged(path, f"it has the unknown format {version}"))
+        raise LedgerError(words.damaged(path, f"it has the unknown format {version}"))
     if version != SCHEMA:
-        raise LedgerError(other_format(path, version, SCHEMA))
+        raise LedgerError(words.other_format(path, version, SCHEMA))
     if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
-        raise LedgerError(damaged(path, "its pages do not fit together"))
+        raise LedgerError(words.damaged(path, "its pages do not fit together"))
     rows = connection.execute(SELECT).fetchall()
     try:
         ((*row, digest),) = connection.execute("SELECT name, privacy, id, digest FROM dataset").fetchall()
@@ -231,15 +230,15 @@ def content_of(connection: sqlite3.Connection, path: Path) -> Content:
         privacy = _read(row[1], privacy_from_json)
         identity = checked_text("id", row[2], least=1)
     except (ValueError, TypeError, RecursionError):
-        raise LedgerError(damaged(path, "the row of the data set is unreadable")) from None
+        raise LedgerError(words.damaged(path, "the row of the data set is unreadable")) from None
     if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
-        raise LedgerError(damaged(path, "entries are missing"))
+        raise LedgerError(words.damaged(path, "entries are missing"))
     entries, last = [], digest
     for row in rows:
         entries.append(_entry(row, last, privacy.budget, path))
         last = entries[-1].digest
     if connection.execute("SELECT number, digest FROM head").fetchall() != [(len(rows), last)]:
-        raise LedgerError(damaged(path, "its last entries are missing, or parts of it are from an older copy"))
+        raise LedgerError(words.damaged(path, "its last entries are missing, or parts of it are from an older copy"))
     return Content(name, privacy, identity, last, tuple(entries))
 
 
@@ -256,9 +255,9 @@ def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> 
         of_budget = entry.charge == Charge() and type(entry.declared) is type(budget)
         if not (of_budget if entry.kind == "budget" else is_charge_of(budget, entry.charge)):
             raise ValueError
-        return entry
     except (ValueError, TypeError, RecursionError):
-        raise LedgerError(damaged(path, f"entry {row[0]} is unreadable")) from None
+        raise LedgerError(words.damaged(path, f"entry {row[0]} is unreadable")) from None
+    return entry
 
 
 def checked_text(name: str, value: object, least: int = 0) -> str:
@@ -319,10 +318,7 @@ def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
     """
     budgets, period = in_force(content)
     if share not in budgets:
-        known = ", ".join(sorted(filter(None, budgets))) or "none yet"
-        raise InputError(
-            f"The share must be one of the ledger's, which are: {known}; got {share!r}. Give it a budget with `leastnoise ledger share`."
-        )
+        raise InputError(words.no_share(budgets, share))
     for name in dict.fromkeys(("", share)):
         yield Limit(name, budgets[name], period, spent_of(content, name, period, day))
 
@@ -336,13 +332,10 @@ def check_left(content: Content, request: Charge, share: str, day: date) -> None
     """
     budgets, _ = in_force(content)
     if len(budgets) > 1 and not share:
-        raise InputError(
-            f"The budget of the data set {content.dataset!r} is shared out, and a release must name the share that pays: "
-            f"{', '.join(sorted(filter(None, budgets)))}. Say --share NAME, or Ledger.open(path, share=NAME). Nothing was spent."
-        )
+        raise InputError(words.shared_out(content.dataset, budgets))
     for limit in limits(content, share, day):
         if not request.within(limit.left):
-            raise BudgetError(above_budget(content.dataset, limit, request))
+            raise BudgetError(words.above_budget(content.dataset, limit, request))
 
 
 def check_not_below(content: Content, budget: Budget, share: str, period: str) -> None:
@@ -353,20 +346,11 @@ def check_not_below(content: Content, budget: Budget, share: str, period: str) -
         BudgetError: more is spent.
     """
     if type(budget) is not type(content.privacy.budget):
-        raise InputError(
-            f"The budget must stay of the definition {type(content.privacy.budget).__name__}, in which the entries are added up; "
-            f"got {budget!r}. Nothing was changed."
-        )
+        raise InputError(words.other_definition(content.privacy.budget, budget))
     for day in {entry.reserved_on for entry in content.entries}:
         spent = spent_of(content, share, period, day)
         if not spent.within(whole_budget(budget)):
-            raise BudgetError(
-                f"The budget must be at least what is spent, which is {charge_text(budget, spent)}; "
-                f"got {charge_text(budget, whole_budget(budget))}. Nothing was changed."
-            )
-
-
-_TAKEN = "{} exists already, and a ledger is never replaced. Open it, or change its budget with `leastnoise ledger change`."
+            raise BudgetError(words.below_spent(budget, spent))
 
 
 def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
@@ -377,7 +361,7 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
     draft = file.parent / f".{file.name}.{secrets.token_hex(8)}"
     try:
         if file.exists():
-            raise LedgerError(_TAKEN.format(file))
+            raise LedgerError(words.taken(file))
         for left_over in (file.parent / f"{file.name}-journal", file.parent / f"{file.name}-wal"):
             if left_over.exists():  # SQLite would play it into the new ledger
                 raise LedgerError(f"{left_over} is left from an earlier ledger of this name. Restore that ledger, or remove both.")
@@ -390,9 +374,9 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
                 draft.unlink()
         flush_folder(file.parent)
     except FileExistsError:
-        raise LedgerError(_TAKEN.format(file)) from None
+        raise LedgerError(words.taken(file)) from None
     except OSError as error:
-        raise LedgerError(not_made(file, error)) from None
+        raise LedgerError(words.not_made(file, error)) from None
     return identity
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from leastnoise._accounting import Charge
 from leastnoise._check import InputError, LedgerError
+from leastnoise._kernel import _ledger_words as words
 from leastnoise._kernel._ledger_file import digest_of
-from leastnoise._kernel._ledger_words import damaged
 
 _PART = 2**26  # characters; SQLite holds at most 10^9 bytes in one value
 
@@ -87,10 +87,7 @@ def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: s
     """(J1): fails if this step, or a later one, was begun before, by whatever process."""
     begun = connection.execute("SELECT count(*), count(digest) FROM step WHERE id = ?", (entry_id,)).fetchone()
     if begun != (number - 1, number - 1):
-        raise LedgerError(
-            f"Step {number} of the release {entry_id} was begun before, or follows one that gave nothing; it is not drawn twice. "
-            "If another process is finishing this release, let it."
-        )
+        raise LedgerError(words.begun(entry_id, number))
     connection.execute("INSERT INTO step VALUES (?, ?, ?, NULL)", (entry_id, number, request))
 
 
@@ -144,8 +141,8 @@ def pending_of(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pen
         parts = connection.execute("SELECT text FROM outcome WHERE id = ? AND number = ? ORDER BY part", (entry_id, number)).fetchall()
         step = Step(request, "".join(part for (part,) in parts))
         if number != len(steps) + 1 or digest_of((step.outcome,)) != digest:
-            raise LedgerError(damaged(path, f"the measurement of the release {entry_id} is unreadable"))
+            raise LedgerError(words.damaged(path, f"the measurement of the release {entry_id} is unreadable"))
         steps.append(step)
     if digest_of((entry_id, *head[:2])) != head[2]:
-        raise LedgerError(damaged(path, f"the plan of the release {entry_id} is unreadable"))
+        raise LedgerError(words.damaged(path, f"the plan of the release {entry_id} is unreadable"))
     return Pending(head[0], head[1], tuple(steps))

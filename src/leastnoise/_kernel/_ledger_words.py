@@ -5,11 +5,12 @@ Not trusted: it decides nothing. What is refused here is refused again where the
 
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from leastnoise._accounting import Charge, charge_text, missing, whole_budget
+from leastnoise._accounting import Budget, Charge, charge_text, missing, whole_budget
 from leastnoise._check import InputError, LedgerError, refuse
 
 _GLANCE = 0.2  # seconds to wait for another process where the ledger is only shown
@@ -92,6 +93,45 @@ def other_format(path: Path, version: int, schema: int) -> str:
 def not_made(path: Path, error: OSError) -> str:
     """The sentence for a ledger that the operating system does not let be made."""
     return f"A ledger cannot be made at {path}: {reason(error)}. Choose a folder that exists and that you may write to."
+
+
+def taken(path: Path) -> str:
+    """The sentence for a file that is there where a ledger is to be made."""
+    return f"{path} exists already, and a ledger is never replaced. Open it, or change its budget with `leastnoise ledger change`."
+
+
+def no_share(budgets: Iterable[str], got: str) -> str:
+    """The sentence for a share that a ledger does not have."""
+    known = ", ".join(sorted(filter(None, budgets))) or "none yet"
+    return f"The share must be one of the ledger's, which are: {known}; got {got!r}. Give it a budget with `leastnoise ledger share`."
+
+
+def shared_out(dataset: str, budgets: Iterable[str]) -> str:
+    """The sentence for a release that names no share of a budget that is shared out."""
+    return (
+        f"The budget of the data set {dataset!r} is shared out, and a release must name the share that pays: "
+        f"{', '.join(sorted(filter(None, budgets)))}. Say --share NAME, or Ledger.open(path, share=NAME). Nothing was spent."
+    )
+
+
+def other_definition(budget: Budget, got: object) -> str:
+    """The sentence for a new budget of another definition."""
+    definition = type(budget).__name__
+    return f"The budget must stay of the definition {definition}, in which the entries are added up; got {got!r}. Nothing was changed."
+
+
+def below_spent(budget: Budget, spent: Charge) -> str:
+    """The sentence for a new budget below what is spent."""
+    least, got = charge_text(budget, spent), charge_text(budget, whole_budget(budget))
+    return f"The budget must be at least what is spent, which is {least}; got {got}. Nothing was changed."
+
+
+def begun(release: str, number: int) -> str:
+    """The sentence for a step that was begun before."""
+    return (
+        f"Step {number} of the release {release} was begun before, or follows one that gave nothing; it is not drawn twice. "
+        "If another process is finishing this release, let it."
+    )
 
 
 def wait_for(file: Path, timeout: float) -> None:

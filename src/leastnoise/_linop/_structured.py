@@ -6,7 +6,7 @@ import numpy as np
 
 from leastnoise._check import refuse, whole
 from leastnoise._check.arrays import Array, IntArray
-from leastnoise._linop._functions import apply, column_sums, entries, refuse_others, refuse_overflow, run_spread
+from leastnoise._linop._functions import apply, column_sums, entries, refuse_others, refuse_overflow, run_sums
 from leastnoise._linop._operators import ByValue, Operator, Sized, Tree, frozen
 
 
@@ -75,31 +75,29 @@ class Haar(Sized):
         return Tree.full(self.size, 2).widths[:-1]
 
     @property
+    def absolute(self) -> Tree:
+        """The tree whose rows are the absolute values of these: the total over twice all cells, then what each difference is about."""
+        return Tree(self.size, tuple(2 * width for width in Tree.full(self.size, 2).widths))
+
+    @property
     def rows(self) -> int:
         """Number of queries."""
-        return 1 + sum(-(-self.size // width) for width in self.widths)
+        return self.absolute.rows
 
 
 @apply.register
 def _(operator: Haar, x: Array) -> Array:
     sums, levels = x, []
-    for width in reversed(operator.widths):
-        left = sums[0::2]
-        right = np.zeros_like(left)
-        right[: len(sums[1::2])] = sums[1::2]
-        levels.append((left - right)[: -(-operator.size // width)])
-        sums = left + right
+    for _ in operator.widths:
+        both = run_sums(sums, 2)
+        levels.append(2 * sums[::2] - both)
+        sums = both
     return np.concatenate([sums, *levels[::-1]], axis=0)
 
 
 @column_sums.register
 def _(operator: Haar, weights: IntArray, power: int) -> IntArray:
-    refuse_overflow(int(weights.max(initial=0)) * (1 + len(operator.widths)))
-    levels = np.split(weights, np.cumsum([1, *(-(-operator.size // width) for width in operator.widths)])[:-1])
-    total = np.repeat(levels[0], operator.size)
-    for own, width in zip(levels[1:], operator.widths, strict=True):
-        total = total + run_spread(own, width, operator.size)
-    return np.asarray(total, dtype=np.int64)
+    return column_sums(operator.absolute, weights, power)
 
 
 @entries.register

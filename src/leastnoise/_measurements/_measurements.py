@@ -15,7 +15,8 @@ from leastnoise._accounting import Noise, Privacy
 from leastnoise._check import InputError, exact_positive, plain, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain, Measure, UnitCount
-from leastnoise._linop import Contrasts, Operator, SignedArray, largest_entry, operators, sealed
+from leastnoise._linop import Contrasts, Operator, operators, sealed
+from leastnoise._measurements._headroom import check_headroom
 
 _MOST = 2**53 - 1  # the most units that a measure's bound may have
 
@@ -65,9 +66,6 @@ class Limits:
         return hash(self.key())
 
 
-# Public bounds from which all headroom is decided; the data never are asked.
-MOST_ROWS = 2**32
-MOST_TABLE_CELLS = 2**28
 MOST_SCALE_TERM = 2**56
 
 
@@ -286,14 +284,6 @@ class Measurements:
 
     # M7
     def _check(self, block: Block) -> None:
-        cells = math.prod(factor.operator.size for factor in block.factors)
-        if not cells <= MOST_TABLE_CELLS:
-            raise InputError(
-                f"A measured table may have at most {MOST_TABLE_CELLS} cells; got {cells} for {' x '.join(block.attributes)}. "
-                "Ask for marginals on fewer attributes, use coarser attributes, or choose another strategy."
-            )
-        if not block.rows <= MOST_TABLE_CELLS:
-            raise refuse("the number of measured queries of a block", block.rows, f"at most {MOST_TABLE_CELLS}", "Choose another strategy.")
         if block.measure is not None and block.measure not in self.domain.measures:
             raise refuse("the measure of a block", block.measure, "a measure of the domain")
         summed = None if block.measure is None else self.domain.measure(block.measure)
@@ -305,15 +295,9 @@ class Measurements:
             excluded = "rows" if self.privacy.unit_column is None else "limits" if block.limits is not None else ""
             if excluded:
                 raise refuse("a count of units", f"one of {excluded}", "a plain sum, where a column names the units", "Count rows instead.")
-        largest = self.domain.largest_value(block.measure) if block.limits is None else self._limited(block, block.limits)
-        largest = max(largest, int(self.largest_values(block)[0])) if block.ends else largest
-        # The values of a table add up to at most that of all rows, and no entry of a product is above the product of the largest ones.
-        most = MOST_ROWS * largest * math.prod(largest_entry(factor.operator) for factor in block.factors) * self.grid
-        if not most < 2**62:
-            raise InputError(
-                f"The public bounds are too large for exact arithmetic: a measured sum may reach {most}, allowed is below 2^62. "
-                "Choose a larger unit or smaller clip bounds for the measure."
-            )
+        if block.limits is not None:
+            self._check_limits(block, block.limits)
+        check_headroom(block, self.domain.largest_value(block.measure), int(self.largest_values(block).max()), self.grid)
         heaviest = math.prod(factor.heaviest for factor in block.factors)
         square = math.prod(factor.largest_square for factor in block.factors)
         if square > 1 and self.noise.norm == 1:
@@ -327,8 +311,7 @@ class Measurements:
         if not (fine.numerator * root < MOST_SCALE_TERM and fine.denominator * below * heaviest < MOST_SCALE_TERM):
             raise refuse("scale", str(block.scale), "a fraction whose terms, with grid and row weights, stay below 2^56")
 
-    def _limited(self, block: Block, limits: Limits) -> int:
-        """The most that one row adds under the limits, once they are known to fit."""
+    def _check_limits(self, block: Block, limits: Limits) -> None:
         if block.measure is None:
             raise refuse("the limits of a block of counts", "limits", "None", "Name the measure whose sums are limited.")
         name, values = limits.attribute, limits.values
@@ -338,7 +321,6 @@ class Measurements:
         most = self.domain.measure(block.measure).high_units
         if not int(values.max()) <= most:
             raise refuse("the limits of a block", int(values.max()), f"at most the upper bound of {block.measure}, {most} units")
-        return int(self.largest_values(block).max())
 
     def largest_values(self, block: Block) -> IntArray:
         """The most that one row can add to or take from a sum of a block: one number for each of its limits, else one alone.
@@ -361,32 +343,6 @@ class Measurements:
         return tuple(name for name in self.domain.names if name in attributes), tuple(
             name for name in self.domain.measures if name in measures
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Observation:
-    """Noisy answers of measured queries.
-
-    Args:
-        measurements: what was measured.
-        values: for every block whole numbers of shape (block.rows,), in multiples of 1 / grid; int32 where they fit, else int64.
-        receipt: the ledger's identification of the payment; empty if nothing was paid because the noise was not private.
-        private: False if the noise came from a seed, for a test or an experiment.
-
-    Raises:
-        InputError: the values do not fit the measurements.
-    """
-
-    measurements: Measurements
-    values: tuple[SignedArray, ...]
-    receipt: str
-    private: bool
-
-    def __post_init__(self) -> None:
-        if [len(value) for value in self.values] != [block.rows for block in self.measurements.blocks]:
-            raise refuse("the values of an observation", f"{len(self.values)} arrays", "one array a block, as long as its rows")
-        for value in self.values:
-            value.setflags(write=False)
 
 
 def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:

@@ -14,6 +14,7 @@ from leastnoise import _adapters
 from leastnoise._accounting import Privacy
 from leastnoise._check import InputError, LeastNoiseError, LedgerError, refuse
 from leastnoise._kernel import Ledger
+from leastnoise._session._ledger_words import check_place, older_copy, other_data, second_ledger
 
 
 def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[Path], *, share: str = "") -> Ledger | None:
@@ -58,10 +59,7 @@ def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[P
         for table, known in [(first, name), *((one, _adapters.dataset_name(one)) for one in joined)]:
             check_only(file, known, [*folders, *_folder(_adapters.location(table))])
     elif name not in (None, book.dataset):
-        raise InputError(
-            f"The ledger {book.path} belongs to the data set {book.dataset!r}; got {name!r}. "
-            f"Use the ledger of {name!r}; or, if these are the same people, say dataset = {book.dataset!r} ([ledger] of a spec, --dataset)."
-        )
+        raise InputError(other_data(book.path, book.dataset, name))
     return book
 
 
@@ -89,12 +87,7 @@ def _opened(ledger: Path, share: str) -> Ledger | None:
     """The ledger, if there is one."""
     if os.path.lexists(ledger) or share:
         return Ledger.open(ledger, share=share)
-    folder = ledger.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        raise LedgerError(f"A ledger cannot be made at {ledger}: choose a folder that exists and that you may write to. Nothing was spent.")
-    for left_over in (Path(f"{ledger}-journal"), Path(f"{ledger}-wal")):
-        if left_over.exists():
-            raise LedgerError(f"{left_over} is left from an earlier ledger of this name. Restore that ledger. Nothing was spent.")
+    check_place(ledger)
     return None
 
 
@@ -126,20 +119,8 @@ def _paid_releases(places: Iterable[Path]) -> Iterator[tuple[Path, dict[str, obj
 
 def check_known(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ()) -> None:
     """Refuse to pay from a ledger that does not know of releases that were paid from it."""
-    found = unknown_releases(ledger, book, folders)
-    if not found:
-        return
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    if book is None:
-        raise LedgerError(
-            f"There is no ledger at {ledger}, but the release in {found[0]}{more} was paid from one of this name. Nothing was spent. "
-            "Restore that ledger; or, if this is another data set, give its ledger another name."
-        )
-    raise LedgerError(
-        f"The ledger {ledger} does not know the release in {found[0]}{more}, which was paid from it: it is an older copy. Nothing was "
-        f"spent. Restore the newest copy of the ledger; if there is none, enter what it lacks: `leastnoise ledger spent {ledger} --release "
-        f"{found[0]}`."
-    )
+    if unknown := unknown_releases(ledger, book, folders):
+        raise LedgerError(older_copy(ledger, unknown, there=book is not None))
 
 
 def other_ledgers(ledger: Path, dataset: str, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
@@ -165,12 +146,7 @@ def check_only(ledger: Path, dataset: str | None, folders: Iterable[Path] = ()) 
     """Refuse to open a second ledger for data that another one knows."""
     others = other_ledgers(ledger, dataset, folders) if dataset else ()
     if others:
-        knows = f"the release in {others[0]} was paid for" if others[0].is_dir() else f"the ledger {others[0]} knows"
-        raise LedgerError(
-            f"There is no ledger at {ledger}, and {knows} the data set {dataset!r}: a second ledger would not know what was spent. Nothing "
-            "was spent. Pay from that ledger; or, if these are other people, give the data set another name (dataset); or, to keep two "
-            f"ledgers whose losses add up, make this one with `leastnoise ledger set {ledger}`."
-        )
+        raise LedgerError(second_ledger(ledger, dataset, others[0]))
 
 
 def receipt_in(release: Path) -> dict[str, object]:

@@ -1,0 +1,52 @@
+"""What somebody may write of how a column is read, and what of it differs from the usual.
+
+Not trusted: whatever marks and spellings a `Reading` has, what becomes of a value is a function of that value alone.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from leastnoise._check import InputError, plain, refuse
+
+THOUSANDS = (",", ".", "'", "\u2019", "_", " ", "\u00a0", "\u202f")
+
+
+def written(reading: Any, blanks: str) -> dict[str, object]:
+    """The parts of a reading as it keeps them, once they may stand for what they are."""
+    nulls, currency = _texts("nulls", reading.nulls, empty=True), _texts("currency", reading.currency, empty=False)
+    if reading.column is not None and (not reading.column or any(ord(letter) < 32 or ord(letter) == 127 for letter in reading.column)):
+        raise refuse("column", reading.column, "text that is not empty and has no control characters")
+    if reading.decimal not in (".", ","):
+        raise refuse("decimal", reading.decimal, "'.' or ','")
+    if reading.thousands != "" and reading.thousands not in THOUSANDS:
+        raise refuse("thousands", reading.thousands, "empty, or one of " + ", ".join(repr(mark) for mark in THOUSANDS))
+    if reading.thousands == reading.decimal:
+        raise InputError(f"decimal and thousands must differ; got {reading.decimal!r} for both.")
+    for sign in currency:
+        if re.search(r"[0-9+\-.,]", sign) or sign != sign.strip(blanks):
+            raise refuse("a currency sign", sign, "text without digits, signs, points, commas and outer blanks, such as '€' or 'EUR'")
+    for name, flag in (("trim", reading.trim), ("ignore_case", reading.ignore_case)):
+        if not isinstance(flag, bool):
+            raise refuse(name, flag, "true or false")
+    marks = {name: plain(getattr(reading, name)) for name in ("column", "decimal", "thousands")}
+    return {**marks, "nulls": nulls, "currency": currency}
+
+
+def unusual(reading: Any) -> dict[str, object]:
+    """What differs from the usual, as plain JSON values."""
+    said: dict[str, object] = {"column": reading.column, "nulls": list(reading.nulls), "thousands": reading.thousands}
+    said |= {"currency": list(reading.currency), "trim": reading.trim, "ignore_case": reading.ignore_case}
+    point = {} if reading.decimal == "." else {"decimal": reading.decimal}
+    return {**point, **{name: value for name, value in said.items() if value}}
+
+
+def _texts(name: str, value: object, *, empty: bool) -> tuple[str, ...]:
+    allowed = "a list of texts" + ("" if empty else " that are not empty")
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise refuse(name, value, allowed)
+    texts = tuple(value)
+    for text in texts:
+        if not isinstance(text, str) or not (text or empty):
+            raise refuse(name, text, allowed)
+    return tuple(plain(text) for text in dict.fromkeys(texts) if text)

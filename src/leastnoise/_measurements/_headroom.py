@@ -1,0 +1,33 @@
+"""Public bounds within which answers are exact and fit into memory; the data never are asked.
+
+Not trusted: a sum beyond them would be a wrong answer and no leak, as it is reduced modulo 2^64 (PROOFS-kernel.md).
+"""
+
+import math
+from typing import Any
+
+from leastnoise._check import InputError, refuse
+from leastnoise._linop import largest_entry
+
+MOST_ROWS = 2**32
+MOST_TABLE_CELLS = 2**28
+
+
+def check_headroom(block: Any, value: int, limited: int, grid: int) -> None:
+    """Refuse a block whose table or answers could be too large: a row adds at most ``value``, or ``limited`` with its limits or ends."""
+    cells = math.prod(factor.operator.size for factor in block.factors)
+    if not cells <= MOST_TABLE_CELLS:
+        raise InputError(
+            f"A measured table may have at most {MOST_TABLE_CELLS} cells; got {cells} for {' x '.join(block.attributes)}. "
+            "Ask for marginals on fewer attributes, use coarser attributes, or choose another strategy."
+        )
+    if not block.rows <= MOST_TABLE_CELLS:
+        raise refuse("the number of measured queries of a block", block.rows, f"at most {MOST_TABLE_CELLS}", "Choose another strategy.")
+    # The values of a table add up to at most that of all rows, and no entry of a product is above the product of the largest ones.
+    largest = max(value, limited) if block.ends else limited
+    most = MOST_ROWS * largest * math.prod(largest_entry(factor.operator) for factor in block.factors) * grid
+    if not most < 2**62:
+        raise InputError(
+            f"The public bounds are too large for exact arithmetic: a measured sum may reach {most}, allowed is below 2^62. "
+            "Choose a larger unit or smaller clip bounds for the measure."
+        )
