@@ -28,9 +28,9 @@ BESIDE = {
     # The text of measurements: a recorded step has its charge beside the fingerprint of that. Bounds within which answers are right, beyond
     # which they would be wrong and no leak. What comes of measurements, which has its noise.
     "_measurements": ("_written.py", "_headroom.py", "_observation.py"),
-    # Noisy outcomes as text; what is said of a ledger; who makes a release now: the ledger's rows keep it from being drawn twice. Noise
-    # from a seed, with which nothing is paid for.
-    "_kernel": ("_outcome.py", "_ledger_words.py", "_ledger_signs.py", "_seeded.py"),
+    # Noisy outcomes as text; what is said of a ledger and of a series; who makes a release now: the ledger's rows keep it from being drawn
+    # twice. Noise from a seed, with which nothing is paid for.
+    "_kernel": ("_outcome.py", "_ledger_words.py", "_ledger_signs.py", "_seeded.py", "_series_words.py"),
     # Which tables are counted in one pass: the kernel refuses one that lacks what is summed out of it.
     "_table": ("_share.py",),
     # Names and types of columns, for drafts: no release depends on it. What users say of where their data are: which unit a second table
@@ -69,6 +69,7 @@ ASKED = {
     ("_adapters/_engine.py", "_table/_share.py"),
     # What is said, by which nothing is decided.
     *((f"_adapters/_{name}.py", "_adapters/_words.py") for name in ("csv", "files", "frames", "location", "postgres", "read", "spark")),
+    *((f"_kernel/{name}.py", "_kernel/_series_words.py") for name in ("_series", "_periods")),
     *((f"_kernel/{name}.py", "_kernel/_ledger_words.py") for name in ("_ledger", "_ledger_file", "_ledger_run")),
     ("_session/_ledgers.py", "_session/_ledger_words.py"),
     *(

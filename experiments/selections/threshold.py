@@ -153,7 +153,7 @@ def sparse_vector(
         Dwork and Roth 2014, algorithm 1; Wu et al., "Answering Summation Queries for Numerical Attributes under Differential Privacy",
         with the count of rows made part of the query.
 
-    >>> from leastnoise._kernel._entropy import SeededEntropy
+    >>> from leastnoise._kernel import SeededEntropy
     >>> values = np.repeat([30, 500], [9990, 10])
     >>> sparse_vector(values, 2, SeededEntropy(1), candidates=(10, 20, 40, 80, 1000), most=1000, kept="0.99").limit
     40
@@ -212,7 +212,7 @@ def recursive(
     Source:
         Chen and Zhou, SIGMOD 2013, with the order statistics as bounding sequence; Wu et al., algorithm 3.
 
-    >>> from leastnoise._kernel._entropy import SeededEntropy
+    >>> from leastnoise._kernel import SeededEntropy
     >>> values = np.repeat([30, 500], [9990, 10])
     >>> recursive(values, "1/10", SeededEntropy(1), start=20, most=1000).limit
     80

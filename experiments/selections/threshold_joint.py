@@ -66,7 +66,7 @@ def least_error(
     Source:
         Report noisy max with one-sided noise (permute and flip: McKenna and Sheldon 2020), on monotone scores.
 
-    >>> from leastnoise._kernel._entropy import SeededEntropy
+    >>> from leastnoise._kernel import SeededEntropy
     >>> values = np.repeat([30, 500], [9990, 10])
     >>> limits = (10, 20, 40, 80, 1000)
     >>> noise = 100.0 * np.array(limits)[:, None]

@@ -24,7 +24,7 @@ from adapters.pools import FIELDS, JUNK
 from adapters.sources import POOLS
 from leastnoise._adapters import CSV, Wanted, _csv, _read, read
 from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, PerCell, Reading
-from leastnoise._table._table import columns_of, counted_of
+from leastnoise._table._table import Counted, columns_of
 
 TEXTS = [
     "F", "M", "1", "0", "-1", "17", "true", "false", "0.1", "0.5", "1.5", "x", "a,b", " F", "é", "2024-05-01", "1970-01-01",
@@ -216,7 +216,7 @@ class Pair:
             opened = ALL[self.kind].opened(source, self.folder, self.rng)
         with mock.patch.object(_read, "urandom", entropy_of(keys)):
             table = read(opened, self.domain, wanted=Wanted(usage=True), **self.unit)
-        self.usages.append(counted_of(table.usage).tables[None, ("rows",)])
+        self.usages.append(columns_of(table.usage, Counted).tables[None, ("rows",)])
         return rows_of(table)
 
     def _csv(self, lines):

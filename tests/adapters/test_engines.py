@@ -47,7 +47,7 @@ from leastnoise._domain import (
 )
 from leastnoise._kernel._count import count
 from leastnoise._spec import parse_spec
-from leastnoise._table import columns_of, keyed_of
+from leastnoise._table import Keyed, columns_of
 
 KINDS = [
     Integers(0, 17),
@@ -339,7 +339,7 @@ def keys_there(source, name, kind, **options):
     opened = _read.open_source(source)
     refusing = replace(opened, encoded=lambda columns: pytest.fail("rows were sent for")) if opened.engine else opened
     with mock.patch.object(_read, "open_source", return_value=refusing):
-        found = keyed_of(read_keys(source, Domain({name: kind}), name, **options))
+        found = columns_of(read_keys(source, Domain({name: kind}), name, **options), Keyed)
     return dict(zip(found.keys, found.units.tolist(), strict=True))
 
 
@@ -401,7 +401,7 @@ def test_the_blanks_of_files_are_taken_from_keys_in_an_engine(url, postgres):
 @pytest.mark.parametrize("reading", [Reading(ignore_case=True), Reading(nulls=["a\\b"])], ids=str)
 def test_keys_that_have_no_sql_are_read(postgres, reading):
     kind = Unknown(99, reading=reading)
-    found = keyed_of(read_keys(postgres, Domain(t=kind), "t"))
+    found = columns_of(read_keys(postgres, Domain(t=kind), "t"), Keyed)
     assert dict(zip(found.keys, found.units.tolist(), strict=True)) == Counter(key for key in keys_of("t", kind) if key is not None)
     wish = Wish(rules={"t": rule_of(kind)}, sums={}, tables={}, unit_column=None, max_rows=1)
     assert _read.open_source(postgres).engine.keys(wish, bytes) is None
@@ -449,7 +449,7 @@ def test_bytes_that_are_no_text_are_no_value_in_spark_either(spark_session, monk
             table = read(frame, Domain(a=kind), wanted=Wanted(tables={None: [("a",)]}))
             here.append(next(iter(count(table, [("a",)], None)))[1].tolist())
         keys = read_keys(frame, Domain(a=Unknown(9, reading=trimmed[0])), "a")
-        found.append((here, dict(zip(keyed_of(keys).keys, keyed_of(keys).units.tolist(), strict=True))))
+        found.append((here, dict(zip(columns_of(keys, Keyed).keys, columns_of(keys, Keyed).units.tolist(), strict=True))))
     assert found[0] == found[1]
     assert found[0][0][0] == [3, 0, 0, 0, 11]
     assert found[0][1] == {"ab": 3, "CA": 1}

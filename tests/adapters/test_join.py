@@ -18,7 +18,7 @@ import leastnoise as ln
 from leastnoise._adapters import Wanted, _join, _read, _units, located, location, read, read_keys
 from leastnoise._holder._check import rows_fit
 from leastnoise._kernel._count import count
-from leastnoise._table import columns_of, counted_of, keyed_of
+from leastnoise._table import Counted, Keyed, columns_of
 
 ON = {"patient": "id"}
 DOMAIN = ln.Domain(
@@ -124,7 +124,7 @@ def test_every_source_counts_what_pandas_merges(one: str, other: str, tmp_path: 
     names = ("dx", "sex", "year")
     assert cells(table, names) == expected([*names])
     assert sum(columns_of(table).values["weight"].tolist()) == round(2 * merged()["weight"].fillna(0).sum())
-    used, unused = counted_of(table.usage).tables[None, ("rows",)].tolist()
+    used, unused = columns_of(table.usage, Counted).tables[None, ("rows",)].tolist()
     assert (used, used + unused) == (len(merged()), int(VISITS["patient"].notna().sum()))
 
 
@@ -136,7 +136,7 @@ def test_a_public_table_serves_any_unit_and_may_hold_the_unit() -> None:
     assert cells(read(joined, DOMAIN, unit_column="doctor", max_rows=400), ("dx", "sex")) == rows
     unit = ln.Joined(whole, PATIENTS.assign(home=lambda one: one["id"] % 5), on=ON, public=True)
     homes = read(unit, DOMAIN, wanted=Wanted(usage=True), unit_column="home", max_rows=2)
-    assert counted_of(homes.usage).tables[None, ("rows",)].sum() == 5 * 2
+    assert columns_of(homes.usage, Counted).tables[None, ("rows",)].sum() == 5 * 2
 
 
 def test_columns_of_the_second_table_alone_are_read_when_asked_for_and_only_then() -> None:
@@ -200,7 +200,7 @@ def test_keys_are_compared_as_units_are() -> None:
 
 def test_unknown_keys_of_the_second_table_are_counted_once_a_unit() -> None:
     domain = ln.Domain(sex=ln.Unknown(9))
-    found = keyed_of(read_keys(ln.Joined(VISITS, PATIENTS, on=ON), domain, "sex", unit_column="patient", max_rows=1))
+    found = columns_of(read_keys(ln.Joined(VISITS, PATIENTS, on=ON), domain, "sex", unit_column="patient", max_rows=1), Keyed)
     both = VISITS.merge(PATIENTS.dropna(subset="id").drop_duplicates("id", keep=False), left_on="patient", right_on="id").dropna(
         subset="sex"
     )
@@ -213,7 +213,7 @@ def test_keys_of_the_second_table_that_no_row_has_are_not_there(unit: str | None
     domain = ln.Domain(sex=ln.Unknown(9))
     for rows, want in ((VISITS[:0], {}), (pd.DataFrame({"patient": [99, None]}), {}), (pd.DataFrame({"patient": [1, 99]}), {"b": 1})):
         patients = pd.DataFrame({"id": [0, 1, 2], "sex": ["a", "b", "c"]})
-        found = keyed_of(read_keys(ln.Joined(rows, patients, on=ON, public=True), domain, "sex", unit_column=unit))
+        found = columns_of(read_keys(ln.Joined(rows, patients, on=ON, public=True), domain, "sex", unit_column=unit), Keyed)
         assert dict(zip(found.keys, found.units.tolist(), strict=True)) == want
 
 

@@ -13,13 +13,13 @@ import pytest
 import leastnoise as ln
 from leastnoise._adapters import _read, read, read_keys
 from leastnoise._domain import Domain, Reading, Unknown
-from leastnoise._table import keyed_of
+from leastnoise._table import Keyed, columns_of
 
 DOMAIN = Domain(agent=Unknown(9, longest=12, reading=Reading(trim=True, ignore_case=True, nulls=["NA"])))
 
 
 def counted(source: Any, domain: Domain = DOMAIN, **unit: Any) -> dict[str, int]:
-    found = keyed_of(read_keys(source, domain, "agent", **unit))
+    found = columns_of(read_keys(source, domain, "agent", **unit), Keyed)
     return dict(zip(found.keys, found.units.tolist(), strict=True))
 
 

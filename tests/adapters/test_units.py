@@ -14,7 +14,7 @@ from leastnoise._adapters._column import Column
 from leastnoise._adapters._units import Units
 from leastnoise._check import InputError
 from leastnoise._domain import Categories, Coded, Domain, PerCell, UnitCount
-from leastnoise._table import columns_of, counted_of
+from leastnoise._table import Counted, columns_of
 
 
 def entropy(keys):
@@ -227,7 +227,7 @@ def test_dropped_rows_have_a_cell_of_their_own():
         with mock.patch.object(_read, "urandom", entropy(keys)):
             table = read(frame, domain, wanted=Wanted(usage=True), unit_column="id", max_rows=2, max_per_cell=PerCell(1, "v"))
         assert columns_of(table).codes["v"].tolist() == [0]
-        assert counted_of(table.usage).tables[None, ("rows",)].tolist() == [1, 1]
+        assert columns_of(table.usage, Counted).tables[None, ("rows",)].tolist() == [1, 1]
 
 
 def test_bounds_in_cells_that_are_not_read_are_refused():

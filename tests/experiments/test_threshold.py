@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._check import InputError
-from leastnoise._kernel._entropy import SeededEntropy
+from leastnoise._kernel import SeededEntropy
 from mechanisms.remembered import draw_ahead
 
 CANDIDATES = (1, 2, 4, 6)

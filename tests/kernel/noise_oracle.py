@@ -8,8 +8,7 @@ import mpmath
 import numpy as np
 from scipy import stats
 
-from leastnoise._kernel import _noise
-from leastnoise._kernel._entropy import SeededEntropy
+from leastnoise._kernel import SeededEntropy, _noise
 
 SCALES = [(1, 8), (3, 10), (1, 1), (3, 2), (2, 1), (3, 1), (10, 1), (1000, 1), (2_500_000_001, 1000), (2**40, 1)]
 SAMPLERS = {"laplace": _noise.discrete_laplace, "gaussian": _noise.discrete_gaussian, "rounded": _noise.rounded_gaussian}

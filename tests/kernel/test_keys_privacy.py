@@ -191,10 +191,10 @@ def test_a_search_is_the_only_step_of_its_series_and_reads_nothing_but_keys() ->
     total = Measurements(domain=domain, privacy=privacy.within(ln.PureDP("1/2")), noise=LAPLACE, blocks=(Block((), 2),))
     with pytest.raises(ln.BudgetError):
         series.measure(total)
-    with pytest.raises(ln.InternalError, match="counted where they are"):
+    with pytest.raises(ln.InternalError, match="This table has Keyed"):
         UnpaidSeries(terms, table, SeededEntropy(1)).measure(total)
     rows = Table(domain, {"agent": [0, 0, 1]})
-    with pytest.raises(ln.InternalError, match="no keys"):
+    with pytest.raises(ln.InternalError, match="This table has Columns"):
         UnpaidSeries(terms, rows, SeededEntropy(1)).find(search)
     with pytest.raises(ln.InputError, match="search must be a KeySearch"):
         UnpaidSeries(terms, table, SeededEntropy(1)).find(total)

@@ -10,8 +10,7 @@ import pytest
 
 from kernel.noise_oracle import SAMPLERS, chi_square
 from leastnoise._check import InputError
-from leastnoise._kernel import _draws, _noise
-from leastnoise._kernel._entropy import SeededEntropy
+from leastnoise._kernel import SeededEntropy, _draws, _noise
 
 ALARM = 1e-6
 TOP = 2**64

@@ -8,9 +8,8 @@ import pytest
 from scipy import stats
 
 from kernel.noise_oracle import Script, scalar, u64
-from leastnoise._kernel import _draws
+from leastnoise._kernel import SeededEntropy, _draws
 from leastnoise._kernel._draws import LazyReals, Ratios, coin_exp, toss_exp
-from leastnoise._kernel._entropy import SeededEntropy
 
 ALARM = 1e-6
 TOP = 2**64

@@ -8,9 +8,8 @@ import pytest
 from scipy import stats
 
 from kernel.noise_oracle import SAMPLERS, Script, grid, mass, u64, word_of
-from leastnoise._kernel import _noise
+from leastnoise._kernel import SeededEntropy, _noise
 from leastnoise._kernel._draws import LazyReals, geometric_table
-from leastnoise._kernel._entropy import SeededEntropy
 
 ALARM = 1e-6
 TOP = 2**64

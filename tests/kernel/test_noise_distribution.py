@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from kernel.noise_oracle import SAMPLERS, SCALES, chi_square, cumulative, mass, uniformity
-from leastnoise._kernel._entropy import SeededEntropy, SystemEntropy
+from leastnoise._kernel import SeededEntropy, SystemEntropy
 
 ALARM = 1e-6
 # A scale that is wrong by four percent has a p-value below ALARM for all but one seed in ten thousand (chi-square: 256 above its mean

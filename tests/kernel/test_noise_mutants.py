@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from kernel.noise_oracle import SAMPLERS, Script, chi_square, mutant, scalar, uniformity
-from leastnoise._kernel import _draws, _noise
-from leastnoise._kernel._entropy import SeededEntropy
+from leastnoise._kernel import SeededEntropy, _draws, _noise
 
 ALARM = 1e-6
 DRAWS = 100_000

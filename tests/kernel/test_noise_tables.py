@@ -7,8 +7,8 @@ from scipy import stats
 
 from kernel.noise_oracle import Script, word_of
 from leastnoise._check import InternalError
+from leastnoise._kernel import SeededEntropy
 from leastnoise._kernel._draws import CellTable, geometric_table, half_normal_table, make_table
-from leastnoise._kernel._entropy import SeededEntropy
 
 ALARM = 1e-6
 TOP = 2**64

@@ -6,7 +6,7 @@ import narwhals as nw
 import numpy as np
 
 from leastnoise._adapters._arrow import in_chunks, one_array, strange, strange_types, to_column
-from leastnoise._adapters._column import CHUNK, STRANGE, Chunks, Column, Source, by_columns, nothing_but
+from leastnoise._adapters._column import CHUNK, STRANGE, Chunks, Column, Source, by_columns
 from leastnoise._adapters._places import DatabaseTable
 from leastnoise._adapters._values import unless_it_raises
 from leastnoise._adapters._words import NAMES_TWICE, NO_DUCKDB, NO_FRAME
@@ -83,12 +83,9 @@ def _readable(kind: Any) -> bool:
 
 def _column(series: Any) -> Column:
     """Take a column without ever failing on a value."""
-    kind = _kind(series)
-    if not _readable(kind):
-        return nothing_but(STRANGE, series.is_null().to_numpy().astype(bool))
     try:
         # Python objects keep their own types: 1, True and 1.0 are different to the rule
-        if not isinstance(kind, nw.Object) and getattr(series.to_native(), "dtype", None) != np.dtype(object):
+        if not isinstance(_kind(series), nw.Object) and getattr(series.to_native(), "dtype", None) != np.dtype(object):
             return to_column(one_array(series.to_arrow()))
     except Exception:  # noqa: BLE001, S110 - no Arrow type for it, or a value that has no Arrow form; take Python's values
         pass

@@ -53,6 +53,8 @@ class Reading:
     ignore_case: bool = False
 
     def __post_init__(self) -> None:
+        if self.column is not None:
+            object.__setattr__(self, "column", attribute_name("column", self.column))
         for name, value in written(self, BLANKS).items():
             object.__setattr__(self, name, value)
         # of Python's own: a text of another class could answer otherwise the next time

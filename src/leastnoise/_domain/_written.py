@@ -15,8 +15,6 @@ THOUSANDS = (",", ".", "'", "\u2019", "_", " ", "\u00a0", "\u202f")
 def written(reading: Any, blanks: str) -> dict[str, object]:
     """The parts of a reading as it keeps them, once they may stand for what they are."""
     nulls, currency = _texts("nulls", reading.nulls, empty=True), _texts("currency", reading.currency, empty=False)
-    if reading.column is not None and (not reading.column or any(ord(letter) < 32 or ord(letter) == 127 for letter in reading.column)):
-        raise refuse("column", reading.column, "text that is not empty and has no control characters")
     if reading.decimal not in (".", ","):
         raise refuse("decimal", reading.decimal, "'.' or ','")
     if reading.thousands != "" and reading.thousands not in THOUSANDS:
@@ -29,7 +27,7 @@ def written(reading: Any, blanks: str) -> dict[str, object]:
     for name, flag in (("trim", reading.trim), ("ignore_case", reading.ignore_case)):
         if not isinstance(flag, bool):
             raise refuse(name, flag, "true or false")
-    marks = {name: plain(getattr(reading, name)) for name in ("column", "decimal", "thousands")}
+    marks = {"decimal": plain(reading.decimal), "thousands": plain(reading.thousands)}
     return {**marks, "nulls": nulls, "currency": currency}
 
 

@@ -108,14 +108,9 @@ def _read_part(name: str, part: int | IntArray, count: int) -> Scale:
     return part.astype(np.uint64)
 
 
-def at(scale: Scale, index: Index | slice) -> Scale:
+def at(scale: Scale, index: Index | slice | int) -> Scale:
     """Return the entries of a scale for the given draws; a single scale serves them all."""
     return scale[index] if scale.ndim else scale
-
-
-def item(scale: Scale, i: int) -> int:
-    """Return the scale of one draw as a Python integer."""
-    return int(scale[i] if scale.ndim else scale)
 
 
 def draw_in_blocks(count: int, attempt: Callable[[Index | slice, int], tuple[IntArray, BoolArray]]) -> IntArray:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._accounting import ApproxDP, KeyRule, Noise, Privacy, keys_are_private
-from leastnoise._check import InputError, InternalError, refuse, whole
+from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._noise import discrete_laplace, rounded_gaussian
@@ -73,8 +73,6 @@ class KeySearch:
         self.verify(privacy)
         scale, number = self.rule.scale, len(keyed.keys)
         noise = _SAMPLERS[self.rule.noise](scale.numerator, scale.denominator, number, entropy)
-        if noise.shape != (number,):
-            raise InternalError("A sampler gave another number of draws than was asked for; please report this.")
         noisy = keyed.units + noise
         out = [(-units, keyed.keys[index]) for index, units in enumerate(noisy.tolist()) if units >= self.rule.threshold]
         kept = sorted(out)[: self.most]

@@ -7,8 +7,8 @@ recorded, then its files are written, then it is sealed. PROOFS-ledger.md has th
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -138,8 +138,7 @@ class Ledger:
         list(limits(content, share, today()))  # refuses a share that is not there
         return cls(file, content.dataset, content.privacy.within(in_force(content)[0][""]), seconds, content.id, share)
 
-    @contextmanager
-    def running(self, room: int = 0) -> Iterator[str]:
+    def running(self, room: int = 0) -> AbstractContextManager[str]:
         """Hold the sign that a release is being made, until the block or the process ends.
 
         Args:
@@ -148,8 +147,7 @@ class Ledger:
         Raises:
             LedgerError: the ledger's folder cannot be written or has less room; nothing was spent.
         """
-        with running(self.path, room) as run:
-            yield run
+        return running(self.path, room)
 
     def reserve(
         self,

@@ -17,7 +17,6 @@ from leastnoise._kernel._draws import (
     draw_in_blocks,
     geometric_table,
     half_normal_table,
-    item,
     random_signs,
     read_scale,
     signed,
@@ -70,7 +69,7 @@ def discrete_laplace(numerator: int | IntArray, denominator: int | IntArray, cou
         magnitude = (u + mine * v) // divisor  # L3: v is at most 128, so the sum is below 2^64
         zero = magnitude == 0
         for i in np.flatnonzero(v == _CUT).tolist():
-            exact = (int(u[i]) + item(mine, i) * _far_number(entropy)) // item(divisor, i)
+            exact = (int(u[i]) + int(at(mine, i)) * _far_number(entropy)) // int(at(divisor, i))
             magnitude[i], zero[i] = exact % 2**64, exact == 0
         negative = random_signs(size, entropy)
         accepted &= ~(zero & negative)  # L4: a zero with a sign would count the zero twice
@@ -125,7 +124,7 @@ def discrete_gaussian(numerator: int | IntArray, denominator: int | IntArray, co
         x = y * step - start
         far = k >= np.uint64(8 * parts)
         for i in np.flatnonzero(far).tolist():  # G3: the products may leave 64 bits
-            p_i, step_i, start_i = item(mine, i), item(step, i), int(k[i]) * item(mine, i)
+            p_i, step_i, start_i = int(at(mine, i)), int(at(step, i)), int(k[i]) * int(at(mine, i))
             exact = -(-start_i // step_i) + int(j[i])
             y[i], x[i] = exact % 2**64, min(exact * step_i - start_i, p_i)
         accepted &= x < mine
@@ -168,7 +167,7 @@ def rounded_gaussian(numerator: int | IntArray, denominator: int | IntArray, cou
         y = (double * k + half_step + high) // (half_step * np.uint64(2))  # R2
         doubtful = (low >= np.uint64(2**64 - 1) - double) | (k >= np.uint64(8 * _FINE))
         for i in np.flatnonzero(accepted & doubtful).tolist():  # R3
-            y[i] = _round(item(mine, i), item(half_step, i), int(k[i]), x, i, entropy=entropy)
+            y[i] = _round(int(at(mine, i)), int(at(half_step, i)), int(k[i]), x, i, entropy=entropy)
         return signed(y, random_signs(size, entropy)), accepted  # R4: both signs of 0 belong to the cell around 0
 
     return draw_in_blocks(count, attempt)

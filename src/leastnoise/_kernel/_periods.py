@@ -16,6 +16,7 @@ import numpy as np
 
 from leastnoise._check import InputError, InternalError, LedgerError
 from leastnoise._check.arrays import BoolArray, IntArray
+from leastnoise._kernel import _series_words as words
 from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._ledger_file import flush_folder
@@ -71,10 +72,7 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
     privacy, bound = measurements.privacy, measurements.privacy.max_per_cell
     each = 0 if bound is None or bound.attributes != (along,) else bound.rows * measurements.domain.cells(along)
     if privacy.unit_column is not None and (late == "arrival" or not 0 < each <= privacy.max_rows):
-        raise InputError(
-            f"Where a column names the units, a series needs a bound on a unit's rows in each of the periods of {along!r} (max_per_cell), "
-            'of which max_rows holds all, and late = "drop"; rows that count on arrival must each be a unit.'
-        )
+        raise InputError(words.no_bound(along))
     for block in measurements.blocks:
         if block.measure is not None or (along,) not in [factor.attributes for factor in block.factors]:
             raise InputError(f"Every measured table of a series must count rows in the periods of {along!r}. Make the plan again.")
@@ -245,11 +243,7 @@ def read_closed(file: Path, owner: str, drawn: int) -> Closed:
             raise ValueError
         kept = {tuple(names): np.array([*map(_array, counts)]) for names, *counts in tables}
     except (OSError, ValueError, TypeError):
-        raise LedgerError(
-            f"The private file {file} is not there, is damaged, or is not of this series as the ledger has it. Later periods need its "
-            "counts of the closed ones, which rows that changed since cannot give again. Restore it. Without it nothing later can be "
-            "drawn; what was drawn can still be published, by `leastnoise resume`."
-        ) from None
+        raise LedgerError(words.no_private_file(file)) from None
     return Closed(number=number, tables=kept, noise=tuple(map(_array, noise)))
 
 

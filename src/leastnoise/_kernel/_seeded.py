@@ -3,13 +3,14 @@
 Not trusted: what is paid for draws from `SystemEntropy`, which the series makes itself.
 """
 
+from typing import Any
+
 import numpy as np
 
 from leastnoise._check import InputError, whole
 from leastnoise._kernel._entropy import Words
-from leastnoise._kernel._measure import draw, verify
+from leastnoise._kernel._series import Terms, UnpaidSeries
 from leastnoise._measurements import Measurements, Observation
-from leastnoise._table import Table
 
 
 class SeededEntropy:
@@ -50,12 +51,12 @@ class SeededEntropy:
         return f"SeededEntropy({self._seed})"
 
 
-def simulate(measurements: Measurements, table: Table, entropy: SeededEntropy) -> Observation:
+def simulate(measurements: Measurements, table: Any, entropy: SeededEntropy) -> Observation:
     """Measure with noise from a seed, for tests and experiments: nothing is paid because nothing is private.
 
     Args:
         measurements: what to measure.
-        table: encoded rows that are not secret.
+        table: a `Table` of encoded rows that are not secret.
         entropy: a seeded source.
 
     Returns:
@@ -71,5 +72,5 @@ def simulate(measurements: Measurements, table: Table, entropy: SeededEntropy) -
     """
     if type(entropy) is not SeededEntropy:
         raise InputError("simulate is for seeded noise, which protects nobody; got another source. Use a paid series, with a ledger.")
-    verify(measurements, table)
-    return Observation(measurements, draw(measurements, table, entropy), "", private=False)
+    terms = Terms(domain=measurements.domain, privacy=measurements.privacy, only=measurements)
+    return UnpaidSeries(terms, table, entropy).measure(measurements)

@@ -39,12 +39,12 @@ from leastnoise._accounting import (
     PureDP,
     SeriesCost,
     charge,
-    charge_text,
     left,
     total,
 )
 from leastnoise._check import BudgetError, Immutable, InputError, exact_positive, refuse
 from leastnoise._domain import Domain
+from leastnoise._kernel import _series_words as words
 from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import Entropy, SystemEntropy
 from leastnoise._kernel._keys import FoundKeys, KeySearch
@@ -97,28 +97,19 @@ class Terms:
     def __post_init__(self) -> None:
         types = (*map(type, (self.domain, self.privacy, self.text, self.along, self.late)),)
         if types != (Domain, Privacy, str, str, str) or type(self.only) not in {Measurements, type(None)}:  # M6: of these very classes
-            raise refuse(
-                "terms",
-                ", ".join(kind.__name__ for kind in (*types, type(self.only))),
-                "Domain, Privacy, three str, Measurements or None",
-            )
+            raise words.strange_terms((*types, type(self.only)))
         object.__setattr__(self, "attributes", tuple(self.attributes))
         object.__setattr__(self, "measures", tuple(self.measures))
         if self.only is not None and (self.only.domain, self.only.privacy) != (self.domain, self.privacy):
-            raise InputError("The only step of a series must be of its own domain and privacy. Make the plan again; nothing was spent.")
+            raise InputError(words.OTHER_STEP)
         if self.gaussian is not None:
             if self.only is not None or type(self.privacy.budget) is not ApproxDP:
-                raise InputError(
-                    "Squares of Gaussian steps are added up within (epsilon, delta), for steps that are decided on the way. "
-                    "Make the plan again; nothing was spent."
-                )
+                raise InputError(words.NO_SQUARES)
             object.__setattr__(self, "gaussian", exact_positive("gaussian", self.gaussian))
             ZCDP(self.gaussian / 2)  # refused now, and not when it is paid, if it is too long
         if self.along:
             if self.only is None:  # a choice is not in the private file, and would be drawn again after every run that is killed
-                raise InputError(
-                    "What is drawn period by period is one step that is known beforehand. Make the plan again; nothing was spent."
-                )
+                raise InputError(words.NO_ONLY_STEP)
             check_along(self.only, self.along, self.late)
 
     @property
@@ -229,7 +220,7 @@ class Series(Immutable):
         due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
         paid = spent if terms.only is not None else entry.cost  # an only step's is computed again where it is drawn
         if (entry.plan_digest, entry.charge, paid) != (terms.digest(), due, spent) or not terms.privacy.same_unit(ledger.privacy):
-            raise InputError("The entry of this receipt is not the payment of this plan. Resume the release with its own plan and receipt.")
+            raise InputError(words.OTHER_PAYMENT)
         return _keep(object.__new__(Series), terms, _Inside(table, SystemEntropy(), spent, ledger, ledger.pending(receipt).steps), receipt)
 
     @property
@@ -254,11 +245,7 @@ class Series(Immutable):
             InputError: another class, or arguments that the choice refuses; nothing was drawn.
             BudgetError: its epsilon is more than is left; nothing was drawn.
         """
-        if type(selection) is not LeastCost:
-            raise refuse("selection", type(selection).__name__, "a LeastCost")
-        inside = _inside(self)
-        if self.terms.only is not None or self.terms.gaussian is not None:
-            raise InputError("Only the steps that were paid for are carried out; got a choice. Declare a series within its whole budget.")
+        inside = _decided(self, "selection", selection, LeastCost)
         selection.on_grid(math.prod(map(self.terms.domain.cells, selection.attributes)), self.terms.privacy.distance)
         if inside.table is not None:
             inside.table.require(selection.attributes)
@@ -281,11 +268,7 @@ class Series(Immutable):
             InputError: another class, or its rule is not proved to satisfy the budget of the series; nothing was drawn.
             BudgetError: something was drawn in this series before.
         """
-        if type(search) is not KeySearch:
-            raise refuse("search", type(search).__name__, "a KeySearch")
-        privacy, inside = self.terms.privacy, _inside(self)
-        if self.terms.only is not None or self.terms.gaussian is not None:
-            raise InputError("Only the steps that were paid for are carried out; got a search. Declare a series within its whole budget.")
+        privacy, inside = self.terms.privacy, _decided(self, "search", search, KeySearch)
         whole = search.verify(privacy)  # (K9)
         if inside.table is not None:
             inside.table.require([search.attribute])
@@ -312,11 +295,9 @@ class Series(Immutable):
         """
         privacy, only, inside = self.terms.privacy, self.terms.only, _inside(self)
         if not measurements.privacy.same_unit(privacy):
-            raise InputError(
-                f"A step protects {measurements.privacy.unit}, its series {privacy.unit}. Make the plan with the series' unit."
-            )
+            raise InputError(words.other_unit(measurements.privacy.unit, privacy.unit))
         if only is not None and (measurements is not only or inside.charges or self.terms.along):
-            raise InputError("Only the step that was paid for is carried out, and once. Declare a series without an only step.")
+            raise InputError(words.ONCE)
 
         def observed(values: tuple[SignedArray, ...]) -> Observation:
             return Observation(measurements, values, self.receipt.id if self.receipt else "", private=self.private)
@@ -326,9 +307,9 @@ class Series(Immutable):
 
         spent = verify(measurements, inside.table)  # again for the only step: what is measured is what was paid for
         if only is not None and spent != inside.cost:
-            raise InputError("The step is not what was paid for: its queries or their noise were changed. Nothing was drawn.")
+            raise InputError(words.CHANGED)
         if self.terms.gaussian is not None and type(spent) is not GaussianCost:  # theorem 8 is of no other noise
-            raise InputError("Steps that share out mu squared have rounded Gaussian noise; got another. Nothing was drawn.")
+            raise InputError(words.NOT_GAUSSIAN)
         cost = charge(self.terms.shared, measurements.privacy.budget, spent)
         # with its charge as it is computed here: the text of what is measured is written by code that need not be believed
         what = request_of((cost, measurements_digest(measurements))) if only is None else self.terms.digest()
@@ -351,15 +332,15 @@ class Series(Immutable):
         terms, inside = self.terms, _inside(self)
         only, number = terms.only, len(inside.charges)
         if only is None or not terms.along:
-            raise InputError("Only what was planned along an attribute is drawn period by period. Declare its only step and the attribute.")
+            raise InputError(words.NOT_ALONG)
         cost = Charge() if number else charge(terms.privacy.budget, only.privacy.budget, inside.cost)
         what = fingerprint(only, terms.along, terms.late)
 
         def drawn(table: Table) -> tuple[SignedArray, ...]:
             if verify(only, table) != inside.cost:  # again: what is measured is what was paid for
-                raise InputError("The step is not what was paid for: its queries or their noise were changed. Nothing was drawn.")
+                raise InputError(words.CHANGED)
             if len(inside.charges) != number + 1:
-                raise InputError("Another thread asks for periods of this series. Resume it, and ask in one thread. Nothing was drawn.")
+                raise InputError(words.TWO_THREADS)
             owner = f"{self.receipt.id if self.receipt else ''} {what}"
             closed = read_closed(state, owner, number) if number or state.exists() else Closed()
             if closed.number == number:  # else it was closed by a process that was killed before the ledger had its rows
@@ -408,6 +389,15 @@ def _inside(series: Series) -> _Inside:
     return _INSIDE[series]
 
 
+def _decided(series: Series, name: str, step: object, kind: type) -> _Inside:
+    """What a series keeps, for a step of this very class that is decided on the way."""
+    if type(step) is not kind:
+        raise refuse(name, type(step).__name__, f"a {kind.__name__}")
+    if series.terms.only is not None or series.terms.gaussian is not None:
+        raise InputError(words.NOT_PAID)
+    return _inside(series)
+
+
 def _keep(series: Series, terms: Terms, inside: _Inside, receipt: Receipt | None) -> Series:
     """Fill a series that is being made, once."""
     object.__setattr__(series, "terms", terms)
@@ -451,18 +441,15 @@ def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], A
     """
     inside = _inside(series)
     if os.getpid() != inside.process:
-        raise InputError("A series counts its steps in the process that made it; got a step in another one. Nothing was drawn.")
+        raise InputError(words.OTHER_PROCESS)
     with inside.lock:
         budget, available = series.terms.shared, series.left()
         if not request.within(available):
-            raise BudgetError(
-                f"A step asks for {charge_text(budget, request)}, but only {charge_text(budget, available)} of this release's budget is "
-                "left. Nothing was drawn. Share the budget out among the steps."
-            )
+            raise BudgetError(words.too_much(budget, request, available))
         number = len(inside.charges) + 1
         known = inside.known[number - 1] if number <= len(inside.known) else None
         if known is not None and known.request != what:
-            raise InputError("This version asks for other steps than those that were recorded. Resume it with the version that began it.")
+            raise InputError(words.OTHER_STEPS)
         if known is None and inside.table is None:
             raise NeedsData("This release was paid and has steps left to measure; it needs its data.")
         paid = None if series.receipt is None else inside.ledger

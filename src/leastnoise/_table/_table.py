@@ -94,7 +94,7 @@ def columns_of(handle: object, *kinds: type) -> Any:
     """
     kept = _KEPT[handle]
     if not isinstance(kept, kinds or Columns):
-        raise InternalError(f"A table has {type(kept).__name__.lower()}, and something else is asked of it; please report this.")
+        raise InternalError(f"This table has {type(kept).__name__}, and something else is asked of it; please report this.")
     return kept
 
 
