@@ -191,7 +191,7 @@ def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     with connected(path, timeout) as connection:
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "delete":
-            raise LedgerError(words.journal(path, mode))
+            raise LedgerError(words.JOURNAL.format(path=path, mode=mode))
         connection.execute("BEGIN IMMEDIATE")
         try:
             yield connection
@@ -346,7 +346,7 @@ def check_not_below(content: Content, budget: Budget, share: str, period: str) -
         BudgetError: more is spent.
     """
     if type(budget) is not type(content.privacy.budget):
-        raise InputError(words.other_definition(content.privacy.budget, budget))
+        raise InputError(words.OTHER_DEFINITION.format(of=type(content.privacy.budget).__name__, got=budget))
     for day in {entry.reserved_on for entry in content.entries}:
         spent = spent_of(content, share, period, day)
         if not spent.within(whole_budget(budget)):
@@ -361,7 +361,7 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
     draft = file.parent / f".{file.name}.{secrets.token_hex(8)}"
     try:
         if file.exists():
-            raise LedgerError(words.taken(file))
+            raise LedgerError(words.TAKEN.format(path=file))
         for left_over in (file.parent / f"{file.name}-journal", file.parent / f"{file.name}-wal"):
             if left_over.exists():  # SQLite would play it into the new ledger
                 raise LedgerError(f"{left_over} is left from an earlier ledger of this name. Restore that ledger, or remove both.")
@@ -374,9 +374,9 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
                 draft.unlink()
         flush_folder(file.parent)
     except FileExistsError:
-        raise LedgerError(words.taken(file)) from None
+        raise LedgerError(words.TAKEN.format(path=file)) from None
     except OSError as error:
-        raise LedgerError(words.not_made(file, error)) from None
+        raise LedgerError(words.NOT_MADE.format(path=file, why=words.reason(error))) from None
     return identity
 
 

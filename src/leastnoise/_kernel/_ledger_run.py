@@ -87,7 +87,7 @@ def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: s
     """(J1): fails if this step, or a later one, was begun before, by whatever process."""
     begun = connection.execute("SELECT count(*), count(digest) FROM step WHERE id = ?", (entry_id,)).fetchone()
     if begun != (number - 1, number - 1):
-        raise LedgerError(words.begun(entry_id, number))
+        raise LedgerError(words.BEGUN.format(number=number, release=entry_id))
     connection.execute("INSERT INTO step VALUES (?, ?, ?, NULL)", (entry_id, number, request))
 
 

@@ -14,6 +14,17 @@ from leastnoise._accounting import Budget, Charge, charge_text, missing, whole_b
 from leastnoise._check import InputError, LedgerError, refuse
 
 _GLANCE = 0.2  # seconds to wait for another process where the ledger is only shown
+TAKEN = "{path} exists already, and a ledger is never replaced. Open it, or change its budget with `leastnoise ledger change`."
+JOURNAL = (
+    "The ledger {path} was switched to the journal mode {mode!r} by another program; a copy of the file could then lack charges. "
+    "Switch it back with `PRAGMA journal_mode = DELETE` in that program."
+)
+BEGUN = (
+    "Step {number} of the release {release} was begun before, or follows one that gave nothing; it is not drawn twice. "
+    "If another process is finishing this release, let it."
+)
+NOT_MADE = "A ledger cannot be made at {path}: {why}. Choose a folder that exists and that you may write to."
+OTHER_DEFINITION = "The budget must stay of the definition {of}, in which the entries are added up; got {got!r}. Nothing was changed."
 
 
 def ledger_facts(ledger: Any) -> list[tuple[str, str]]:
@@ -74,30 +85,12 @@ def reason(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
-def journal(path: Path, mode: str) -> str:
-    """The sentence for a file that another program switched to another journal."""
-    return (
-        f"The ledger {path} was switched to the journal mode {mode!r} by another program; a copy of the file could then lack charges. "
-        "Switch it back with `PRAGMA journal_mode = DELETE` in that program."
-    )
-
-
 def other_format(path: Path, version: int, schema: int) -> str:
     """The sentence for a ledger of another format."""
     return (
         f"The ledger {path} has the format {version}; this version of leastnoise reads the format {schema}. "
         f"Use {'a newer' if version > schema else 'an earlier'} leastnoise."
     )
-
-
-def not_made(path: Path, error: OSError) -> str:
-    """The sentence for a ledger that the operating system does not let be made."""
-    return f"A ledger cannot be made at {path}: {reason(error)}. Choose a folder that exists and that you may write to."
-
-
-def taken(path: Path) -> str:
-    """The sentence for a file that is there where a ledger is to be made."""
-    return f"{path} exists already, and a ledger is never replaced. Open it, or change its budget with `leastnoise ledger change`."
 
 
 def no_share(budgets: Iterable[str], got: str) -> str:
@@ -114,24 +107,10 @@ def shared_out(dataset: str, budgets: Iterable[str]) -> str:
     )
 
 
-def other_definition(budget: Budget, got: object) -> str:
-    """The sentence for a new budget of another definition."""
-    definition = type(budget).__name__
-    return f"The budget must stay of the definition {definition}, in which the entries are added up; got {got!r}. Nothing was changed."
-
-
 def below_spent(budget: Budget, spent: Charge) -> str:
     """The sentence for a new budget below what is spent."""
     least, got = charge_text(budget, spent), charge_text(budget, whole_budget(budget))
     return f"The budget must be at least what is spent, which is {least}; got {got}. Nothing was changed."
-
-
-def begun(release: str, number: int) -> str:
-    """The sentence for a step that was begun before."""
-    return (
-        f"Step {number} of the release {release} was begun before, or follows one that gave nothing; it is not drawn twice. "
-        "If another process is finishing this release, let it."
-    )
 
 
 def wait_for(file: Path, timeout: float) -> None:

@@ -72,7 +72,7 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
     privacy, bound = measurements.privacy, measurements.privacy.max_per_cell
     each = 0 if bound is None or bound.attributes != (along,) else bound.rows * measurements.domain.cells(along)
     if privacy.unit_column is not None and (late == "arrival" or not 0 < each <= privacy.max_rows):
-        raise InputError(words.no_bound(along))
+        raise InputError(words.NO_BOUND.format(along=along))
     for block in measurements.blocks:
         if block.measure is not None or (along,) not in [factor.attributes for factor in block.factors]:
             raise InputError(f"Every measured table of a series must count rows in the periods of {along!r}. Make the plan again.")
@@ -243,7 +243,7 @@ def read_closed(file: Path, owner: str, drawn: int) -> Closed:
             raise ValueError
         kept = {tuple(names): np.array([*map(_array, counts)]) for names, *counts in tables}
     except (OSError, ValueError, TypeError):
-        raise LedgerError(words.no_private_file(file)) from None
+        raise LedgerError(words.NO_PRIVATE_FILE.format(file=file)) from None
     return Closed(number=number, tables=kept, noise=tuple(map(_array, noise)))
 
 

@@ -97,7 +97,7 @@ class Terms:
     def __post_init__(self) -> None:
         types = (*map(type, (self.domain, self.privacy, self.text, self.along, self.late)),)
         if types != (Domain, Privacy, str, str, str) or type(self.only) not in {Measurements, type(None)}:  # M6: of these very classes
-            raise words.strange_terms((*types, type(self.only)))
+            raise refuse("terms", ", ".join(kind.__name__ for kind in (*types, type(self.only))), words.STRANGE_TERMS)
         object.__setattr__(self, "attributes", tuple(self.attributes))
         object.__setattr__(self, "measures", tuple(self.measures))
         if self.only is not None and (self.only.domain, self.only.privacy) != (self.domain, self.privacy):
@@ -295,7 +295,7 @@ class Series(Immutable):
         """
         privacy, only, inside = self.terms.privacy, self.terms.only, _inside(self)
         if not measurements.privacy.same_unit(privacy):
-            raise InputError(words.other_unit(measurements.privacy.unit, privacy.unit))
+            raise InputError(words.OTHER_UNIT.format(step=measurements.privacy.unit, series=privacy.unit))
         if only is not None and (measurements is not only or inside.charges or self.terms.along):
             raise InputError(words.ONCE)
 

@@ -1,10 +1,6 @@
 """Why a series does not carry out a step, in sentences; nothing is decided by it, and nothing of a row gets here."""
 
-from collections.abc import Iterable
-from pathlib import Path
-
 from leastnoise._accounting import Budget, Charge, charge_text
-from leastnoise._check import InputError, refuse
 
 OTHER_STEP = "The only step of a series must be of its own domain and privacy. Make the plan again; nothing was spent."
 NO_SQUARES = (
@@ -21,16 +17,17 @@ NOT_ALONG = "Only what was planned along an attribute is drawn period by period.
 TWO_THREADS = "Another thread asks for periods of this series. Resume it, and ask in one thread. Nothing was drawn."
 OTHER_PROCESS = "A series counts its steps in the process that made it; got a step in another one. Nothing was drawn."
 OTHER_STEPS = "This version asks for other steps than those that were recorded. Resume it with the version that began it."
-
-
-def strange_terms(kinds: Iterable[type]) -> InputError:
-    """The error for terms with parts of other classes."""
-    return refuse("terms", ", ".join(kind.__name__ for kind in kinds), "Domain, Privacy, three str, Measurements or None")
-
-
-def other_unit(step: str, series: str) -> str:
-    """The sentence for a step of another unit."""
-    return f"A step protects {step}, its series {series}. Make the plan with the series' unit."
+OTHER_UNIT = "A step protects {step}, its series {series}. Make the plan with the series' unit."
+NO_BOUND = (
+    "Where a column names the units, a series needs a bound on a unit's rows in each of the periods of {along!r} (max_per_cell), "
+    'of which max_rows holds all, and late = "drop"; rows that count on arrival must each be a unit.'
+)
+NO_PRIVATE_FILE = (
+    "The private file {file} is not there, is damaged, or is not of this series as the ledger has it. Later periods need its "
+    "counts of the closed ones, which rows that changed since cannot give again. Restore it. Without it nothing later can be "
+    "drawn; what was drawn can still be published, by `leastnoise resume`."
+)
+STRANGE_TERMS = "Domain, Privacy, three str, Measurements or None"
 
 
 def too_much(budget: Budget, request: Charge, available: Charge) -> str:
@@ -38,21 +35,4 @@ def too_much(budget: Budget, request: Charge, available: Charge) -> str:
     return (
         f"A step asks for {charge_text(budget, request)}, but only {charge_text(budget, available)} of this release's budget is "
         "left. Nothing was drawn. Share the budget out among the steps."
-    )
-
-
-def no_bound(along: str) -> str:
-    """The sentence for units without a bound of their own in each period."""
-    return (
-        f"Where a column names the units, a series needs a bound on a unit's rows in each of the periods of {along!r} (max_per_cell), "
-        'of which max_rows holds all, and late = "drop"; rows that count on arrival must each be a unit.'
-    )
-
-
-def no_private_file(file: Path) -> str:
-    """The sentence for a private file that is not there, or not as the ledger has it."""
-    return (
-        f"The private file {file} is not there, is damaged, or is not of this series as the ledger has it. Later periods need its "
-        "counts of the closed ones, which rows that changed since cannot give again. Restore it. Without it nothing later can be "
-        "drawn; what was drawn can still be published, by `leastnoise resume`."
     )

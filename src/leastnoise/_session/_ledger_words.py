@@ -9,6 +9,11 @@ from pathlib import Path
 
 from leastnoise._check import LedgerError
 
+OTHER_DATA = (
+    "The ledger {ledger} belongs to the data set {dataset!r}; got {got!r}. "
+    "Use the ledger of {got!r}; or, if these are the same people, say dataset = {dataset!r} ([ledger] of a spec, --dataset)."
+)
+
 
 def check_place(ledger: Path) -> None:
     """Refuse a place where no ledger can be made, before anything is planned or read."""
@@ -42,12 +47,4 @@ def second_ledger(ledger: Path, dataset: str | None, other: Path) -> str:
         f"There is no ledger at {ledger}, and {knows} the data set {dataset!r}: a second ledger would not know what was spent. Nothing "
         "was spent. Pay from that ledger; or, if these are other people, give the data set another name (dataset); or, to keep two "
         f"ledgers whose losses add up, make this one with `leastnoise ledger set {ledger}`."
-    )
-
-
-def other_data(ledger: Path, dataset: str, got: object) -> str:
-    """The sentence for a ledger of other data."""
-    return (
-        f"The ledger {ledger} belongs to the data set {dataset!r}; got {got!r}. "
-        f"Use the ledger of {got!r}; or, if these are the same people, say dataset = {dataset!r} ([ledger] of a spec, --dataset)."
     )
