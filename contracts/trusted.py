@@ -37,8 +37,8 @@ BESIDE = {
     # needs and which ledger pays are asked of it in `_location`, and `_csv` looks at the delimiter and at the size of the table of
     # characters. Which files a path means: `_files` looks that they are below it and of their names' kind, and that none is read twice.
     "_adapters": ("_columns.py", "_paths.py", "_places.py", "_words.py"),
-    # Where a bound is nearly least that holds everywhere; what JSON says, of which the ledger looks whether it is written so.
-    "_accounting": ("_alpha.py", "_read.py"),
+    # Where a bound is nearly least that holds everywhere; what JSON says, of which the ledger looks whether it is written so; sentences.
+    "_accounting": ("_alpha.py", "_read.py", "_words.py"),
     # Public values as texts for people, by which nothing is decided.
     "_check": ("_words.py",),
 }
@@ -71,6 +71,7 @@ ASKED = {
     *((f"_adapters/_{name}.py", "_adapters/_words.py") for name in ("csv", "files", "frames", "location", "postgres", "read", "spark")),
     *((f"_kernel/{name}.py", "_kernel/_series_words.py") for name in ("_series", "_periods")),
     *((f"_kernel/{name}.py", "_kernel/_ledger_words.py") for name in ("_ledger", "_ledger_file", "_ledger_run")),
+    ("_accounting/_cost.py", "_accounting/_words.py"),
     ("_session/_ledgers.py", "_session/_ledger_words.py"),
     *(
         (file, "_check/_words.py")

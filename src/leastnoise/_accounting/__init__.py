@@ -13,7 +13,6 @@ from leastnoise._accounting._cost import (
     PureCost,
     SeriesCost,
     charge,
-    charge_text,
     covers,
     is_charge_of,
     left,
@@ -25,3 +24,4 @@ from leastnoise._accounting._cost import (
 from leastnoise._accounting._deltas import gaussian_is_private, zcdp_delta
 from leastnoise._accounting._keys import KeyRule, keys_are_private
 from leastnoise._accounting._read import budget_from_json, charge_from_json, cost_from_json, fraction_from_text, privacy_from_json
+from leastnoise._accounting._words import charge_text

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Json, PureDP, fraction_to_text, parameters, round_up
 from leastnoise._accounting._deltas import gaussian_is_private, zcdp_delta
+from leastnoise._accounting._words import not_zcdp, pure_alone
 from leastnoise._check import InputError, exact_positive, readable, refuse
 
 
@@ -295,16 +296,10 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
         return Charge(rho=rho_of(PureCost(declared.epsilon)) if isinstance(declared, PureDP) else round_up(rho_of(cost)))
     if isinstance(budget, PureDP):
         if not (isinstance(declared, PureDP) and isinstance(cost, PureCost | SeriesCost)):
-            raise InputError(
-                f"The data set has a PureDP budget, which only pure releases can be charged to; the plan declares {declared}. "
-                "Plan with PureDP(epsilon), or set a ZCDP or ApproxDP budget for the data set."
-            )
+            raise InputError(pure_alone(declared))
         return Charge(epsilon=limit.epsilon)
     if isinstance(declared, ZCDP):
-        raise InputError(
-            f"The data set has an ApproxDP budget, which adds up (epsilon, delta); the plan declares {declared}. "
-            "Plan with ApproxDP(epsilon, delta), or set a ZCDP budget for the data set, which adds many Gaussian releases up more tightly."
-        )
+        raise InputError(not_zcdp(declared))
     if isinstance(cost, PureCost) or isinstance(declared, PureDP):
         return Charge(epsilon=limit.epsilon)
     return limit
@@ -338,16 +333,6 @@ def missing(requested: Charge, available: Charge) -> Charge:
     """
     there = parameters(available)
     return Charge(**{name: max(Fraction(0), part - there[name]) for name, part in parameters(requested).items()})
-
-
-def charge_text(budget: Budget, amount: Charge) -> str:
-    """Write a charge for people, with every part that the definition of the budget has, also those that are zero.
-
-    >>> charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
-    'epsilon = 0.5 and delta = 0'
-    """
-    parts = parameters(amount)
-    return " and ".join(f"{name} = {readable(parts[name])}" for name in parameters(budget))
 
 
 def is_charge_of(budget: Budget, amount: Charge) -> bool:

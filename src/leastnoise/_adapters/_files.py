@@ -50,7 +50,10 @@ def _opened(path: Path, what: str) -> Any:
 PARQUET_FILES = FileKind(name="Parquet", endings=(".parquet",), open=open_parquet)
 
 
-KINDS = (CSV_FILES, PARQUET_FILES)
+KINDS = (
+    CSV_FILES,
+    PARQUET_FILES,
+)
 
 
 def open_files(path: str | os.PathLike[str] | CSV) -> Source:

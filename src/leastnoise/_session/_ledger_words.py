@@ -9,10 +9,13 @@ from pathlib import Path
 
 from leastnoise._check import LedgerError
 
-OTHER_DATA = (
-    "The ledger {ledger} belongs to the data set {dataset!r}; got {got!r}. "
-    "Use the ledger of {got!r}; or, if these are the same people, say dataset = {dataset!r} ([ledger] of a spec, --dataset)."
-)
+
+def other_data(ledger: Path, dataset: str, got: object) -> str:
+    """The sentence for a ledger of other data."""
+    return (
+        f"The ledger {ledger} belongs to the data set {dataset!r}; got {got!r}. "
+        f"Use the ledger of {got!r}; or, if these are the same people, say dataset = {dataset!r} ([ledger] of a spec, --dataset)."
+    )
 
 
 def check_place(ledger: Path) -> None:

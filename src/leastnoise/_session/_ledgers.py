@@ -14,7 +14,7 @@ from leastnoise import _adapters
 from leastnoise._accounting import Privacy
 from leastnoise._check import InputError, LeastNoiseError, LedgerError, refuse
 from leastnoise._kernel import Ledger
-from leastnoise._session._ledger_words import OTHER_DATA, check_place, older_copy, second_ledger
+from leastnoise._session._ledger_words import check_place, older_copy, other_data, second_ledger
 
 
 def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[Path], *, share: str = "") -> Ledger | None:
@@ -59,7 +59,7 @@ def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[P
         for table, known in [(first, name), *((one, _adapters.dataset_name(one)) for one in joined)]:
             check_only(file, known, [*folders, *_folder(_adapters.location(table))])
     elif name not in (None, book.dataset):
-        raise InputError(OTHER_DATA.format(ledger=book.path, dataset=book.dataset, got=name))
+        raise InputError(other_data(book.path, book.dataset, name))
     return book
 
 
