@@ -25,12 +25,12 @@ BESIDE = {
     "_domain": ("_kind.py", "_kinds.py", "_dates.py", "_rules.py", "_json.py", "_written.py"),
     # Transposes that no column sum is computed with; operators and noisy answers as text; trees of blocks, which the kernel checks.
     "_linop": ("_transposes.py", "_packed.py", "_plane_order.py"),
-    # The text of measurements: a recorded step has its charge beside the fingerprint of that. Bounds within which answers are right, beyond
-    # which they would be wrong and no leak. What comes of measurements, which has its noise.
-    "_measurements": ("_written.py", "_headroom.py", "_observation.py"),
+    # The text of measurements, and what comes of them: a recorded step has its charge beside the fingerprint, an observation its noise.
+    # Bounds within which answers are right, beyond which they would be wrong and no leak.
+    "_measurements": ("_written.py", "_headroom.py"),
     # Noisy outcomes as text; what is said of a ledger and of a series; who makes a release now: the ledger's rows keep it from being drawn
     # twice. Noise from a seed, with which nothing is paid for.
-    "_kernel": ("_outcome.py", "_ledger_words.py", "_ledger_signs.py", "_seeded.py", "_series_words.py"),
+    "_kernel": ("_outcome.py", "_words.py", "_ledger_signs.py", "_seeded.py"),
     # Which tables are counted in one pass: the kernel refuses one that lacks what is summed out of it.
     "_table": ("_share.py",),
     # Names and types of columns, for drafts: no release depends on it. What users say of where their data are: which unit a second table
@@ -52,7 +52,6 @@ ASKED = {
     ("_kernel/_series.py", "_kernel/_outcome.py"),
     ("_accounting/_deltas.py", "_accounting/_alpha.py"),
     ("_kernel/_series.py", "_measurements/_written.py"),
-    ("_kernel/_series.py", "_measurements/_observation.py"),
     ("_measurements/_measurements.py", "_measurements/_headroom.py"),
     ("_domain/_reading.py", "_domain/_written.py"),
     ("_kernel/_ledger_file.py", "_accounting/_read.py"),
@@ -69,8 +68,7 @@ ASKED = {
     ("_adapters/_engine.py", "_table/_share.py"),
     # What is said, by which nothing is decided.
     *((f"_adapters/_{name}.py", "_adapters/_words.py") for name in ("csv", "files", "frames", "location", "postgres", "read", "spark")),
-    *((f"_kernel/{name}.py", "_kernel/_series_words.py") for name in ("_series", "_periods")),
-    *((f"_kernel/{name}.py", "_kernel/_ledger_words.py") for name in ("_ledger", "_ledger_file", "_ledger_run")),
+    *((f"_kernel/_{name}.py", "_kernel/_words.py") for name in ("ledger", "ledger_file", "ledger_run", "series", "periods")),
     ("_accounting/_cost.py", "_accounting/_words.py"),
     ("_session/_ledgers.py", "_session/_ledger_words.py"),
     *(

@@ -38,7 +38,7 @@ from leastnoise._kernel._ledger_file import (
 )
 from leastnoise._kernel._ledger_run import Pending, Receipt
 from leastnoise._kernel._ledger_signs import free_room, is_running, running, settled
-from leastnoise._kernel._ledger_words import checked_path, checked_seconds, ledger_facts, wait_for
+from leastnoise._kernel._words import checked_path, checked_seconds, ledger_facts, wait_for
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -34,7 +34,7 @@ from leastnoise._accounting import (
     whole_budget,
 )
 from leastnoise._check import BudgetError, InputError, LedgerError, refuse
-from leastnoise._kernel import _ledger_words as words
+from leastnoise._kernel import _words as words
 
 State = Literal["reserved", "sealed", "absent"]
 Read = TypeVar("Read", Privacy, Budget, Charge, Cost)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from leastnoise._accounting import Charge
 from leastnoise._check import InputError, LedgerError
-from leastnoise._kernel import _ledger_words as words
+from leastnoise._kernel import _words as words
 from leastnoise._kernel._ledger_file import digest_of
 
 _PART = 2**26  # characters; SQLite holds at most 10^9 bytes in one value

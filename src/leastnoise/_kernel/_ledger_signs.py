@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._check import LedgerError
-from leastnoise._kernel._ledger_words import reason
+from leastnoise._kernel._words import reason
 
 
 def run_file(ledger: Path, run: str) -> Path:

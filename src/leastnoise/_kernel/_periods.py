@@ -16,7 +16,7 @@ import numpy as np
 
 from leastnoise._check import InputError, InternalError, LedgerError
 from leastnoise._check.arrays import BoolArray, IntArray
-from leastnoise._kernel import _series_words as words
+from leastnoise._kernel import _words as words
 from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._ledger_file import flush_folder

@@ -44,7 +44,7 @@ from leastnoise._accounting import (
 )
 from leastnoise._check import BudgetError, Immutable, InputError, exact_positive, refuse
 from leastnoise._domain import Domain
-from leastnoise._kernel import _series_words as words
+from leastnoise._kernel import _words as words
 from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import Entropy, SystemEntropy
 from leastnoise._kernel._keys import FoundKeys, KeySearch

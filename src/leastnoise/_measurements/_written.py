@@ -1,11 +1,42 @@
-"""Measurements as JSON values, and the fingerprint of these; the kernel believes neither: a recorded step has its charge beside it."""
+"""What comes of measurements, and these as JSON values with their fingerprint.
+
+Not trusted: of an observation only noisy numbers are known, and a recorded step has its charge beside the fingerprint.
+"""
 
 import hashlib
 import json
+from dataclasses import dataclass
 from typing import Any
 
-from leastnoise._linop import pack, to_json
+from leastnoise._check import refuse
+from leastnoise._linop import SignedArray, pack, to_json
 from leastnoise._measurements._measurements import Factor, Limits, Measurements
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """Noisy answers of measured queries.
+
+    Args:
+        measurements: what was measured.
+        values: for every block whole numbers of shape (block.rows,), in multiples of 1 / grid; int32 where they fit, else int64.
+        receipt: the ledger's identification of the payment; empty if nothing was paid because the noise was not private.
+        private: False if the noise came from a seed, for a test or an experiment.
+
+    Raises:
+        InputError: the values do not fit the measurements.
+    """
+
+    measurements: Measurements
+    values: tuple[SignedArray, ...]
+    receipt: str
+    private: bool
+
+    def __post_init__(self) -> None:
+        if [len(value) for value in self.values] != [block.rows for block in self.measurements.blocks]:
+            raise refuse("the values of an observation", f"{len(self.values)} arrays", "one array a block, as long as its rows")
+        for value in self.values:
+            value.setflags(write=False)
 
 
 def measurements_value(measurements: Measurements) -> dict[str, Any]:
