@@ -65,10 +65,9 @@ def simulate(measurements: Measurements, table: Any, entropy: SeededEntropy) -> 
     Raises:
         InputError: another source (use a paid series), or the table is of another domain or unit.
 
-    >>> table = Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
-    >>> measurements = Measurements(domain=table.domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),))
-    >>> simulate(measurements, table, SeededEntropy(1)).private
-    False
+    >>> simulate(None, None, SystemEntropy())
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: simulate is for seeded noise, which protects nobody; got another source. ...
     """
     if type(entropy) is not SeededEntropy:
         raise InputError("simulate is for seeded noise, which protects nobody; got another source. Use a paid series, with a ledger.")
