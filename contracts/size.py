@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_470, "files": 237, "functions": 3_550, "code": 30_070}
+CEILINGS = {"lines": 50_340, "files": 243, "functions": 3_540, "code": 29_920}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
