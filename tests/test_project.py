@@ -42,7 +42,7 @@ LAZY = {"scipy", "polars", "pyarrow"}
 # `check` for the data holder alone: no package exports it, so that nothing that makes a release comes by it; see contracts/wall.py.
 HOLDER = {"_holder/_check.py": ("leastnoise._adapters._", "leastnoise._session._")}
 SEEDED = (
-    "_kernel/_entropy.py",  # seeded entropy for tests and experiments, which marks what it makes as not private
+    "_kernel/_seeded.py",  # seeded entropy for tests and experiments, which marks what it makes as not private
     "_families/",  # starts of a search over public values
     "_planner/",  # the same
     "_accuracy/_joint.py",  # error bars by simulation of the plan, which is public
@@ -288,7 +288,7 @@ def test_the_rules_allow_what_they_should() -> None:
         faults("_planner/_x.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import scipy\ndef f():\n    import scipy\n")
         == []
     )
-    assert faults("_kernel/_entropy.py", "import numpy as np\nnp.random.PCG64(1)") == []
+    assert faults("_kernel/_seeded.py", "import numpy as np\nnp.random.PCG64(1)") == []
 
 
 def in_circles(texts: Mapping[str, str]) -> list[str]:
