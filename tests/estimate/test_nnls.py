@@ -10,7 +10,8 @@ from leastnoise._accuracy import block_rows, block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Estimate, NonNegativeCells, nnls
-from leastnoise._estimate._nnls import _joint, _noise, _onto_simplex, _solved
+from leastnoise._estimate._nnls import _joint, _noise, _solved
+from leastnoise._estimate._non_negative import onto_simplices
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Haar, Identity, Operator, Tree, apply
 from leastnoise._measurements import Block, Factor, Measurements, Observation
@@ -91,7 +92,7 @@ def test_the_total_is_kept_and_the_rest_is_optimal() -> None:
 def test_projection_on_weighted_simplices_meets_its_conditions() -> None:
     rng = np.random.default_rng(1)
     x, weights, sums = rng.normal(size=(12, 3)), rng.uniform(0.5, 4, (12, 1)), np.array([1.0, 2.0, 0.0])
-    y = _onto_simplex(x, weights, sums)
+    y = onto_simplices(x, weights, sums)
     assert y.min() >= 0
     np.testing.assert_allclose(y.sum(axis=0), sums, atol=1e-12)
     for column in range(2):

@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._estimate import isotonic, monotone, non_negative, onto_simplex, projection_method, whole_numbers
+from leastnoise._estimate import isotonic, monotone, non_negative, onto_simplex, projection_method, public_counts, whole_numbers
 from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(
@@ -120,6 +120,15 @@ def test_whole_numbers_of_a_non_negative_marginal_stay_non_negative():
     found = whole_numbers(product, onto_simplex(np.array([5.3, -2.0, 0.4]), 3.7))
     assert found.min() >= 0
     assert found.sum() == 4
+
+
+def test_a_table_that_shares_nothing_with_public_counts_keeps_its_own_total():
+    public = [
+        public_counts(queries(DOMAIN, **{name: "identity"}).products[0], counts)
+        for name, counts in {"sex": [3, 4], "age": [1, 2, 2, 2]}.items()
+    ]
+    assert whole_numbers(queries(DOMAIN, size="identity").products[0], np.array([1.3, 2.1, 3.6]), public).tolist() == [1, 2, 4]
+    assert whole_numbers(queries(DOMAIN).products[0], np.array(6.7), public).tolist() == 7
 
 
 def test_whole_prefix_sums_stay_monotone():

@@ -16,6 +16,7 @@ Source: conjugate gradients with many right-hand sides at once, each with its ow
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -92,7 +93,7 @@ class Joint:
     shape: tuple[int, ...]
     blocks: tuple[tuple[Block, float], ...]
     _grams: dict[Factor, FloatArray] = field(default_factory=dict, repr=False)
-    _turns: list["_Preconditioner"] = field(default_factory=list, repr=False)
+    _turns: list["Turned"] = field(default_factory=list, repr=False)
 
     @staticmethod
     def of(domain: Domain, blocks: Sequence[tuple[Block, float]]) -> "Joint":
@@ -188,7 +189,7 @@ class Joint:
     def solve(self, b: FloatArray, what: str, tolerance: float = TOLERANCE) -> FloatArray:
         """Solve M x = b, and check that it is solved."""
         if not self._turns:
-            self._turns.append(_Preconditioner.of(self))
+            self._turns.append(Turned.of(self))
         turn = self._turns[0].apply
         goal = (tolerance / 2) ** 2 * np.maximum((b * turn(b)).sum(axis=0), 0.0)
         x, before, worst = np.zeros_like(b), math.inf, math.inf
@@ -243,19 +244,20 @@ def conjugate_gradients(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Preconditioner:
-    """An approximate inverse of M: turn every axis, divide, turn back."""
+class Turned:
+    """A symmetric matrix that is diagonal in a basis of its own along every axis: turn, multiply, turn back."""
 
     shape: tuple[int, ...]
     turns: tuple[FloatArray | None, ...]
     inverse: FloatArray
 
     @staticmethod
-    def of(joint: Joint) -> "_Preconditioner":
+    def of(joint: Joint) -> "Turned":
+        """An approximate inverse of M."""
         shape = joint.shape
         factors = [factor for block, _ in joint.blocks for factor in block.factors if used(factor)]
         if any(len(factor.attributes) > 1 for factor in factors):  # no matrix an axis
-            return _Preconditioner(shape, (None,) * len(shape), _inverted(joint.diagonal().reshape(*shape, 1)))
+            return Turned(shape, (None,) * len(shape), _inverted(joint.diagonal().reshape(*shape, 1)))
         grams = {factor: weighted_gram(factor) for factor in set(factors) if factor.operator.size <= _MOST_TURNED}
         diagonals = {factor: np.diag(grams[factor]) if factor in grams else _weighted_diagonal(factor) for factor in set(factors)}
         turns: list[FloatArray | None] = []
@@ -282,10 +284,10 @@ class _Preconditioner:
                     )
                 term = np.multiply.outer(term, along_axis)
             diagonal += term / variance
-        return _Preconditioner(shape, tuple(turns), _inverted(diagonal[..., None]))
+        return Turned(shape, tuple(turns), _inverted(diagonal[..., None]))
 
     def apply(self, x: FloatArray) -> FloatArray:
-        """The approximate inverse times columns of shape (cells, columns)."""
+        """The matrix times columns of shape (cells, columns)."""
         cube = x.reshape(*self.shape, -1)
         for axis, turn in enumerate(self.turns):
             if turn is not None:
@@ -354,8 +356,65 @@ def _contracted(operator: Operator, cube: FloatArray) -> FloatArray:
     return answer
 
 
+class JointStructure(Structure):
+    """A form over joint cells; along attributes that nothing measures only multiples of the total are known."""
+
+    __slots__ = ()
+    joint: Joint
+
+    @abstractmethod
+    def solve(self, gathered: FloatArray) -> FloatArray:
+        """The covariance of the joint cells times columns, shape (cells, columns)."""
+
+    @abstractmethod
+    def listed(self, product: Product) -> FloatArray:
+        """Variances of a product on joint attributes alone that is determined, flat or of its shape."""
+
+    @abstractmethod
+    def summed(self, product: Product) -> float:
+        """The sum of these."""
+
+    @abstractmethod
+    def most(self, product: Product) -> float:
+        """A bound above these that takes no list."""
+
+    def variances(self, product: Product) -> FloatArray:
+        self.require(product)
+        inner, shape, times = split(product, self.joint.names)
+        return np.asarray(self.listed(inner).reshape(shape) * times**2)
+
+    def errors(self, product: Product) -> Errors:
+        if product.rows <= MOST_LISTED:
+            variances = self.variances(product)
+            return Errors(float(variances.sum()), float(variances.max()))
+        inner, _, times = split(product, self.joint.names)
+        return Errors(self.total(inner), self.most(inner), exact=False).times(times)
+
+    def total(self, product: Product) -> float:
+        self.require(product)
+        inner, _, times = split(product, self.joint.names)
+        return self.summed(inner) * float((times**2).sum())
+
+    def covariance(self, product: Product, other: Product) -> FloatArray:
+        self.require(product)
+        self.require(other)
+        (first, rows, times), (second, columns, factors) = (split(asked, self.joint.names) for asked in (product, other))
+        covariance = np.empty((first.rows, second.rows))
+        for part, queries in joint_rows_in_parts(self.joint.operators(first)):
+            cube = self.solve(queries.T).reshape(*self.joint.shape, -1)
+            for axis, operator in enumerate(self.joint.operators(second)):
+                cube = along(apply, operator, cube, axis)
+            covariance[part] = cube.reshape(second.rows, -1).T
+        return np.asarray(covariance.reshape((*rows, *columns)) * np.multiply.outer(times, factors)).reshape(product.rows, other.rows)
+
+    def cells(self, measured: Sequence[Measured]) -> JointCells:
+        """The covariance times what the tables say of every cell."""
+        gathered = self.joint.gather([table.values[:, None] for table in measured])
+        return JointCells(self.joint.names, self.solve(gathered).reshape(self.joint.shape))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class DenseStructure(Structure):
+class DenseStructure(JointStructure):
     """Covariance as one matrix over the product of the measured attributes."""
 
     joint: Joint
@@ -372,44 +431,23 @@ class DenseStructure(Structure):
             if not all(self.space.holds_rows(rows) for _, rows in joint_rows_in_parts(asked)):
                 raise undetermined(product)
 
-    def variances(self, product: Product) -> FloatArray:
-        self.require(product)
-        inner, shape, times = split(product, self.joint.names)
-        return joint_variances(self.inverse, self.joint.operators(inner)).reshape(shape) * times**2
+    def solve(self, gathered: FloatArray) -> FloatArray:
+        return self.inverse @ gathered
 
-    def errors(self, product: Product) -> Errors:
-        if product.rows <= MOST_LISTED:
-            variances = self.variances(product)
-            return Errors(float(variances.sum()), float(variances.max()))
-        inner, _, times = split(product, self.joint.names)
-        top = float(np.linalg.eigvalsh(self.inverse)[-1])  # no variance is above this times the squared norm of its query
-        norms = math.prod(IdentityBasis(operator.size).largest_variance(operator) for operator in self.joint.operators(inner))
-        return Errors(self.total(product), top * norms * float((times**2).max()), exact=False)
+    def listed(self, product: Product) -> FloatArray:
+        return joint_variances(self.inverse, self.joint.operators(product))
 
-    def total(self, product: Product) -> float:
-        """Sum of the variances of a product's answers, without listing them: tr(M C)."""
-        self.require(product)
-        inner, _, times = split(product, self.joint.names)
+    def summed(self, product: Product) -> float:
+        """tr(M C)."""
         cube = self.inverse.reshape(*self.joint.shape, -1)
-        for axis, operator in enumerate(self.joint.operators(inner)):
+        for axis, operator in enumerate(self.joint.operators(product)):
             cube = along(apply_gram, operator, cube, axis)
-        return float(np.trace(cube.reshape(self.inverse.shape))) * float((times**2).sum())
+        return float(np.trace(cube.reshape(self.inverse.shape)))
 
-    def covariance(self, product: Product, other: Product) -> FloatArray:
-        self.require(product)
-        self.require(other)
-        return self._rows(product) @ self.inverse @ self._rows(other).T
-
-    def cells(self, measured: Sequence[Measured]) -> JointCells:
-        """The covariance times what the tables say of every cell."""
-        gathered = self.joint.gather([table.values[:, None] for table in measured])
-        return JointCells(self.joint.names, (self.inverse @ gathered[:, 0]).reshape(self.joint.shape))
-
-    def _rows(self, product: Product) -> FloatArray:
-        """The queries over the joint cells, shape (product.rows, cells)."""
-        inner, shape, times = split(product, self.joint.names)
-        rows = joint_rows(self.joint.operators(inner)).reshape(*shape, -1) * times[..., None]
-        return rows.reshape(product.rows, -1)
+    def most(self, product: Product) -> float:
+        """The largest eigenvalue times the largest squared norm of a query."""
+        norms = math.prod(IdentityBasis(operator.size).largest_variance(operator) for operator in self.joint.operators(product))
+        return float(np.linalg.eigvalsh(self.inverse)[-1]) * norms
 
 
 def dense_structure(domain: Domain, joint: Joint, span: Span | None = None) -> DenseStructure:
@@ -440,7 +478,7 @@ def confidence_factor(draws: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IterativeStructure(Structure):
+class IterativeStructure(JointStructure):
     """Covariance of least squares by conjugate gradients, for blocks without a product form on more than 4096 joint cells."""
 
     joint: Joint
@@ -458,11 +496,7 @@ class IterativeStructure(Structure):
             if inner not in self._known:
                 self._mixed(inner, self.joint.operators(inner))
 
-    def variances(self, product: Product) -> FloatArray:
-        require(self.span, product)
-        inner, shape, times = split(product, self.joint.names)
-        if inner is not product:
-            return self.variances(inner).reshape(shape) * times**2
+    def listed(self, product: Product) -> FloatArray:
         if product not in self._known:
             if not product.rows <= _MOST_SIMULATED:
                 raise UnsupportedQuery(
@@ -476,12 +510,14 @@ class IterativeStructure(Structure):
             self._known[product] = variances.reshape(product.shape)
         return self._known[product]
 
-    def errors(self, product: Product) -> Errors:
-        variances = self.variances(product)
-        return Errors(float(variances.sum()), float(variances.max()))
+    def summed(self, product: Product) -> float:
+        return float(self.listed(product).sum())
 
-    def total(self, product: Product) -> float:
-        return float(self.variances(product).sum())
+    def most(self, product: Product) -> float:
+        return float(self.listed(product).max())
+
+    def solve(self, gathered: FloatArray) -> FloatArray:
+        return self.joint.solve(gathered, "the estimate")
 
     @property
     def solver_cells(self) -> int:
@@ -494,11 +530,6 @@ class IterativeStructure(Structure):
             f"Covariances of {product.name} and {other.name} are not known where estimates need a linear solver. Choose a strategy with a "
             "product form."
         )
-
-    def cells(self, measured: Sequence[Measured]) -> JointCells:
-        """By conjugate gradients."""
-        gathered = self.joint.gather([table.values[:, None] for table in measured])
-        return JointCells(self.joint.names, self.joint.solve(gathered, "the estimate")[:, 0].reshape(self.joint.shape))
 
     def _exact(self, product: Product, operators: list[Operator]) -> FloatArray:
         answer = np.empty(product.rows)

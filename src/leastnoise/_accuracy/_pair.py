@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._accuracy._determined import Span, require, split, undetermined
-from leastnoise._accuracy._form import Errors, JointCells, Measured, Structure
-from leastnoise._accuracy._joint import Joint
+from leastnoise._accuracy._form import JointCells, Measured
+from leastnoise._accuracy._joint import Joint, JointStructure, Turned
 from leastnoise._check.arrays import FloatArray
-from leastnoise._families import MOST_LISTED, DenseBasis, applied_in_parts, apply_gram, weighted_gram
-from leastnoise._linop import Operator, Total, apply
+from leastnoise._families import DenseBasis, applied_in_parts, apply_gram, weighted_gram
+from leastnoise._linop import Operator
 from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Product
 
@@ -80,9 +80,10 @@ def pair_axis(size: int, factors: tuple[Factor | None, Factor | None]) -> PairAx
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PairStructure(Structure):
+class PairStructure(JointStructure):
     """Covariance of least squares from two tables."""
 
+    joint: Joint
     axes: Mapping[str, PairAxis]
     information: FloatArray
     span: Span | None = None
@@ -97,97 +98,42 @@ class PairStructure(Structure):
 
     def require(self, product: Product) -> None:
         """Refuse a product that the measurements do not determine, or only with noise too unequal for the solver."""
-        inner, _, _ = split(product, self.axes)
+        inner, _, _ = split(product, self.joint.names)
         self._refuse_undetermined(product, self._summed(self.operators(inner)))
 
-    def variances(self, product: Product) -> FloatArray:
-        inner, shape, times = split(product, self.axes)
-        if inner is not product:
-            return self.variances(inner).reshape(shape) * times**2
-        operators = self.operators(product)
-        self._refuse_undetermined(product, self._summed(operators))
+    def listed(self, product: Product) -> FloatArray:
         cube = self.inverse()
+        operators = enumerate(zip(self.axes.values(), self.joint.operators(product), strict=True))
         # What shrinks the array most comes first.
-        for axis_number, operator in sorted(enumerate(operators), key=lambda pair: pair[1].rows / pair[1].size):
+        for axis_number, (axis, operator) in sorted(operators, key=lambda pair: pair[1][1].rows / pair[1][1].size):
             moved = np.moveaxis(cube, axis_number, 0)
             answer = np.empty((operator.rows, *moved.shape[1:]))
-            for part, weight in list(self.axes.values())[axis_number].squares(operator):
+            for part, weight in axis.squares(operator):
                 answer[part] = np.tensordot(weight, moved, axes=(1, 0))
             cube = np.moveaxis(answer, 0, axis_number)
-        return cube.reshape(product.shape)
+        return cube
 
-    def errors(self, product: Product) -> Errors:
-        if product.rows <= MOST_LISTED:
-            variances = self.variances(product)
-            return Errors(float(variances.sum()), float(variances.max()))
-        inner, _, times = split(product, self.axes)
-        if inner is not product:
-            return self.errors(inner).times(times)
-        each = zip(self.axes.values(), self.operators(product), strict=True)
-        return Errors(
-            self.total(product), float(self.inverse().max()) * math.prod(axis.largest(operator) for axis, operator in each), exact=False
-        )
+    def summed(self, product: Product) -> float:
+        return _contracted(self.inverse(), self._summed(self.joint.operators(product)))
 
-    def total(self, product: Product) -> float:
-        """Sum of the variances of a product's answers, without listing them."""
-        inner, _, times = split(product, self.axes)
-        weights = self._summed(self.operators(inner))
-        self._refuse_undetermined(product, weights)
-        return _contracted(self.inverse(), weights) * float((times**2).sum())
+    def most(self, product: Product) -> float:
+        each = zip(self.axes.values(), self.joint.operators(product), strict=True)
+        return float(self.inverse().max()) * math.prod(axis.largest(operator) for axis, operator in each)
 
-    def covariance(self, product: Product, other: Product) -> FloatArray:
-        self.require(product)
-        self.require(other)
-        (first, rows, times), (second, columns, factors) = (split(asked, self.axes) for asked in (product, other))
-        covariance = self._covariance(self._turned(first), self._turned(second)).reshape(*rows, *columns)
-        return np.asarray(covariance * np.multiply.outer(times, factors)).reshape(product.rows, other.rows)
-
-    def _turned(self, product: Product) -> list[FloatArray]:
-        """q V^+ for the rows q along every attribute, shape (rows, vectors)."""
-        return [
-            np.asarray(apply(operator, axis.outward)) for axis, operator in zip(self.axes.values(), self.operators(product), strict=True)
-        ]
-
-    def _covariance(self, first: Sequence[FloatArray], second: Sequence[FloatArray]) -> FloatArray:
-        shape = [len(axis) for axis in first]
-        inverse, covariance = self.inverse(), np.empty((math.prod(shape), math.prod(len(axis) for axis in second)))
-        step = max(1, _NUMBERS // inverse.size)
-        for start in range(0, len(covariance), step):
-            part = np.arange(start, min(start + step, len(covariance)))
-            cube = np.ones((len(part),))
-            for axis, index in zip(first, np.unravel_index(part, shape), strict=True):
-                cube = cube[..., None] * axis[index].reshape(len(part), *[1] * (cube.ndim - 1), -1)
-            cube = cube * inverse
-            for axis in second:
-                cube = np.tensordot(cube, axis, axes=(1, 1))
-            covariance[part] = cube.reshape(len(part), -1)
-        return covariance
+    def solve(self, gathered: FloatArray) -> FloatArray:
+        return Turned(self.joint.shape, tuple(axis.outward for axis in self.axes.values()), self.inverse()[..., None]).apply(gathered)
 
     def cells(self, measured: Sequence[Measured]) -> JointCells:
-        """By coordinates; what rounding left of the residual, where weights are very unequal, is solved for again."""
-        blocks = tuple((table.block, table.variance) for table in measured)
-        joint = Joint(tuple(self.axes), tuple(axis.size for axis in self.axes.values()), blocks)
+        """What rounding left of the residual, where weights are very unequal, is solved for again."""
         values = [table.values[:, None] for table in measured]
-        cells = self._solved(joint.gather(values).reshape(joint.shape))
-        left = [own - joint.answers(block, cells) for own, (block, _) in zip(values, blocks, strict=True)]
-        return JointCells(joint.names, cells + self._solved(joint.gather(left).reshape(joint.shape)))
-
-    def _solved(self, cube: FloatArray) -> FloatArray:
-        """The inverse of the information matrix times cells."""
-        for axis in self.axes.values():
-            cube = np.tensordot(cube, axis.outward, axes=(0, 0))
-        cube = cube * self.inverse()
-        for axis in self.axes.values():
-            cube = np.tensordot(cube, axis.outward, axes=(0, 1))
-        return cube
+        cells = self.solve(self.joint.gather(values))
+        left = [own - self.joint.answers(block, cells) for own, (block, _) in zip(values, self.joint.blocks, strict=True)]
+        return JointCells(self.joint.names, (cells + self.solve(self.joint.gather(left))).reshape(self.joint.shape))
 
     def operators(self, product: Product) -> list[Operator]:
         """The queries along every attribute that a table measures."""
         require(self.span, product)
-        asked = dict(zip(product.attributes, product.operators, strict=True))
-        if not set(asked) <= set(self.axes):
-            raise undetermined(product)
-        operators: list[Operator] = [asked.get(name, Total(axis.size)) for name, axis in self.axes.items()]
+        operators = self.joint.operators(product)
         if not all(axis.sees(operator) for axis, operator in zip(self.axes.values(), operators, strict=True)):
             raise undetermined(product)
         return operators
@@ -214,7 +160,7 @@ def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float
     along_each = [{factor.attributes[0]: factor for factor in block.factors} for block, _ in tables]
     axes = {name: pair_axis(size, (along_each[0].get(name), along_each[1].get(name))) for name, size in sizes.items()}
     first, second = (term / variance for term, (_, variance) in zip(pair_terms(axes), tables, strict=True))
-    return PairStructure(axes, first + second, span)
+    return PairStructure(Joint(tuple(sizes), tuple(sizes.values()), tuple(tables)), axes, first + second, span)
 
 
 def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:

@@ -21,6 +21,7 @@ from leastnoise._accuracy import Joint, Known, structure, sums_told
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._answer import Answer
+from leastnoise._estimate._non_negative import onto_simplices
 from leastnoise._linop import along, apply
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._workload import Product
@@ -134,12 +135,12 @@ def _solved(joint: Joint, b: FloatArray, gap: float, *, insist: bool = True) -> 
     sums = np.maximum(unbiased.sum(axis=0), 0.0)
     weights = np.maximum(joint.diagonal(), 1e-12 * float(joint.diagonal().max()))[:, None]
     bound = _largest_eigenvalue(joint, np.sqrt(weights))
-    x = _onto_simplex(np.maximum(unbiased, 0.0), weights, sums)
+    x = onto_simplices(np.maximum(unbiased, 0.0), weights, sums)
     ahead, momentum = x, np.ones(b.shape[1])
     worst = math.inf
     for count in range(1, _MOST_STEPS + 1):
         slope = joint.gram(ahead) - b
-        fresh = _onto_simplex(ahead - slope / (bound * weights), weights, sums)
+        fresh = onto_simplices(ahead - slope / (bound * weights), weights, sums)
         uphill = ((ahead - fresh) * weights * (fresh - x)).sum(axis=0) > 0
         grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         ahead = fresh + np.where(uphill, 0.0, (momentum - 1) / grown) * (fresh - x)
@@ -167,16 +168,3 @@ def _largest_eigenvalue(joint: Joint, scale: FloatArray) -> float:
         value = float(np.linalg.norm(turned))
         v = turned / value
     return 1.05 * value
-
-
-def _onto_simplex(x: FloatArray, weights: FloatArray, sums: FloatArray) -> FloatArray:
-    """The nearest y >= 0 of given sums, column by column, distances weighted: y = max(0, x - shift / weight), by sorting."""
-    keys = x * weights
-    falling = np.argsort(-keys, axis=0)
-    inverse = np.cumsum((1 / weights)[falling, 0], axis=0)
-    shifts = (np.cumsum(np.take_along_axis(x, falling, axis=0), axis=0) - sums) / inverse
-    # The cells that stay above 0 end where the key last exceeds its shift; the first always does if the sum is above 0.
-    above = np.take_along_axis(keys, falling, axis=0) > shifts
-    last = len(x) - 1 - np.argmax(above[::-1], axis=0)
-    shift = np.take_along_axis(shifts, last[None, :], axis=0)
-    return np.where(sums > 0, np.maximum(x - shift / weights, 0.0), 0.0)

@@ -34,11 +34,20 @@ def onto_simplex(cells: FloatArray, total: float) -> FloatArray:
     """The nearest non-negative cells with a given sum, in Euclidean distance."""
     if not total > 0 or cells.size == 0:
         return np.zeros_like(cells, dtype=np.float64)
-    falling = np.sort(cells, axis=None)[::-1]
-    shifts = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
-    # The number of cells that stay above 0 is the last place where the cell exceeds its shift; the first always does, because total > 0.
-    last = int(np.flatnonzero(falling > shifts)[-1])
-    return np.maximum(cells - shifts[last], 0.0)
+    return onto_simplices(cells.reshape(-1, 1), np.ones((cells.size, 1)), np.array([total])).reshape(cells.shape)
+
+
+def onto_simplices(x: FloatArray, weights: FloatArray, sums: FloatArray) -> FloatArray:
+    """The nearest y >= 0 of given sums, column by column, distances weighted: y = max(0, x - shift / weight), by sorting."""
+    keys = x * weights
+    falling = np.argsort(-keys, axis=0)
+    inverse = np.cumsum((1 / weights)[falling, 0], axis=0)
+    shifts = (np.cumsum(np.take_along_axis(x, falling, axis=0), axis=0) - sums) / inverse
+    # The cells that stay above 0 end where the key last exceeds its shift; the first always does if the sum is above 0.
+    above = np.take_along_axis(keys, falling, axis=0) > shifts
+    last = len(x) - 1 - np.argmax(above[::-1], axis=0)
+    shift = np.take_along_axis(shifts, last[None, :], axis=0)
+    return np.where(sums > 0, np.maximum(x - shift / weights, 0.0), 0.0)
 
 
 def monotone(answers: FloatArray, axis: int) -> FloatArray:
