@@ -10,8 +10,8 @@ from leastnoise._accuracy import block_rows, block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Estimate, NonNegativeCells, nnls
+from leastnoise._estimate._agreed import onto_simplices
 from leastnoise._estimate._nnls import _joint, _noise, _solved
-from leastnoise._estimate._non_negative import onto_simplices
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Haar, Identity, Operator, Tree, apply
 from leastnoise._measurements import Block, Factor, Measurements, Observation

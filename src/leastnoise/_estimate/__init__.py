@@ -1,6 +1,6 @@
 """Estimates from observations: least squares, non-negative answers, means, quantiles, records."""
 
-from leastnoise._estimate._agreed import Agreed, agree, finest_table
+from leastnoise._estimate._agreed import Agreed, agree, finest_table, onto_simplex
 from leastnoise._estimate._answer import Answer, Estimator, estimates
 from leastnoise._estimate._cdf import HasLeastSquares, Quantile, cdf, few_draws, quantiles, simulated_noise
 from leastnoise._estimate._expansion import Expanded, Hidden, Independent
@@ -9,7 +9,7 @@ from leastnoise._estimate._local_non_negative import LocallyNonNegative, from_re
 from leastnoise._estimate._means import Means, means
 from leastnoise._estimate._model import MOST_RECORDS, Modelled, Moved, NoisyTables, fitted_model, records
 from leastnoise._estimate._nnls import REPETITIONS, NonNegativeCells, nnls
-from leastnoise._estimate._non_negative import isotonic, monotone, non_negative, onto_simplex, projection_method, whole_numbers
+from leastnoise._estimate._non_negative import isotonic, monotone, non_negative, projection_method, whole_numbers
 from leastnoise._estimate._outcome import Finding, Fixed, Outcome, Said, join, joined
 from leastnoise._estimate._plane_expansion import Grid
 from leastnoise._estimate._posterior import Posterior, shrunk_levels

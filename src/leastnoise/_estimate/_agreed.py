@@ -5,7 +5,7 @@ the groups within each group are moved to the nearest numbers (least squares) th
 numbers are differences of their rounded sums from the first group on, so that each is less than one from its number, and so is the sum of
 any run of neighbours. All tables are sums of the last one, so they agree.
 
-The nearest numbers are found by leaving out what is below 0 until nothing is (Michelot 1986): a few rounds over all cells.
+Groups' nearest numbers are found by leaving out what is below 0 until nothing is (Michelot 1986): a few rounds over all cells.
 """
 
 from collections.abc import Iterator, Sequence
@@ -105,3 +105,23 @@ def within(values: FloatArray, parents: IntArray, sums: FloatArray, *, non_negat
     back = np.empty_like(found)
     back[order] = found
     return back
+
+
+def onto_simplex(cells: FloatArray, total: float) -> FloatArray:
+    """The nearest non-negative cells with a given sum, in Euclidean distance."""
+    if not total > 0 or cells.size == 0:
+        return np.zeros_like(cells, dtype=np.float64)
+    return onto_simplices(cells.reshape(-1, 1), np.ones((cells.size, 1)), np.array([total])).reshape(cells.shape)
+
+
+def onto_simplices(x: FloatArray, weights: FloatArray, sums: FloatArray) -> FloatArray:
+    """The nearest y >= 0 of given sums, column by column, distances weighted: y = max(0, x - shift / weight), by sorting."""
+    keys = x * weights
+    falling = np.argsort(-keys, axis=0)
+    inverse = np.cumsum((1 / weights)[falling, 0], axis=0)
+    shifts = (np.cumsum(np.take_along_axis(x, falling, axis=0), axis=0) - sums) / inverse
+    # The cells that stay above 0 end where the key last exceeds its shift; the first always does if the sum is above 0.
+    above = np.take_along_axis(keys, falling, axis=0) > shifts
+    last = len(x) - 1 - np.argmax(above[::-1], axis=0)
+    shift = np.take_along_axis(shifts, last[None, :], axis=0)
+    return np.where(sums > 0, np.maximum(x - shift / weights, 0.0), 0.0)

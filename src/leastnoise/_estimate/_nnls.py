@@ -20,8 +20,8 @@ import numpy as np
 from leastnoise._accuracy import Joint, Known, structure, sums_told
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import FloatArray
+from leastnoise._estimate._agreed import onto_simplices
 from leastnoise._estimate._answer import Answer
-from leastnoise._estimate._non_negative import onto_simplices
 from leastnoise._linop import along, apply
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._workload import Product

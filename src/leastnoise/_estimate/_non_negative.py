@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from leastnoise._check import refuse
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._estimate._agreed import onto_simplex
 from leastnoise._estimate._stated import PublicCounts, whole_with_sums, with_public_sums
 from leastnoise._linop import non_negative as has_no_negative_entry
 from leastnoise._workload import Product, identity, prefix
@@ -28,26 +29,6 @@ def projection_method(product: Product) -> str:
     if [q for q in product.query_sets if q != identity()] == [prefix()]:
         return "prefix"
     return "clip" if all(has_no_negative_entry(operator) for operator in product.operators) else "none"
-
-
-def onto_simplex(cells: FloatArray, total: float) -> FloatArray:
-    """The nearest non-negative cells with a given sum, in Euclidean distance."""
-    if not total > 0 or cells.size == 0:
-        return np.zeros_like(cells, dtype=np.float64)
-    return onto_simplices(cells.reshape(-1, 1), np.ones((cells.size, 1)), np.array([total])).reshape(cells.shape)
-
-
-def onto_simplices(x: FloatArray, weights: FloatArray, sums: FloatArray) -> FloatArray:
-    """The nearest y >= 0 of given sums, column by column, distances weighted: y = max(0, x - shift / weight), by sorting."""
-    keys = x * weights
-    falling = np.argsort(-keys, axis=0)
-    inverse = np.cumsum((1 / weights)[falling, 0], axis=0)
-    shifts = (np.cumsum(np.take_along_axis(x, falling, axis=0), axis=0) - sums) / inverse
-    # The cells that stay above 0 end where the key last exceeds its shift; the first always does if the sum is above 0.
-    above = np.take_along_axis(keys, falling, axis=0) > shifts
-    last = len(x) - 1 - np.argmax(above[::-1], axis=0)
-    shift = np.take_along_axis(shifts, last[None, :], axis=0)
-    return np.where(sums > 0, np.maximum(x - shift / weights, 0.0), 0.0)
 
 
 def monotone(answers: FloatArray, axis: int) -> FloatArray:
