@@ -124,14 +124,13 @@ def run(command: str, scratch: Path) -> subprocess.CompletedProcess[str]:
 
 def test_what_the_page_says_works(tmp_path: Path) -> None:
     """All of it, in one tree."""
-    commands = []
+    commands, examples = [], []
     for recipe in recipes():
         assert len(recipe.changes) <= 1, "more than one existing file is touched"
         assert recipe.commands
-        examples = [file for file, text in recipe.files.items() if file.startswith("src/") and ">>> " in text]
+        examples += [file for file, text in recipe.files.items() if file.startswith("src/") and ">>> " in text]
         commands += [command for command in recipe.commands if not command.startswith(OF_ALL)]
-        commands += [f"pytest -q -n 0 -p no:cacheprovider --doctest-modules {file}" for file in examples]
-    commands = [*dict.fromkeys(commands)]
+    commands = [*dict.fromkeys(commands), shlex.join(["pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--doctest-modules", *examples])]
     follow(recipes(), tmp_path)
     done = run(f"python -c {shlex.quote(FORKS)} {shlex.join(commands)}", tmp_path)
     assert re.findall(r"^== (\d+): (.*)$", done.stdout, flags=re.MULTILINE) == [("0", one) for one in commands], done.stdout + done.stderr

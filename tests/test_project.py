@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import unquote
@@ -55,6 +56,9 @@ SEEDED = (
     "_session/_demo.py",
 )
 HEAVY = ["scipy", "duckdb", "pandas", "polars", "pyarrow", "numpy", "narwhals", "matplotlib"]
+
+
+parsed = cache(ast.parse)  # several rules look at each file
 
 
 def name_of(path: Path) -> str:
@@ -187,7 +191,7 @@ def asks_for_class(node: ast.AST) -> bool:
 
 def faults(relative: str, text: str) -> list[str]:
     """List what a source file, named by its path within the package, does against the rules."""
-    tree = ast.parse(text, filename=relative)
+    tree = parsed(text)
     package, _, file = relative.rpartition("/")
     package = package.split("/")[0] or (relative.removesuffix(".py") if not relative.startswith("__") else "")  # a room may be one file
     found = []
@@ -295,7 +299,7 @@ def in_circles(texts: Mapping[str, str]) -> list[str]:
     """Modules that a chain of imports leads back to, those inside functions and for types alone included."""
     graph = {}
     for module, text in texts.items():
-        tree = ast.parse(text)
+        tree = parsed(text)
         names = {name for _, name in imported(tree)} | {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         graph[module] = {name for name in names if name in texts and name != module and not module.startswith(f"{name}.")}
     reached: dict[str, set[str]] = {}
@@ -336,7 +340,7 @@ def test_no_file_is_too_long(folder: str) -> None:
 def oversized(text: str) -> list[str]:
     """List the functions with more lines of code, blank lines, comments and docstring not counted, or parameters, self not counted."""
     found, lines = [], text.splitlines()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body

@@ -85,16 +85,11 @@ BERLIN, HOWE, JOHNS = "Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns"
 TIMES = [
     Dates("2023-12-31", "2025-01-05", by, zone=zone, null=null, outside=outside)
     for by, zone, null, outside in [
-        ("year", "UTC", "drop", "drop"),
-        ("quarter", BERLIN, "other", "clip"),
-        ("month", JOHNS, "other", "other"),
-        ("week", BERLIN, "drop", "clip"),
-        ("day", HOWE, "drop", "other"),
-        ("weekday", BERLIN, "other", "clip"),
-        ("hour_of_day", JOHNS, "drop", "clip"),
-        ("hour_of_day", HOWE, "other", "drop"),
+        ("year", "UTC", "drop", "drop"), ("quarter", BERLIN, "other", "clip"), ("month", JOHNS, "other", "other"),
+        ("week", BERLIN, "drop", "clip"), ("day", HOWE, "drop", "other"), ("weekday", BERLIN, "other", "clip"),
+        ("hour_of_day", JOHNS, "drop", "clip"), ("hour_of_day", HOWE, "other", "drop"),
     ]
-]
+]  # fmt: skip
 TIMES += [Dates("2024-03-31", "2024-04-30", "hour", zone=zone, outside="clip") for zone in ("UTC", BERLIN)]
 TIMES += [Dates("2024-10-25", "2024-10-27", "hour_of_day", zone=BERLIN)]  # whose clocks change on the last day
 TIMES += [Dates("0002-01-01", "9998-12-31", "weekday", outside="clip"), Dates("1800-01-01", "2100-12-31", "year", zone=BERLIN)]

@@ -19,16 +19,9 @@ import leastnoise
 
 # What a release loads when it comes to it.
 LATER = [
-    "duckdb",
-    "jinja2",
-    "platformdirs.unix",
-    "pyarrow.compute",
-    "pyarrow.csv",
-    "resource",
-    "rich.console",
-    "rich.progress",
+    "duckdb", "jinja2", "platformdirs.unix", "pyarrow.compute", "pyarrow.csv", "resource", "rich.console", "rich.progress",
     "rich.table",
-]
+]  # fmt: skip
 LATER += ["scipy.optimize", "scipy.sparse.csgraph", "scipy.sparse.linalg", "scipy.special", "statistics"]
 
 

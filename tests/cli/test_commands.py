@@ -285,24 +285,7 @@ def test_an_approximate_ledger_has_two_amounts(folder: Path, run: Run) -> None:
     assert "budget    epsilon = 1 and delta = 1e-9" in out
 
 
-# --- init: three commands from a file to a report ---------------------------------------------------------------------------------
-
-
-def test_three_commands_from_a_csv_to_a_report(folder: Path, run: Run) -> None:
-    (folder / "people.toml").unlink()
-    drafted = run("init", "people.csv")
-    assert "The draft is in people.toml." in drafted.out
-    draft = (folder / "people.toml").read_text(encoding="utf-8")
-    unfilled = run("plan", "people.toml")
-    assert unfilled.code == 2
-    assert "people.toml still has 3 places to fill in: domain.sex, domain.age, domain.income. Replace every 'FILL IN'" in unfilled.err
-    text = re.sub(r"(?m)^# (categories|integers|bins|dates).*\n", "", draft)
-    text = text.replace('categories = ["FILL IN"]', 'categories = ["F", "M"]')
-    text = text.replace('["FILL IN", "FILL IN"]', "[17, 90]").replace('low = "FILL IN", high = "FILL IN"', "low = 0, high = 1000")
-    (folder / "people.toml").write_text(text, encoding="utf-8")
-    assert run("plan", "people.toml").code == 0
-    assert run("release", "people.toml", "--out", "out").code == 0
-    assert "<html" in (folder / "out/report.html").read_text(encoding="utf-8")
+# --- init: drafts; the way from there to a report is that of test_messy.py -----------------------------------------------------------
 
 
 def test_a_draft_holds_no_value_of_the_data(folder: Path, run: Run) -> None:

@@ -83,13 +83,7 @@ def test_the_unit_is_a_person_with_a_bound_of_rows(laplace, tmp_path, bounded):
 # The registry's own template, by its keys.
 KEYS = {
     "basic": {
-        "name",
-        "data_curators",
-        "description",
-        "intended_use",
-        "data_product_type",
-        "data_product_region",
-        "data_product_sector",
+        "name", "data_curators", "description", "intended_use", "data_product_type", "data_product_region", "data_product_sector",
         "publication_date",
     },
     "dp_variant": {"variant_name", "data_domain", "unprotected_quantities"},
@@ -101,28 +95,15 @@ KEYS = {
         "privacy_parameters_details",
     },
     "deployment_model": {
-        "model_name",
-        "model_name_details",
-        "trust_assumptions",
-        "actors",
-        "release_type",
-        "release_type_details",
-        "data_source_type",
-        "data_source_type_details",
-        "access_type",
-        "access_type_details",
+        "model_name", "model_name_details", "trust_assumptions", "actors", "release_type", "release_type_details", "data_source_type",
+        "data_source_type_details", "access_type", "access_type_details",
     },
     "implementation": {
-        "preprocessing_and_hyperparameter_tuning",
-        "mechanisms",
-        "composition",
-        "post_processing",
-        "justification",
-        "utility",
+        "preprocessing_and_hyperparameter_tuning", "mechanisms", "composition", "post_processing", "justification", "utility",
         "additional_information",
     },
     "administrative": {"evidence_sources", "status", "registry_authors", "tier"},
-}
+}  # fmt: skip
 
 
 def test_an_entry_of_the_registry_has_its_keys(stored):

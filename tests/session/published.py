@@ -15,31 +15,15 @@ FRAME = pd.DataFrame({"sex": ["F", "M", "M", "F"] * 20, "age": list(range(8)) * 
 # Below these a key is a name of the user's (an attribute, a measure, a table) or a parameter of a strategy.
 NAMES = {
     *(
-        "domain.attributes",
-        "domain.measures",
-        "plan.details",
-        "plan.outcome",
-        "options.labels",
-        "details",
-        "outcome",
-        "answers.columns",
-        "post_processing.columns",
+        "domain.attributes", "domain.measures", "plan.details", "plan.outcome", "options.labels", "details", "outcome",
+        "answers.columns", "post_processing.columns",
     ),
     *(
-        "privacy.parameters",
-        "privacy.cost",
-        "privacy.budget",
-        "workload",
-        "questions",
-        "statistics.asked",
-        "factors",
-        *(f"measurements.{name}" for name in ("domain", "privacy", "factors", "limits", "blocks")),
-        "limits",
-        "values",
-        "promise",
+        "privacy.parameters", "privacy.cost", "privacy.budget", "workload", "questions", "statistics.asked", "factors",
+        *(f"measurements.{name}" for name in ("domain", "privacy", "factors", "limits", "blocks")), "limits", "values", "promise",
         "versions",
     ),
-}
+}  # fmt: skip
 
 
 def fields(value: Any, prefix: str = "") -> Iterator[str]:

@@ -157,7 +157,16 @@ def _run_here(self, number, request):
 @pytest.fixture
 def planned_here(monkeypatch):
     """Plans are made in this process; the process of its own is for test_background.py, the command and the tests in browsers."""
-    monkeypatch.setattr(Background, "_run", _run_here)
+    running = []
+
+    def run(*given):
+        running.append(threading.current_thread())
+        _run_here(*given)
+
+    monkeypatch.setattr(Background, "_run", run)
+    yield
+    for thread in running:
+        thread.join()
 
 
 @pytest.fixture

@@ -179,6 +179,8 @@ quantiles = { of = "a", at = ["1/2"], by = ["b"] }
 [[workload]]
 cdf = { of = "a" }
 size = 1000
+[plan]
+strategy = "workload"
 """
 
 
