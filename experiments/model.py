@@ -5,7 +5,7 @@
 
 The coded microdata, and four made-up tables of known structure: independent attributes, five kinds of rows, a chain, and pairs that only a
 third attribute explains. Error: half the L1 distance of shares, mean over all tables of so many attributes and at most 10^4 cells. "delta"
-is a budget in rho that amounts to epsilon and delta 1e-9. Noise comes from a seed, so nothing here is private.
+is epsilon and delta 1e-9. Noise comes from a seed, so nothing here is private.
 """
 
 import argparse
@@ -14,14 +14,13 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._accounting import ZCDP, Privacy, PureDP, zcdp_delta
+from leastnoise._accounting import ApproxDP, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate, Outcome, locally_non_negative
@@ -114,14 +113,8 @@ def made_up(name: str, rows: int = 20_000, attributes: int = 8, cells: int = 10)
 
 
 def budget_of(epsilon: str, noise: str) -> Privacy:
-    """Epsilon alone, or the largest rho that amounts to epsilon and delta 1e-9."""
-    if noise == "pure":
-        return Privacy(PureDP(epsilon))
-    low, high = 0.0, float(epsilon)
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if zcdp_delta(Fraction(middle), Fraction(epsilon)) <= Fraction(1, 10**9) else (low, middle)
-    return Privacy(ZCDP(Fraction(low).limit_denominator(10**9)))
+    """Epsilon alone, or with delta 1e-9."""
+    return Privacy(PureDP(epsilon) if noise == "pure" else ApproxDP(epsilon, "1e-9"))
 
 
 def asked_of(domain: Domain, ways: int) -> Workload:

@@ -172,16 +172,19 @@ def test_rows_are_counted_where_they_decide(workload: Workload, budget: object, 
     assert (run(plan, rows(3_000), 3).finding.facts().get("rows") is None) == (steps[0] != "total")
 
 
-@pytest.mark.parametrize(("workload", "shared"), [(marginals(DOMAIN, ways=2, of=("a1", "a3", "a4")), "epsilon"), (RANGES, "rho")])
-def test_gaussian_steps_share_out_mu_squared_unless_laplace_noise_may_follow(
-    workload: Workload, shared: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("workload", "shared", "noise"),
+    [(marginals(DOMAIN, ways=2, of=("a1", "a3", "a4")), "epsilon", Noise.DISCRETE_LAPLACE), (RANGES, "rho", Noise.ROUNDED_GAUSSIAN)],
+)
+def test_noise_is_gaussian_unless_a_plan_with_laplace_noise_may_follow(
+    workload: Workload, shared: str, noise: Noise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()  # what follows has the noise of the best of all strategies
     plan = planned(workload, Privacy(ApproxDP(1, "1e-9")))
     assert plan.fallback is not None
     assert plan.fallback.measured().noise is Noise.DISCRETE_LAPLACE
     assert shared in plan.details["steps"][0]["budget"]
-    assert run(plan, rows(300), 3).observation.measurements.noise is Noise.ROUNDED_GAUSSIAN  # so few that tables are on bins
+    assert run(plan, rows(300), 3).observation.measurements.noise is noise  # so few that tables are on bins
 
 
 def test_the_rows_are_counted_as_precisely_as_the_choice_needs() -> None:

@@ -43,7 +43,8 @@ from leastnoise._workload import Product, marginals
 Names = tuple[str, ...]
 _REFITS, _ROUNDS, _SEED = 3, 150, 20_261_125
 _UNSEEN = 0.5  # the standard error of a share that only the model tells, beside the share itself: typical of real tables
-_UNEVEN_BINS = 0.5  # the part of the variance that a bin would have whose rows were all in one cell
+_UNEVEN_BINS = 0.5  # the part of the variance that a bin would have whose rows were all in one cell,
+_EVEN_BINS = 0.1  # which is likely as the model has it, and to this part as if all cells of the bin were alike
 _SIZES = 4.0 ** np.arange(-1, 12)  # rows of a cell: those between two of these err alike
 MOST_RECORDS = 2**27
 _MOST_CELLS, _LEAST_STD = 2**20, 1e-3  # of a table that a model is fitted to afterwards
@@ -285,9 +286,10 @@ class Modelled:
         else:
             table = self.measured.tables[place]
             own = self.measured.total * _binned(self.mixture, table)
-            alone = _over_cells(_widths(table, cells.shape), table, cells.shape) == 1
+            widths, held = (_over_cells(value, table, cells.shape) for value in (_widths(table, cells.shape), own))
             of_bins = _over_cells(missed[len(names) - 1][_size_class(own)] / np.maximum(own, 1e-12) ** 2, table, cells.shape)
-            cells = of_bins * cells**2 + np.where(alone, 0.0, untold + _UNEVEN_BINS * cells * _over_cells(own, table, cells.shape))
+            likely = cells + _EVEN_BINS * (held / widths - cells)
+            cells = of_bins * cells**2 + np.where(widths == 1, 0.0, untold + _UNEVEN_BINS * likely * held)
         for axis, operator in enumerate(product.operators):
             cells = along(apply, operator, cells, axis)
         return np.abs(cells)

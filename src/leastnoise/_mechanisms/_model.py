@@ -45,7 +45,7 @@ STRATEGY = "model"
 _COUNTING = Fraction(1, 50)  # of the budget at most; halved as long as the rows are still told within a part of those that decide
 _COUNTED, _HALVINGS = 0.05, 10
 _DENSE = 0.02  # the share of rows that the plan which does not look puts into wrong cells, below which it is carried out;
-_THREES, _FEWER = Fraction(3, 10), 0.125  # the part for tables of three attributes, and of the rows that decide what they need at least
+_THREES, _FEWER = Fraction(1, 2), 0.125  # the part for tables of three attributes, and of the rows that decide what they need at least
 _FEW_CELLS = 14  # of tables of so many cells twice as much, and of 2 x 2 any, because they are seldom empty
 _FEW_ROWS = 100  # who asks for tables has more, so where these decide nothing is counted
 _MOST_CELLS, _MOST_PAIRS = 2**22, 2**13
@@ -140,8 +140,13 @@ class Setting:
 
     @property
     def noise(self) -> Noise:
-        """The noise of tables on bins."""
-        return noises(self.plan.privacy)[0]
+        """The noise of all that is measured."""
+        return Noise(self.plan.details["mechanism"])
+
+    @property
+    def alone_share(self) -> Fraction:
+        """The part of what counting leaves that measures attributes alone."""
+        return ALONE_SHARE[self.noise.norm]
 
     def fitted(self, share: Fraction, blocks: Sequence[tuple[Block, float]]) -> Measurements:
         """Blocks within a part of the budget."""
@@ -185,7 +190,7 @@ class Setting:
         factors = [Factor((name,), Identity(size)) for name, size in zip(self.names, sizes, strict=True)]
         relative = precisions(sizes, [1.0] * len(sizes))
         blocks = [(Block((one,), Fraction(1)), float(weight)) for one, weight in zip(factors, relative, strict=True)]
-        return self.fitted(self.part(ALONE_SHARE), blocks)
+        return self.fitted(self.part(self.alone_share), blocks)
 
     @cached_property
     def threes(self) -> dict[tuple[str, ...], float]:
@@ -241,9 +246,10 @@ def _steps(setting: Setting) -> list[dict[str, Any]]:
     def steps(**shares: Fraction) -> list[dict[str, Any]]:
         return [{"step": name, "budget": part_of(setting.plan, setting.part(share))} for name, share in shares.items()]
 
+    alone = setting.alone_share
     cases = {
-        "model_bins": steps(alone=ALONE_SHARE, pairs=1 - ALONE_SHARE),
-        **({"model_threes": steps(alone=ALONE_SHARE, pairs=1 - ALONE_SHARE - _THREES, threes=_THREES)} if setting.threes else {}),
+        "model_bins": steps(alone=alone, pairs=1 - alone),
+        **({"model_threes": steps(alone=alone, pairs=1 - alone - _THREES, threes=_THREES)} if setting.threes else {}),
         "model_tables": steps(independent=Fraction(1)),
     }
     if not setting.counting:
@@ -256,14 +262,15 @@ def plan_model(workload: Workload, privacy: Privacy, search: Search) -> Plan:
     pairs = pairs_of(workload)
     reference, _ = choose(workload, privacy, replace(search, strategy="auto", found=None))
     details = {
-        "mechanism": noises(privacy)[0].value,
+        "mechanism": reference.measured().noise.value,
         "pairs": len(pairs),
         "reference": Reference.of(reference).facts(),
         **{key: list(said) for key, said in (("impossible", search.impossible), ("public", search.public)) if said},
     }
     setting = Setting(Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details, fallback=reference), pairs)
-    kept = setting.counting or setting.case(setting.public_rows) == "model_tables"  # the plan that does not look may be carried out
-    details |= squares_added(privacy, reference.measured().noise if kept else setting.noise)
+    if not setting.counting and setting.case(setting.public_rows) != "model_tables":  # that plan is never carried out
+        details["mechanism"] = noises(privacy)[0].value
+    details |= squares_added(privacy, Noise(details["mechanism"]))
     setting = replace(setting, plan=replace(setting.plan, details=details))
     rest = within(reference, shared_out(setting.plan).share(1 - setting.counting))
     return replace(setting.plan, details=details | {"steps": _steps(setting)}, fallback=rest)
@@ -300,7 +307,8 @@ def on_bins(found: Setting, series: Series, rows: int | None) -> Outcome:
     """Measure attributes alone, then pairs of them on bins, and tables of three if rows are not much too few for them."""
     first = series.measure(found.alone())
     threes = found.threes if found.case(rows) == "model_threes" else {}
-    steps = [(found.pairs, 1 - ALONE_SHARE - _THREES), (threes, _THREES)] if threes else [(found.pairs, 1 - ALONE_SHARE)]
+    rest = 1 - found.alone_share
+    steps = [(found.pairs, rest - _THREES), (threes, _THREES)] if threes else [(found.pairs, rest)]
     measured = [series.measure(found.together(first, tables, share)) for tables, share in steps]
     blocks = [block for one in measured for block in one.measurements.blocks]
     cells = sum(block.rows for block in blocks)
