@@ -63,10 +63,7 @@ class Smooth(Looked):
     regime = "smoothed"
     interval = "interval_smoothed"
     reading = "aware_reading_smoothed"
-
-    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains
-        """Nothing more than in an ordinary release."""
-        return [("aware_moved", {})]
+    hides = "aware_moved"
 
     def estimator(self, observation: Observation) -> Estimator:
         """The posterior, with the intervals of least squares."""

@@ -82,6 +82,7 @@ class Looked:
     further: ClassVar[bool] = True
     interval: ClassVar[str] = "interval_aware"
     reading: ClassVar[str] = "aware_reading"
+    hides: ClassVar[str] = "aware_smoothed"
 
     test: Mapping[str, float] | None = None
 
@@ -91,8 +92,8 @@ class Looked:
         return f"regime_{self.regime}", asdict(self)
 
     def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains
-        """That smoothing is not bounded."""
-        return [("aware_smoothed", {})]
+        """What intervals leave out, which is in most cases the same for all releases of a kind."""
+        return [(self.hides, {})]
 
     def facts(self) -> dict[str, Any]:
         """The way to measure and its numbers, as a JSON value."""
@@ -112,10 +113,7 @@ class Unused(Looked):
     """No structure worth using."""
 
     regime = "independent"
-
-    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains
-        """Nothing more than in an ordinary release."""
-        return [("aware_independent", {})]
+    hides = "aware_independent"
 
     def estimator(self, observation: Observation) -> Estimator:
         """Least squares."""

@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
-from leastnoise._domain import Domain
-from leastnoise._estimate import Estimator, Finding, Modelled, Moved, NoisyTables, Outcome, Said, join, read_combinations, read_public
+from leastnoise._estimate import Estimator, Finding, Modelled, Moved, NoisyTables, Outcome, join, read_combinations, read_public
 from leastnoise._fitting import fit, rescaled
 from leastnoise._kernel import Series
 from leastnoise._linop import Coarse, Identity
@@ -56,57 +55,41 @@ class _FromModel(Looked):
     """What all models know: the widest tables asked for, what the spec states, and the noisy number of rows if it decided."""
 
     reading = "aware_reading_model"
+    estimate: ClassVar[type[Modelled | Moved]]
 
     asked: tuple[tuple[str, ...], ...]
     impossible: tuple[Mapping[str, Sequence[int]], ...] = ()
     public: tuple[Mapping[str, Any], ...] = ()
     rows: int | None = None
 
+    def estimator(self, observation: Observation) -> Estimator:
+        """The model, or tables between it and least squares."""
+        domain, asked = observation.measurements.domain, tuple(tuple(names) for names in self.asked)
+        return self.estimate.of(observation, asked, read_combinations(domain, self.impossible), read_public(domain, self.public))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnBins(_FromModel):
     """A model of attributes alone and of pairs on bins."""
 
-    regime = "model_bins"
+    regime, hides, estimate = "model_bins", "aware_model_bins", Modelled
 
     tables: int
     cells: int
-
-    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains
-        """What no pair of attributes shows."""
-        return [("aware_model_bins", {})]
-
-    def estimator(self, observation: Observation) -> Estimator:
-        """The model."""
-        domain, asked = observation.measurements.domain, tuple(tuple(names) for names in self.asked)
-        return Modelled.of(observation, asked, read_combinations(domain, self.impossible), read_public(domain, self.public))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnThrees(OnBins):
     """A model of attributes alone, of pairs and of tables of three on bins."""
 
-    regime = "model_threes"
-
-    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains
-        """What bins hide."""
-        return [("aware_model_threes", {})]
+    regime, hides = "model_threes", "aware_model_threes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnTables(_FromModel):
     """A model of the least-squares tables, and answers between it and them."""
 
-    regime = "model_tables"
-
-    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains
-        """What is taken for typical of all cells."""
-        return [("aware_model_tables", {})]
-
-    def estimator(self, observation: Observation) -> Estimator:
-        """Tables between the model and least squares."""
-        domain, asked = observation.measurements.domain, tuple(tuple(names) for names in self.asked)
-        return Moved.of(observation, asked, read_combinations(domain, self.impossible), read_public(domain, self.public))
+    regime, hides, estimate = "model_tables", "aware_model_tables", Moved
 
 
 @dataclass(frozen=True)
