@@ -14,9 +14,8 @@ import numpy as np
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._tree import measured, sums_of_blocks, whole_weights
 from leastnoise._check import refuse
-from leastnoise._families._gram import AllRangesGram, DenseGram, Gram
-from leastnoise._families._tree import full_chain, path_scales
-from leastnoise._families._tree_fits import fit_greedy_h
+from leastnoise._families._gram import DenseGram, Gram, all_ranges_gram
+from leastnoise._families._tree import fit_greedy_h, full_chain, path_scales
 from leastnoise._kernel import Entropy
 
 _GRID = 100
@@ -43,7 +42,7 @@ class Hierarchy:
 def as_defined(gram: Gram) -> Hierarchy:
     """Equation 9 with its decay, on the workload itself.
 
-    >>> as_defined(AllRangesGram(4)).matrix().sum(axis=0).max().round(9)
+    >>> as_defined(all_ranges_gram(4)).matrix().sum(axis=0).max().round(9)
     np.float64(1.0)
     """
     fitted = fit_greedy_h(gram)
@@ -117,7 +116,7 @@ def _fitted(ranges: Ranges | None, size: int, *, released: bool) -> tuple[tuple[
     if released:
         found = as_released(gram_of(ranges, size))
     elif ranges is None:
-        found = as_defined(AllRangesGram(size))
+        found = as_defined(all_ranges_gram(size))
     else:
         found = as_defined(DenseGram(gram_of(ranges, size), len(ranges.low)))
     return found.widths, whole_weights(found.scales)

@@ -63,7 +63,7 @@ def cubes(only: str) -> Iterator[str]:
             coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
             inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm=1).error
             started = time.perf_counter()
-            design = covering_design(closure, coefficient, targets)
+            design = covering_design(closure, coefficient)
             seconds = time.perf_counter() - started
             yield (
                 f"{data} Q{name:3} ours/best {2 * design.error / figure:.4f}  inside closure/best {2 * inside / figure:6.2f}"
@@ -81,7 +81,7 @@ def peers(only: str) -> Iterator[str]:
         coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
         cells = table_sizes(shape, targets).sum()
         started = time.perf_counter()
-        design = covering_design(closure, coefficient, targets)
+        design = covering_design(closure, coefficient)
         seconds = time.perf_counter() - started
         ours, ours_gaussian = math.sqrt(design.error / cells), math.sqrt(residual_noise(closure, coefficient)[1] / cells)
         yield (
@@ -100,7 +100,7 @@ def growth(counts: Iterable[int]) -> Iterator[str]:
         _, gaussian = residual_noise(closure, coefficient)
         gaussian_seconds = time.perf_counter() - started
         started = time.perf_counter()
-        design = covering_design(closure, coefficient, targets)
+        design = covering_design(closure, coefficient)
         seconds = time.perf_counter() - started
         inside = optimal_weights(incidence(closure, targets), coefficient, norm=1, iterations=50).error
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -302,11 +302,11 @@ def run(case: Case) -> tuple[float, str, float, float]:
 
 def permuted_by_gram(size: int, theirs: float) -> None:
     """The permuted ranges at 1024 cells, where the matrix itself would have 5 * 10^8 entries: planned from its Gram matrix."""
-    from leastnoise._families._gram import AllRangesGram, DenseGram
+    from leastnoise._families._gram import DenseGram, all_ranges_gram
     from leastnoise._families._p_identity import fit_p_identity
 
     order = np.random.RandomState(0).permutation(size)
-    gram = DenseGram(AllRangesGram(size).dense()[np.ix_(order, order)], size * (size + 1) // 2)
+    gram = DenseGram(all_ranges_gram(size).dense()[np.ix_(order, order)], size * (size + 1) // 2)
     start = time.perf_counter()
     ours = fit_p_identity(gram).rmse
     show(f"permuted ranges, by Gram, n = {size}", 1, ours, theirs, math.nan, "p_identity", time.perf_counter() - start, "12.1")
@@ -385,7 +385,7 @@ def prefix_release(size: int) -> None:
     cells = np.random.default_rng(0).integers(0, size, 10**6).astype(np.uint32)
     truth = np.cumsum(np.bincount(cells, minlength=size))
     table = Table(asked.domain, {"x": cells})
-    for strategy in ("level_tree", "node_tree"):
+    for strategy in ("level_tree", "hierarchy"):
         marks = [time.process_time()]
         plan = choose(asked, Privacy(PureDP(1)), Search(strategy))[0]
         marks.append(time.process_time())

@@ -25,7 +25,6 @@ from leastnoise._planner._residual_algebra import (
     downward_closure,
     grouped_budgets,
     incidence,
-    strengths,
     table_sizes,
 )
 from leastnoise._workload import Product, Workload, identity
@@ -199,25 +198,19 @@ def _cuboids(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: boo
 
 def _covering(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Method:
     closure = downward_closure(shape, targets)
-    coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
-    design = covering_design(closure, coefficient, targets)
-    strength = strengths(shape, design.tables, design.signed)
+    design = covering_design(closure, coefficients(closure, dict.fromkeys(targets, 1.0)))
+    precisions = (design.theta**2 / table_sizes(shape, design.tables)).tolist()
     asked = {tau for target in targets for k in range(len(target) + 1) for tau in combinations(target, k)}
 
     def draw(rng: np.random.Generator) -> Errors:
         """Generalised least squares: each residual component is averaged over the tables that have it, by their precisions."""
         sums: dict[AttributeSet, FloatArray] = {}
         weights: dict[AttributeSet, float] = {}
-        for table, signed, theta, unit in zip(design.tables, design.signed, design.theta.tolist(), strength.tolist(), strict=True):
-            free = tuple(i for i in table if i not in signed)
-            cube = laplace(rng, 1 / theta, _sizes(shape, free))
-            for axis, i in enumerate(table):
-                if i in signed:  # a measured difference of two cells, half of it to each
-                    cube = np.stack([cube / 2, -cube / 2], axis=axis)
-            for tau, part in _parts(cube, table).items():
-                if tau in asked and set(signed) <= set(tau):
-                    sums[tau] = sums.get(tau, np.zeros(())) + theta**2 * unit * part
-                    weights[tau] = weights.get(tau, 0.0) + theta**2 * unit
+        for table, theta, precision in zip(design.tables, design.theta.tolist(), precisions, strict=True):
+            for tau, part in _parts(laplace(rng, 1 / theta, _sizes(shape, table)), table).items():
+                if tau in asked:
+                    sums[tau] = sums.get(tau, np.zeros(())) + precision * part
+                    weights[tau] = weights.get(tau, 0.0) + precision
         parts = {tuple(map(str, tau)): total / weights[tau] for tau, total in sums.items()}
         return {target: from_residual_parts(parts, tuple(map(str, target)), _sizes(shape, target)) for target in targets}
 

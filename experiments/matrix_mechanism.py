@@ -36,7 +36,7 @@ Report = Callable[[str], None]
 BUDGETS = {"pure": Privacy(PureDP("1/1000")), "Gaussian": Privacy(ZCDP("1/2000000"))}
 STRATEGIES = ("cells", "hierarchy", "wavelet", "ours")
 # Ours is the least of these; the first is the optimum where it can be used.
-OURS = {"pure": ("p_identity", "node_tree"), "Gaussian": ("gaussian_optimum", "eigen_design", "node_tree")}
+OURS = {"pure": ("p_identity", "level_tree"), "Gaussian": ("gaussian_optimum", "eigen_design", "level_tree")}
 COUNTS = (16, 64, 256, 1024, 4096)
 DATA_SETS = ("NETTRACE", "ADULT")
 

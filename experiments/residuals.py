@@ -31,11 +31,9 @@ def coefficients(closure: Closure, targets: Mapping[AttributeSet, float]) -> Flo
     return result
 
 
-def eigenvalues(
-    closure: Closure, tables: Sequence[AttributeSet], theta: FloatArray, signed: Sequence[AttributeSet] | None = None
-) -> FloatArray:
+def eigenvalues(closure: Closure, tables: Sequence[AttributeSet], theta: FloatArray) -> FloatArray:
     """Return lambda_tau of a design: how precisely each residual space is known, in 1 / (unit noise variance)."""
-    result: FloatArray = np.asarray(incidence(closure, tables, signed) @ np.asarray(theta, dtype=np.float64) ** 2)
+    result: FloatArray = np.asarray(incidence(closure, tables) @ np.asarray(theta, dtype=np.float64) ** 2)
     return result
 
 

@@ -60,7 +60,7 @@ def fit_halved_tree(gram: Gram, *, released: bool = False) -> HalvedTree:
 
     Source: Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3; the particulars of the released copies from their text.
 
-    >>> [round(strategy_rmse(PrefixGram(128), fit_halved_tree(PrefixGram(128), released=r).matrix(), 1), 3) for r in (False, True)]
+    >>> [round(strategy_rmse(prefix_gram(128), fit_halved_tree(prefix_gram(128), released=r).matrix(), 1), 3) for r in (False, True)]
     [5.344, 5.336]
     """
     asked = gram.dense()

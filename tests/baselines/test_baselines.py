@@ -10,7 +10,7 @@ import pytest
 from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Ranges, _dawa, _greedy_h, _grids, _linear, _mwem, _noise, _partition, _tree, all_ranges
 from baselines import __main__ as command
 from leastnoise._check import InputError
-from leastnoise._families._gram import AllRangesGram, DenseGram, PrefixGram
+from leastnoise._families._gram import DenseGram, all_ranges_gram, prefix_gram
 from leastnoise._kernel import SeededEntropy
 from mechanisms.remembered import draw_ahead
 
@@ -117,7 +117,7 @@ def unit_rmse(matrix, gram, queries):
 def test_both_readings_of_greedy_h_have_their_published_errors(cells, ranges, prefix):
     """5.5276 and 5.3365 (128 cells) and 8.4438 (all ranges, 512 cells) stand in the published table; the others: released code."""
     every = cells * (cells + 1) // 2
-    for gram, queries, (defined, released) in ((AllRangesGram(cells), every, ranges), (PrefixGram(cells), cells, prefix)):
+    for gram, queries, (defined, released) in ((all_ranges_gram(cells), every, ranges), (prefix_gram(cells), cells, prefix)):
         dense = gram.dense().astype(float)
         assert unit_rmse(_greedy_h.as_defined(gram).matrix(), dense, queries) == pytest.approx(defined, abs=6e-4)
         four_digits = released in {5.5276, 5.3365, 8.4438}
@@ -142,7 +142,7 @@ def test_the_released_reading_on_other_workloads(workload, expected):
 
 def test_the_released_reading_is_the_workload_squared():
     """It can tell workloads apart that it should not: with the same Gram matrix put in squared and unsquared the trees differ."""
-    dense = AllRangesGram(64).dense().astype(float)
+    dense = all_ranges_gram(64).dense().astype(float)
     released, defined = _greedy_h.as_released(dense).matrix(), _greedy_h.as_defined(DenseGram(dense, 1)).matrix()
     assert released.shape != defined.shape or np.abs(released - defined).max() > 0.01
 
@@ -183,7 +183,7 @@ def test_gram_of_ranges_is_that_of_their_matrix():
     ranges = all_ranges(9, 4)
     matrix = np.array([[float(a <= j < b) for j in range(9)] for a, b in zip(ranges.low, ranges.high, strict=True)])
     assert np.array_equal(_greedy_h.gram_of(ranges, 9), matrix.T @ matrix)
-    assert np.array_equal(_greedy_h.gram_of(None, 9), AllRangesGram(9).dense())
+    assert np.array_equal(_greedy_h.gram_of(None, 9), all_ranges_gram(9).dense())
 
 
 def test_structure_first_draws_the_best_partition_when_it_can_afford_it():

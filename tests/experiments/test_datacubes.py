@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from experiments.consistency import disagreement
 from experiments.datacube_strategies import (
-    OURS,
     STRATEGIES,
     consistent_error,
     cube_workload,
@@ -70,15 +69,6 @@ def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
     else:
         expected = consistent_error(shape, targets, ready) if name[0] == "Q" else ready.error
         assert squares == pytest.approx(2 * expected, rel=0.15)
-
-
-def test_attributes_measured_by_their_sign() -> None:
-    # Two-valued attributes of unlike weight bring signed tables into the design; the draws must follow them.
-    shape, targets = (2,) * 3, ways(3, 1)
-    ready = method(OURS, shape, targets)
-    rng = np.random.default_rng(4)
-    squares = np.mean([sum(float((error**2).sum()) for error in ready.draw(rng).values()) for _ in range(1000)])
-    assert squares == pytest.approx(2 * ready.error, rel=0.15)
 
 
 def test_gaussian_residual_optimum_is_least() -> None:

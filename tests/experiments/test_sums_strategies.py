@@ -9,7 +9,7 @@ from experiments.sums_tree import fit_halved_tree
 from experiments import sums_strategies as sums
 from leastnoise._check import InputError
 from leastnoise._families._dense import strategy_rmse
-from leastnoise._families._gram import AllRangesGram, PrefixGram
+from leastnoise._families._gram import all_ranges_gram, prefix_gram
 
 LAPLACE = math.sqrt(2)
 PAPER = sums.PrefixSums(edges=800 * np.arange(1, 1001), last=np.arange(1000))
@@ -55,15 +55,15 @@ def test_published_noise_of_a_small_query() -> None:
 @pytest.mark.parametrize(
     ("gram", "printed"),
     [
-        (AllRangesGram(128), (5.667, 5.528)),
-        (AllRangesGram(256), (6.973, 6.875)),
-        (AllRangesGram(512), (8.510, 8.444)),
-        (PrefixGram(128), (5.344, 5.337)),
-        (PrefixGram(256), (6.523, 6.457)),
-        (PrefixGram(512), (7.817, 8.430)),
+        (all_ranges_gram(128), (5.667, 5.528)),
+        (all_ranges_gram(256), (6.973, 6.875)),
+        (all_ranges_gram(512), (8.510, 8.444)),
+        (prefix_gram(128), (5.344, 5.337)),
+        (prefix_gram(256), (6.523, 6.457)),
+        (prefix_gram(512), (7.817, 8.430)),
     ],
 )
-def test_both_readings_of_greedy_h_give_the_published_errors(gram: AllRangesGram | PrefixGram, printed: tuple[float, float]) -> None:
+def test_both_readings_of_greedy_h_give_the_published_errors(gram: all_ranges_gram | prefix_gram, printed: tuple[float, float]) -> None:
     found = [strategy_rmse(gram, fit_halved_tree(gram, released=released).matrix(), 1) for released in (False, True)]
     assert found == pytest.approx(printed, abs=6e-4)
 

@@ -12,7 +12,7 @@ from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._families import basis
 from leastnoise._families._blocks import NestedInverse, _asked, block_width, blocks_objective, fit_blocks, nested_factor, p_identity_blocks
-from leastnoise._families._gram import AllRangesGram, Gram, PrefixGram, RangesGram, ScaledSum, WidthGram, gram_of
+from leastnoise._families._gram import Gram, RangesGram, ScaledSum, WidthGram, all_ranges_gram, gram_of, prefix_gram
 from leastnoise._families._p_identity import Support, p_identity
 from leastnoise._linop import (
     AllRanges,
@@ -36,9 +36,9 @@ from leastnoise._session import release
 from leastnoise._workload import queries
 
 GRAMS: dict[str, Gram] = {
-    "prefix": PrefixGram(48),
-    "ranges": AllRangesGram(48),
-    "mixed": ScaledSum(((1.0, PrefixGram(48)), (3.0, WidthGram(48, 1)), (2.0, WidthGram(48, 48)))),
+    "prefix": prefix_gram(48),
+    "ranges": all_ranges_gram(48),
+    "mixed": ScaledSum(((1.0, prefix_gram(48)), (3.0, WidthGram(48, 1)), (2.0, WidthGram(48, 48)))),
     "ranges of whole blocks": ScaledSum(((2.0, RangesGram(48, np.array([0, 12, 24]), np.array([35, 23, 47]))), (1.0, WidthGram(48, 1)))),
 }
 
@@ -73,7 +73,7 @@ def unit_error(factor: Factor, asked: Operator) -> float:
 
 @pytest.mark.parametrize(("size", "most"), [(2, 1.3), (7, 2.2), (1000, 7.5), (16384, 10.56), (65536, 12.62)])
 def test_its_error(size: int, most: float) -> None:
-    assert unit_error(p_identity_blocks("a", PrefixGram(size), 1).factor, Prefix(size)) < most
+    assert unit_error(p_identity_blocks("a", prefix_gram(size), 1).factor, Prefix(size)) < most
 
 
 def test_a_total_alone_is_measured_nearly_alone() -> None:
@@ -92,7 +92,7 @@ def test_given_ranges_are_planned_as_well_as_by_descent_on_all_of_them() -> None
 
 def test_blocks_sums_by_themselves_are_measured_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leastnoise._families._blocks._FEW", 4)
-    found = fit_blocks(PrefixGram(5000), steps=20)
+    found = fit_blocks(prefix_gram(5000), steps=20)
     assert found.own.any()
     factor = nested_factor("a", 5000, found, 14)
     assert unit_error(factor, Prefix(5000)) == pytest.approx(found.rmse, rel=0.02)  # of whole blocks
@@ -109,8 +109,8 @@ def test_widths_keep_the_blocks_even() -> None:
 def test_what_it_is_not_made_for_is_refused() -> None:
     for gram, reason in (
         (WidthGram(64, 5), "made for cells, prefix sums, ranges and totals alone"),
-        (PrefixGram(1), "made for 2 to 4194304 cells"),
-        (PrefixGram(2**22 + 1), "made for 2 to 4194304 cells"),
+        (prefix_gram(1), "made for 2 to 4194304 cells"),
+        (prefix_gram(2**22 + 1), "made for 2 to 4194304 cells"),
     ):
         with pytest.raises(NotApplicable, match=reason):
             fit_blocks(gram)
@@ -137,7 +137,7 @@ def test_releases_err_as_it_says() -> None:
 def test_prefix_sums_of_simulated_noise_err_as_it_says() -> None:
     # Errors of prefixes go together, so many draws are needed, without a table: least squares of the noise alone.
     size, rng = 600, np.random.default_rng(6)
-    factor = p_identity_blocks("a", PrefixGram(size), 1).factor
+    factor = p_identity_blocks("a", prefix_gram(size), 1).factor
     known, weights = basis(factor), factor.weights[:, None].astype(float)
     noise = rng.laplace(scale=7 / weights, size=(factor.operator.rows, 1500))
     errors = np.cumsum(known.solve(apply_transpose(factor.operator, weights**2 * noise)), axis=0)

@@ -17,20 +17,20 @@ from leastnoise._families._dense import (
     singular_value_bound,
     strategy_rmse,
 )
-from leastnoise._families._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
+from leastnoise._families._gram import DenseGram, Gram, ScaledSum, WidthGram, all_ranges_gram, prefix_gram
 
 # Numerical optima of the semidefinite programme; for the ranges of one width the best of hdmm.
 OPTIMA = [
-    (PrefixGram, 64, 2.0999),
-    (PrefixGram, 128, 2.3110),
-    (PrefixGram, 256, 2.5244),
-    (PrefixGram, 512, 2.7395),
-    (PrefixGram, 1024, 2.956),
-    (AllRangesGram, 64, 2.3022),
-    (AllRangesGram, 128, 2.5990),
-    (AllRangesGram, 256, 2.9014),
-    (AllRangesGram, 512, 3.2073),
-    (AllRangesGram, 1024, 3.5151),
+    (prefix_gram, 64, 2.0999),
+    (prefix_gram, 128, 2.3110),
+    (prefix_gram, 256, 2.5244),
+    (prefix_gram, 512, 2.7395),
+    (prefix_gram, 1024, 2.956),
+    (all_ranges_gram, 64, 2.3022),
+    (all_ranges_gram, 128, 2.5990),
+    (all_ranges_gram, 256, 2.9014),
+    (all_ranges_gram, 512, 3.2073),
+    (all_ranges_gram, 1024, 3.5151),
     (lambda n: WidthGram(n, 32), 64, 2.067),
     (lambda n: WidthGram(n, 32), 256, 2.354),
 ]
@@ -47,10 +47,10 @@ def test_the_published_optima(kind: object, size: int, published: float) -> None
     assert np.square(found.factor).sum(axis=0).max() <= 1 + 1e-9
 
 
-MIXED = ScaledSum(((2.0, PrefixGram(16)), (1.0, WidthGram(16, 1))))
+MIXED = ScaledSum(((2.0, prefix_gram(16)), (1.0, WidthGram(16, 1))))
 
 
-@pytest.mark.parametrize("gram", [PrefixGram(33), AllRangesGram(32), WidthGram(31, 7), MIXED])
+@pytest.mark.parametrize("gram", [prefix_gram(33), all_ranges_gram(32), WidthGram(31, 7), MIXED])
 def test_the_error_is_that_of_the_factor_and_the_weights_certify_the_bound(gram: Gram) -> None:
     found = fit_gaussian_optimum(gram, gap=1e-6)
     weights = optimal_factor(gram, gap=1e-6)[2]
@@ -66,7 +66,7 @@ def test_the_error_is_that_of_the_factor_and_the_weights_certify_the_bound(gram:
     assert strategy_rmse(gram, np.eye(gram.size), 2) > found.lower
 
 
-@pytest.mark.parametrize("gram", [PrefixGram(9), AllRangesGram(8), AllRangesGram(9)])
+@pytest.mark.parametrize("gram", [prefix_gram(9), all_ranges_gram(8), all_ranges_gram(9)])
 def test_the_structured_spectra_agree_with_the_plain_one(gram: Gram) -> None:
     weights = np.random.default_rng(2).random(gram.size) + 0.1
     if gram.mirrored:
@@ -86,7 +86,7 @@ def test_workloads_of_low_rank_and_cells_never_asked_for() -> None:
     workload = np.zeros((3, 7))
     workload[:, 2:5] = np.tril(np.ones((3, 3)))
     found = fit_gaussian_optimum(DenseGram(workload.T @ workload, 3), gap=1e-6)
-    assert found.rmse == pytest.approx(fit_gaussian_optimum(PrefixGram(3), gap=1e-6).rmse, rel=1e-5)
+    assert found.rmse == pytest.approx(fit_gaussian_optimum(prefix_gram(3), gap=1e-6).rmse, rel=1e-5)
     assert not found.factor[:, :2].any()
     rare = np.diag([1.0, 1.0, 1e-8])
     found = fit_gaussian_optimum(DenseGram(rare + 1, 4), gap=1e-4)
@@ -95,7 +95,7 @@ def test_workloads_of_low_rank_and_cells_never_asked_for() -> None:
 
 def test_a_permuted_matrix_does_as_well_as_a_name() -> None:
     shuffle = np.random.RandomState(0).permutation(128)
-    named, gram = fit_gaussian_optimum(PrefixGram(128)), DenseGram(PrefixGram(128).dense()[np.ix_(shuffle, shuffle)], 128)
+    named, gram = fit_gaussian_optimum(prefix_gram(128)), DenseGram(prefix_gram(128).dense()[np.ix_(shuffle, shuffle)], 128)
     given = fit_gaussian_optimum(gram)
     assert given.rmse == pytest.approx(named.rmse, rel=1e-3)
     assert strategy_rmse(gram, given.factor, 2) == pytest.approx(given.rmse, rel=1e-7)
@@ -107,7 +107,7 @@ def test_queries_of_zeros_are_refused() -> None:
         fit_gaussian_optimum(DenseGram(np.zeros((2, 2)), 1))
 
 
-@pytest.mark.parametrize("gram", [PrefixGram(256), AllRangesGram(256)], ids=["prefix", "ranges"])
+@pytest.mark.parametrize("gram", [prefix_gram(256), all_ranges_gram(256)], ids=["prefix", "ranges"])
 def test_weights_of_fewer_cells_are_a_start_that_is_nearly_done(gram: Gram) -> None:
     start = _refined(optimal_factor(gram.coarsen(4))[2], gram.size)
     bound = float(_spectrum(gram)(start)[0].sum()) ** 2 / gram.queries

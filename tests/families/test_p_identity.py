@@ -7,7 +7,7 @@ import pytest
 
 from leastnoise._check import InputError, InternalError
 from leastnoise._families._dense import strategy_rmse
-from leastnoise._families._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
+from leastnoise._families._gram import DenseGram, Gram, ScaledSum, WidthGram, all_ranges_gram, prefix_gram
 from leastnoise._families._p_identity import (
     ENDS,
     PIdentity,
@@ -20,7 +20,7 @@ from leastnoise._families._p_identity import (
     p_identity_rmse,
     positive_inverse,
 )
-from leastnoise._families._tree_fits import fit_level_tree
+from leastnoise._families._tree import fit_level_tree
 
 
 def cells_and_total(size: int) -> Gram:
@@ -29,10 +29,10 @@ def cells_and_total(size: int) -> Gram:
 
 def permuted(size: int) -> Gram:
     shuffle = np.random.RandomState(0).permutation(size)
-    return DenseGram(AllRangesGram(size).dense()[np.ix_(shuffle, shuffle)], size * (size + 1) // 2)
+    return DenseGram(all_ranges_gram(size).dense()[np.ix_(shuffle, shuffle)], size * (size + 1) // 2)
 
 
-GRAMS = [PrefixGram(24), AllRangesGram(24), WidthGram(24, 5), permuted(24), cells_and_total(24)]
+GRAMS = [prefix_gram(24), all_ranges_gram(24), WidthGram(24, 5), permuted(24), cells_and_total(24)]
 
 
 @pytest.mark.parametrize("gram", GRAMS, ids=lambda gram: type(gram).__name__)
@@ -53,7 +53,7 @@ def test_the_gradient_is_that_of_finite_differences(gram: Gram, windows: list[tu
     assert math.sqrt(error / gram.queries) == pytest.approx(strategy_rmse(gram, matrix, 1), rel=1e-9)
 
 
-@pytest.mark.parametrize("gram", [PrefixGram(60), AllRangesGram(60), ScaledSum(((2.0, PrefixGram(60)), (1.0, AllRangesGram(60))))])
+@pytest.mark.parametrize("gram", [prefix_gram(60), all_ranges_gram(60), ScaledSum(((2.0, prefix_gram(60)), (1.0, all_ranges_gram(60))))])
 def test_many_narrow_windows_take_the_structured_step(gram: Gram) -> None:
     windows = [(start, min(60, start + 5)) for start in range(0, 58, 2)] + [(0, 60), (0, 9), (3, 4), (40, 60), (59, 60), (20, 45), (20, 45)]
     support = Support(60, windows)
@@ -75,8 +75,8 @@ REFERENCE = [
     ("idtotal", 256, 1.227),
 ]
 KINDS = {
-    "prefix": PrefixGram,
-    "ranges": AllRangesGram,
+    "prefix": prefix_gram,
+    "ranges": all_ranges_gram,
     "width32": lambda size: WidthGram(size, 32),
     "permuted": permuted,
     "idtotal": cells_and_total,
@@ -109,7 +109,7 @@ def test_never_above_a_tree_with_a_weight_a_level() -> None:
     ends = np.sort(rng.integers(0, 32, (30, 2)), axis=1)
     some = np.array([[float(a <= j <= b) for j in range(32)] for a, b in ends])
     blocks = np.kron(np.eye(4), np.ones((1, 8)))
-    grams = [PrefixGram(32), WidthGram(32, 5), WidthGram(32, 28), WidthGram(32, 1), WidthGram(32, 32), cells_and_total(32)]
+    grams = [prefix_gram(32), WidthGram(32, 5), WidthGram(32, 28), WidthGram(32, 1), WidthGram(32, 32), cells_and_total(32)]
     grams += [DenseGram(some.T @ some, 30), DenseGram(blocks.T @ blocks, 4), DenseGram(4 * blocks.T @ blocks + np.eye(32), 36)]
     for gram in grams:
         assert fit_p_identity(gram, effort=0.5).rmse <= fit_level_tree(gram, 1).rmse * (1 + 1e-6)
@@ -125,15 +125,15 @@ def test_the_inverse_of_a_banded_matrix() -> None:
 
 
 def test_one_cell_and_the_same_plan_twice() -> None:
-    assert fit_p_identity(PrefixGram(1)).rmse == pytest.approx(1.0)
-    first = fit_p_identity(AllRangesGram(20), effort=0.3)
-    assert fit_p_identity(AllRangesGram(20), effort=0.3) is first  # it is not searched for again
+    assert fit_p_identity(prefix_gram(1)).rmse == pytest.approx(1.0)
+    first = fit_p_identity(all_ranges_gram(20), effort=0.3)
+    assert fit_p_identity(all_ranges_gram(20), effort=0.3) is first  # it is not searched for again
     kept_fit.cache_clear()
-    np.testing.assert_array_equal(first.matrix(), fit_p_identity(AllRangesGram(20), effort=0.3).matrix())
+    np.testing.assert_array_equal(first.matrix(), fit_p_identity(all_ranges_gram(20), effort=0.3).matrix())
 
 
 def test_queries_with_one_matrix_are_one_question_and_others_are_not() -> None:
-    array = AllRangesGram(5).dense()
+    array = all_ranges_gram(5).dense()
     for queries, matrix, same in ((15, array.copy(), True), (14, array, False), (15, 2 * array, False)):
         found = fit_p_identity(DenseGram(matrix, queries), effort=0.1)
         assert (found is fit_p_identity(DenseGram(array, 15), effort=0.1)) == same
@@ -153,11 +153,11 @@ def test_guards() -> None:
 
 def test_a_short_attribute_is_tried_with_a_row_more_or_less() -> None:
     # With 6 rows, a cell in 16, the descents end at 4.211 or above; 4.2062 is what the published CPS prefix sums need.
-    assert fit_p_identity(PrefixGram(100)).rmse < 4.2062
+    assert fit_p_identity(prefix_gram(100)).rmse < 4.2062
 
 
 # What starts of all kinds together found, with all their steps.
-EARLIER = [(PrefixGram(300), 5.3591), (AllRangesGram(300), 5.9450), (DenseGram(PrefixGram(300).dense()[::-1, ::-1], 300), 5.3591)]
+EARLIER = [(prefix_gram(300), 5.3591), (all_ranges_gram(300), 5.9450), (DenseGram(prefix_gram(300).dense()[::-1, ::-1], 300), 5.3591)]
 
 
 @pytest.mark.parametrize(("gram", "earlier"), EARLIER, ids=["prefix", "ranges", "suffix"])
@@ -167,7 +167,7 @@ def test_bells_alone_end_as_low_as_all_starts_did_whichever_end_is_reached(gram:
 
 
 def test_bells_are_near_the_best_before_any_step() -> None:
-    for gram, ends, best in ((PrefixGram(1024), ENDS[1], 6.734), (AllRangesGram(1024), ENDS[3], 7.785)):
+    for gram, ends, best in ((prefix_gram(1024), ENDS[1], 6.734), (all_ranges_gram(1024), ENDS[3], 7.785)):
         rows = [layers_of_bells(1024, shape, ends) for group in bell_shapes(1024) for shape in group]
         errors = []
         for layers in rows:

@@ -1,4 +1,4 @@
-"""Hierarchies and wavelets with the best weight for every level, or for every node, and GreedyH."""
+"""Hierarchies and wavelets with the best weight for every level, and GreedyH."""
 
 import os
 import subprocess
@@ -8,19 +8,18 @@ import numpy as np
 import pytest
 
 from leastnoise._families._dense import strategy_rmse
-from leastnoise._families._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
-from leastnoise._families._tree import full_chain, node_counts, path_scales, scaled_tree, tree_error
-from leastnoise._families._tree_fits import (
+from leastnoise._families._gram import DenseGram, Gram, ScaledSum, WidthGram, all_ranges_gram, prefix_gram
+from leastnoise._families._tree import (
     _curvature,
     _slopes,
     _weigh,
     block_traces,
     fit_greedy_h,
     fit_level_tree,
-    fit_node_tree,
+    full_chain,
     haar_weights,
-    node_objective,
-    shares_of,
+    node_counts,
+    tree_error,
     uniform_tree,
     weighted_tree,
 )
@@ -41,12 +40,12 @@ def dense(size: int) -> Gram:
     return DenseGram(some.T @ some, size)
 
 
-KINDS = [PrefixGram, AllRangesGram, cells_and_total, dense, lambda size: WidthGram(size, 4)]
+KINDS = [prefix_gram, all_ranges_gram, cells_and_total, dense, lambda size: WidthGram(size, 4)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("widths", [(1, 2, 4, 8), (1, 3, 6), (1, 16), (1,)])
-def test_the_recursion_agrees_with_brute_force_and_its_gradient_with_differences(kind: object, widths: tuple[int, ...]) -> None:
+def test_the_recursion_agrees_with_brute_force(kind: object, widths: tuple[int, ...]) -> None:
     gram = kind(13)
     rng = np.random.default_rng(1)
     squares = [rng.random(count) + 0.2 for count in node_counts(13, widths)]
@@ -54,33 +53,24 @@ def test_the_recursion_agrees_with_brute_force_and_its_gradient_with_differences
         np.sqrt(z)[:, None] * np.equal.outer(np.arange(len(z)), np.arange(13) // width) for z, width in zip(squares, widths, strict=True)
     ]
     matrix = np.vstack(rows)
-    error, slopes = tree_error(gram, widths, squares)
-    assert error == pytest.approx(np.trace(gram.dense() @ np.linalg.inv(matrix.T @ matrix)), rel=1e-9)
-    for level, z in enumerate(squares):
-        for node in range(len(z)):
-            moved = [side.copy() for side in squares]
-            moved[level][node] += 1e-6
-            above = tree_error(gram, widths, moved, gradient=False)[0]
-            moved[level][node] -= 2e-6
-            below = tree_error(gram, widths, moved, gradient=False)[0]
-            assert (above - below) / 2e-6 == pytest.approx(slopes[level][node], rel=1e-4, abs=1e-6 * error)
+    assert tree_error(gram, widths, squares) == pytest.approx(np.trace(gram.dense() @ np.linalg.inv(matrix.T @ matrix)), rel=1e-9)
 
 
 # Level trees and binary trees of equal weights, by brute force.
 @pytest.mark.parametrize(
     ("kind", "size", "tree", "plain"),
     [
-        (PrefixGram, 64, 4.148, 6.661),
-        (AllRangesGram, 64, 4.276, 7.976),
+        (prefix_gram, 64, 4.148, 6.661),
+        (all_ranges_gram, 64, 4.276, 7.976),
         (width32, 64, 4.824, 8.500),
         (cells_and_total, 64, 1.342, 5.445),
-        (PrefixGram, 256, 5.948, 9.307),
-        (AllRangesGram, 256, 6.282, 11.51),
+        (prefix_gram, 256, 5.948, 9.307),
+        (all_ranges_gram, 256, 6.282, 11.51),
         (width32, 256, 4.849, 10.96),
         (cells_and_total, 256, 1.227, 7.008),
-        (PrefixGram, 1024, 7.712, 12.23),
-        (AllRangesGram, 1024, 8.790, 15.44),
-        (AllRangesGram, 4096, 11.45, 19.73),
+        (prefix_gram, 1024, 7.712, 12.23),
+        (all_ranges_gram, 1024, 8.790, 15.44),
+        (all_ranges_gram, 4096, 11.45, 19.73),
     ],
 )
 def test_the_published_trees(kind: object, size: int, tree: float, plain: float) -> None:
@@ -94,7 +84,7 @@ def test_the_published_trees(kind: object, size: int, tree: float, plain: float)
 
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("size", [1, 2, 7, 30, 32])
-@pytest.mark.parametrize("kind", [PrefixGram, AllRangesGram, cells_and_total, dense])
+@pytest.mark.parametrize("kind", [prefix_gram, all_ranges_gram, cells_and_total, dense])
 def test_trees_of_any_size_state_the_error_of_their_matrix(kind: object, size: int, norm: int) -> None:
     gram = kind(size)
     chain = full_chain(size, 3)
@@ -117,10 +107,10 @@ def haar_rmse(gram: Gram, weights: np.ndarray, norm: int) -> float:
 
 
 def test_the_published_wavelets() -> None:
-    assert haar_rmse(AllRangesGram(1024), np.ones(11), 2) == pytest.approx(4.3185, abs=5e-5)
-    assert haar_rmse(PrefixGram(512), np.ones(10), 1) == pytest.approx(10.676, abs=5e-4)
+    assert haar_rmse(all_ranges_gram(1024), np.ones(11), 2) == pytest.approx(4.3185, abs=5e-5)
+    assert haar_rmse(prefix_gram(512), np.ones(10), 1) == pytest.approx(10.676, abs=5e-4)
     # Under L2 the best tree on the levels of the wavelet has its Gram matrix, so the best of all trees is no worse.
-    gram = AllRangesGram(256)
+    gram = all_ranges_gram(256)
     assert fit_level_tree(gram, 2).rmse <= haar_rmse(gram, haar_weights(gram, 2), 2) * (1 + 1e-5)
 
 
@@ -133,9 +123,9 @@ def test_no_error_below_the_bound_where_the_cells_are_not_needed() -> None:
 
 
 def test_projections_and_chains() -> None:
-    full = PrefixGram(6).dense()
+    full = prefix_gram(6).dense()
     expected = np.trace(full @ np.kron(np.eye(2), np.full((3, 3), 1 / 3)))
-    assert block_traces(PrefixGram(6), (3,))[0] == pytest.approx(expected)
+    assert block_traces(prefix_gram(6), (3,))[0] == pytest.approx(expected)
     assert full_chain(10, 3) == (1, 3, 9, 27)
 
 
@@ -205,81 +195,17 @@ def test_a_release_of_prefix_sums_is_planned_without_scipy() -> None:
     assert found.stdout.strip() == "False"
 
 
-MIXED = ScaledSum(((3.0, PrefixGram(20)), (1.0, WidthGram(20, 6))))
-CHAINS = [(1, 2, 4, 8, 16, 32), (1, 4, 12), (1, 3, 27), (1,)]
-
-
-@pytest.mark.parametrize("norm", [1, 2])
-@pytest.mark.parametrize("widths", CHAINS)
-@pytest.mark.parametrize("gram", [PrefixGram(20), AllRangesGram(20), MIXED, DenseGram(MIXED.dense(), 7)])
-def test_the_gradient_is_that_of_finite_differences(gram: Gram, widths: tuple[int, ...], norm: int) -> None:
-    rng = np.random.default_rng(5)
-    shares = [0.1 + 0.6 * rng.random(count) for count in node_counts(20, widths)[1:]]
-    error, slopes = node_objective(gram, widths, shares, norm)
-    tree = scaled_tree(gram, widths, path_scales(widths, shares, norm, 20), norm)
-    assert np.sqrt(error / gram.queries) == pytest.approx(tree.rmse)
-    assert strategy_rmse(gram, tree.matrix(), norm) == pytest.approx(tree.rmse, rel=1e-9)
-    np.testing.assert_allclose(np.linalg.norm(tree.matrix(), ord=norm, axis=0), 1)
-    for back, share in zip(shares_of(tree), shares, strict=True):
-        np.testing.assert_allclose(back, share)
-    for level, share in enumerate(shares):
-        for node in range(len(share)):
-            ends = []
-            for sign in (1, -1):
-                moved = [side.copy() for side in shares]
-                moved[level][node] += sign * 1e-6
-                ends.append(node_objective(gram, widths, moved, norm)[0])
-            assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(slopes[level][node], rel=1e-4, abs=1e-6 * error)
-
-
-@pytest.mark.parametrize("kind", [PrefixGram, AllRangesGram, lambda size: WidthGram(size, 10)])
-@pytest.mark.parametrize("size", [64, 100, 256])
-def test_never_worse_than_greedy_or_one_weight_a_level(kind: object, size: int) -> None:
-    gram = kind(size)
-    greedy, level = fit_greedy_h(gram), fit_level_tree(gram, 1)
-    assert fit_node_tree(gram, [greedy]).rmse <= greedy.rmse
-    both = fit_node_tree(gram, [greedy, level])
-    # For short ranges every one of these trees is the identity.
-    assert both.rmse < min(greedy.rmse, level.rmse) * 0.999 or (level.widths == (1,) and both.rmse <= level.rmse)
-    gaussian = fit_level_tree(gram, 2)
-    assert fit_node_tree(gram, [gaussian]).rmse < gaussian.rmse * 0.9999
-
-
-def test_all_prefix_sums_of_many_cells() -> None:
-    gram = PrefixGram(2**15)
-    level = fit_level_tree(gram, 1)
-    found = fit_node_tree(gram, [level], steps=25)
-    assert found.rmse < level.rmse * 0.98
-    paths = sum(np.repeat(scale, width)[: gram.size] for scale, width in zip(found.scales, found.widths, strict=True))
-    assert paths.max() == pytest.approx(1)
-
-
-def test_the_gaussian_tree_is_convex_so_starts_agree() -> None:
-    gram = PrefixGram(32)
-    chain = full_chain(32, 2)
-    weights = (np.ones(6), np.array([3.0, 1, 2, 1, 1, 0.5]))
-    counts = node_counts(32, chain)
-    starts = [scaled_tree(gram, chain, [np.full(count, w) for count, w in zip(counts, each, strict=True)], 2) for each in weights]
-    first, second = (fit_node_tree(gram, [start], steps=2000).rmse for start in starts)
-    assert first == pytest.approx(second, rel=1e-4)
-
-
-def test_cells_alone_have_nothing_to_fit() -> None:
-    plain = scaled_tree(PrefixGram(4), (1,), [np.ones(4)], 1)
-    assert fit_node_tree(PrefixGram(4), [plain]) is plain
-
-
 # GreedyH by equation 9 of the paper (arXiv 1410.0265); lambda on a grid of 0.01.
 @pytest.mark.parametrize(
     ("kind", "size", "published"),
     [
-        (AllRangesGram, 64, 4.453),
-        (PrefixGram, 64, 4.519),
-        (PrefixGram, 128, 5.344),
-        (AllRangesGram, 256, 6.973),
-        (PrefixGram, 256, 6.523),
-        (AllRangesGram, 512, 8.510),
-        (PrefixGram, 512, 7.817),
+        (all_ranges_gram, 64, 4.453),
+        (prefix_gram, 64, 4.519),
+        (prefix_gram, 128, 5.344),
+        (all_ranges_gram, 256, 6.973),
+        (prefix_gram, 256, 6.523),
+        (all_ranges_gram, 512, 8.510),
+        (prefix_gram, 512, 7.817),
     ],
 )
 def test_the_published_figures(kind: object, size: int, published: float) -> None:
@@ -287,11 +213,11 @@ def test_the_published_figures(kind: object, size: int, published: float) -> Non
 
 
 def test_the_figure_given_to_four_digits() -> None:
-    assert fit_greedy_h(AllRangesGram(128)).rmse == pytest.approx(5.6666, abs=5e-5)
+    assert fit_greedy_h(all_ranges_gram(128)).rmse == pytest.approx(5.6666, abs=5e-5)
 
 
 def test_a_matrix_does_as_well_as_a_name() -> None:
-    for gram in (AllRangesGram(50), WidthGram(32, 5), WidthGram(32, 20)):
+    for gram in (all_ranges_gram(50), WidthGram(32, 5), WidthGram(32, 20)):
         named, given = fit_greedy_h(gram), fit_greedy_h(DenseGram(gram.dense(), gram.queries))
         assert given.rmse == pytest.approx(named.rmse, rel=1e-9)
         assert strategy_rmse(gram, named.matrix(), 1) == pytest.approx(named.rmse, rel=1e-9)
@@ -299,4 +225,4 @@ def test_a_matrix_does_as_well_as_a_name() -> None:
 
 
 def test_one_cell() -> None:
-    assert fit_greedy_h(PrefixGram(1)).rmse == pytest.approx(1)
+    assert fit_greedy_h(prefix_gram(1)).rmse == pytest.approx(1)

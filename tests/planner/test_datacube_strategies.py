@@ -6,9 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from experiments.residuals import coefficients
 
-from accuracy.plans import dense_error
 from leastnoise import _planner
 from leastnoise._accounting import ZCDP, Budget, Privacy, PureDP, covers
 from leastnoise._domain import Coded, Domain, Integers, Measure
@@ -16,9 +14,7 @@ from leastnoise._linop import Dense
 from leastnoise._mechanisms import candidates
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
-from leastnoise._planner._covering import covering_design
 from leastnoise._planner._papers import bits_of, signs
-from leastnoise._planner._residual_algebra import downward_closure
 from leastnoise._workload import Product, Workload, identity, marginals, predicates, queries, ranges
 from planner.proposals import proposal
 
@@ -164,19 +160,3 @@ def test_the_largest_variance_is_least_under_residual_max() -> None:
         proposal("residual_max", workload, PureDP(1))
     with pytest.raises(_planner.NotApplicable, match="counts alone"):
         proposal("residual_max", MIXED, ZCDP(1))
-
-
-def test_covering_measures_signs_beside_tables_as_the_design_has_them() -> None:
-    # Marginals of very unlike weight: the lightest one is best measured by its sign alone, beside a table that knows the total.
-    sets = {(0,): 1.0, (1,): 100.0, (2,): 10000.0}
-    closure = downward_closure((2, 2, 2), list(sets))
-    design = covering_design(closure, coefficients(closure, sets), list(sets))
-    assert any(design.signed)
-    domain = Domain({f"x{i}": Coded(2) for i in range(3)})
-    workload = marginals(domain, ways=1, of=["x0"])
-    workload += marginals(domain, ways=1, of=["x1"], weight=10) + marginals(domain, ways=1, of=["x2"], weight=100)
-    plan = planned(workload, "covering", PureDP(EPSILON))
-    assert Dense(np.array([[1, -1]])) in {factor.operator for block in plan.measured().blocks for factor in block.factors}
-    found = plan.expected_error().total_squared_error * float(EPSILON) ** 2
-    assert found == pytest.approx(2 * design.error, rel=1e-4)
-    assert found == pytest.approx(dense_error(workload, plan.measured()) * float(EPSILON) ** 2, rel=1e-5)

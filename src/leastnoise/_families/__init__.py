@@ -4,7 +4,7 @@ A planner sees a family as a `Fit`: from the `Gram` matrix of what is asked, and
 (``_family``). Everybody who needs errors sees what was measured as a `Basis`, the inverse of its Gram matrix (``_inverse``), registered for
 the operator. Begin with these three files, then with the shortest family, ``_toeplitz``.
 
-cells, runs of cells, any matrix    ``_inverse``        trees                     ``_tree``, and their fits ``_tree_fits``
+cells, runs of cells, any matrix    ``_inverse``        trees                     ``_tree``
 cells and rows                      ``_p_identity``     the same within blocks    ``_blocks``
 along time, row by row              ``_causal``
 matrices on up to 4096 cells        ``_dense``          all but the total         ``_contrasts``
@@ -29,7 +29,7 @@ from leastnoise._families._family import Fit, Fitted, every_cell, fitted, fitted
 from leastnoise._families._gram import DenseGram, GeneratedGram, Gram, ScaledSum, all_alike, gram_of, merge_equal_cells, summed
 from leastnoise._families._inverse import MOST_LISTED, Basis, DenseBasis, IdentityBasis, Undetermined, basis
 from leastnoise._families._levels import LevelInverse, Levels, Orbits, Part, nested_levels, partition, root_trace
-from leastnoise._families._p_identity import MIXED, fit_p_identity, p_identity, p_identity_seconds
+from leastnoise._families._p_identity import fit_p_identity, p_identity, p_identity_seconds
 from leastnoise._families._queries import (
     MOST_DENSE,
     RowSpace,
@@ -54,16 +54,6 @@ from leastnoise._families._queries import (
     weighted_gram,
     zero_one,
 )
-from leastnoise._families._search import Clock, NotApplicable, descended, go_on, over, running
+from leastnoise._families._search import Clock, NotApplicable, descended, dual_ascent, go_on, over, running
 from leastnoise._families._toeplitz import square_root
-from leastnoise._families._tree import ScaledTree, TreeInverse, tree_error
-from leastnoise._families._tree_fits import (
-    best_hierarchy,
-    fit_greedy_h,
-    fit_level_tree,
-    fit_node_tree,
-    haar,
-    level_tree,
-    node_tree,
-    tree_factor,
-)
+from leastnoise._families._tree import ScaledTree, TreeInverse, best_hierarchy, fit_greedy_h, fit_level_tree, haar, level_tree, tree_factor

@@ -277,15 +277,6 @@ class NestedInverse(Solved):
         """Number of cells before the last block."""
         return (len(self.heights) - 1) * self.inner.size
 
-    @property
-    def kappa(self) -> float:
-        return float(self.sums.sum())
-
-    @cached_property
-    def mean(self) -> FloatArray:
-        shares = self.sums.sum(axis=1) / self.kappa
-        return np.concatenate([np.outer(shares[:-1], self.inner.mean).reshape(-1), shares[-1] * self.last.mean])
-
     def solve(self, v: FloatArray) -> FloatArray:
         flat, width = v.reshape(self.size, -1), self.inner.size
         blocks = flat[: self.before].reshape(-1, width, flat.shape[1]).swapaxes(0, 1)

@@ -35,11 +35,10 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._family import Fitted
 from leastnoise._families._gram import FITS, DenseGram, Gram, recognise
 from leastnoise._families._queries import MOST_DENSE
-from leastnoise._families._search import NotApplicable, dual_ascent, over
+from leastnoise._families._search import NotApplicable, dual_ascent
 from leastnoise._linop import Dense
 from leastnoise._measurements import Factor
 
-_DUAL_POWER = 2.0
 # Sharpness of the maximum over columns, and the width of the rounded kink of the absolute value, relative to the norm.
 _SHARPENING = ((10.0, 0.1), (30.0, 0.03), (100.0, 0.01), (300.0, 3e-3), (1e3, 1e-3), (1e4, 1e-4), (1e5, 1e-5))
 _MOST_EIGEN = 1024
@@ -55,7 +54,8 @@ Spectrum = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 def singular_value_bound(gram: Gram) -> float:
     """No strategy, under either norm, has a smaller unit RMSE than ``sqrt((sum of singular values)^2 / (n m))``."""
     # Source: Li and Miklau, arXiv 1202.3399.
-    return float(gram.singular_values().sum() / math.sqrt(gram.size * gram.queries))
+    values = np.linalg.eigvalsh(gram.dense())
+    return float(np.sqrt(np.maximum(values, 0.0)).sum() / math.sqrt(gram.size * gram.queries))
 
 
 def column_norm(matrix: FloatArray, norm: int) -> float:
@@ -110,21 +110,15 @@ def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
         raise InputError("No query asks for any cell, so there is nothing to plan. Remove the empty query set.")
     g, design = values[seen][::-1], vectors[:, seen][:, ::-1].T
     spread = np.abs(design) ** norm
-    duals = np.full(gram.size, 1 / gram.size)
-    best = (math.inf, g)
     power = norm / (norm + 2)
-    for _ in range(_EIGEN_STEPS):
-        s = spread @ duals
-        amounts = (g / s) ** power
-        amounts /= float(amounts @ s)
-        columns = amounts @ spread
-        reached = float(columns.max()) ** (2 / norm) - 1
-        best = min(best, (reached, amounts), key=lambda pair: pair[0])
-        if reached <= _EIGEN_GAP or over():
-            break
-        duals = np.maximum(duals * columns**_DUAL_POWER, 1e-14 / gram.size)
-        duals /= duals.sum()
-    matrix = best[1][:, None] ** (1 / norm) * design
+
+    def step(duals: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+        amounts = (g / (spread @ duals)) ** power
+        amounts /= float(amounts @ (spread @ duals))
+        return amounts @ spread, 0.0, amounts
+
+    amounts = dual_ascent(step, np.full(gram.size, 1 / gram.size), (1 + _EIGEN_GAP) ** (norm / 2) - 1, _EIGEN_STEPS)[3]
+    matrix = amounts[:, None] ** (1 / norm) * design
     return fill_columns(matrix / column_norm(matrix, norm), norm)
 
 

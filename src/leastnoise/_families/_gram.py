@@ -5,8 +5,8 @@ Of workloads given as matrices: cells that no query tells apart, their order alo
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._queries import MOST_DENSE, apply_gram, singular_values
+from leastnoise._families._queries import MOST_DENSE, apply_gram
 from leastnoise._families._search import NotApplicable
 from leastnoise._linop import AllRanges, Identity, Operator, Prefix, Ranges, Total
 
@@ -49,18 +49,28 @@ def _short_products(pairs: Generators, vector: FloatArray, width: int) -> FloatA
 class Gram(ABC):
     """What families need to know of a workload; nothing of it costs n^2 unless it says so."""
 
-    __slots__ = ()
     size: int  # number of cells n
     queries: int  # number of queries m (rows of W)
     mirrored: bool = False  # whether M is known to be unchanged by reversing the order of the cells
     by_matrix = False  # whether nothing is known but the matrix, not even in which order its cells lie along a line
     one_form = True  # whether M is one formula; else families do better where cells that no query tells apart are merged first
-    of_ends = False  # whether the queries are prefix sums, all ranges and cells alone
+    of_ends: bool = False  # whether the queries are prefix sums, all ranges and cells alone
 
     @property
     def listed(self) -> int:
         """Number of queries that are not prefix sums, all ranges or cells."""
         return 0 if self.of_ends else self.queries
+
+    @property
+    @abstractmethod
+    def key(self) -> tuple[object, ...]:
+        """What tells it from others of its class."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Gram) and type(other) is type(self) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
     @abstractmethod
     def rows(self, matrix: FloatArray) -> FloatArray:
@@ -97,72 +107,56 @@ class Gram(ABC):
     def coarsen(self, factor: int) -> "Gram":
         """The same kind of workload on groups of ``factor`` consecutive cells: a smaller problem to start from."""
 
-    def singular_values(self) -> FloatArray:
-        """Singular values of W, largest first; a closed form for prefix sums and all ranges, else O(n^3)."""
-        return np.sqrt(np.maximum(np.linalg.eigvalsh(self.dense())[::-1], 0.0))
 
+@dataclass(frozen=True, eq=False)
+class GeneratedGram(Gram):
+    """A workload with ``M_ij = a_i b_j`` for i <= j: prefix sums or ranges in any weights that factor."""
 
-@dataclass(frozen=True, slots=True)
-class PrefixGram(Gram):
-    """All n prefix sums: ``M_ij = n - max(i, j)``."""
-
-    size: int
-    queries: int = field(init=False)
-    of_ends = True
+    rising: FloatArray
+    falling: FloatArray
+    queries: int
+    of_cells: Callable[[int], "GeneratedGram"] | None = None  # the same queries over another number of cells
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "queries", self.size)
+        object.__setattr__(self, "size", len(self.rising))
+        object.__setattr__(self, "mirrored", bool((self.rising == self.falling[::-1]).all()))
+        object.__setattr__(self, "of_ends", self.of_cells is not None)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.queries, self.rising.tobytes(), self.falling.tobytes(), self.of_cells
 
     def rows(self, matrix: FloatArray) -> FloatArray:
-        return np.cumsum(np.cumsum(matrix, axis=1)[:, ::-1], axis=1)[:, ::-1]
-
-    def diagonal(self) -> FloatArray:
-        return np.arange(self.size, 0, -1, dtype=float)
-
-    def generators(self) -> Generators:
-        return ((np.ones(self.size), self.diagonal()),)
-
-    def coarsen(self, factor: int) -> "PrefixGram":
-        return PrefixGram(-(-self.size // factor))
-
-    def singular_values(self) -> FloatArray:
-        return np.asarray(singular_values(Prefix(self.size)))
-
-
-@dataclass(frozen=True, slots=True)
-class AllRangesGram(Gram):
-    """All n (n + 1) / 2 ranges of consecutive cells: ``M_ij = (min(i, j) + 1) (n - max(i, j))``."""
-
-    size: int
-    queries: int = field(init=False)
-    mirrored = True
-    of_ends = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "queries", self.size * (self.size + 1) // 2)
-
-    def rows(self, matrix: FloatArray) -> FloatArray:
-        ((rising, falling),) = self.generators()
-        before = np.cumsum(matrix * rising, axis=1)
-        before *= falling
-        after = np.cumsum(matrix * falling, axis=1)
+        if self.of_cells is prefix_gram:  # half the work
+            return np.cumsum(np.cumsum(matrix, axis=1)[:, ::-1], axis=1)[:, ::-1]
+        before = np.cumsum(matrix * self.rising, axis=1)
+        before *= self.falling
+        after = np.cumsum(matrix * self.falling, axis=1)
         np.subtract(after[:, -1:].copy(), after, out=after)
-        after *= rising
+        after *= self.rising
         before += after
         return before
 
     def diagonal(self) -> FloatArray:
-        ((rising, falling),) = self.generators()
-        return rising * falling
+        return self.rising * self.falling
 
     def generators(self) -> Generators:
-        return ((np.arange(1, self.size + 1, dtype=float), np.arange(self.size, 0, -1, dtype=float)),)
+        return ((self.rising, self.falling),)
 
-    def coarsen(self, factor: int) -> "AllRangesGram":
-        return AllRangesGram(-(-self.size // factor))
+    def coarsen(self, factor: int) -> "GeneratedGram":
+        if self.of_cells is not None:
+            return self.of_cells(-(-self.size // factor))
+        return GeneratedGram(self.rising[::factor], self.falling[::factor], self.queries)
 
-    def singular_values(self) -> FloatArray:
-        return np.asarray(singular_values(AllRanges(self.size)))
+
+def prefix_gram(size: int) -> GeneratedGram:
+    """All n prefix sums: ``M_ij = n - max(i, j)``."""
+    return GeneratedGram(np.ones(size), np.arange(size, 0.0, -1), size, prefix_gram)
+
+
+def all_ranges_gram(size: int) -> GeneratedGram:
+    """All n (n + 1) / 2 ranges of consecutive cells: ``M_ij = (min(i, j) + 1) (n - max(i, j))``."""
+    return GeneratedGram(np.arange(1.0, size + 1), np.arange(size, 0.0, -1), size * (size + 1) // 2, all_ranges_gram)
 
 
 def _running(matrix: FloatArray) -> FloatArray:
@@ -172,19 +166,21 @@ def _running(matrix: FloatArray) -> FloatArray:
     return sums
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class WidthGram(Gram):
     """The n - width + 1 ranges of ``width`` consecutive cells; width 1 is the identity, width n the total."""
 
     size: int
     width: int
-    queries: int = field(init=False)
-    of_ends: bool = field(init=False)
     mirrored = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queries", self.size - self.width + 1)
         object.__setattr__(self, "of_ends", self.width == 1)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.size, self.width
 
     def rows(self, matrix: FloatArray) -> FloatArray:
         if self.width == 1:
@@ -218,11 +214,6 @@ class WidthGram(Gram):
         size = -(-self.size // factor)
         return WidthGram(size, min(size, max(1, round(self.width / factor))))
 
-    def singular_values(self) -> FloatArray:
-        if self.width == 1:
-            return np.ones(self.size)
-        return Gram.singular_values(self)
-
 
 @dataclass(frozen=True, eq=False)
 class RangesGram(Gram):
@@ -231,19 +222,12 @@ class RangesGram(Gram):
     size: int
     low: IntArray
     high: IntArray
-    queries: int = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queries", len(self.low))
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is RangesGram and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
     @property
-    def _key(self) -> tuple[int, bytes, bytes]:
+    def key(self) -> tuple[object, ...]:
         return self.size, self.low.tobytes(), self.high.tobytes()
 
     @cached_property
@@ -293,15 +277,15 @@ def ranges_gram(size: int, low: IntArray, high: IntArray) -> Gram:
     cells, places = np.arange(size), np.sort(low * size + high)
     width = int(high[0] - low[0]) + 1
     if len(low) == size and np.array_equal(places, cells):
-        return PrefixGram(size)
+        return prefix_gram(size)
     if len(low) == size - width + 1 and np.array_equal(places, (cells * (size + 1) + width - 1)[: size - width + 1]):
         return WidthGram(size, width)
     if len(low) == size * (size + 1) // 2 and np.array_equal(places, np.flatnonzero(np.tri(size, dtype=bool).T)):
-        return AllRangesGram(size)
+        return all_ranges_gram(size)
     return RangesGram(size, low, high)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DenseGram(Gram):
     """Any workload, by its n x n Gram matrix."""
 
@@ -309,8 +293,6 @@ class DenseGram(Gram):
 
     array: FloatArray
     queries: int
-    size: int = field(init=False)
-    mirrored: bool = field(init=False)
 
     def __post_init__(self) -> None:
         array = np.ascontiguousarray(self.array, dtype=float)
@@ -318,11 +300,9 @@ class DenseGram(Gram):
         object.__setattr__(self, "size", len(array))
         object.__setattr__(self, "mirrored", bool(np.allclose(array, array[::-1, ::-1], rtol=1e-12, atol=0)))
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is DenseGram and self.queries == other.queries and np.array_equal(self.array, other.array)
-
-    def __hash__(self) -> int:
-        return hash((self.queries, self.array.tobytes()))
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.queries, self.array.tobytes()
 
     def rows(self, matrix: FloatArray) -> FloatArray:
         return np.asarray(matrix @ self.array)
@@ -343,17 +323,13 @@ class DenseGram(Gram):
         return DenseGram(summed / factor**2, self.queries)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class ScaledSum(Gram):
     """A union of query sets on one attribute: ``M = sum weight * part``, a weight being the square of the queries' own weight."""
 
     one_form = False
 
     parts: tuple[tuple[float, Gram], ...]
-    size: int = field(init=False, compare=False)
-    queries: int = field(init=False, compare=False)
-    mirrored: bool = field(init=False, compare=False)
-    of_ends: bool = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         every = [part for _, part in self.parts]
@@ -361,6 +337,10 @@ class ScaledSum(Gram):
         object.__setattr__(self, "queries", sum(part.queries for part in every))
         object.__setattr__(self, "mirrored", all(part.mirrored for part in every))
         object.__setattr__(self, "of_ends", all(part.of_ends for part in every))
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.parts
 
     @property
     def listed(self) -> int:
@@ -389,37 +369,6 @@ class ScaledSum(Gram):
 
     def coarsen(self, factor: int) -> "ScaledSum":
         return ScaledSum(tuple((weight, part.coarsen(factor)) for weight, part in self.parts))
-
-    def singular_values(self) -> FloatArray:
-        if len(self.parts) == 1:
-            return math.sqrt(self.parts[0][0]) * self.parts[0][1].singular_values()
-        return Gram.singular_values(self)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GeneratedGram(Gram):
-    """A workload with ``M_ij = a_i b_j`` for i <= j: prefix sums or ranges in any weights that factor."""
-
-    rising: FloatArray
-    falling: FloatArray
-    queries: int
-    size: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", len(self.rising))
-
-    def rows(self, matrix: FloatArray) -> FloatArray:
-        before, after = np.cumsum(matrix * self.rising, axis=1), np.cumsum(matrix * self.falling, axis=1)
-        return np.asarray(before * self.falling + (after[:, -1:] - after) * self.rising)
-
-    def diagonal(self) -> FloatArray:
-        return self.rising * self.falling
-
-    def generators(self) -> Generators:
-        return ((self.rising, self.falling),)
-
-    def coarsen(self, factor: int) -> "GeneratedGram":
-        return GeneratedGram(self.rising[::factor], self.falling[::factor], self.queries)
 
 
 def recognise(gram: Gram) -> tuple[Gram, IntArray]:
@@ -499,12 +448,12 @@ def _(operator: Total) -> Gram:
 
 @gram_of.register
 def _(operator: Prefix) -> Gram:
-    return PrefixGram(operator.size)
+    return prefix_gram(operator.size)
 
 
 @gram_of.register
 def _(operator: AllRanges) -> Gram:
-    return AllRangesGram(operator.size)
+    return all_ranges_gram(operator.size)
 
 
 @gram_of.register

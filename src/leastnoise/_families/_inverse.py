@@ -14,7 +14,7 @@ Source: ResidualPlanner (arXiv 2305.08175) for the identity; the general case is
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache, singledispatch
+from functools import cached_property, lru_cache, singledispatch
 
 import numpy as np
 
@@ -46,9 +46,8 @@ class Undetermined(InputError):
 
 
 class Basis(ABC):
-    """Questions about a strategy along one attribute. A family answers at least the abstract ones."""
+    """The inverse of the Gram matrix G of a strategy along one attribute. A family answers at least the abstract questions."""
 
-    __slots__ = ()
     ranges_exact = False
     """Whether ``largest_range`` is no more than the largest."""
 
@@ -57,27 +56,44 @@ class Basis(ABC):
     def size(self) -> int:
         """Number of cells."""
 
-    @property
     @abstractmethod
-    def kappa(self) -> float:
-        """Variance of the total at unit noise."""
-
-    @property
-    @abstractmethod
-    def mean(self) -> FloatArray:
-        """The estimate of the cells if only the total is known to be 1, shape (size,)."""
-
-    @abstractmethod
-    def residual(self, v: FloatArray) -> FloatArray:
-        """R v along the first axis."""
-
-    @abstractmethod
-    def variances(self, operator: Operator) -> FloatArray:
-        """q G^-1 q for every row q of an operator, shape (rows,)."""
+    def solve(self, v: FloatArray) -> FloatArray:
+        """G^-1 v along the first axis."""
 
     @abstractmethod
     def largest_range(self) -> float:
         """The largest of ``variances`` of all ranges, or a bound above it."""
+
+    @cached_property
+    def _of_total(self) -> FloatArray:
+        return self.solve(np.ones(self.size))
+
+    @cached_property
+    def kappa(self) -> float:
+        """Variance of the total at unit noise."""
+        return float(self._of_total.sum())
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """The estimate of the cells if only the total is known to be 1, shape (size,)."""
+        return np.asarray(self._of_total / self._of_total.sum())
+
+    def residual(self, v: FloatArray) -> FloatArray:
+        """R v along the first axis."""
+        solved = self.solve(v)
+        return np.asarray(solved - np.multiply.outer(self.mean, solved.sum(axis=0)))
+
+    def variances(self, operator: Operator) -> FloatArray:
+        """q G^-1 q for every row q of an operator, shape (rows,)."""
+        ends = interval_ends(operator)
+        if ends is not None:
+            return self.interval_variances(*ends)
+        rows = dense(operator).astype(float)
+        return np.asarray(np.einsum("ij,ji->i", rows, self.solve(rows.T)))
+
+    def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Variances of the estimated sums over the cells low..high."""
+        return interval_variances(self.solve(np.eye(self.size)), low, high)
 
     def mean_squares(self, operator: Operator) -> float:
         """The sum over rows of (q mean)^2, without listing them."""
@@ -99,41 +115,17 @@ class Basis(ABC):
 class Solved(Basis):
     """The inverse of a family that solves in less than a product with a matrix."""
 
-    __slots__ = ()
-
     @property
     @abstractmethod
     def prefix_variances(self) -> FloatArray:
         """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to."""
 
     @abstractmethod
-    def solve(self, v: FloatArray) -> FloatArray:
-        """G^-1 v along the first axis."""
-
-    @abstractmethod
-    def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Variances of the estimated sums over the cells low..high."""
-
-    @abstractmethod
     def bound_of_ranges(self) -> float:
         """Above the variances of all ranges."""
 
-    def solved_mean(self) -> FloatArray:
-        solved = self.solve(np.ones(self.size))
-        return np.asarray(solved / solved.sum(), dtype=np.float64)
-
-    def residual(self, v: FloatArray) -> FloatArray:
-        solved = self.solve(v)
-        return np.asarray(solved - np.multiply.outer(self.mean, solved.sum(axis=0)))
-
     def variances(self, operator: Operator) -> FloatArray:
-        if operator == Prefix(self.size):
-            return self.prefix_variances
-        ends = interval_ends(operator)
-        if ends is not None:
-            return self.interval_variances(*ends)
-        rows = dense(operator).astype(float)
-        return np.einsum("ij,ji->i", rows, self.solve(rows.T))
+        return self.prefix_variances if operator == Prefix(self.size) else super().variances(operator)
 
     def largest_range(self) -> float:
         every = AllRanges(self.size)
@@ -154,7 +146,7 @@ def interval_variances(covariance: FloatArray, low: IntArray, high: IntArray) ->
     return np.asarray(sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IdentityBasis(Basis):
     """Every cell is measured by itself, with equal noise."""
 
@@ -166,16 +158,8 @@ class IdentityBasis(Basis):
     def size(self) -> int:
         return self.cells
 
-    @property
-    def kappa(self) -> float:
-        return float(self.cells)
-
-    @property
-    def mean(self) -> FloatArray:
-        return np.full(self.cells, 1 / self.cells)
-
-    def residual(self, v: FloatArray) -> FloatArray:
-        return v - v.mean(axis=0, keepdims=True)
+    def solve(self, v: FloatArray) -> FloatArray:
+        return v
 
     def variances(self, operator: Operator) -> FloatArray:
         return row_squares(operator)
@@ -187,7 +171,7 @@ class IdentityBasis(Basis):
         return float(self.cells)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DenseBasis(Basis):
     """Any strategy that determines the total, by the inverse of its Gram matrix."""
 
@@ -198,26 +182,15 @@ class DenseBasis(Basis):
     def size(self) -> int:
         return len(self.inverse)
 
-    @property
-    def kappa(self) -> float:
-        return float(self.inverse.sum())
+    def solve(self, v: FloatArray) -> FloatArray:
+        return np.asarray((self.inverse @ v.reshape(self.size, -1)).reshape(v.shape))
 
-    @property
-    def mean(self) -> FloatArray:
-        return self.inverse.sum(axis=1) / self.kappa
-
-    def residual(self, v: FloatArray) -> FloatArray:
-        flat = v.reshape(self.size, -1)
-        solved = self.inverse @ flat
-        return (solved - np.outer(self.mean, solved.sum(axis=0))).reshape(v.shape)
+    def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
+        return interval_variances(self.inverse, low, high)
 
     def variances(self, operator: Operator) -> FloatArray:
         self._refuse_undetermined(operator)
-        ends = interval_ends(operator)
-        if ends is None:
-            rows = dense(operator).astype(float)
-            return np.einsum("ij,ij->i", rows @ self.inverse, rows)
-        return interval_variances(self.inverse, *ends)
+        return super().variances(operator)
 
     def total_variance(self, operator: Operator) -> float:
         self._refuse_undetermined(operator)
@@ -225,7 +198,7 @@ class DenseBasis(Basis):
 
     def largest_variance(self, operator: Operator) -> float:
         self._refuse_undetermined(operator)
-        return Basis.largest_variance(self, operator)  # a class with slots is made anew, and has no super()
+        return super().largest_variance(operator)
 
     def largest_range(self) -> float:
         return largest_between(self.inverse)
@@ -235,7 +208,7 @@ class DenseBasis(Basis):
             raise Undetermined("The queries measured along an attribute do not determine what is asked along it.")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CoarseBasis(Basis):
     """A strategy on the sums of runs of cells: what is known of a run is spread evenly over its cells, the estimate of least norm."""
 
@@ -246,18 +219,10 @@ class CoarseBasis(Basis):
     def size(self) -> int:
         return self.coarse.size
 
-    @property
-    def kappa(self) -> float:
-        return self.runs.kappa
-
-    @property
-    def mean(self) -> FloatArray:
-        """That of the runs, spread."""
-        return self._spread(self.runs.mean)
-
-    def residual(self, v: FloatArray) -> FloatArray:
-        lengths = self.coarse.lengths.reshape(-1, *([1] * (v.ndim - 1)))
-        return self._spread(self.runs.residual(np.add.reduceat(v, self.coarse.starts, axis=0) / lengths))
+    def solve(self, v: FloatArray) -> FloatArray:
+        lengths = self.coarse.lengths
+        column = lengths.reshape(-1, *([1] * (v.ndim - 1)))
+        return np.repeat(self.runs.solve(np.add.reduceat(v, self.coarse.starts, axis=0) / column) / column, lengths, axis=0)
 
     def variances(self, operator: Operator) -> FloatArray:
         return self.runs.variances(self._on_runs(operator))
@@ -271,16 +236,6 @@ class CoarseBasis(Basis):
     def largest_range(self) -> float:
         """Of the ranges that the runs make."""
         return self.runs.largest_range()
-
-    def largest_unlisted(self, operator: Operator) -> float | None:
-        return self.runs.largest_unlisted(self._on_runs(operator))
-
-    def mean_squares(self, operator: Operator) -> float:
-        return self.runs.mean_squares(self._on_runs(operator))
-
-    def _spread(self, v: FloatArray) -> FloatArray:
-        lengths = self.coarse.lengths
-        return np.repeat(v / lengths.reshape(-1, *([1] * (v.ndim - 1))), lengths, axis=0)
 
     def _on_runs(self, operator: Operator) -> Operator:
         space = row_space(Coarse(Identity(len(self.coarse.starts)), self.coarse.starts, self.size))

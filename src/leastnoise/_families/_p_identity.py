@@ -28,9 +28,9 @@ from leastnoise._families._dense import to_dyadic
 from leastnoise._families._family import Fitted
 from leastnoise._families._gram import FITS, MOST_KEPT, Generators, Gram, recognise
 from leastnoise._families._inverse import Basis, largest_apart, structured
-from leastnoise._families._queries import apply_gram, gram_diagonal, interval_ends
+from leastnoise._families._queries import apply_gram, gram_diagonal
 from leastnoise._families._search import descended, over
-from leastnoise._linop import DiagonalAndRows, Identity, Operator, dense
+from leastnoise._linop import DiagonalAndRows, Identity, Operator
 from leastnoise._measurements import Factor
 
 Window = tuple[int, int, FloatArray]
@@ -53,8 +53,7 @@ _SMALL_INVERSE = 64
 # Below this part of the cells' own error what is left after the subtraction is not certain: the descent would chase rounding errors.
 _CERTAIN = 1e-8
 _FEW_PER_CELL = 16
-# Cells up to which starts of all kinds are soon tried, and up to which they gain a thousandth for mixed queries.
-_SHORT, MIXED = 256, 1024
+_SHORT = 256  # cells up to which blocks and random rows are started from too
 # Part of the steps from which on every shape of layers is compared.
 _ALL_STARTS = 0.5
 _MEDIUM = 2048  # up to which many bells go on
@@ -102,41 +101,14 @@ def bell_shapes(size: int) -> list[list[Shape]]:
     return [[(own, ratio, above) for ratio in coarser for above in (False, True)] for own in finest]
 
 
-def _blocks(size: int, width: int, height: float) -> Iterator[Window]:
-    """Flat rows on consecutive blocks of ``width`` cells, as in a hierarchy."""
-    for start in range(0, size, width):
-        yield start, min(size, start + width), np.full(min(size, start + width) - start, height)
-
-
-def ordered_starts(size: int) -> Iterator[list[Window]]:
-    """Layers of bumps at many scales, the total, and hierarchies of one or two layers of blocks."""
-    large = size > LARGE
-    for height in (0.3, 2.0):
-        yield list(bumps(size, 0, height, 1))
-    spacings = [size / (count + 1) for count in (1, 2, 3, 4, 5, 6)] if size <= 256 else []
-    spacings += list((17.0, 34.0, 136.0) if large else 6 * math.sqrt(2) ** np.arange(2, 2 * math.log2(max(2, size / 24)), 1))
-    for spacing in spacings:
-        yield list(bumps(size, max(1, round(size / spacing - 1)), 0.7, 1.25))
-    for finest in (17.0, 24.0) if large else (12.0, 17.0, 24.0, 34.0):
-        for ratio in (8, 12) if large else (4, 8, 12):
-            layers, spacing = [max(1, round(size / finest - 1))], finest * ratio
-            while size / spacing >= 2.5:
-                layers.append(round(size / spacing - 1))
-                spacing *= ratio
-                yield [row for count in layers for row in bumps(size, count, 0.7, 1.25)]
-    width = max(2, round(math.sqrt(size) / 2))
-    while not large and width < size:
-        yield list(_blocks(size, width, 0.7))
-        yield [*_blocks(size, width, 0.7), *bumps(size, 0, 0.5, 1)]
-        width *= 2
-
-
-def random_starts(size: int) -> Iterator[list[Window]]:
-    """Rows without any order of the cells."""
-    if size > 4096:
-        return
+def other_starts(size: int) -> Iterator[list[Window]]:
+    """Hierarchies of one or two layers of consecutive blocks, and rows without any order of the cells."""
+    for width in (2**power for power in range(2, (size - 1).bit_length())):
+        blocks = [(start, min(size, start + width), np.full(min(width, size - start), 0.7)) for start in range(0, size, width)]
+        yield blocks
+        yield [*blocks, *bumps(size, 0, 0.5, 1)]
     # On short attributes a row more or less changes what is found by parts in a thousand, and is soon tried.
-    counts = sorted({max(2, min(64, size // cells)) for cells in ((16, 14, 12) if size <= 256 else (16,))})
+    counts = sorted({max(2, min(64, size // cells)) for cells in ((16, 14, 12) if size <= _SHORT else (16,))})
     for p in counts:
         for seed in range(8 if size <= 64 else 6 if size <= 128 else 4 if size <= 256 else 2 if size <= 1024 else 1):
             yield [(0, size, row) for row in np.random.default_rng(seed).random((p, size))]
@@ -444,12 +416,6 @@ def _halve(gram: Gram, runs: list[_Run], rounds: Sequence[tuple[int, int]], scal
     return _best(runs, 1)[0]
 
 
-def bells_suffice(gram: Gram) -> bool:
-    """Whether bells alone are started from: they end as low as all other starts together, in a tenth of the time."""
-    in_line = gram.of_ends or gram.generators() is not None
-    return in_line and gram.size > (_SHORT if gram.one_form else MIXED)
-
-
 def _from_bells(gram: Gram, effort: float) -> _Run:
     """From layers of bells: they are compared as they are, and only the best descend."""
     keep, last = (8, 250) if gram.size <= _MEDIUM else (4, 120) if gram.size <= LARGE else (1, 20)
@@ -469,22 +435,14 @@ def _from_bells(gram: Gram, effort: float) -> _Run:
     return _halve(gram, runs, ((max(1, round(keep * effort)), 20), (max(1, round(keep * effort / 3)), 60), (1, last)), effort)
 
 
-def _from_others(gram: Gram, starts: Iterator[list[Window]], effort: float) -> _Run:
-    """From starts that show what they are worth after some steps."""
-    first, rounds = _schedule(gram.size)
+def _from_others(gram: Gram, effort: float) -> _Run:
+    """From blocks and random rows, which show what they are worth after some steps."""
     runs: list[_Run] = []
-    for rows in _in_time(starts):
+    for rows in _in_time(other_starts(gram.size)):
         run = _begun(gram, rows)
-        run.further(gram, first * effort)
+        run.further(gram, 25 * effort)
         runs = _best([*runs, run], 8)
-    return _halve(gram, runs, rounds, effort)
-
-
-def _schedule(size: int) -> tuple[int, tuple[tuple[int, int], ...]]:
-    """Steps for every start; then how many of the best go on, and for how many steps."""
-    if size <= 1024:
-        return 25, ((5, 75), (2, 300))
-    return (25, ((4, 40), (1, 300))) if size <= LARGE else (12, ((3, 30), (1, 150)))
+    return _halve(gram, runs, ((5, 75), (2, 300)) if gram.size <= 1024 else ((4, 40), (1, 300)), effort)
 
 
 def _tidy(theta: FloatArray) -> FloatArray:
@@ -495,23 +453,8 @@ def _tidy(theta: FloatArray) -> FloatArray:
     return np.asarray(theta[~single & theta.any(axis=1)] / own)
 
 
-def _polish(gram: Gram, run: _Run, steps: int) -> _Run:
-    """Let the windows grow to all cells, where that is affordable, or else by a quarter."""
-    theta = _tidy(run.support.spread(run.values, np.zeros((len(run.support.windows), gram.size))))
-    if not len(theta) or over():
-        return run
-    if theta.size <= 100_000:
-        windows = [(0, gram.size)] * len(theta)
-    else:
-        ends = [(int(cells[0]), int(cells[-1]) + 1) for cells in (np.flatnonzero(row) for row in theta)]
-        windows = [(max(0, a - (b - a) // 8 - 1), min(gram.size, b + (b - a) // 8 + 1)) for a, b in ends]
-    support = Support(gram.size, windows)
-    values, rmse = descend(gram, support, support.gather(theta), steps)
-    return _Run(support, values, rmse) if rmse < run.rmse else run
-
-
 def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
-    """Find a p-Identity strategy of small error: bells, hierarchies, the total and random rows as starts, the best refined."""
+    """Find a p-Identity strategy of small error: bells, the total, and on short attributes blocks and random rows as starts."""
     found = kept_fit(gram, effort) if gram.size <= MOST_KEPT else _fit(gram, effort)
     if over():
         kept_fit.cache_clear()  # what ended early is not what the next search would find
@@ -524,13 +467,9 @@ def _fit(gram: Gram, effort: float) -> PIdentity:
     if gram.size > 1:
         if gram.by_matrix:
             gram, order = recognise(gram)
-        fits = [_from_bells(gram, effort)]
-        if not bells_suffice(gram):
-            fits.append(_from_others(gram, ordered_starts(gram.size), effort))
-        runs = [_polish(gram, run, round((300 if gram.size <= LARGE else 80) * effort)) for run in fits]
+        runs = [_from_bells(gram, effort), _begun(gram, total_start(gram))]
         if gram.size <= _SHORT or gram.by_matrix:
-            runs.append(_from_others(gram, random_starts(gram.size), (2 if gram.size <= _SHORT else 1) * effort))
-        runs.append(_begun(gram, total_start(gram)))
+            runs.append(_from_others(gram, (2 if gram.size <= _SHORT else 1) * effort))
     best = min(runs, key=lambda run: run.rmse, default=None)
     theta = np.zeros((0, gram.size))
     if best is not None and best.rmse < math.sqrt(gram.trace() / gram.queries):
@@ -548,7 +487,7 @@ kept_fit = lru_cache(maxsize=FITS)(_fit)
 """What was found for the last questions, which other budgets, strategies and data-aware mechanisms ask again."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class WoodburyBasis(Basis):
     """A multiple of every cell and a few dense rows T, by Woodbury's formula."""
 
@@ -563,26 +502,12 @@ class WoodburyBasis(Basis):
     def size(self) -> int:
         return len(self.inverse_squares)
 
-    @property
-    def kappa(self) -> float:
-        return float(self.inverse_squares.sum() - (self.lifted.sum(axis=1) ** 2).sum())
-
-    @property
-    def mean(self) -> FloatArray:
-        return (self.inverse_squares - self.lifted.T @ self.lifted.sum(axis=1)) / self.kappa
-
-    def residual(self, v: FloatArray) -> FloatArray:
+    def solve(self, v: FloatArray) -> FloatArray:
         flat = v.reshape(self.size, -1)
-        solved = self.inverse_squares[:, None] * flat - self.lifted.T @ (self.lifted @ flat)
-        return (solved - np.outer(self.mean, solved.sum(axis=0))).reshape(v.shape)
+        return np.asarray((self.inverse_squares[:, None] * flat - self.lifted.T @ (self.lifted @ flat)).reshape(v.shape))
 
-    def variances(self, operator: Operator) -> FloatArray:
-        """q G^-1 q for every row; never more than 2^24 numbers at a time."""
-        ends = interval_ends(operator)
-        if ends is None:
-            rows = dense(operator).astype(float)
-            return (rows**2) @ self.inverse_squares - ((rows @ self.lifted.T) ** 2).sum(axis=1)
-        low, high = ends
+    def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Never more than 2^24 numbers at a time."""
         cells = np.concatenate([[0.0], np.cumsum(self.inverse_squares)])
         lifted = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
         answer = cells[high + 1] - cells[low]

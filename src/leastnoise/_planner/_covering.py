@@ -6,7 +6,7 @@ are tried, and the best one is weighted:
 
 1. starts: the workload's own tables, pairs of them merged, greedily chosen cuboids, and block designs of finite geometry
    with attributes laid on their points, with and without the most asked attribute added to every block;
-2. the best weights of the best start, with the asked tables, their closure and the sign coefficients of two-valued attributes added.
+2. the best weights of the best start.
 
 Nothing here is of size N or 2^d, and nothing is searched (docs/decisions/planning.md).
 
@@ -266,29 +266,18 @@ class Design:
     """Marginals to measure, their weights, and what they achieve."""
 
     tables: tuple[AttributeSet, ...]  # measured attribute sets, largest weight first
-    # for each table the attributes measured by their sign instead of their cells (all of the table for a Fourier coefficient)
-    signed: tuple[AttributeSet, ...]
     theta: FloatArray  # weights with sum 1: at budget epsilon a cell of table S gets Laplace noise of scale 1 / (epsilon theta_S)
     error: float  # total squared error at unit noise: multiply by 2 / epsilon^2
     origin: str  # the start that led here
 
 
-class _Start(NamedTuple):
-    """Tables with rough weights."""
-
-    origin: str
-    tables: list[AttributeSet]
-    theta: FloatArray
-    error: float
-
-
-def covering_design(closure: Closure, coefficient: FloatArray, targets: Sequence[AttributeSet]) -> Design:
+def covering_design(closure: Closure, coefficient: FloatArray) -> Design:
     """The best start of all, with the marginals and weights of the least total squared error under a pure budget that follow from it."""
     coefficient = np.asarray(coefficient, dtype=np.float64)
     if not bool(np.any(coefficient > 0)):
         raise refuse("coefficient", 0.0, "above 0 for at least one attribute set", "Ask for something.")
     asked = [sets for sets, value in zip(attribute_sets(closure), (coefficient > 0).tolist(), strict=True) if value]
-    return _finish(closure, coefficient, targets, _best_start(closure, coefficient, asked, _maximal(closure, asked)))
+    return _finish(closure, coefficient, _best_start(closure, coefficient, asked, _maximal(closure, asked)))
 
 
 def _maximal(closure: Closure, asked: list[AttributeSet]) -> list[AttributeSet]:
@@ -301,10 +290,10 @@ def _maximal(closure: Closure, asked: list[AttributeSet]) -> list[AttributeSet]:
     return [attributes for attributes, covered in zip(asked, inside[locate(closure, asked)].tolist(), strict=True) if not covered]
 
 
-def _best_start(closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet]) -> _Start:
+def _best_start(closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet]) -> Design:
     """The start of least error after a few steps of its weights; what its bound shows to be worse is not weighted at all."""
     positive = coefficient > 0
-    best: _Start | None = None
+    best: Design | None = None
     for origin, tables, bound in sorted(_proposed(closure, coefficient, asked, needed), key=lambda start: start.bound):
         if best is not None and bound >= best.error:
             continue
@@ -314,7 +303,7 @@ def _best_start(closure: Closure, coefficient: FloatArray, asked: list[Attribute
         theta = improve_weights(np.full(len(tables), 1 / len(tables)), errors, np.ones(len(tables)), 1, 15)
         error = errors(theta**2)[0]
         if best is None or error < best.error:
-            best = _Start(origin, tables, theta, error)
+            best = Design(tables=tuple(tables), theta=theta, error=error, origin=origin)
     if best is None:
         raise refuse("tables that are weighed together", len(needed), f"at most {_MOST_TABLES}", "Ask for fewer tables.")
     return best
@@ -453,42 +442,17 @@ def _laid(
     return sorted(table for table in tables if table)
 
 
-def _finish(closure: Closure, coefficient: FloatArray, targets: Sequence[AttributeSet], start: _Start) -> Design:
-    """Optimise the weights, alone and with every candidate of the closure and sign coefficients beside, and keep the best."""
-    tables = start.tables
-    nothing: list[AttributeSet] = [()] * len(tables)
-    matrix = incidence(closure, tables)
-    weights = optimal_weights(matrix, coefficient, norm=1, starts=[start.theta], iterations=300)
-    best = Design(tables=tuple(tables), signed=tuple(nothing), theta=weights.theta, error=weights.error, origin=start.origin)
-    extra = sorted({*attribute_sets(closure), *targets} - set(tables)) if closure.count <= 5000 else []
-    listed = attribute_sets(closure) if 2 in closure.shape else []
-    coefficients = [attributes for attributes in listed if attributes and all(closure.shape[i] == 2 for i in attributes)]
-    unsigned: list[AttributeSet] = [()] * len(extra)
-    for added, signs in ((extra, unsigned), (coefficients, coefficients), (extra + coefficients, unsigned + coefficients)):
-        if not added or len(added) * closure.count > 4_000_000:
-            continue
-        wide = incidence(closure, tables + added, nothing + signs)
-        mean = float(weights.theta.mean())
-        starts = [np.concatenate([weights.theta, np.full(len(added), part * mean)]) for part in (0.05, 0.3)]
-        found = optimal_weights(wide, coefficient, norm=1, starts=starts, iterations=300)
-        if found.error < best.error * (1 - 1e-9):
-            best = Design(
-                tables=tuple(tables + added), signed=tuple(nothing + signs), theta=found.theta, error=found.error, origin=start.origin
-            )
-    return _pruned(closure, coefficient, best)
-
-
-def _pruned(closure: Closure, coefficient: FloatArray, design: Design) -> Design:
-    """Leave out what has no weight, order by weight, and recompute the error of what remains."""
-    kept = [int(i) for i in np.argsort(-design.theta, kind="stable") if design.theta[i] > 0]
-    tables = tuple(design.tables[i] for i in kept)
-    signed = tuple(design.signed[i] for i in kept)
-    theta = design.theta[kept] / design.theta[kept].sum()
+def _finish(closure: Closure, coefficient: FloatArray, start: Design) -> Design:
+    """The best weights of a start, without what has none, ordered by weight."""
+    theta = optimal_weights(incidence(closure, start.tables), coefficient, norm=1, starts=[start.theta], iterations=300).theta
+    kept = [int(i) for i in np.argsort(-theta, kind="stable") if theta[i] > 0]
+    tables = tuple(start.tables[i] for i in kept)
+    theta = theta[kept] / theta[kept].sum()
     asked = coefficient > 0
-    eigenvalue = np.asarray(incidence(closure, tables, signed) @ theta**2)[asked]
+    eigenvalue = np.asarray(incidence(closure, tables) @ theta**2)[asked]
     if not bool(np.all(eigenvalue > 0)):
         raise InputError("the design does not cover all that is asked; this needs more tables.")
-    return Design(tables=tables, signed=signed, theta=theta, error=float((coefficient[asked] / eigenvalue).sum()), origin=design.origin)
+    return Design(tables=tables, theta=theta, error=float((coefficient[asked] / eigenvalue).sum()), origin=start.origin)
 
 
 def design_seconds(workload: Workload) -> float:
@@ -501,9 +465,7 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
     domain = workload.domain
     if len({one for product in workload for one in product.attributes}) < 2:
         return weighted_strategy(name, workload, along, Candidates(workload.tables), 1)  # nothing to combine
-    positions = {one: at for at, one in enumerate(domain.names)}
     chosen: dict[str | None, list[Names]] = {}
-    signed: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
     for measure, sets in workload.tables.items():
         products = workload.of(measure)
@@ -512,25 +474,18 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
         kappa = {one: basis(factor).kappa for one, factor in factors.items()}
         shape = tuple(max(2, round(kappa[one])) if one in kappa else 2 for one in domain.names)
         # the search counts lambda(tau) without the product of the sizes of tau; see ``_tables``.
-        closure = closed(shape, [taus for taus, _ in sums])
-        targets = tuple([tuple([positions[one] for one in names]) for names in sets])
-        design = _design(_Searched(closure, shrunk(domain, kappa, sums), targets))
-        # Attributes that the design measures by sign must have two cells; a strategy along one takes its place.
-        weights: dict[tuple[Names, Names], float] = {}
-        for table, signs, theta in zip(design.tables, design.signed, design.theta.tolist(), strict=True):
-            names = tuple(domain.names[at] for at in table)
-            across = tuple(domain.names[at] for at in signs if domain.shape[at] == 2 and domain.names[at] not in along)
-            weights[names, across] = weights.get((names, across), 0.0) + theta
-        if any(math.prod(domain.kind(one).size for one in names) > MOST_TABLE_CELLS for names, _ in weights):
-            weights = dict.fromkeys(((names, ()) for names in sets), 1.0)
+        design = _design(_Searched(closed(shape, [taus for taus, _ in sums]), shrunk(domain, kappa, sums)))
+        tables = [tuple(domain.names[at] for at in table) for table in design.tables]
+        weights = design.theta.tolist()
+        if any(math.prod(domain.kind(one).size for one in names) > MOST_TABLE_CELLS for names in tables):
+            tables, weights = [*sets], [1.0] * len(sets)
         # Between measures the budget is split as between tables that share nothing; the optimiser goes on from there.
         largest = domain.largest_value(measure)
         share = (design.error * largest**2) ** (1 / 3)
-        norms = [block_norm(domain, Block(tuple(factors[one] for one in names), Fraction(1), measure), 1) for names, _ in weights]
-        chosen[measure] = [names for names, _ in weights]
-        signed[measure] = [across for _, across in weights]
-        start[measure] = [share * weight / norm for weight, norm in zip(weights.values(), norms, strict=True)]
-    return weighted_strategy(name, workload, along, Candidates(chosen, start, signed), 1)
+        norms = [block_norm(domain, Block(tuple(factors[one] for one in names), Fraction(1), measure), 1) for names in tables]
+        chosen[measure] = tables
+        start[measure] = [share * weight / norm for weight, norm in zip(weights, norms, strict=True)]
+    return weighted_strategy(name, workload, along, Candidates(chosen, start), 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -539,10 +494,9 @@ class _Searched:
 
     closure: Closure
     coefficient: FloatArray
-    targets: tuple[AttributeSet, ...]
 
     def _key(self) -> tuple[object, ...]:
-        return self.closure.shape, *(rows.tobytes() for rows in self.closure.blocks), self.coefficient.tobytes(), self.targets
+        return self.closure.shape, *(rows.tobytes() for rows in self.closure.blocks), self.coefficient.tobytes()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Searched) and self._key() == other._key()
@@ -554,7 +508,7 @@ class _Searched:
 @lru_cache(maxsize=64)
 def _design(asked: _Searched) -> Design:
     """Search once for what several strategies, budgets and neighbour relations ask for alike; the same arguments give the same design."""
-    return covering_design(asked.closure, asked.coefficient, asked.targets)
+    return covering_design(asked.closure, asked.coefficient)
 
 
 def covering(task: Task) -> Strategy:

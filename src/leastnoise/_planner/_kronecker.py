@@ -18,7 +18,6 @@ import numpy as np
 
 from leastnoise._check.arrays import FloatArray
 from leastnoise._families import (
-    MIXED,
     MOST_DENSE,
     Fit,
     NotApplicable,
@@ -30,7 +29,6 @@ from leastnoise._families import (
     go_on,
     haar,
     level_tree,
-    node_tree,
     over,
     p_identity,
     p_identity_blocks,
@@ -136,7 +134,7 @@ def _p_identity_whole(line: Line) -> float:
 
 
 def _p_identity_seconds(line: Line) -> tuple[float, float]:
-    return p_identity_seconds(line.cells, in_line=line.structured and (line.one_set or line.cells > MIXED))
+    return p_identity_seconds(line.cells, in_line=line.structured)
 
 
 def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
@@ -225,19 +223,7 @@ LEVEL_TREE = Planner(
     seconds=each_attribute(_level_seconds),
     laplace=_chain_seconds,
     likely=lambda _: 1 / 2,
-    reference=lambda workload: not searched(workload),
-)
-
-
-NODE_TREE = Planner(
-    name="node_tree",
-    propose=partial(kronecker, "node_tree", node_tree),
-    measures="a hierarchy with the best weight for every node",
-    made_for="ranges, to millions of cells",
-    seconds=each_attribute(lambda line: 0.03 + 1.1 * _level_seconds(line) + 0.1 * line.cells / 2**14),
-    laplace=_chain_seconds,
-    likely=lambda _: 1 / 2,
-    reference=searched,
+    reference=lambda _: True,
 )
 TOEPLITZ_ROOT = Planner(
     name="toeplitz_root",

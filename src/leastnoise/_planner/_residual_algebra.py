@@ -5,13 +5,9 @@ the others, of dimension prod_{i in tau} (n_i - 1). Measuring all cells of the m
 1 / theta, unit noise on theta times the cells) multiplies U_tau by theta^2 N / size(S) if tau is inside S and by nothing else. The common
 factor N, which would overflow for 100 attributes, is divided out everywhere in this package:
 
-    lambda_tau = sum over measured S containing tau of theta_S^2 strength_S,      strength_S = 1 / size(S)
+    lambda_tau = sum over measured S containing tau of theta_S^2 / size(S)
     c_tau      = prod_{i in tau} (n_i - 1) * sum over asked T containing tau of weight_T^2 / size(T)
     total squared error at unit noise = sum_tau c_tau / lambda_tau
-
-A *signed* attribute i of a measured table is measured through its orthonormal contrasts instead of its cells (for two values: the one row
-(1, -1), so the table shrinks by a factor of two). The table then covers only the tau that contain all its signed attributes. With two
-values a signed attribute has strength 1 at the same cost per record; with more, strength 1 / n_i for orthonormal contrasts.
 
 Source: Cormode et al. (arXiv 1207.6096) for the recovery, ResidualPlanner (arXiv 2305.08175) for the basis; the tests prove it by brute
 force.
@@ -32,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leastnoise._check import InputError
-from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._workload import by_width
 
 AttributeSet = tuple[int, ...]
@@ -151,17 +147,9 @@ def table_sizes(shape: Sequence[int], sets: Sequence[AttributeSet]) -> FloatArra
     return sizes
 
 
-def strengths(shape: Sequence[int], tables: Sequence[AttributeSet], signed: Sequence[AttributeSet] | None = None) -> FloatArray:
-    """Return what a unit of theta^2 on each measured table adds to the lambda_tau it covers."""
-    result = 1.0 / table_sizes(shape, tables)
-    for position, attributes in enumerate(signed or ()):
-        result[position] *= math.prod(2 for i in attributes if shape[i] == 2)  # (1, -1) has squared norm 2
-    return result
-
-
-def incidence(closure: Closure, tables: Sequence[AttributeSet], signed: Sequence[AttributeSet] | None = None) -> Matrix:
+def incidence(closure: Closure, tables: Sequence[AttributeSet]) -> Matrix:
     """Build the matrix K with lambda = K theta^2: one row a set of the closure, one column a measured table."""
-    weight = strengths(closure.shape, tables, signed)
+    weight = 1 / table_sizes(closure.shape, tables)
     row_parts: list[IntArray] = []
     column_parts: list[IntArray] = []
     total = 0
@@ -177,9 +165,6 @@ def incidence(closure: Closure, tables: Sequence[AttributeSet], signed: Sequence
         column_parts.append(positions[found_columns])
     rows_all = np.concatenate(row_parts) if row_parts else np.zeros(0, dtype=np.int64)
     columns_all = np.concatenate(column_parts) if column_parts else np.zeros(0, dtype=np.int64)
-    if signed is not None and any(signed):
-        keep = _contains_signed(closure, tables, signed, rows_all, columns_all)
-        rows_all, columns_all = rows_all[keep], columns_all[keep]
     if closure.count * len(tables) <= _DENSE_ENTRIES:
         matrix = np.zeros((closure.count, len(tables)))
         matrix[rows_all, columns_all] = weight[columns_all]
@@ -221,20 +206,6 @@ def _membership(block: IntArray, count: int) -> NDArray[np.float32]:
     member = np.zeros((len(block), count), dtype=np.float32)
     member[np.arange(len(block))[:, None], block] = 1
     return member
-
-
-def _contains_signed(
-    closure: Closure, tables: Sequence[AttributeSet], signed: Sequence[AttributeSet], rows: IntArray, columns: IntArray
-) -> BoolArray:
-    count = len(closure.shape)
-    needed = np.zeros((len(tables), count), dtype=bool)
-    for position, attributes in enumerate(signed):
-        needed[position, list(attributes)] = True
-    member = np.concatenate([_membership(block, count) for block in closure.blocks]).astype(bool)
-    missing = np.zeros(len(rows), dtype=bool)
-    for i in np.nonzero(needed.any(axis=0))[0]:
-        missing |= needed[columns, i] & ~member[rows, i]
-    return ~missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -36,11 +36,11 @@ import numpy as np
 
 from leastnoise._accounting import Privacy
 from leastnoise._accuracy import Terms, subset_sums
-from leastnoise._check import InternalError, refuse, whole
+from leastnoise._check import refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
-from leastnoise._families import MOST_DENSE, NotApplicable, basis, over
-from leastnoise._linop import Contrasts, Dense, Identity, column_sums, dense
+from leastnoise._families import MOST_DENSE, NotApplicable, basis, dual_ascent
+from leastnoise._linop import Contrasts, Identity, column_sums, dense
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor, Limits
 from leastnoise._planner._residual_algebra import Weights, closed, grouped_budgets, incidence, optimal_weights
 from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, shortly, spread_share, tables_of_cells
@@ -48,7 +48,6 @@ from leastnoise._workload import Product, Workload, numbered
 
 Names = tuple[str, ...]
 _LEAST_SHARE = 1e-8
-_DIFFERENCE = Dense(np.array([[1, -1]]))
 _MOST_QUERIES = 2**22
 _MOST_COLUMNS = 2**14
 _MOST_ENTRIES = 2**22
@@ -90,7 +89,6 @@ class Candidates:
 
     tables: Mapping[str | None, Sequence[Names]]
     start: Mapping[str | None, Sequence[float]] | None = None
-    signed: Mapping[str | None, Sequence[Names]] | None = None
 
 
 def weighted_strategy(
@@ -111,8 +109,7 @@ def weighted_strategy(
         products = workload.of(measure)
         asked = {*chain.from_iterable(sets), *workload.used[measure]}
         factors = {one: factor_along(domain, one, along) for one in asked}
-        across = None if candidates.signed is None else candidates.signed[measure]
-        blocks += _tables(sets, across or [()] * len(sets), factors, measure, limits)
+        blocks += _tables(sets, factors, measure, limits)
         sums = error_sums(products, factors)
         closure = closed(domain.shape, [taus for taus, _ in sums])
         kappa = {one: basis(factor).kappa for one, factor in factors.items()}
@@ -120,8 +117,7 @@ def weighted_strategy(
         share = {one: domain.kind(one).size / kappa[one] for one in factors}
         columns = [math.prod([share[one] for one in names]) for names in sets]
         numbered = [tuple([positions[one] for one in names]) for names in sets]
-        signed = None if across is None else [tuple([positions[one] for one in names]) for names in across]
-        matrices.append(incidence(closure, numbered, signed) * np.array(columns))
+        matrices.append(incidence(closure, numbered) * np.array(columns))
         coefficients.append(shrunk(domain, kappa, sums))
     if len(blocks) == 1:
         height = block_norm(domain, blocks[0], norm)
@@ -157,14 +153,11 @@ def shrunk(domain: Domain, kappa: Mapping[str, float], sums: Sequence[tuple[IntA
     return np.concatenate([values / along[taus].prod(axis=1) for taus, values in sums])
 
 
-def _tables(
-    sets: Sequence[Names], signed: Sequence[Names], factors: Mapping[str, Factor], measure: str | None, limits: Limits | None
-) -> list[Block]:
-    """Tables on sets of attributes, some of which are measured by the difference of their two cells."""
-    differences = {name: Factor((name,), _DIFFERENCE) for name in {*chain.from_iterable(signed)}}
+def _tables(sets: Sequence[Names], factors: Mapping[str, Factor], measure: str | None, limits: Limits | None) -> list[Block]:
+    """Tables on sets of attributes."""
     tables = []
-    for names, signs in zip(sets, signed, strict=True):
-        own = [(differences if name in signs else factors)[name] for name in names]
+    for names in sets:
+        own = [factors[name] for name in names]
         rows, cells = math.prod([factor.operator.rows for factor in own]), math.prod([factor.operator.size for factor in own])
         if not max(rows, cells) <= MOST_TABLE_CELLS:
             raise NotApplicable(f"the table of {' x '.join(names)} has over {MOST_TABLE_CELLS} cells")
@@ -176,22 +169,19 @@ def reweighted_strategy(name: str, workload: Workload, blocks: Sequence[Block], 
     """The best weights of the tables of a strategy for a workload with other weights, without a search for other tables."""
     along: dict[str, Factor] = {}
     tables: dict[str | None, list[Names]] = {}
-    signed: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
     for block in blocks:
-        signs = tuple(factor.attributes[0] for factor in block.factors if factor.operator == _DIFFERENCE)
-        plain = [factor for factor in block.factors if factor.operator != _DIFFERENCE]
         apart = all(len(factor.attributes) == 1 for factor in block.factors)
-        if not apart or block.limits is not None or block.ends or any(along.setdefault(one.attributes[0], one) != one for one in plain):
+        alike = apart and all(along.setdefault(factor.attributes[0], factor) == factor for factor in block.factors)
+        if not alike or block.limits is not None or block.ends:
             raise NotApplicable("the strategy is none of tables with one strategy along every attribute")
         tables.setdefault(block.measure, []).append(block.attributes)
-        signed.setdefault(block.measure, []).append(signs)
         start.setdefault(block.measure, []).append(1 / float(block.scale))
     for product in workload:
         if not any(set(product.attributes) <= set(names) for names in tables.get(product.measure, [])):
             raise NotApplicable(f"the strategy has no table that contains {product.name}")
     asked = {measure: tables[measure] for measure in dict.fromkeys(product.measure for product in workload)}
-    return weighted_strategy(name, workload, along, Candidates(asked, start, signed), norm)
+    return weighted_strategy(name, workload, along, Candidates(asked, start), norm)
 
 
 def _diagonal(matrices: Sequence[object]) -> object:
@@ -386,10 +376,7 @@ WORKLOAD = Planner(
 
 
 def optimal_budgets(magnitudes: FloatArray, errors: FloatArray, norm: int, *, gap: float = 1e-6, steps: int = 20_000) -> FloatArray:
-    """The best weights of queries that are not recovered from each other, at privacy cost 1.
-
-    Column weights are multiplied by powers of what the columns cost until they agree.
-    """
+    """The best weights of queries that are not recovered from each other, at privacy cost 1."""
     whole("norm", norm, 1, 2)
     if not (
         magnitudes.ndim == 2 and errors.shape == magnitudes.shape[:1] and bool(np.all(errors > 0)) and bool(np.all(np.isfinite(errors)))
@@ -398,27 +385,15 @@ def optimal_budgets(magnitudes: FloatArray, errors: FloatArray, norm: int, *, ga
     if not (bool(np.all(magnitudes >= 0)) and bool(np.all(magnitudes.max(axis=1, initial=0.0) > 0))):
         raise refuse("magnitudes", magnitudes.tolist(), "numbers of at least 0, in every row one above 0")
     entries, root = (magnitudes, 3) if norm == 1 else (magnitudes**2, 2)
-    weights = np.full(entries.shape[1], 1 / entries.shape[1])
-    best: tuple[float, FloatArray] | None = None
-    lower, previous, power = 0.0, -math.inf, 2.0
-    for _ in range(steps):
+
+    def step(weights: FloatArray) -> tuple[FloatArray, float, FloatArray]:
         own = entries @ weights
         bound = float(((errors * own ** (root - 1)) ** (1 / root)).sum())
         budget = (errors / own) ** (1 / root)
         budget /= float(own @ budget)  # theta for Laplace, theta^2 for Gaussian noise
         cost = entries.T @ budget
-        worst = float(cost.max())
-        error = bound**root * worst ** (root - 1)
-        lower = max(lower, bound**root)
-        if best is None or error < best[0]:
-            best = error, budget / worst
-        if best[0] <= lower * (1 + gap) or over():
-            break
-        # The bound can only rise under the plain first power: when a longer step lowers it, come back to that.
-        power = 1.0 if bound < previous * (1 - 1e-12) else power
-        previous = bound
-        weights = weights * cost**power
-        weights = weights / weights.sum()
-    if best is None:
-        raise InternalError("The programme was given no steps.")
-    return best[1] if norm == 1 else np.sqrt(best[1])
+        return cost, bound, budget / float(cost.max())
+
+    columns = entries.shape[1]
+    budget = dual_ascent(step, np.full(columns, 1 / columns), (1 + gap) ** (1 / (root - 1)) - 1, steps)[3]
+    return budget if norm == 1 else np.sqrt(budget)

@@ -12,7 +12,7 @@ from leastnoise._accuracy import total_squared_error
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure
 from leastnoise._families._dense import strategy_rmse
-from leastnoise._families._gram import DenseGram, PrefixGram
+from leastnoise._families._gram import DenseGram, prefix_gram
 from leastnoise._fitting import fit
 from leastnoise._linop import dense
 from leastnoise._planner.aware._sums import (
@@ -33,7 +33,7 @@ from leastnoise._workload import queries
 LIMITS = np.minimum(np.arange(1, 81) * 25, 900)
 
 
-def noise_of(gram: PrefixGram) -> Callable[[np.ndarray], float]:
+def noise_of(gram: prefix_gram) -> Callable[[np.ndarray], float]:
     """`quick_noise` at norm 1, which knows nothing of the counts: computed once for each of the limits."""
     known: dict[bytes, float] = {}
 
@@ -64,7 +64,7 @@ def test_cells_that_no_query_tells_apart_have_the_noise_of_one(power: int) -> No
     few = queries(fine, pay={"ranges": [[1, 20 * end] for end in range(1, 11)]}, sum="wages")
     for threshold in (30, 90, 200):
         limits = np.minimum(np.arange(1, 201), threshold)
-        wanted = quick_noise(PrefixGram(10), limits[19::20], power) / 200
+        wanted = quick_noise(prefix_gram(10), limits[19::20], power) / 200
         assert noise_along(few, "pay", power)(limits) == pytest.approx(wanted)
 
 
@@ -100,7 +100,7 @@ def test_noise_far_above_the_data_is_not_taken_for_rich_records() -> None:
     rng = np.random.default_rng(2)
     amounts = rng.lognormal(10.6, 0.8, 50_000)
     counts = np.histogram(amounts, edges[places])[0] + rng.laplace(scale=100, size=(40, len(places) - 1))
-    gram = PrefixGram(400)
+    gram = prefix_gram(400)
     noise = noise_of(gram)
     chosen = [choose_threshold(gram, edges, places, one, noise, 2**0.5 / 0.09).threshold for one in counts]
     # The public maximum is 8 million, the largest amount about one; the least error is at about 300 000.
@@ -114,7 +114,7 @@ def test_the_threshold_falls_with_the_noise_and_rises_with_the_tail() -> None:
     assert places[-1] == 99
     widths = np.diff(edges[places])
     tail = 4000 * np.exp(-edges[places][1:] / 1500) * widths / widths.sum()
-    gram = PrefixGram(100)
+    gram = prefix_gram(100)
     known = noise_of(gram)
 
     def chosen(counts: np.ndarray, noise: float) -> int:
@@ -131,7 +131,7 @@ def test_the_prediction_is_the_exact_bias_where_the_records_are_at_the_centres()
     edges = 10 * np.arange(1, 21)
     places = np.arange(20)
     counts = -1e6 * np.diff(edges**-2.0)
-    found = choose_threshold(PrefixGram(20), edges, places, counts, lambda limits: float(limits.max()), 2.0)
+    found = choose_threshold(prefix_gram(20), edges, places, counts, lambda limits: float(limits.max()), 2.0)
     centres = edges[1:] - 5.0
     for place, threshold in enumerate(found.candidates):
         lost = np.cumsum(counts * np.maximum(centres - threshold, 0))
@@ -145,8 +145,8 @@ def test_groups_and_merged_cells_are_planned() -> None:
     limits = np.minimum(np.arange(1, 41), 12)
     grouped = queries(domain, sex="identity", pay="prefix", sum="wages")
     noise, loss = asked_along(grouped, "pay")
-    assert noise.dense() == pytest.approx(2 * PrefixGram(40).dense() / 40**2)
-    assert loss.dense() == pytest.approx(PrefixGram(40).dense() / 2 / 40**2)
+    assert noise.dense() == pytest.approx(2 * prefix_gram(40).dense() / 40**2)
+    assert loss.dense() == pytest.approx(prefix_gram(40).dense() / 2 / 40**2)
     assert limited_strategy(grouped, "pay", limits, 1).blocks[0][0].attributes == ("sex", "pay")
     few = queries(domain, pay={"ranges": [[1, 10], [11, 40]]}, sum="wages")
     (block, _), *_ = limited_strategy(few, "pay", limits, 1).blocks
@@ -165,7 +165,7 @@ def test_refusals_are_read() -> None:
     with pytest.raises(InputError, match="The public bounds are too large for whole coefficients: up to 1099511627776 units"):
         whole_rows(np.eye(1), np.array([2**40]), 1)
     with pytest.raises(InputError, match="There must be one count for each interval between 3 candidates; got 3"):
-        choose_threshold(PrefixGram(8), np.arange(1, 9), np.arange(3), np.zeros(3), lambda _: 1.0, 1.0)
+        choose_threshold(prefix_gram(8), np.arange(1, 9), np.arange(3), np.zeros(3), lambda _: 1.0, 1.0)
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -179,8 +179,7 @@ def test_the_optimum_is_as_good_in_whole_coefficients(power: int) -> None:
     plan = fit(domain, privacy, mechanism, limited_strategy(asked, "pay", limits, power).blocks)
     assert plan.blocks[0].limits is not None
     least = total_squared_error(asked, plan)
-    ideal = (
-        80 * 8000.0**-2 * sum_strategy("optimum", np.tril(np.ones((80, 80))), PrefixGram(80), limits, norm=power, effort=0.3).rmse(1.0) ** 2
-    )
+    best = sum_strategy("optimum", np.tril(np.ones((80, 80))), prefix_gram(80), limits, norm=power, effort=0.3)
+    ideal = 80 * 8000.0**-2 * best.rmse(1.0) ** 2
     noise = 2 * 9 if power == 1 else 10
     assert least == pytest.approx(ideal * noise, rel=0.02)

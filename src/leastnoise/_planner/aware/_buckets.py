@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from functools import singledispatch
+from functools import partial, singledispatch
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from leastnoise._families import (
     fit_gaussian_optimum,
     fit_greedy_h,
     fit_level_tree,
-    fit_node_tree,
     fit_p_identity,
     gram_generators,
     gram_of,
@@ -49,7 +48,7 @@ from leastnoise._linop import (
 from leastnoise._measurements import Factor
 
 # What is tried up to how many buckets; the level trees and GreedyH always are.
-_MOST_NODES, _MOST_P_IDENTITY, _MOST_OPTIMUM = 512, 64, 512
+_MOST_P_IDENTITY, _MOST_OPTIMUM = 64, 512
 _ROWS_AT_ONCE = 4096
 _LEAST_OWN = 1e-3  # of the norm, on every bucket, also where nobody asks: so least squares determine all of them
 _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.LinAlgError)
@@ -141,7 +140,7 @@ def _(operator: Identity | Total | Prefix | AllRanges | Ranges) -> Callable[[Flo
 
 
 def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, norm: int) -> Factor:
-    """The best strategy on buckets, by expected error: GreedyH, trees of optimised levels or nodes, p-Identity, or the Gaussian optimum."""
+    """The best strategy on buckets, by expected error: GreedyH, trees of optimised levels, p-Identity, or the Gaussian optimum."""
     gram = bucket_gram(asked, starts, size)
     inner = _fitted(name, gram, norm)
     return Factor((name,), Coarse(inner.operator, starts, size), inner.row_weights)
@@ -155,18 +154,13 @@ def _fitted(name: str, gram: Gram, norm: int) -> Factor:
         return Factor((name,), Identity(k))
     # This runs when all is paid: what one family cannot do, another can, and every bucket by itself always is possible.
     trees: list[ScaledTree] = []
-    for tree in (lambda: fit_level_tree(gram, norm), lambda: fit_greedy_h(gram) if norm == 1 else None):
+    for fit in (partial(fit_level_tree, gram, norm), partial(fit_greedy_h, gram))[: 2 if norm == 1 else 1]:
         with suppress(*_FAULTS):
-            fitted_tree = tree()
-            # Where a bucket hardly is measured, the error is a difference of huge numbers and not to be trusted.
-            trees += (
-                [fitted_tree] if fitted_tree is not None and math.isfinite(fitted_tree.rmse) and fitted_tree.scales[0].min() > 1e-6 else []
-            )
+            trees.append(fit())
+    # Where a bucket hardly is measured, the error is a difference of huge numbers and not to be trusted.
+    trees = [tree for tree in trees if math.isfinite(tree.rmse) and tree.scales[0].min() > 1e-6]
     if not trees:
         return Factor((name,), Identity(k))
-    if k <= _MOST_NODES:
-        with suppress(*_FAULTS):
-            trees = [fit_node_tree(gram, trees, steps=60)]
     best = min(trees, key=lambda tree: tree.rmse)
     with suppress(*_FAULTS):
         if norm == 1 and k <= _MOST_P_IDENTITY:
