@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from leastnoise._adapters import CSV, DatabaseTable, Joined
     from leastnoise._check import BudgetError, GuardError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
     from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, PerCell, Reading, Unknown
-    from leastnoise._estimate import cdf, means, quantiles
+    from leastnoise._estimate import cdf, changes, means, quantiles
     from leastnoise._holder import check
     from leastnoise._kernel import Ledger
     from leastnoise._plan import Plan, plan_categories
@@ -62,7 +62,7 @@ _HOMES = {
         "Reading",
         "Unknown",
     ),
-    "_estimate": ("cdf", "means", "quantiles"),
+    "_estimate": ("cdf", "changes", "means", "quantiles"),
     "_holder": ("check",),
     "_kernel": ("Ledger",),
     "_plan": ("Plan", "plan_categories"),
@@ -129,6 +129,7 @@ __all__ = [
     "cdf",
     "cdf_queries",
     "change",
+    "changes",
     "check",
     "compare",
     "export",

@@ -62,7 +62,7 @@ def ratio_interval(
     multiplier: float,
     bounds: tuple[float, float],
     *,
-    steps: tuple[float, float] = (0.0, 0.0),
+    steps: tuple[float | FloatArray, float] = (0.0, 0.0),
 ) -> tuple[FloatArray, FloatArray]:
     """Ends of the intervals of part / whole, for uncorrelated noise on both."""
     # Where C is not clear of 0, an end is that of the bounds.

@@ -3,6 +3,7 @@
 from leastnoise._estimate._agreed import Agreed, agree, finest_table, onto_simplex
 from leastnoise._estimate._answer import Answer, Estimator, estimates
 from leastnoise._estimate._cdf import HasLeastSquares, Quantile, cdf, few_draws, quantiles, simulated_noise
+from leastnoise._estimate._changes import Changes, changes
 from leastnoise._estimate._expansion import Expanded, Hidden, Independent
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, from_residual_parts, locally_non_negative, residual_parts
