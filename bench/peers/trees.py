@@ -15,6 +15,7 @@ import importlib.util
 import runpy
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,10 +23,10 @@ import pandas as pd
 import leastnoise as ln
 
 WIDTH, LEVELS = 16, 3
-Parts = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Parts = Callable[[np.ndarray, np.ndarray], Any]
 
 
-def nearest(noisy: np.ndarray, totals: np.ndarray) -> np.ndarray:
+def nearest(noisy: np.ndarray, totals: np.ndarray) -> Any:
     """The nearest parts of at least 0 that add up, for every row."""
     falling = -np.sort(-noisy, axis=1)
     over = falling.cumsum(axis=1) - totals[:, None]
@@ -75,7 +76,7 @@ def main() -> None:
         for seed in range(said.seeds):
             noise = np.random.default_rng(seed)
             noisy = [level + np.rint(noise.normal(scale=LEVELS**0.5, size=level.size)) for level in truth]
-            made = {"TopDown": down(noisy, rows, nearest), "BlueDown": down(unbiased(noisy, rows), rows, nearest)}
+            made: dict[str, list[Any]] = {"TopDown": down(noisy, rows, nearest), "BlueDown": down(unbiased(noisy, rows), rows, nearest)}
             if int_opt is not None:
                 each = lambda level, totals: np.array([int_opt(*one) for one in zip(level.astype(int), totals.astype(int), strict=True)])  # noqa: E731
                 made["InfTDA"] = down(noisy, rows, each)
@@ -87,8 +88,8 @@ def main() -> None:
                 made[f"leastnoise, {objective}, agree"] = [one.integer for one in tables]
             for name, found in made.items():
                 errors.setdefault(name, []).append([float(abs(a - b).mean()) for a, b in zip(found, truth, strict=True)])
-        for name, found in errors.items():
-            print(f"| {rows:,} | {name} | " + " | ".join(f"{value:.2f}" for value in np.mean(found, axis=0)) + " |", flush=True)
+        for name, means in errors.items():
+            print(f"| {rows:,} | {name} | " + " | ".join(f"{value:.2f}" for value in np.mean(means, axis=0)) + " |", flush=True)
 
 
 if __name__ == "__main__":

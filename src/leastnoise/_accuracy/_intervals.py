@@ -9,6 +9,7 @@ Source: Fieller, J. R. Stat. Soc. B 16 (1954).
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +63,7 @@ def ratio_interval(
     multiplier: float,
     bounds: tuple[float, float],
     *,
-    steps: tuple[float | FloatArray, float] = (0.0, 0.0),
+    steps: tuple[Any, float] = (0.0, 0.0),
 ) -> tuple[FloatArray, FloatArray]:
     """Ends of the intervals of part / whole, for uncorrelated noise on both."""
     # Where C is not clear of 0, an end is that of the bounds.
