@@ -234,6 +234,16 @@ async function explores() {
   await page.keyboard.press("Enter");
   await page.waitForFunction((before) => document.querySelectorAll("#rows tr").length !== before, patience, found.cells.length);
   found.wider = (await column(1)).length;
+  // a line for each sex: colours and dashes have one legend, of which nothing is said on the console
+  await reach("select[data-name=zone]");
+  await page.keyboard.type("added");
+  await reach("select[data-name=kids]");
+  await page.keyboard.type("up to");
+  await reach("#ask button");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction((before) => document.querySelectorAll("#rows tr").length !== before, patience, found.wider);
+  await page.waitForSelector("#chart svg", { timeout: 0 });
+  found.lines = (await column(1)).length;
 }
 
 export default async function studio(...given) {

@@ -47,7 +47,7 @@ def draw_lines(picture: Picture) -> Spec:
     if groups is not None:
         legend = {"columns": 3, "symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3}
         colour = told_apart(names, [SERIES[place] for place in drawn], groups.name) | {"legend": legend}
-        dash = {"strokeDash": told_apart(names, [DASHES[place] for place in drawn], groups.name) | {"legend": None}}
+        dash = {"strokeDash": told_apart(names, [DASHES[place] for place in drawn], groups.name) | {"legend": legend}}
     tip = tips(("x", axis.name), *([("group", groups.name)] if groups is not None else []))
     band = {"y": amount(picture, "low"), "y2": {"field": "high"}}
     layer: list[Spec] = [

@@ -10,14 +10,14 @@ from leastnoise._accuracy import interval_multiplier
 from leastnoise._adapters import DatabaseTable, Joined
 from leastnoise._check import readable
 from leastnoise._domain import Bins, Categories, Dates, Decimals, Edges, Integers, Kind, Unknown
-from leastnoise._frames import several
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import noises
 from leastnoise._plan import Plan
 from leastnoise._planning import goals_of, stated
-from leastnoise._release import cells_save
+from leastnoise._release import ENGLISH, Texts, cells_save, table_words
 from leastnoise._spec._source import IDENTIFIER, PERSON
 from leastnoise._spec._spec import Spec, asked_about
+from leastnoise._workload import Product
 
 MOST_EPSILON = 20
 MOST_OF_TARGETS = 2
@@ -49,23 +49,26 @@ def budget_warnings(privacy: Privacy, rows: int | None = None, *, of_targets: bo
         yield f"delta = {readable(delta)} is above {above}."
 
 
-def early_warnings(plan: Plan) -> Iterator[str]:
+def early_warnings(plan: Plan, said: Texts = ENGLISH) -> Iterator[str]:
     """One sentence if the clock ended the search of strategies."""
     if ended := plan.details.get("ended_early", ()):
-        yield f"The time for planning was over before the search of {', '.join(ended)} ended. Set seconds in [plan] higher to search on."
+        yield said.say("st_early", names=", ".join(ended))
 
 
-def crowded_warnings(plan: Plan) -> Iterator[str]:
+def crowded_warnings(plan: Plan, said: Texts = ENGLISH) -> Iterator[str]:
     """One sentence if tables have much larger errors than they would have alone."""
     if known := sorted(plan.details.get("crowded", {}).items(), key=lambda pair: -pair[1]):
-        listed = ", ".join(f"{name} ({ratio:.2g} times)" for name, ratio in known)
-        yield (
-            f"Over twice the error that an even share of the budget would leave it if it were planned alone: {listed}. "
-            "Give what matters more weight, or ask for it in a release of its own."
-        )
+        called = {product.name: _called(product, said) for product in plan.workload}
+        times = (said.say("st_times", name=called.get(name, name), ratio=said.local(f"{ratio:.2g}")) for name, ratio in known)
+        yield said.say("st_crowded", listed=", ".join(times))
 
 
-def error_warnings(plan: Plan, level: float, rows: int | None = None) -> Iterator[str]:
+def _called(product: Product, said: Texts) -> str:
+    """A table in a warning: commands and files have one name for it, pages in another language theirs."""
+    return product.name if said is ENGLISH else table_words(product, said)
+
+
+def error_warnings(plan: Plan, level: float, rows: int | None = None, said: Texts = ENGLISH) -> Iterator[str]:
     """One sentence if answers are expected to be smaller than their margins, by what is public of them."""
     if plan.promise is None:
         return
@@ -79,13 +82,11 @@ def error_warnings(plan: Plan, level: float, rows: int | None = None) -> Iterato
         size = most if known is None else float(known) / product.unit  # of cells on average, of sums of cells at most
         margin = times * table.largest_std + step
         if margin > size:
-            found.append(f"{product.name} (± {margin * product.unit:.3g} around {size * product.unit:.3g})")
+            values = {"margin": said.error(margin * product.unit), "typical": said.plain(size * product.unit)}
+            found.append(f"{_called(product, said)} ({said.say('exact_around', **values)})")
     if found:
-        listed = ", ".join(found[:_LISTED]) + (f" and {several(len(found) - _LISTED, 'more table')}" if len(found) > _LISTED else "")
-        yield (
-            f"By what is public of sizes and rows, margins are larger than the answers that they belong to: {listed}. "
-            "Ask for less, such as coarser groups, or spend more."
-        )
+        more = [said.some("further", len(found) - _LISTED)] if len(found) > _LISTED else []
+        yield said.say("st_margins", listed=said.listed([*found[:_LISTED], *more]))
 
 
 _DECIMAL_NAME = re.compile(r"income|salary|wage|price|amount|cost|rent|height|weight|balance|rate$|umsatz|preis|betrag", flags=re.ASCII)
@@ -116,10 +117,16 @@ def spec_warnings(what: Spec) -> tuple[str, ...]:
     return *(() if said is None else budget_warnings(said, what.rows)), *found, *_of_join(what)
 
 
-def plan_warnings(what: Spec, made: Plan) -> tuple[str, ...]:
+def plan_warnings(what: Spec, made: Plan, said: Texts = ENGLISH) -> tuple[str, ...]:
     r"""One sentence for each mistake that only the plan of a spec shows: large errors, and a large budget where it was to be found."""
     found = (*budget_warnings(made.privacy, what.rows, of_targets=True), *_without_target(what)) if stated(what.privacy) is None else ()
-    return *found, *_of_cells(made), *early_warnings(made), *crowded_warnings(made), *error_warnings(made, what.options.level, what.rows)
+    return (
+        *found,
+        *_of_cells(made),
+        *early_warnings(made, said),
+        *crowded_warnings(made, said),
+        *error_warnings(made, what.options.level, what.rows, said),
+    )
 
 
 def _of_cells(made: Plan) -> Iterator[str]:

@@ -323,7 +323,7 @@ def beginning_page(data: Data, lead: Lead, language: str = "en") -> Page:
             return {"refused": "Nothing is planned yet."}
         now = planned[0].seen
         charts = [] if now.plan is None or not now.ready else _invented(now.plan, now.draft.level, said)
-        names = [row.name for row in now.draft.rows]
+        names = [row.name(said) for row in now.draft.rows]
         return {**view(now), "names": names, "charts": charts, "text": now.draft.text, "ended": not now.doing}
 
     def write(asked: dict[str, Any]) -> Any:

@@ -11,6 +11,7 @@ from secrets import token_hex
 from typing import Any
 
 from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
+from leastnoise._release import Texts, statistic_words, table_words
 from leastnoise._spec import Spec, parse_spec, read_toml, spec_from_table
 from leastnoise._workload import Product, Statistic, Workload, groups_of
 
@@ -39,11 +40,10 @@ class Row:
     products: tuple[Product, ...]
     statistic: Statistic | None = None
 
-    @property
-    def name(self) -> str:
+    def name(self, said: Texts) -> str:
         """Of its tables, behind what they are asked for."""
-        tables = ", ".join(product.name for product in self.products)
-        return tables if self.statistic is None else f"{self.statistic.name} ({tables})"
+        tables = ", ".join(table_words(product, said) for product in self.products)
+        return tables if self.statistic is None else f"{statistic_words(self.statistic, said)} ({tables})"
 
     @property
     def questions(self) -> tuple[Question, ...]:

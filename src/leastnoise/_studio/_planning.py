@@ -308,7 +308,7 @@ def view(seen: Seen) -> dict[str, Any]:
         "level": draft.level,
         "facts": _facts(draft, seen.plan, said),
         "kept": None if seen.kept is None else _facts(seen.kept.draft, seen.kept.plan, said),
-        "warnings": [*spec_warnings(draft.spec), *(plan_warnings(draft.spec, seen.plan) if seen.ready and seen.plan else ())],
+        "warnings": [*spec_warnings(draft.spec), *(plan_warnings(draft.spec, seen.plan, said) if seen.ready and seen.plan else ())],
         "ready": seen.ready,
         "rows": [
             {
@@ -449,7 +449,7 @@ def _choices(planning: Planning, said: Texts) -> dict[str, Any]:
     draft = planning.seen.draft
     levels = sorted({*_LEVELS, draft.level})
     return {
-        "rows": [(row.name, said.plain(row.queries)) for row in draft.rows],
+        "rows": [(row.name(said), said.plain(row.queries)) for row in draft.rows],
         "of": draft.of,
         "delta": bool(draft.delta),
         "levels": [(level, said.percent(level)) for level in levels],
