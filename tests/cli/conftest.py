@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from cli.forked import Forked, server
 from leastnoise import _progress
 from leastnoise._cli import main
 
-SOURCE = Path(__file__).parents[2] / "src"
 PROGRAM = "from leastnoise._cli import main; main()"
 SPEC = """\
 [source]
@@ -59,7 +57,6 @@ class Result:
 
 
 Run = Callable[..., Result]  # in this process
-Start = Callable[..., subprocess.Popen[str]]
 Fork = Callable[..., Forked]
 
 
@@ -126,31 +123,6 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     signal.signal(signal.SIGINT, interrupt)
 
 
-@pytest.fixture
-def start(folder: Path) -> Iterator[Start]:
-    """Start the program, or a script that changes it first, in a process of its own."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start_there(*arguments: object, program: str = PROGRAM, **environment: str) -> subprocess.Popen[str]:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        process = subprocess.Popen(
-            [sys.executable, "-c", program, *map(str, arguments)],
-            cwd=folder,
-            env={**inherited, "PYTHONPATH": str(SOURCE), **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        return process
-
-    yield start_there
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-
 @pytest.fixture(scope="session")
 def loaded() -> Iterator[str]:
     """The address of a process that has loaded the program, and forks."""
@@ -160,7 +132,7 @@ def loaded() -> Iterator[str]:
 
 @pytest.fixture
 def fork(folder: Path, loaded: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fork]:
-    """Like `start`, where it does not matter that the program is loaded: in a process of its own, forked from one that has loaded it."""
+    """Start the program, or a script that changes it first, in a process of its own: a fork of one that has loaded it."""
     started: list[Forked] = []
 
     def fork_there(*arguments: object, program: str = PROGRAM, **environment: str) -> Forked:

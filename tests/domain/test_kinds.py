@@ -220,17 +220,6 @@ def test_measure_in_units():
     assert (measure.low_units, measure.high_units, measure.largest) == (-20, 2, 20)
 
 
-def test_reprs_build_the_same_value():
-    for value in (
-        Categories(["a", 1], null="other"),
-        Integers(0, 3, outside="clip"),
-        Coded(4, outside="other"),
-        Bins("0.1", "1/3", 5, closed="right", null="other", outside="clip"),
-        Measure("x", 0, "0.5", unit="0.1"),
-    ):
-        assert eval(repr(value)) == value  # noqa: S307
-
-
 def test_kinds_are_frozen_and_hashable():
     kind = Bins(0, 1, 2)
     with pytest.raises(AttributeError):
