@@ -64,6 +64,7 @@ def test_errors_and_estimates_are_those_of_one_matrix(groups: list[int], apart: 
     measured = fit(workload.domain, Privacy(ZCDP("1/2")), Noise.DISCRETE_GAUSSIAN, tables(workload, apart=apart))
     known = quantity_structure(measured, None)
     assert isinstance(known, ProductStructure)
+    assert known.leveled == "place"
     whole = dense_structure(workload.domain, Joint.of(workload.domain, [(one.block, one.variance) for one in told(measured, None)]))
     rng = np.random.default_rng(0)
     values = [Measured(one.block, 30 * rng.normal(size=one.block.rows), 1, one.variance) for one in told(measured, None)]
@@ -77,11 +78,26 @@ def test_errors_and_estimates_are_those_of_one_matrix(groups: list[int], apart: 
             assert known.covariance(product, other) == pytest.approx(whole.covariance(product, other))
 
 
+def test_the_largest_error_of_very_many_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = asked(SHUFFLED)
+    known = quantity_structure(fit(workload.domain, Privacy(ZCDP("1/2")), Noise.DISCRETE_GAUSSIAN, tables(workload)), None)
+    (product,) = queries(workload.domain, sex="identity", place="prefix", age="prefix")
+    listed = known.errors(product)
+    assert listed.exact
+    assert listed.largest == pytest.approx(float(known.variances(product).max()))
+    monkeypatch.setattr("leastnoise._accuracy._product.MOST_LISTED", 0)
+    bound = known.errors(product)
+    assert not bound.exact
+    assert bound.total == listed.total
+    assert listed.largest <= bound.largest * (1 + 1e-12) <= 1.5 * listed.largest
+
+
 def test_what_no_table_of_a_level_tells_is_refused() -> None:
     workload = asked(IN_ORDER)
     blocks = [one for one in tables(workload) if len(one[0].factors) == 2]
     known = quantity_structure(fit(workload.domain, Privacy(ZCDP("1/2")), Noise.DISCRETE_GAUSSIAN, blocks), None)
     assert isinstance(known, ProductStructure)
+    assert known.leveled == "place"
     known.require(queries(workload.domain, place=level("group"), age="identity").products[0])
     for place, names in (("identity", ["age"]), (level("group"), ["sex"])):
         with pytest.raises(UnsupportedQuery):
@@ -184,7 +200,7 @@ def test_groups_of_many_sizes_have_weights_of_their_own_and_all_cells_cost_the_s
         measured = fit(domain, privacy, Noise.DISCRETE_GAUSSIAN, strategy.blocks)
         promise = promised(workload, measured, iterate=False).expected_error()
         assert promise.total_squared_error == pytest.approx(strategy.error * 4**2, rel=0.01)
-        assert isinstance(quantity_structure(measured, None), ProductStructure)
+        assert quantity_structure(measured, None).leveled == "place"
         errors.append(promise.total_squared_error)
     assert errors[0] < 0.99 * errors[1]
     assert errors[0] < 1.012 * promise.lower_bound
