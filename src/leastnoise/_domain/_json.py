@@ -37,7 +37,8 @@ def kind_to_json(kind: Kind) -> dict[str, Any]:
     """Write a kind."""
     word = next(word for word, found in _KINDS.items() if isinstance(kind, found))
     # `asdict` would copy the group of every cell
-    values = {**asdict(replace(kind, levels=()) if kind.levels else kind), "reading": kind.reading, "levels": kind.levels}
+    alone = Coded(kind.codes, null=kind.null, outside=kind.outside) if isinstance(kind, Coded) else replace(kind, levels=())
+    values = {**asdict(alone if kind.levels else kind), "reading": kind.reading, "levels": kind.levels}
     said = {key: (values[name], usual) for key, (name, usual) in _fields(type(kind)).items()}
     return {"kind": word, **{key: _plain(value) for key, (value, usual) in said.items() if value != usual}}
 
