@@ -21,10 +21,7 @@ def suits_bars(picture: Picture) -> bool:
 
 def draw_bars(picture: Picture) -> Spec:
     """Horizontal bars, each with its interval and, on the right, its answer in digits."""
-    rows = picture.rows()
-    for row, answer, high in zip(rows, picture.answer.tolist(), picture.high.tolist(), strict=True):
-        row["said"] = picture.value(answer, high - answer)  # of all digits, as in the table
-    return _with_digits(picture, rows, picture.heading(picture.axes[0]), tips(("k0", picture.axes[0].name)))
+    return _with_digits(picture, range(picture.cells), picture.heading(picture.axes[0]), picture.axes[0].name)
 
 
 def suits_largest(picture: Picture) -> bool:
@@ -34,18 +31,18 @@ def suits_largest(picture: Picture) -> bool:
 
 def draw_largest(picture: Picture) -> Spec:
     """Bars for the largest answers, the largest first."""
-    rows = []
-    for cell in largest_first(picture.answer, _LARGEST_SHOWN).tolist():
+    return _with_digits(picture, largest_first(picture.answer, _LARGEST_SHOWN).tolist(), "", picture.name)
+
+
+def _with_digits(picture: Picture, cells: Sequence[int], heading: str, name: str) -> Spec:
+    """Bars for some cells, with what their keys are called."""
+    rows: list[Spec] = []
+    for cell in cells:
         index = np.unravel_index(cell, picture.answer.shape)
         answer, low, high = (float(values[index]) for values in (picture.answer, picture.low, picture.high))
-        key = ", ".join(axis.labels[int(at)] for axis, at in zip(picture.axes, index, strict=True))
-        said = picture.value(answer, high - answer)
-        rows.append({"k0": key, "answer": short(answer), "low": short(low), "high": short(high), "said": said})
-    return _with_digits(picture, rows, "", tips(("k0", picture.name)))
-
-
-def _with_digits(picture: Picture, rows: list[Spec], heading: str, tip: list[Spec]) -> Spec:
-    """Bars for records with k0, said, answer, low and high."""
+        label = ", ".join(axis.labels[int(at)] for axis, at in zip(picture.axes, index, strict=True))
+        said = picture.value(answer, high - answer)  # of all digits, as in the table
+        rows.append({"k0": label, "answer": short(answer), "low": short(low), "high": short(high), "said": said})
     limit = 170 if heading else 230
     key = named_rows(heading or None, limit)
     key["axis"] |= {"titleAngle": 0, "titleAlign": "right", "titleY": -8, "titleX": -7}
@@ -58,7 +55,7 @@ def _with_digits(picture: Picture, rows: list[Spec], heading: str, tip: list[Spe
         "width": WIDTH - room((row["k0"] for row in rows), limit) - room((row["said"] for row in rows), 200),
         "height": {"step": 24},
         "encoding": {"y": key},
-        "layer": [*bars_with_intervals(picture, tip), digits],
+        "layer": [*bars_with_intervals(picture, tips(("k0", name))), digits],
     }
 
 

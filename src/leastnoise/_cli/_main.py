@@ -106,7 +106,8 @@ def loaded(name: str) -> click.Command:
     cls=_Commands,
     commands=[click.Command(name, help=line) for name, (*_, line) in _COMMANDS.items()],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Start with `leastnoise demo`, or with `leastnoise init people.csv`.",
+    epilog="A spec (TOML) says what columns may hold, who is protected and what is published; a ledger holds how much may be learnt about "
+    "a person (epsilon: smaller protects more) and how much was. Start with `leastnoise demo`, or with `leastnoise studio people.csv`.",
 )
 @click.version_option(sys.modules["leastnoise"].__version__, message="leastnoise %(version)s")
 def program() -> None:
