@@ -19,7 +19,7 @@ from leastnoise._measurements import Observation
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan
 from leastnoise._planning import period_errors, series_of, up_to
-from leastnoise._release import Options, Release, check_target, draft, write_series_page
+from leastnoise._release import Options, check_target, draft, write_series_page
 from leastnoise._session._accounts import paying, settle
 from leastnoise._session._checks import check_writable, other_parts
 from leastnoise._session._finish import Asked, RowProgress, read_table, room_for, written_of
@@ -249,10 +249,3 @@ def finish_series(book: Ledger, entry: Entry, options: Options | None = None) ->
         series = Series.resumed(terms_of(plan), None, book, receipt)
         values = [series.period(private_file(book, receipt)) for _ in pending.steps]
         return _published(book, receipt, _publish(plan, values, book, asked, receipt, Path(entry.output)), paid=False)
-
-
-def last_release(published: PublishedPeriods) -> Release | None:
-    """The last release that a run wrote, read back."""
-    from leastnoise._session._reading import read_release
-
-    return read_release(published.releases[-1]) if published.releases else None

@@ -25,7 +25,8 @@ from leastnoise._session._finish import Asked, Finished, RowProgress, finish_one
 from leastnoise._session._guard import guard_measurements, guard_terms, guarded, rehearsed
 from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._session._needs import check_memory, csv_blocks
-from leastnoise._session._periods import finish_series, is_series_plan, is_unfinished, last_release, release_due
+from leastnoise._session._periods import finish_series, is_series_plan, is_unfinished, release_due
+from leastnoise._session._reading import read_release
 from leastnoise._spec import Spec
 from leastnoise._threads import one_thread
 
@@ -273,7 +274,8 @@ def _finished(book: Ledger, entry: Entry, source: Any, out: Any, progress: RowPr
     if is_series_plan(text):
         if out is not None:
             raise InputError("The releases of a series are in the directory that it was paid for; leave out the other one.")
-        return Finished(entry, last_release(finish_series(book, entry)), Path(entry.output))
+        written = finish_series(book, entry).releases
+        return Finished(entry, read_release(written[-1]) if written else None, Path(entry.output))
     if not is_category_plan(text):
         return finish_one(book, entry, source, out=out, progress=progress)
     found = finish_search(book, entry, source, out=out, progress=progress)
