@@ -165,6 +165,7 @@ def test_changes_are_published_when_the_later_period_is_over_with_the_error_of_t
     office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20), *rows_of(3, 5, 6), *rows_of(4, 15, 16))
     office.publish("2024-05-01")
     assert "month:change 2 x sex" not in (office.folder / "monthly/2024-02/tables.csv").read_text()
+    assert "month (change over 2 periods) x sex" in (office.folder / "monthly/2024-04/report.html").read_text()
     release = ln.read_release(office.folder / "monthly/2024-04")
     table, months = release.tables["month:change 2 x sex"], release.tables["month x sex"]
     assert table.labels == (("2024-03 - 2024-01", "2024-04 - 2024-02"), ("F", "M"))

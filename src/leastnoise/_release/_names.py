@@ -160,8 +160,10 @@ def table_words(product: Product, said: Texts) -> str:
     table = said.say("name_total")
     if product.attributes:
         table = replace(product, measure=None).name
-        for kind in {queries.kind for queries in product.query_sets} - {"identity", "level"}:
-            table = table.replace(f":{kind}", f" ({said.say(f'name_along_{kind}')})")
+        for asked in {*product.query_sets}:
+            if asked.kind not in ("identity", "level"):
+                periods = asked.arguments[0][0] if asked.form.numbered else 0
+                table = table.replace(f":{asked.word}", f" ({said.say(f'name_along_{asked.kind}', periods=periods)})")
     if product.measure is None:
         return table
     made = said.say("name_sum", measure=product.measure) if product.of_values else _counted(product, said, "name")
