@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from leastnoise._adapters import Wanted, read
 from leastnoise._kernel._count import count
-from leastnoise._table import Counted, columns_of
+from leastnoise._table import Columns, Counted, columns_of
 
 WHOLE = [0, 1, -1, 2, 3, 16, 17, 18, 2**31, -(2**31), 2**53 + 1, 2**63 - 1, -(2**63), None]
 DOUBLE = [0.0, -0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.5, 3.5, 17.0, -1.0, -0.5, 0.30000000000000004, 0.005, 0.015, 5e-324, 2.3e-308, -1e-320]
@@ -71,4 +71,4 @@ def counts(source, domain, tables, attributes=None, **options):
     """Every wanted marginal, and whether the rows stayed where they are."""
     table = read(source, domain, wanted=Wanted(attributes=attributes, tables=tables), **options)
     found = {(measure, names): cells.tolist() for measure, wanted in tables.items() for names, cells in count(table, wanted, measure)}
-    return found, columns_of(table, Counted) is not None
+    return found, isinstance(columns_of(table, Columns, Counted), Counted)
