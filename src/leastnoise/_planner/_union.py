@@ -35,8 +35,8 @@ from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import LEAST_EFFORT, Planner, Strategy, Task, block_norm, lines, rich, shortly
 from leastnoise._workload import Product, QuerySet, Workload
 
-_TRIED, _MOST_BITS = 2, 29
-_QUICK = partial(p_identity, effort=LEAST_EFFORT)  # the fewest steps, to choose by and to begin with
+_MOST_BITS = 29
+_QUICK = partial(p_identity, effort=LEAST_EFFORT)  # the fewest steps, to begin with
 _MOST_JOINT, _MOST_LONG = 2**22, 1024
 # What a parting must promise by the quick estimate, of what one table does, to be tried.
 _WORTH = 0.95
@@ -55,15 +55,11 @@ def union(task: Task) -> Strategy:
     if not (math.prod(sizes.values()) <= _MOST_JOINT and max(sizes.values()) <= _MOST_LONG):
         raise NotApplicable(f"the joint table may have at most {_MOST_JOINT} cells, and an attribute {_MOST_LONG}")
     quick = _Quick(products, sizes, norm)
-    partings = dict.fromkeys(quick.improved(parting) for parting in sorted(quick.partings(), key=quick.error)[:_TRIED])
-    worth = [parting for parting in partings if quick.error(parting) < _WORTH * quick.whole()]
-    if not worth:
+    parting = min(quick.partings(), key=quick.error)
+    if not quick.error(parting) < _WORTH * quick.whole():
         raise NotApplicable("no parting of what is asked promises to be better than one table for all of it")
     first, last = (_QUICK, p_identity) if norm == 1 else (gaussian_optimum, gaussian_optimum)
-    best = worth[0]
-    if len(worth) > 1:
-        best = min(worth, key=lambda parting: _strategy(workload, parting, sizes, norm, (every_cell, first)).error)
-    return _strategy(workload, best, sizes, norm, (every_cell, first, last))
+    return _strategy(workload, parting, sizes, norm, (every_cell, first, last))
 
 
 class _Quick:
@@ -96,19 +92,6 @@ class _Quick:
     def error(self, parting: tuple[bool, ...]) -> float:
         """The error of both parts, to the exponent that makes them add up."""
         return sum(self._part(tuple(side is one for side in parting)) ** self.root for one in (False, True))
-
-    def improved(self, parting: tuple[bool, ...]) -> tuple[bool, ...]:
-        """A parting after products have changed sides as long as that helps."""
-        best = self.error(parting)
-        for _ in range(2):
-            before = best
-            for at in range(len(parting)):
-                moved = tuple(side != (at == other) for other, side in enumerate(parting))
-                if any(moved) and not all(moved) and (error := self.error(moved)) < best * (1 - 1e-9):
-                    parting, best = moved, error
-            if best == before:
-                break
-        return parting
 
     def _gram(self, operator: Operator) -> FloatArray:
         if operator not in self.grams:
@@ -180,7 +163,7 @@ def _strategy(workload: Workload, parting: tuple[bool, ...], sizes: dict[str, in
 
 
 def _seconds(workload: Workload) -> float:
-    """Estimated CPU seconds of the fits along every attribute, of two parts and for two partings."""
+    """Estimated CPU seconds of the fits along every attribute, of two parts."""
     sizes = [workload.domain.kind(name).size for name in workload.attributes]
     made_for = len(workload.products) > 1 and math.prod(sizes) <= _MOST_JOINT and max(sizes, default=1) <= _MOST_LONG
     return shortly(workload) + (12 * sum((line.cells / 1024) ** 2.2 for line in lines(workload).values()) if made_for else 0.0)
