@@ -129,7 +129,8 @@ def faults(place: str, text: str) -> list[str]:
 def _reserved(file: _File) -> Iterator[tuple[str, str]]:
     """The words that a file may not reach, and why."""
     for rule in LISTS["reserved"]:
-        if file.place not in rule.get("but", "").split() and (file.package in AT_DATA or not rule.get("near_data")):
+        there = file.place in rule["only"].split() if "only" in rule else file.package in AT_DATA or not rule.get("near_data")
+        if there and file.place not in rule.get("but", "").split():
             yield from ((word, rule["why"]) for word in rule["words"].split())
 
 

@@ -97,7 +97,7 @@ KINDS += [*TIMES, Dates("2024-01-01", "2024-12-31", "hour")]
 MEASURES = [
     Measure("x", 0, 10),
     Measure("x", -5, 20, unit="0.01"),
-    Measure("n", -7, 2**40),
+    Measure("n", -7, 2**30),
     Measure("n", 1, 2, unit="0.5"),
     Measure("b", 0, 1),
     Measure("n", -7, 20, reading=Reading(nulls=["16", "-1"])),
@@ -107,7 +107,7 @@ MEASURES += [Measure("x", -1000, 3000, unit="1000"), Measure("x", "0.3", "0.9", 
 MEASURES += [ValueCount(measure) for measure in MEASURES]
 # values times weights, both small integers of a server's columns and doubles
 WEIGHTED = [
-    Weighted(Measure("n", -7, 2**31), Measure("n", 0, 2**20)),
+    Weighted(Measure("n", -7, 2**20), Measure("n", 0, 2**10)),
     Weighted(Measure("x", -5, 20, unit="0.01"), Measure("n", 0, 17)),
     Weighted(ValueCount(Measure("x", 0, 1)), Measure("x", 0, 10, unit="0.5")),
 ]
@@ -527,6 +527,14 @@ def test_decimals_of_any_length_are_numbers(postgres, kind):
     assert here
     assert found == counts(exact_table(), domain, tables)[0]
     assert found == counts(postgres, domain, {**tables, None: [("e",)]}, attributes=["e"])[0]
+
+
+@pytest.mark.parametrize(("most", "here"), [(2**31 - 1, True), (2**31, False)])
+def test_a_sum_that_could_leave_64_bits_is_of_rows_that_are_read(postgres, most, here):
+    domain = Domain({"t": KINDS[8]}, measures={"m": Measure("n", 0, most)})
+    found, counted = counts(postgres, domain, {"m": [("t",)]})
+    assert counted is here
+    assert found == counts(ARROW, domain, {"m": [("t",)]})[0]
 
 
 def test_rows_that_have_no_sql_are_read(postgres):

@@ -201,6 +201,12 @@ def test_a_file_of_the_kernel_that_is_not_trusted_comes_no_nearer_to_rows() -> N
     assert faults("_kernel/_series.py", leak) == []
 
 
+@pytest.mark.parametrize("opened", ["file.read_bytes()", "file.open()", "open(file)", "os.open(file, os.O_RDONLY)"])
+def test_what_is_said_of_a_ledger_opens_no_file(opened: str) -> None:
+    """To close a file drops the locks that the process holds on it."""
+    assert any("drops the locks" in fault for fault in faults("_kernel/_words.py", f"import os\nsize = {opened}"))
+
+
 def test_every_exception_is_used() -> None:
     """That the tree has no leak is a contract of its own, which tests/test_contributing.py checks with the others."""
     assert unused(SOURCE) == []

@@ -73,6 +73,15 @@ def test_limited_sums_against_python(sizes, rows, seed, pick, limited):
     assert untouched.tolist() == slow(codes, values["m"], table.domain, attributes)
 
 
+@pytest.mark.parametrize(
+    ("name", "limits"), [("a0", [5, -1]), ("a0", [5]), ("a0", [5, 5, 5]), (None, [-1]), (None, [5, 5]), ("a0", [5.0, 5.0])]
+)
+def test_limits_that_do_not_fit_are_refused_before_a_row_is_looked_up(name, limits):
+    table, _, _ = made([2], 3, 1, Measure("m", 0, 7))
+    with pytest.raises(InputError, match="none below 0"):
+        count(table, [()], "m", (name, np.array(limits)))
+
+
 def test_count_against_numpy_over_many_blocks(monkeypatch):
     monkeypatch.setattr(_count, "_BLOCK", 1000)
     sizes = (3, 300, 2, 7, 11)

@@ -152,7 +152,13 @@ def test_what_a_model_cannot_do_is_refused_unpaid() -> None:
     with pytest.raises(InputError, match="this workload has 0 pairs"):
         planned(marginals(DOMAIN, ways=1), Privacy(PureDP(1)))
     plan = planned(PAIRS, Privacy(PureDP(1)))
-    for details, message in (({**plan.details, "steps": []}, "are not those"), ({**plan.details, "reference": {}}, "cannot be read")):
+    for changed, message in (
+        ({"steps": []}, "are not those"),
+        ({"mechanism": "discrete_gaussian"}, "must be discrete_laplace"),
+        ({"mechanism": "rounded_gaussian", "gaussian": "1"}, "do not share out"),
+        ({"reference": {}}, "cannot be read"),
+    ):
+        details = {**plan.details, **changed}
         broken = Plan(workload=plan.workload, privacy=plan.privacy, strategy="model", details=details, fallback=plan.fallback)
         with pytest.raises(InputError, match=message):
             mechanism_of(broken).ready(broken)

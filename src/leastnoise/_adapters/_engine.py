@@ -82,7 +82,9 @@ class Engine:
         found = groups([tuple(sorted(order.index(name) for name in names)) for names in sets], sizes, _ROWS)
         covers = [tuple(order[place] for place in group.attributes) for group in found]
         rows = self._encoded(wish, entropy_bytes)
-        if rows is None or sum(_cells(cover, wish) for cover in covers) > MOST_CELLS:
+        # A sum beyond 64 bits would make the engine fail, and so tell of a row: 2^32 rows of amounts below 2^31 stay within.
+        wide = any(measure.largest >= 2**31 for measure in wish.sums.values())
+        if rows is None or wide or sum(_cells(cover, wish) for cover in covers) > MOST_CELLS:
             return None
         tables: dict[Wanted, IntArray] = {}
         with self.session(self.what) as run:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._check import InputError, InternalError
+from leastnoise._check import InputError, InternalError, refuse
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Domain
 from leastnoise._table import Codes, Columns, Counted, Table, Values, code_dtype, columns_of, groups
@@ -31,15 +31,15 @@ def count(
         attribute_sets: the attributes of each marginal, each once, in the order of its axes; may be a generator of any length. That the
             table has them, and the measure, the caller has seen to by `Table.require`.
         measure: the name of a measure to be summed; None counts rows.
-        limits: None, or an attribute and limits as `Limits` has checked them, one for each of its cells; or None and a single limit. A
-            value above the limit of its row's own cell is summed as the limit.
+        limits: None, or an attribute and int64 limits, none below 0, one for each of its cells; or None and a single limit. A value
+            above the limit of its row's own cell is summed as the limit.
 
     Returns:
         An iterator, in the order asked, of the attributes and the int64 array of their marginal: flat, row-major in the order of the
         attributes, of length the product of their sizes, in rows or in units of the measure.
 
     Raises:
-        InputError: rows that were counted where they are, for tables of another plan; never because of a row.
+        InputError: rows that were counted where they are, for tables of another plan, or limits that do not fit; never because of a row.
 
     Guarantees: the numbers are those of int64 addition, exact while (number of rows) x (largest amount of a row) < 2^63, which the caller
     has checked from public bounds. Each is a function of the wanted set and the rows alone, not of the other sets asked. With limits a
@@ -60,6 +60,9 @@ def count(
     values = None if measure is None else opened.values[measure]
     if limits is not None and values is not None:  # (A2): of at most the measure's largest amount still, as no limit is below 0
         attribute, most = limits
+        cells = 1 if attribute is None else table.domain.cells(attribute)
+        if most.dtype != np.int64 or most.shape != (cells,) or int(most.min()) < 0:
+            raise refuse("limits", f"{most.dtype} array of shape {most.shape}", f"an int64 array of shape ({cells},), none below 0")
         values = np.minimum(values, most if attribute is None else most[opened.codes[attribute]])
     return _count(table.domain, opened, attribute_sets, values)
 

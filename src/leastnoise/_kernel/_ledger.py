@@ -38,7 +38,7 @@ from leastnoise._kernel._ledger_file import (
 )
 from leastnoise._kernel._ledger_run import Pending, Receipt
 from leastnoise._kernel._ledger_signs import free_room, is_running, running, settled
-from leastnoise._kernel._words import checked_path, checked_seconds, ledger_facts, wait_for
+from leastnoise._kernel._words import check_path, checked_seconds, ledger_facts, wait_for
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -103,7 +103,8 @@ class Ledger:
         Traceback (most recent call last):
         leastnoise._check._errors.LedgerError: / exists already, and a ledger is never replaced. Open it, or ...
         """
-        file = checked_path(path)
+        check_path(path)
+        file = Path(path)
         name = checked_text("dataset", dataset, least=1)
         if not isinstance(privacy, Privacy):
             raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
@@ -131,7 +132,8 @@ class Ledger:
         Traceback (most recent call last):
         leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/people.ledger. If there was one, restore it. ...
         """
-        file = checked_path(path)
+        check_path(path)
+        file = Path(path)
         seconds = checked_seconds(timeout)
         wait_for(file, seconds)
         content = read(file, seconds)

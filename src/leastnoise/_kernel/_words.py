@@ -164,11 +164,10 @@ def wait_for(file: Path, timeout: float) -> None:
         )
 
 
-def checked_path(path: str | os.PathLike[str]) -> Path:
-    """The path of a ledger's file, as somebody gave it."""
+def check_path(path: str | os.PathLike[str]) -> None:
+    """Refuse what cannot be the path of a ledger's file."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
         raise refuse("path", path, "the path of a ledger's file")
-    return Path(path)
 
 
 def checked_seconds(timeout: float) -> float:

@@ -163,6 +163,11 @@ class Setting:
             share /= 2
         return share
 
+    @property
+    def may_not_look(self) -> bool:
+        """Whether the plan that does not look can be what is carried out."""
+        return bool(self.counting) or self.case(self.public_rows) == "model_tables"
+
     def total(self, share: Fraction) -> Measurements:
         """The number of rows."""
         return self.fitted(share, [(Block((), Fraction(1)), 1.0)])
@@ -251,7 +256,7 @@ def plan_model(workload: Workload, privacy: Privacy, search: Search) -> Plan:
         **{key: list(said) for key, said in (("impossible", search.impossible), ("public", search.public)) if said},
     }
     setting = Setting(Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details, fallback=reference), pairs)
-    if not setting.counting and setting.case(setting.public_rows) != "model_tables":  # that plan is never carried out
+    if not setting.may_not_look:
         details["mechanism"] = noises(privacy)[0].value
     details |= squares_added(privacy, Noise(details["mechanism"]))
     setting = replace(setting, plan=replace(setting.plan, details=details))
@@ -266,7 +271,9 @@ def setting_of(plan: Plan) -> Setting:
     def told() -> dict[str, Any]:
         read_combinations(plan.domain, found.stated["impossible"])
         read_public(plan.domain, found.stated["public"])
-        return {"steps": _steps(found)}
+        if plan.details.get("gaussian") != squares_added(plan.privacy, found.noise).get("gaussian"):
+            raise ValueError("its steps do not share out what their noise adds up")
+        return {"steps": _steps(found), "mechanism": (fallback(plan).noise if found.may_not_look else noises(plan.privacy)[0]).value}
 
     require_details(plan, told)
     rescaled(fallback(plan), shared_out(plan).share(1 - found.counting))
