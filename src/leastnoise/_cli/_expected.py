@@ -48,7 +48,7 @@ _CASES = {
     "adaptive": "much structure:",
     "blocks": "some structure:",
     "model_bins": "cells of few rows:",
-    "model_threes": "cells of rather few rows:",
+    "model_fuller": "cells of rather few rows:",
     "model_tables": "cells of many rows:",
 }
 

@@ -37,7 +37,7 @@ from leastnoise._mechanisms._findings import (
 from leastnoise._mechanisms._protocol import Mechanism, Reference, Run
 from leastnoise._mechanisms._search import Search
 from leastnoise._plan import Plan
-from leastnoise._planner import ALONE_SHARE, binned_tables, precisions
+from leastnoise._planner import binned_tables, precisions
 from leastnoise._workload import Workload
 
 STRATEGY = "model"
@@ -47,6 +47,9 @@ _DENSE = 0.02  # the share of rows that the plan which does not look puts into w
 _THREES, _FEWER = Fraction(1, 2), 0.125  # the part for tables of three attributes, and of the rows that decide what they need at least
 _FEW_CELLS = 14  # of tables of so many cells twice as much, and of 2 x 2 any, because they are seldom empty
 _FEW_ROWS = 100  # who asks for tables has more, so where these decide nothing is counted
+# The part for attributes alone, and where rows are not much too few, by the norm: coarse bins need good counts alone, but under Laplace
+# noise, where precisions add up and not their squares, these cost pairs more.
+_ALONE, _ALONE_FULLER = Fraction(1, 5), {1: Fraction(1, 8), 2: Fraction(1, 5)}
 _MOST_CELLS, _MOST_PAIRS = 2**22, 2**13
 
 
@@ -126,10 +129,9 @@ class Setting:
         """The noise of all that is measured."""
         return Noise(self.plan.details["mechanism"])
 
-    @property
-    def alone_share(self) -> Fraction:
+    def alone_share(self, case: str) -> Fraction:
         """The part of what counting leaves that measures attributes alone."""
-        return ALONE_SHARE[self.noise.norm]
+        return _ALONE_FULLER[self.noise.norm] if case == "model_fuller" else _ALONE
 
     def fitted(self, share: Fraction, blocks: Sequence[tuple[Block, float]]) -> Measurements:
         """Blocks within a part of the budget."""
@@ -148,7 +150,7 @@ class Setting:
         """What is measured of so many rows, or where they are not counted."""
         if self.deciding_rows <= (_FEW_ROWS if rows is None else max(rows, 1)):
             return "model_tables"
-        return "model_threes" if self.threes and rows is not None and rows > _FEWER * self.deciding_rows else "model_bins"
+        return "model_fuller" if rows is not None and rows > _FEWER * self.deciding_rows else "model_bins"
 
     @cached_property
     def counting(self) -> Fraction:
@@ -172,13 +174,13 @@ class Setting:
         """The number of rows."""
         return self.fitted(share, [(Block((), Fraction(1)), 1.0)])
 
-    def alone(self) -> Measurements:
+    def alone(self, case: str) -> Measurements:
         """Every attribute alone."""
         sizes = [self.plan.domain.kind(name).size for name in self.names]
         factors = [Factor((name,), Identity(size)) for name, size in zip(self.names, sizes, strict=True)]
         relative = precisions(sizes, [1.0] * len(sizes))
         blocks = [(Block((one,), Fraction(1)), float(weight)) for one, weight in zip(factors, relative, strict=True)]
-        return self.fitted(self.part(self.alone_share), blocks)
+        return self.fitted(self.part(self.alone_share(case)), blocks)
 
     @cached_property
     def threes(self) -> dict[tuple[str, ...], float]:
@@ -234,10 +236,11 @@ def _steps(setting: Setting) -> list[dict[str, Any]]:
     def steps(**shares: Fraction) -> list[dict[str, Any]]:
         return [{"step": name, "budget": part_of(setting.plan, setting.part(share))} for name, share in shares.items()]
 
-    alone = setting.alone_share
+    few, fuller = setting.alone_share("model_bins"), setting.alone_share("model_fuller")
+    threes = {"pairs": 1 - fuller - _THREES, "threes": _THREES} if setting.threes else {"pairs": 1 - fuller}
     cases = {
-        "model_bins": steps(alone=alone, pairs=1 - alone),
-        **({"model_threes": steps(alone=alone, pairs=1 - alone - _THREES, threes=_THREES)} if setting.threes else {}),
+        "model_bins": steps(alone=few, pairs=1 - few),
+        "model_fuller": steps(alone=fuller, **threes),
         "model_tables": steps(independent=Fraction(1)),
     }
     if not setting.counting:
@@ -277,7 +280,7 @@ def setting_of(plan: Plan) -> Setting:
 
     require_details(plan, told)
     rescaled(fallback(plan), shared_out(plan).share(1 - found.counting))
-    found.alone()  # refused now, and not when the first step has been paid for
+    found.alone("model_bins")  # refused now, and not when the first step has been paid for
     return found
 
 
@@ -295,9 +298,10 @@ def carry_out(found: Setting, series: Series) -> Outcome:
 
 def on_bins(found: Setting, series: Series, rows: int | None) -> Outcome:
     """Measure attributes alone, then pairs of them on bins, and tables of three if rows are not much too few for them."""
-    first = series.measure(found.alone())
-    threes = found.threes if found.case(rows) == "model_threes" else {}
-    rest = 1 - found.alone_share
+    case = found.case(rows)
+    first = series.measure(found.alone(case))
+    threes = found.threes if case == "model_fuller" else {}
+    rest = 1 - found.alone_share(case)
     steps = [(found.pairs, rest - _THREES), (threes, _THREES)] if threes else [(found.pairs, rest)]
     measured = [series.measure(found.together(first, tables, share)) for tables, share in steps]
     blocks = [block for one in measured for block in one.measurements.blocks]

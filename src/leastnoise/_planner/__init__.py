@@ -29,7 +29,7 @@ from leastnoise._planner.aware._buckets import (
     single_cells,
     total_cost,
 )
-from leastnoise._planner.aware._model_tables import ALONE_SHARE, binned_tables, precisions
+from leastnoise._planner.aware._model_tables import binned_tables, precisions
 from leastnoise._planner.aware._sums import (
     MOST_SUM_CELLS,
     SURE,

@@ -6,14 +6,10 @@ be proportional to n^(2/3) under either noise, in the sense of its precision; 0.
 
 import math
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
-
-ALONE_SHARE = {1: Fraction(1, 8), 2: Fraction(1, 5)}
-"""The part of the budget that attributes alone get, by the norm of the noise: of precisions under Laplace noise, else of their squares."""
 
 _EXPONENT = 0.66
 _HELD = 0.5  # of the noise: rows of an average cell on bins; twice as coarse is 1% better on real tables, and 1.3 times worse on chains

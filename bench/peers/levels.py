@@ -1,6 +1,6 @@
 """4,096 places in groups of 16 and 256: mean absolute error of counts by level, of TopDown's and BlueDown's steps, InfTDA and leastnoise.
 
-    pip install --no-deps inf-tda && python bench/peers/trees.py [--rows 100000 1000000] [--seeds 5]
+    pip install --no-deps inf-tda && python bench/peers/levels.py [--rows 100000 1000000] [--seeds 5]
 
 Everybody has rho = 1/2 in all. The peers know the total, as the census does, and measure each of the three levels with a third of the
 budget. From the top down, each group's noisy parts are moved to counts of at least 0 that add up to it: the nearest by least squares
