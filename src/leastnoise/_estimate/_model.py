@@ -48,6 +48,7 @@ _EVEN_BINS = 0.1  # which is likely as the model has it, and to this part as if 
 _SIZES = 4.0 ** np.arange(-1, 12)  # rows of a cell: those between two of these err alike
 MOST_RECORDS = 2**27
 _MOST_CELLS, _LEAST_STD = 2**20, 1e-3  # of a table that a model is fitted to afterwards
+_NOT_KEPT = 0.1  # of what was measured beside the model, less is not worth its noise where the model is right, and is taken off elsewhere
 _LITTLE = 0.05  # the part of the way to the model that is not worth going: of sparse noise, most of which is 0, it spoils what is right
 _REDRAWN = 100
 _MET, _FITTED = 0.25, 2  # of the noise, which public counts are fitted to as if they had it; and their attributes at most
@@ -64,6 +65,7 @@ class NoisyTables:
     total_std: float
     shares: tuple[FloatArray, ...]
     public: tuple[NoisyTable, ...] = ()
+    of_squares: float = 2.0  # the variance of a squared noise of variance 1: of normal noise; Laplace noise has more
 
     @staticmethod
     def of(observation: Observation, impossible: Sequence[Combination] = (), public: Sequence[PublicCounts] = ()) -> "NoisyTables":
@@ -80,7 +82,7 @@ class NoisyTables:
                 possible_cells(impossible, attributes, [made.domain.kind(name).size for name in attributes]).astype(np.float64), starts
             )
             tables.append(NoisyTable(positions, starts, np.where(possible > 0, counts, 0.0), math.sqrt(block_variance(made, block))))
-        return NoisyTables.from_tables(names, tables, public)
+        return replace(NoisyTables.from_tables(names, tables, public), of_squares=5.0 if made.noise.norm == 1 else 2.0)
 
     @staticmethod
     def from_tables(names: Names, tables: Sequence[NoisyTable], public: Sequence[PublicCounts] = ()) -> "NoisyTables":
@@ -215,14 +217,15 @@ class Modelled:
             for found, values in zip(sums, (np.ones(own.shape), (table.counts - own) ** 2, follows, variance, spread), strict=True):
                 found[len(table.attributes) - 1] += np.bincount(_size_class(own).reshape(-1), values.reshape(-1), len(_SIZES) + 1)
         many, gap, follows, noise, spread = sums
-        doubt = np.sqrt(2 / np.maximum(many, 1)) * noise  # the standard error of a sum of squared noise
+        doubt = np.sqrt(self.measured.of_squares / np.maximum(many, 1)) * noise  # the standard error of a sum of squared noise
         kept = np.clip(1 - np.maximum(noise - follows, 0) * (1 + 2 * doubt / np.maximum(noise, 1e-9)) / np.maximum(gap, 1e-9), 0, 1)
+        kept = np.maximum(kept - _NOT_KEPT, 0) / (1 - _NOT_KEPT)
         risk = (1 - kept) ** 2 * gap + (2 * kept - 1) * noise + 2 * (1 - kept) * follows + doubt
         told = (1 - kept) ** 2 * spread + kept**2 * noise + 2 * kept * (1 - kept) * np.maximum(follows, 0)
         mean = gap / np.maximum(many, 1)
         expected = [float(mean[len(table.attributes) - 1] @ one) for table, one in zip(self.measured.tables, sizes, strict=True)]
         cells = np.array([one.sum() for one in sizes])
-        worse = np.maximum(np.array(gaps) / np.maximum(expected, 1e-9) - np.sqrt(18 / cells), 1.0)  # by three standard errors
+        worse = np.maximum(np.array(gaps) / np.maximum(expected, 1e-9) - 3 * np.sqrt(self.measured.of_squares / cells), 1.0)  # by three
         return kept, np.maximum(risk - told, 0) / np.maximum(many, 1), worse
 
     def _cells(self, names: Names, mixture: Mixture, noise: Sequence[FloatArray] | None = None) -> FloatArray:
