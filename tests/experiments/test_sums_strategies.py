@@ -9,7 +9,7 @@ from experiments.sums_tree import fit_halved_tree
 from experiments import sums_strategies as sums
 from leastnoise._check import InputError
 from leastnoise._families._dense import strategy_rmse
-from leastnoise._families._gram import all_ranges_gram, prefix_gram
+from leastnoise._families._gram import Gram, all_ranges_gram, prefix_gram
 
 LAPLACE = math.sqrt(2)
 PAPER = sums.PrefixSums(edges=800 * np.arange(1, 1001), last=np.arange(1000))
@@ -63,7 +63,7 @@ def test_published_noise_of_a_small_query() -> None:
         (prefix_gram(512), (7.817, 8.430)),
     ],
 )
-def test_both_readings_of_greedy_h_give_the_published_errors(gram: all_ranges_gram | prefix_gram, printed: tuple[float, float]) -> None:
+def test_both_readings_of_greedy_h_give_the_published_errors(gram: Gram, printed: tuple[float, float]) -> None:
     found = [strategy_rmse(gram, fit_halved_tree(gram, released=released).matrix(), 1) for released in (False, True)]
     assert found == pytest.approx(printed, abs=6e-4)
 

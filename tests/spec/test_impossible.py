@@ -46,7 +46,7 @@ def test_intervals_of_numbers_and_dates_and_lists_of_cells() -> None:
         ("[[impossible]]\npay = [1]", r"\[\[impossible\]\] number 1 must be attributes of"),
         ('[[impossible]]\njob = ["cook"]', "cook"),
         ("[[impossible]]\nage = [0, 40]", "40"),
-        ("[[impossible]]\nage = 3", "a list of lists"),
+        ("[[impossible]]\nage = 3", "ranges, predicates and matrix"),
     ],
 )
 def test_what_is_no_combination_is_refused(impossible: str, message: str) -> None:

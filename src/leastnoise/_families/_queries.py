@@ -402,6 +402,13 @@ def _(operator: Identity | Prefix | AllRanges | DiagonalAndRows | Haar | Toeplit
 
 
 @known_span.register
+def _(operator: Total) -> RowSpace:
+    components = np.arange(operator.size + 1)
+    components[-1] = 0  # the first place and the last are one
+    return RowSpace(operator.size, 1, components)
+
+
+@known_span.register
 def _(operator: Tree) -> RowSpace | None:
     return everything(operator.size) if operator.widths[-1] == 1 else known_span.dispatch(object)(operator)
 
