@@ -320,6 +320,9 @@ class RowSpace:
         """Whether another space lies within this one."""
         if self.everything or other.dimension > self.dimension:
             return self.everything
+        if self.unseen is not None and other.unseen is not None:  # what this one does not see must be what the other does not
+            seen = self.unseen - other.unseen @ (other.unseen.T @ self.unseen)
+            return self._sees(seen.T, np.ones(len(seen.T)))
         if other.components is None:
             return other.dimension == 0 or self.holds_rows(other.basis.T)
         if self.components is None:
