@@ -67,7 +67,7 @@ imports: env  ## the import contracts; part of the tests too, which add what CON
 	@$(BIN)/lint-imports --no-logo
 
 .PHONY: golden
-golden: env  ## compare promises, a seeded release, payments and messages with their records: contracts/golden.py; a minute
+golden: env  ## compare promises, a seeded release, payments and messages with their records: contracts/golden.py; some minutes
 	@$(BIN)/python -m contracts.golden
 
 proofs: env  ## after reading the proofs of changed files again: record that these are the files that they are about

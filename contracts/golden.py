@@ -1,6 +1,6 @@
 """What the package promised, wrote, charged and said before its parts were moved: records to compare the code with.
 
-    python -m contracts.golden                  compares all but the long plans: about a minute
+    python -m contracts.golden                  compares all but the long plans: some minutes
     python -m contracts.golden plans ledger     compares some: plans, auto, long, release, ledger, messages
     python -m contracts.golden --renew plans    writes a record anew
 
