@@ -280,7 +280,8 @@ def setting_of(plan: Plan) -> Setting:
 
     require_details(plan, told)
     rescaled(fallback(plan), shared_out(plan).share(1 - found.counting))
-    found.alone("model_bins")  # refused now, and not when the first step has been paid for
+    for case in ("model_bins", "model_fuller") if found.counting else (found.case(found.public_rows),):
+        found.alone(case)  # refused now, and not when the first step has been paid for
     return found
 
 
