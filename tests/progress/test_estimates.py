@@ -7,8 +7,8 @@ import pandas as pd
 import leastnoise as ln
 from leastnoise import _progress
 from leastnoise._release import finishing_seconds
-from leastnoise._session import _needs
-from leastnoise._session._needs import csv_blocks, csv_sizes, reading_seconds
+from leastnoise._session import _payments
+from leastnoise._session._payments import csv_blocks, csv_sizes, reading_seconds
 
 LINE = "1,F\n"
 DOMAIN = ln.Domain(sex=["F", "M"])
@@ -42,7 +42,7 @@ def test_folders_patterns_layouts_and_joined_tables_have_sizes_and_others_have_n
     assert csv_sizes(ln.Joined(folder / "a.csv", folder / "more" / "b.csv", on="id")) == sizes[:1]
     (folder / "a.csv.gz").write_bytes(b"")
     assert csv_sizes(folder / "a.csv.gz") == csv_sizes(pd.DataFrame({"a": [1]})) == csv_sizes(None) == []
-    assert reading_seconds(folder) == sum(sizes) / _needs._BYTES_A_SECOND
+    assert reading_seconds(folder) == sum(sizes) / _payments._BYTES_A_SECOND
 
 
 def test_finishing_takes_longer_for_more_tables_more_rows_and_more_formats(monkeypatch):

@@ -14,7 +14,7 @@ from leastnoise._accuracy import _memory, available_memory, joint_rows, require_
 from leastnoise._linop import AllRanges, Identity
 from leastnoise._mechanisms import candidates
 from leastnoise._planner import PLANNERS
-from leastnoise._session._needs import release_memory
+from leastnoise._session._payments import release_memory
 from waiting import HANGS
 
 
@@ -37,7 +37,7 @@ def test_a_release_that_needs_more_than_there_is_is_refused_before_it_is_paid(tm
 
 def test_a_set_too_large_to_write_is_counted_as_its_cells_and_prefix_sums() -> None:
     made = ln.plan(ln.queries(ln.Domain(x=ln.Coded(5000)), x="all_ranges"), ln.PureDP(1), strategy="identity")
-    assert release_memory(made, written=True) < 10e6
+    assert release_memory(made, in_files=True) < 10e6
 
 
 @pytest.mark.parametrize("given", ["8 apples", "-1", "G", "1e9", "1" * 40])

@@ -13,8 +13,8 @@ import pytest
 
 from leastnoise._check import InputError
 from leastnoise._studio import opened
+from leastnoise._studio._draft import done
 from leastnoise._studio._planning import Background
-from leastnoise._studio._worker import done
 from waiting import HANGS, wait_until
 
 SPEC = """\

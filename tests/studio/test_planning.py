@@ -15,8 +15,8 @@ from leastnoise._planning import price
 from leastnoise._release import texts
 from leastnoise._session import planned_spec
 from leastnoise._spec import read_spec
+from leastnoise._studio._draft import made
 from leastnoise._studio._planning import Planning, margins, view
-from leastnoise._studio._worker import made
 from studio.conftest import SPEC, Client, nobody_reads, serving
 from waiting import HANGS, wait_until
 

@@ -12,7 +12,7 @@ import scipy.linalg  # noqa: F401 - its library is the second one
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import leastnoise as ln
-from leastnoise._studio._worker import done
+from leastnoise._studio._draft import done
 from leastnoise._threads import SAID_BY
 from waiting import HANGS
 

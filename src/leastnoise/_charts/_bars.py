@@ -5,8 +5,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from leastnoise._charts._picture import Dots, Picture, Spec, largest_first, short
-from leastnoise._charts._style import BAR, MUTED, SERIES, WHISKER, WIDTH, amount, named_rows, room, tips, told_apart
+from leastnoise._charts._picture import (
+    BAR,
+    MUTED,
+    SERIES,
+    WHISKER,
+    WIDTH,
+    Dots,
+    Picture,
+    Spec,
+    amount,
+    largest_first,
+    named_rows,
+    room,
+    short,
+    tips,
+    told_apart,
+)
 
 _MOST_BARS, _LARGEST_SHOWN, _MOST_ERRORS = 40, 20, 40
 _SHAPES = ("circle", "diamond", "square", "triangle-up", "triangle-down", "cross")

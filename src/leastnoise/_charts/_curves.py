@@ -5,8 +5,21 @@ import math
 import numpy as np
 
 from leastnoise._charts._bars import bars_with_intervals
-from leastnoise._charts._picture import Axis, Picture, Spec, short
-from leastnoise._charts._style import DASHES, HEIGHT, SERIES, WIDTH, amount, named_rows, room, tips, told_apart
+from leastnoise._charts._picture import (
+    DASHES,
+    HEIGHT,
+    SERIES,
+    WIDTH,
+    Axis,
+    Picture,
+    Spec,
+    amount,
+    named_rows,
+    room,
+    short,
+    tips,
+    told_apart,
+)
 
 _MOST_GROUPS, _MOST_POINTS, _MOST_STEPS = 6, 400, 3000
 _MOST_MULTIPLES, _FEWEST_STEPS, _MOST_INNER_BARS, _MOST_INNER_STEPS = 12, 13, 12, 400

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from leastnoise._charts import _bars, _curves, _shades
-from leastnoise._charts._picture import Dots, Picture, Spec
-from leastnoise._charts._style import CONFIG
+from leastnoise._charts._picture import CONFIG, Dots, Picture, Spec
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 

@@ -2,8 +2,7 @@
 
 import math
 
-from leastnoise._charts._picture import Axis, Picture, Spec
-from leastnoise._charts._style import MUTED, RULE, WIDTH, room, tips
+from leastnoise._charts._picture import MUTED, RULE, WIDTH, Axis, Picture, Spec, room, tips
 
 _HEAT_DOWN, _HEAT_ACROSS, _HEAT_CELLS = 40, 100, 1200
 _PLANE_ALONG, _PLANE_CELLS = 128, 10_000

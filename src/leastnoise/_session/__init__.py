@@ -2,12 +2,21 @@
 
 from leastnoise._adapters import CSV, DatabaseTable, columns, ledger_beside
 from leastnoise._kernel import Entry, Ledger, Limit
-from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle
 from leastnoise._session._categories import find_categories
-from leastnoise._session._checks import check_before, check_writable, read_plan
 from leastnoise._session._finish import Finished
 from leastnoise._session._ledgers import other_ledgers, unknown_releases
-from leastnoise._session._needs import csv_blocks, reading_seconds, resuming_seconds
+from leastnoise._session._payments import (
+    IN_MEMORY,
+    account,
+    check_before,
+    check_writable,
+    csv_blocks,
+    is_published,
+    read_plan,
+    reading_seconds,
+    resuming_seconds,
+    settle,
+)
 from leastnoise._session._periods import PeriodState, PublishedPeriods, is_unfinished, period_state, release_due
 from leastnoise._session._reading import enter_release, export, outcome_from_json, read_release
 from leastnoise._session._session import audit, check_affordable, finish_all, planned_spec, release, release_series, resume, spec_seconds

@@ -14,10 +14,9 @@ from leastnoise._kernel import Entry, FoundKeys, KeySearch, Ledger, SeededEntrop
 from leastnoise._plan import CategoryPlan
 from leastnoise._progress import rows_shown
 from leastnoise._release import Draft, FoundCategories, check_target, draft, write_categories
-from leastnoise._session._accounts import IN_MEMORY, paying, settle
-from leastnoise._session._checks import given_or_kept, paid_before
 from leastnoise._session._finish import RowProgress, receipt_facts, resumed
 from leastnoise._session._ledgers import ledger_for, ledger_made
+from leastnoise._session._payments import IN_MEMORY, given_or_kept, paid_before, paying, settle
 from leastnoise._threads import one_thread
 
 if TYPE_CHECKING:

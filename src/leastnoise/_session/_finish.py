@@ -14,8 +14,7 @@ from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series, Terms
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan, versions
 from leastnoise._release import Draft, Options, Release, build, check_target, draft, fill_draft
-from leastnoise._session._accounts import IN_MEMORY, paying
-from leastnoise._session._checks import given_or_kept
+from leastnoise._session._payments import IN_MEMORY, given_or_kept, paying
 
 if TYPE_CHECKING:
     from leastnoise._table import Table

@@ -24,7 +24,7 @@ from leastnoise._kernel import Ledger, Series, Terms
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._planning import protected
-from leastnoise._session._accounts import GUARD, paying
+from leastnoise._session._payments import GUARD, paying
 
 WRONG = 1 / 2000
 """The most chance of a stop where at least half of the rows are used; below 1 in 1000, with room for the doubles it is computed in."""

@@ -20,10 +20,9 @@ from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan
 from leastnoise._planning import period_errors, series_of, up_to
 from leastnoise._release import Options, check_target, draft, write_series_page
-from leastnoise._session._accounts import paying, settle
-from leastnoise._session._checks import check_writable, other_parts
 from leastnoise._session._finish import Asked, RowProgress, read_table, room_for, written_of
 from leastnoise._session._ledgers import ledger_for, ledger_made
+from leastnoise._session._payments import check_writable, other_parts, paying, settle
 from leastnoise._spec import Spec
 from leastnoise._threads import one_thread
 

@@ -18,13 +18,20 @@ from leastnoise._plan import CategoryPlan, Plan, guard_share, is_category_plan, 
 from leastnoise._planning import expected_seconds, planned, series_of, series_plan
 from leastnoise._progress import rows_shown
 from leastnoise._release import Options, Release, check_options, check_target, draft, fill_draft, finishing_seconds
-from leastnoise._session._accounts import IN_MEMORY, paying, settle, warn_of_unfinished
 from leastnoise._session._categories import finish_search
-from leastnoise._session._checks import check_searched, paid_before
 from leastnoise._session._finish import Asked, Finished, RowProgress, finish_one, publish, read_table, room_for
 from leastnoise._session._guard import guard_measurements, guard_terms, guarded, rehearsed
 from leastnoise._session._ledgers import ledger_for, ledger_made
-from leastnoise._session._needs import check_memory, csv_blocks
+from leastnoise._session._payments import (
+    IN_MEMORY,
+    check_memory,
+    check_searched,
+    csv_blocks,
+    paid_before,
+    paying,
+    settle,
+    warn_of_unfinished,
+)
 from leastnoise._session._periods import finish_series, is_series_plan, is_unfinished, release_due
 from leastnoise._session._reading import read_release
 from leastnoise._spec import Spec
@@ -101,7 +108,7 @@ def release(
         raise refuse("options", type(asked).__name__, "leastnoise.Options(...)")
     check_options(plan, asked)
     target = None if out is None else check_target(out)
-    check_memory(plan, written=target is not None)
+    check_memory(plan, in_files=target is not None)
     if seed is not None:
         if ledger is not None:
             raise InputError("A seeded release pays nothing, because its noise protects nobody; leave out the ledger or the seed.")

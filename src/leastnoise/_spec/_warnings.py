@@ -15,7 +15,7 @@ from leastnoise._mechanisms import noises
 from leastnoise._plan import Plan
 from leastnoise._planning import goals_of, stated
 from leastnoise._release import ENGLISH, Texts, cells_save, table_words
-from leastnoise._spec._source import IDENTIFIER, PERSON
+from leastnoise._spec._domain import IDENTIFIER, PERSON
 from leastnoise._spec._spec import Spec, asked_about
 from leastnoise._workload import Product
 

@@ -1,7 +1,15 @@
-"""A spec that is being worked on: its text as it was, what was changed since, and writing it. Frozen values, and functions on them."""
+"""A spec that is being worked on: its text, what was changed since, and writing it; and the process that plans it.
 
+The process has what to do as one JSON line on its standard input, and tells what came of it as JSON lines on its standard output. It plans
+from the very text that would be saved, and ends when its input does, so that it does not outlive the studio.
+"""
+
+import json
 import os
 import shutil
+import signal
+import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -10,9 +18,13 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from leastnoise._accuracy import within_memory
 from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
+from leastnoise._plan import Plan
+from leastnoise._planning import answering, planned, price, stated
 from leastnoise._release import Texts, statistic_words, table_words
 from leastnoise._spec import Spec, parse_spec, read_toml, spec_from_table
+from leastnoise._threads import one_thread
 from leastnoise._workload import Product, Statistic, Workload, groups_of
 
 OBJECTIVES = ("total", "worst", "relative")
@@ -261,3 +273,58 @@ def save(opened: Path, before: str, name: str, text: str) -> Path:
         with suppress(FileNotFoundError):
             draft.unlink()
     return path
+
+
+Tell = Callable[[Mapping[str, Any]], None]
+
+
+def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
+    r"""Plan a spec; tell of every step, and of the plan."""
+    spec = parse_spec(text, folder)
+    wanted = first and stated(spec.planned_privacy) is not None
+
+    def found(plan: Plan) -> None:
+        nonlocal wanted
+        if wanted:
+            with suppress(InputError):  # it is of some of the tables alone
+                tell({"first": answering(spec.workload, plan).to_json()})
+                wanted = False
+
+    search = replace(spec.search(lambda name: tell({"trying": name})), found=found)
+    plan = planned(spec.workload, spec.planned_privacy, search, spec.objective, spec.options.level)
+    tell({"plan": plan.to_json()})
+
+
+@one_thread()
+def done(asked: Mapping[str, Any], tell: Tell) -> None:
+    r"""Plan a spec, or find what some of its rows cost."""
+    if "price" not in asked:
+        made(asked["text"], Path(asked["folder"]), tell, first=asked["first"])
+        return
+    plan, search = Plan.from_json(asked["plan"]), parse_spec(asked["text"], Path(asked["folder"])).search()
+    known: dict[object, float] = {}
+    for row, places in asked["price"]:
+        priced = price(plan, places, search, known)
+        tell({"price": row, "alone": priced.alone, "saved": priced.saved})
+
+
+def plan_for_parent() -> None:
+    """What the process of the studio does that plans: as the first line says, until it is done or its input ends."""
+
+    def tell(message: Mapping[str, Any]) -> None:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+
+    def end_with_input() -> None:
+        sys.stdin.read()
+        signal.raise_signal(signal.SIGTERM)
+
+    asked = json.loads(sys.stdin.readline())
+    threading.Thread(target=end_with_input, daemon=True).start()
+    try:
+        with within_memory():
+            done(asked, tell)
+    except InputError as error:
+        tell({"error": str(error)})
+    except MemoryError:
+        tell({"error": "Planning this needs more memory than there is. Ask for less."})

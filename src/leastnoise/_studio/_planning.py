@@ -26,7 +26,7 @@ from leastnoise._studio._draft import OBJECTIVES, TARGETS, Draft, Question, Row,
 from leastnoise._studio._pages import Page, action, asset, get, shown
 from leastnoise._workload import Workload
 
-_COMMAND = ("-P", "-m", "leastnoise._studio._worker")
+_COMMAND = ("-P", "-c", "from leastnoise._studio._draft import plan_for_parent; plan_for_parent()")
 _PATIENCE = 0.5  # seconds without a change before planning begins
 _SAME = 1e-6  # relative: scales are rounded to 24 bits, and margins are shown in three digits
 _LEVELS = (0.8, 0.9, 0.95, 0.99, 0.999)

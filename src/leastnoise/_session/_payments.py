@@ -1,0 +1,274 @@
+"""Before a payment: data, ledgers and plans that are refused, memory and time. After it: its state, read from the ledger, never assumed.
+
+Every payment of this process is made under a run of its own, noted here before it can happen, so that the ledger can be asked about it.
+"""
+
+import glob
+import math
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leastnoise import _adapters
+from leastnoise._accounting import ApproxDP, Cost, Privacy, PureCost, SeriesCost
+from leastnoise._accuracy import require_memory
+from leastnoise._check import InputError, LeastNoiseError, PaidError
+from leastnoise._kernel import Entry, Ledger
+from leastnoise._plan import Plan, is_category_plan
+from leastnoise._planning import SMALL, series_of, smallest, stated
+from leastnoise._release import Options, check_formats, finishing_seconds, written
+from leastnoise._session._ledgers import ledger_for, receipt_in
+from leastnoise._spec import Spec, asked_about
+from leastnoise._stopped import cause, note_run
+
+IN_MEMORY = "(in memory)"
+GUARD = "(guard)"
+"""The output of a guard, which is whole in the ledger itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The state of a payment (nothing, guard, whole, resumable, absent, entered or unknown), and a sentence or two that say it."""
+
+    state: str
+    words: str
+
+
+def account(ledger: Path, run: str) -> Account:
+    """Read the state of a payment from its ledger; an entry that was published is sealed on the way."""
+    try:
+        book = Ledger.open(ledger)
+        mine = next((entry for entry in book.entries() if run in {entry.run, entry.id}), None)
+        if mine is None:
+            return Account("nothing", "")
+        if mine.kind != "release":
+            return Account("entered", f"It was entered before that, as number {mine.number}.")
+        with suppress(LeastNoiseError, OSError):  # what cannot be entered now, the next run enters
+            own, number = mine.id, mine.number
+            book.reconcile(lambda entry: is_published(entry) if entry.id == own else None)
+            mine = book.entries()[number - 1]
+        whole = mine.state == "sealed" or is_published(mine)
+    except (LeastNoiseError, OSError):
+        return Account("unknown", f"Whether something was paid cannot be told now; see `leastnoise ledger show {ledger}`.")
+    if mine.output == GUARD:
+        return Account("guard", f"Its guard was paid ({mine.charge}).")
+    paid = f"The release was paid ({mine.charge})"
+    if whole:
+        return Account("whole", f"{paid} and is whole{'' if mine.output == IN_MEMORY else f' in {mine.output}'}.")
+    if whole is None:
+        return Account("unknown", f"{paid}; whether it is whole in {mine.output} cannot be told now.")
+    if mine.resumable:
+        return Account("resumable", f"{paid} and can be finished without paying again: `leastnoise resume {ledger}`.")
+    return Account("absent", f"{paid} and is absent: its noise may have been drawn, so the budget stays spent.")
+
+
+@contextmanager
+def paying(book: Ledger, room: int) -> Iterator[str]:
+    """Give a run to pay under; an error inside leaves as PaidError if something was paid, and as it is otherwise."""
+    run = ""
+    try:
+        with book.running(room) as run:
+            note_run(book.path.absolute(), run)
+            yield run
+    except Exception as error:
+        found = account(book.path, run) if run else Account("nothing", "")
+        if found.state == "nothing":
+            raise
+        raise PaidError(f"{cause(error)[0]} {found.words}", found.state, error) from error
+    except BaseException as error:  # an interruption
+        found = account(book.path, run) if run else Account("nothing", "")
+        if found.words:
+            error.add_note(found.words)
+        raise
+
+
+def settle(ledger: Ledger) -> tuple[Entry, ...]:
+    """Settle the releases that were paid and not sealed, because their process was stopped."""
+    return ledger.reconcile(is_published)
+
+
+def warn_of_unfinished(book: Ledger) -> None:
+    """Warn of every release that was paid and stopped, and can be finished."""
+    for entry in book.entries():
+        if entry.resumable and not book.is_running(entry):
+            warnings.warn(
+                f"Release {entry.number} of {entry.reserved_on} ({entry.charge}; {entry.output}) was stopped before it was published: "
+                f"leastnoise.resume({str(book.path)!r}) finishes it without paying again.",
+                stacklevel=3,
+            )
+
+
+def is_published(entry: Entry) -> bool | None:
+    """Whether a release is in its place: a directory appears in one step, so a manifest with the entry's receipt means that it is whole."""
+    if entry.output in {GUARD, IN_MEMORY}:
+        return False
+    try:
+        found = receipt_in(Path(entry.output))
+        if found.get("id") != entry.id:
+            return False
+        handle = os.open(Path(entry.output).parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)  # what cannot be made durable is not known to be published
+        finally:
+            os.close(handle)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
+    """Refuse, before anything is planned, data that cannot be read, files that cannot be written, and what could not be paid."""
+    check_writable(what)
+    data = None if what.source is None else what.data(what.source)
+    _adapters.check_source(data, what.domain, *asked_about(what), smallest(what.privacy).unit_column)
+    if ledger is None:
+        return
+    book = ledger_for(ledger, data, what.dataset, [folder], share=what.share)
+    if book is not None and not any(entry.resumable for entry in book.entries()):
+        asked = smallest(what.unpaid_privacy)
+        book.check(_least(asked, book), asked)
+
+
+def check_writable(what: Spec) -> None:
+    """Refuse formats that cannot be written here, or not for these tables; their sizes wait for categories that are still to be found."""
+    known = all(search.found is not None for search in what.searches)
+    check_formats(what.options.formats, written(what.workload.products) if known else ())
+
+
+def paid_before(book: Ledger, digest: str, output: str) -> Entry | None:
+    """The same release or search, paid and stopped before it was published."""
+    for entry in book.entries():
+        if entry.resumable and entry.output == output and entry.plan_digest == digest and not book.is_running(entry):
+            return entry
+    return None
+
+
+def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
+    """Refuse categories that were found in another data set, whose ledger paid for them."""
+    for search in searches:
+        if search["dataset"] != dataset:
+            raise InputError(
+                f"The categories of {search['attribute']!r} were found in the data set {search['dataset']!r}; "
+                f"got a release of {dataset!r}. Give "
+                "them as a public list, with categories = { file = ... } and without the search, or say which data set this is."
+            )
+
+
+def _least(privacy: Privacy, book: Ledger) -> Cost:
+    """The least that a plan for this budget is charged: all of it, but for a delta (pure noise needs none) and a rho (plans tell)."""
+    budget = privacy.budget
+    if not isinstance(budget, ApproxDP):
+        return SeriesCost(budget)
+    return PureCost(budget.epsilon if isinstance(book.privacy.budget, ApproxDP) else min(budget.epsilon, SMALL))
+
+
+def given_or_kept(source: Any, place: Any, joined: Mapping[str, Any]) -> Any:
+    """The data that were given now, or else where they were."""
+    found = _adapters.located(place, source)
+    said, kept = _adapters.join_facts(found), dict(joined)
+    if said and kept and "" in {said["table"], kept["table"]}:  # a frame has no name
+        kept["table"] = said["table"]
+    if found is not None and said != kept:
+        raise InputError(
+            "A release is finished with what it was paid for: the same second table, joined on the same columns, and public or not as it "
+            "was then. Give source=leastnoise.Joined(...) as for the release, or no second table if there was none."
+        )
+    return found
+
+
+def read_plan(path: Path, what: Spec) -> Plan:
+    """Read a plan that was made from a spec."""
+    advice = "Make it with `leastnoise plan SPEC --out plan.json`."
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"There is no plan at {path}. {advice}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The plan {path} cannot be read: {type(error).__name__}. {advice}") from None
+    made = Plan.from_json(text)
+    if other := other_parts(made, what):
+        raise InputError(
+            f"The plan {path} is of another spec: its {', '.join(other)} differ. Plan again, or give the spec that it was made from."
+        )
+    return made
+
+
+def other_parts(made: Plan, what: Spec) -> list[str]:
+    """The parts of a spec that a plan was not made for."""
+    asked = what.planned_privacy
+    wanted = smallest(asked)
+    same = made.privacy.within(wanted.budget) == wanted and type(made.privacy.budget) is type(wanted.budget)
+    same = same and stated(asked) in (None, made.privacy)
+    pairs: dict[str, tuple[object, object]] = {"[privacy]": (same, True), "[domain]": (made.domain, what.domain)}
+    of_plan, of_spec = ((one.to_json(), one.statistics) for one in (made.workload, what.workload))
+    pairs["[[workload]]"] = (of_plan, of_spec)
+    pairs["[series]"] = (series_of(made), what.series)
+    return [name for name, (planned, said) in pairs.items() if planned != said]
+
+
+# Bytes, measured on the largest tables of each kind (identities, prefixes and all ranges of 10^6 answers) and rounded up.
+_A_CELL = 64  # counts, noise and noisy answers of the table that is measured
+_KEPT = 16  # of every noisy answer until the release is done
+_AN_ANSWER = 100  # of the table that is worked on
+_A_LABEL = 900  # of a key of a table that is written: its texts, in both formats
+_BLOCK = 2**20  # bytes of a CSV file after each of which progress is told
+_ENDINGS = (".csv", ".tsv")  # how long the text in a .gz is nobody knows beforehand
+_BYTES_A_SECOND = 2e7
+
+
+def csv_blocks(source: Any) -> int:
+    """How often progress is told while CSV files are read: after every block of theirs; 0, for nobody knows, for another source."""
+    return sum(math.ceil(size / _BLOCK) for size in csv_sizes(source))
+
+
+def csv_sizes(source: Any) -> list[int]:
+    """The sizes in bytes of the CSV files that a source is, of two joined tables those of the first; none where it is something else."""
+    source_location = _adapters.location(source)
+    source_location = source_location["joined"][0] if isinstance(source_location, dict) and "joined" in source_location else source_location
+    if source_location is None:
+        return []
+    path = Path(str(source_location["path"] if isinstance(source_location, dict) else source_location))
+    files = path.rglob("*") if path.is_dir() else [path] if path.is_file() else map(Path, glob.glob(str(path), recursive=True))  # noqa: PTH207
+    return [file.stat().st_size for file in files if file.name.lower().endswith(_ENDINGS) and file.is_file()]
+
+
+def reading_seconds(source: Any) -> float:
+    """About how many CPU seconds reading CSV files takes; 0, for nobody knows, for another source."""
+    return sum(csv_sizes(source)) / _BYTES_A_SECOND
+
+
+def resuming_seconds(book: Ledger, number: int) -> float:
+    """About how many CPU seconds it takes to finish a release that was measured; 0 where nobody knows."""
+    try:
+        plans = [book.pending(entry).plan for entry in book.entries() if entry.number == number and entry.resumable]
+        return sum((finishing_seconds(Plan.from_json(plan), Options()) for plan in plans if not is_category_plan(plan)), 0.0)
+    except LeastNoiseError:  # what is wrong is said by whoever finishes it
+        return 0.0
+
+
+def release_memory(plan: Plan, *, in_files: bool) -> int:
+    """About how many bytes a release takes beside the program itself and its rows."""
+    asked, measurements = plan.workload.products, plan.measurements
+    each = written(asked)
+    answers, labels = max(product.rows for product in each), max(sum(operator.rows for operator in product.operators) for product in each)
+    if measurements is None:
+        tables = [(product.rows, math.prod(plan.domain.kind(name).size for name in product.attributes)) for product in asked]
+    else:
+        tables = [(block.rows, math.prod(factor.operator.size for factor in block.factors)) for block in measurements.blocks]
+    measured = _A_CELL * max(map(max, tables)) + _KEPT * sum(rows for rows, _ in tables)
+    return measured + _AN_ANSWER * answers + (_A_LABEL * labels if in_files else 0)
+
+
+def check_memory(plan: Plan, *, in_files: bool) -> None:
+    """Refuse a release that would need more memory than there is."""
+    require_memory(
+        release_memory(plan, in_files=in_files),
+        "This release",
+        "Ask for fewer or smaller tables, or run it on a larger machine; nothing was spent.",
+    )
