@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 50_030, "files": 243, "functions": 3_510, "code": 29_660}
+CEILINGS = {"lines": 50_040, "files": 237, "functions": 3_510, "code": 29_650}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
