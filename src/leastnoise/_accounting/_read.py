@@ -14,7 +14,7 @@ from leastnoise._check import one_of, refuse, whole
 from leastnoise._domain import PerCell
 
 _TEXT = re.compile(r"(0|[1-9][0-9]*)(/[1-9][0-9]*)?")
-_KINDS: dict[str, type[PureCost | GaussianCost | ConcentratedCost]] = {one.kind: one for one in (PureCost, GaussianCost, ConcentratedCost)}
+_KINDS: dict[str, type[PureCost | GaussianCost | ConcentratedCost]] = {it.kind: it for it in (PureCost, GaussianCost, ConcentratedCost)}
 
 
 def fraction_from_text(name: str, text: object) -> Fraction:

@@ -149,8 +149,8 @@ def _null_or_none(array: Any) -> BoolArray | None:
 
 def _numbers(array: Any, filler: int = 0) -> Array:
     # What comes from the source itself cannot be written to. Arrow's own `to_numpy` would import pandas, which takes most of a second.
-    found: Array = np.from_dlpack(array.fill_null(filler) if array.null_count else array)
-    return found
+    numbers: Array = np.from_dlpack(array.fill_null(filler) if array.null_count else array)
+    return numbers
 
 
 def _distinct(encoded: Any) -> Column:
@@ -161,11 +161,11 @@ def _of_decimals(array: Any) -> Column:
     """Exact, from the whole numbers that decimals are stored as; little-endian, as Arrow has it on all machines supported."""
     import pyarrow as pa
 
-    found = _distinct(array.view(pa.binary(array.type.bit_width // 8)).dictionary_encode())
-    places = -array.type.scale
-    numbers = (int.from_bytes(raw, "little", signed=True) for raw in _raw(found))
+    integers = _distinct(array.view(pa.binary(array.type.bit_width // 8)).dictionary_encode())
+    exponent = -array.type.scale
+    numbers = (int.from_bytes(raw, "little", signed=True) for raw in _raw(integers))
     # not by arithmetic, which would round to the digits of the context
-    return Column([Decimal((int(number < 0), tuple(map(int, str(abs(number)))), places)) for number in numbers], None, found.index)
+    return Column([Decimal((int(number < 0), tuple(map(int, str(abs(number)))), exponent)) for number in numbers], None, integers.index)
 
 
 def _raw(column: Column) -> list[bytes]:
@@ -175,11 +175,11 @@ def _raw(column: Column) -> list[bytes]:
 def _of_dictionary(array: Any) -> Column:
     import pyarrow as pa
 
-    places, values = _numbers(array.indices.cast("int64"), -1), array.dictionary
+    codes, values = _numbers(array.indices.cast("int64"), -1), array.dictionary
     if pa.types.is_run_end_encoded(values.type):  # cannot be taken from
-        return _repeated(to_column(values), places)
+        return _repeated(to_column(values), codes)
     # only values that occur in the chunk: there may be many more
-    used, index = np.unique(places, return_inverse=True)
+    used, index = np.unique(codes, return_inverse=True)
     missing = int(len(used) > 0 and used[0] < 0)
     if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
         values = values.cast(pa.large_binary())  # nor can views
@@ -194,12 +194,12 @@ def _of_runs(array: Any) -> Column:
     return _repeated(to_column(array.values.slice(first, count)), np.repeat(np.arange(count), lengths))
 
 
-def _repeated(column: Column, places: Array) -> Column:
+def _repeated(column: Column, positions: Array) -> Column:
     """The values at these places, -1 for a null."""
-    own = np.arange(len(column.data)) if column.index is None else column.index
+    indices = np.arange(len(column.data)) if column.index is None else column.index
     if column.null is not None:
-        own = np.where(column.null, -1, own)
-    return Column(column.data, None, np.append(own, -1)[places], column.zoned)
+        indices = np.where(column.null, -1, indices)
+    return Column(column.data, None, np.append(indices, -1)[positions], column.zoned)
 
 
 def _of_extension(array: Any) -> Column:

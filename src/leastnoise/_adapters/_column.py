@@ -37,17 +37,17 @@ class Column:
     index: IntArray | None = None
     zoned: bool = False
 
-    def rows(self, found: IntArray, missing: int) -> IntArray:
+    def rows(self, encoded: IntArray, missing: int) -> IntArray:
         """From what was found for each value of ``data``, and for a null, to the rows; writes into ``found``.
 
         >>> Column(["a", "b"], index=np.array([1, 1, -1, 0])).rows(np.array([5, 7]), 0).tolist()
         [7, 7, 0, 5]
         """
         if self.index is not None:
-            found = np.append(found, missing)[self.index]
+            encoded = np.append(encoded, missing)[self.index]
         if self.null is not None:
-            found[self.null] = missing
-        return found
+            encoded[self.null] = missing
+        return encoded
 
 
 Encoder = Callable[[Column], IntArray]
@@ -69,8 +69,8 @@ def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
 
     def encode(column: Column) -> IntArray:
         values, where = distinct(column.data)
-        found = compute(values)
-        return column.rows(found if where is None else found[where], missing)
+        encoded = compute(values)
+        return column.rows(encoded if where is None else encoded[where], missing)
 
     return encode
 
@@ -85,12 +85,12 @@ def distinct(data: Array | Sequence[object]) -> tuple[Sequence[object], npt.NDAr
     (['b', 'a', None], [0, 1, 0, 2])
     """
     if isinstance(data, np.ndarray):
-        found, where = np.unique(data, return_inverse=True)
-        return [stamp_or_null(value) for value in found] if data.dtype.kind == "M" else list(found), where.reshape(-1)
+        different, where = np.unique(data, return_inverse=True)
+        return [stamp_or_null(value) for value in different] if data.dtype.kind == "M" else list(different), where.reshape(-1)
     if not set(map(type, data)) <= {str, type(None)}:
         return data, None
-    places = {value: place for place, value in enumerate(dict.fromkeys(data))}
-    return list(places), np.fromiter(map(places.__getitem__, data), dtype=np.intp, count=len(data))
+    positions = {value: position for position, value in enumerate(dict.fromkeys(data))}
+    return list(positions), np.fromiter(map(positions.__getitem__, data), dtype=np.intp, count=len(data))
 
 
 def stamp_or_null(value: np.datetime64) -> str | None:

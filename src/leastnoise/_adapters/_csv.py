@@ -62,11 +62,11 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
     rest, dropping = b"", False
     while block := read(BLOCK):
         if dropping:
-            _, found, block = block.partition(b"\n")
-            dropping = not found
-        start, found, rest = (rest + block).rpartition(b"\n")
-        if found:
-            yield start + found
+            _, feed, block = block.partition(b"\n")
+            dropping = not feed
+        start, feed, rest = (rest + block).rpartition(b"\n")
+        if feed:
+            yield start + feed
         if len(rest) > LONGEST:
             rest, dropping = b"", True
     if rest:
@@ -93,11 +93,11 @@ def split(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | N
     fields: list[bytes] = []
     at = 0
     while len(fields) < most:
-        found = field.match(line, at)
-        if found is None:
+        match = field.match(line, at)
+        if match is None:
             return None
-        fields.append(found[0] if found[1] is None else found[1].replace(b'""', b'"'))
-        at = found.end()
+        fields.append(match[0] if match[1] is None else match[1].replace(b'""', b'"'))
+        at = match.end()
         if at == len(line):
             return fields
         if line[at : at + 1] != delimiter:
@@ -106,14 +106,14 @@ def split(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | N
     return None
 
 
-def cut(block: bytes, delimiter: bytes, width: int, places: Sequence[int]) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
+def cut(block: bytes, delimiter: bytes, width: int, wanted: Sequence[int]) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
     r"""Cut a block of lines into the columns wanted.
 
     Args:
         block: lines, each with its LF.
         delimiter: one byte.
         width: the number of fields of a record.
-        places: which fields are wanted, from 0.
+        wanted: which fields are wanted, from 0.
 
     Returns:
         The number of records, the bytes that their fields are in, and for each field wanted where it begins and ends in each record.
@@ -153,7 +153,7 @@ def cut(block: bytes, delimiter: bytes, width: int, places: Sequence[int]) -> tu
         begins = np.vstack([(begins + wrapped)[plain], (behind - lengths).reshape(-1, width)])[order]
         ends = np.vstack([(ends - wrapped)[plain], behind.reshape(-1, width)])[order]
         buffer = np.frombuffer(b"".join([block, *texts]), dtype=np.uint8)
-    return len(begins), buffer, [(begins[:, place], ends[:, place]) for place in places]
+    return len(begins), buffer, [(begins[:, position], ends[:, position]) for position in wanted]
 
 
 def ahead(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
@@ -204,10 +204,10 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
     words = np.ndarray(len(text) - WORD + 1, "<u8", text, strides=(1,))[begins]
     keys = (words & (ends_at - 1)) | ends_at
     # not pa.array, which loads pandas
-    found = pa.Array.from_buffers(pa.from_numpy_dtype(keys.dtype), len(keys), [None, pa.py_buffer(keys)]).dictionary_encode()
+    encoded = pa.Array.from_buffers(pa.from_numpy_dtype(keys.dtype), len(keys), [None, pa.py_buffer(keys)]).dictionary_encode()
     # the bytes below the highest bit, which stands behind the last of them, so that zeros at the end are told from none
-    data = [key.to_bytes(WORD, "little")[: key.bit_length() // 8] for key in found.dictionary.to_pylist()]
-    return Column(data, None, np.from_dlpack(found.indices).astype(np.int64))
+    data = [key.to_bytes(WORD, "little")[: key.bit_length() // 8] for key in encoded.dictionary.to_pylist()]
+    return Column(data, None, np.from_dlpack(encoded.indices).astype(np.int64))
 
 
 def open_csv(path: Path, layout: CSV | None = None) -> Source:
@@ -244,10 +244,10 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     names = [field.decode() for field in fields]
 
     def chunks(columns: list[str]) -> Chunks[Column]:
-        places = [names.index(name) for name in columns]
+        positions = [names.index(name) for name in columns]
 
         def in_columns(block: bytes) -> tuple[int, list[Column]]:
-            rows, text, fields = cut(block, delimiter, len(names), places)
+            rows, text, fields = cut(block, delimiter, len(names), positions)
             text = np.append(text, np.zeros(WORD, dtype=np.uint8))
             read = [to_texts(text, *field) for field in fields]
             return rows, read if characters is None else [_decoded(column, characters) for column in read]
@@ -269,8 +269,8 @@ def _decoded(column: Column, characters: str) -> Column:
 
 
 def _text(raw: Any, characters: str) -> object:
-    found = codecs.charmap_decode(raw, "replace", characters)[0]  # so that it cannot fail, whatever the bytes are
-    return STRANGE if "\ufffd" in found else found
+    decoded = codecs.charmap_decode(raw, "replace", characters)[0]  # so that it cannot fail, whatever the bytes are
+    return STRANGE if "\ufffd" in decoded else decoded
 
 
 def opener(path: Path) -> Callable[..., Any]:

@@ -71,13 +71,13 @@ def _categories(rule: Rule, table: Forms, written: Mapping[bytes, int], values: 
         if (form := text(value)) is None:
             return rule.outside
         form = rule.reading.form(form)
-        place = table.cells.get(form)
-        if place is None and isinstance(value, (str, bytes)):
-            place = table.wholes.get(without_zeros(form) or "")
-        return rule.outside if place is None else place
+        known = table.cells.get(form)
+        if known is None and isinstance(value, (str, bytes)):
+            known = table.wholes.get(without_zeros(form) or "")
+        return rule.outside if known is None else known
 
-    found = (written[value] if type(value) is bytes and value in written else cell(value) for value in values)
-    return np.fromiter(found, dtype=np.int64, count=len(values))
+    cells = (written[value] if type(value) is bytes and value in written else cell(value) for value in values)
+    return np.fromiter(cells, dtype=np.int64, count=len(values))
 
 
 def _placed(rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray) -> IntArray:
@@ -116,9 +116,9 @@ def _timed(rule: Rule, said: Clocked) -> Encoder:
 
     def of_values(values: Sequence[object]) -> IntArray:
         read = [instant(value, pattern, rule.reading) for value in values]
-        pairs = [(NO_DAY, False) if one is None else one for one in read]
-        seconds, zoned = np.array([one for one, _ in pairs], dtype=np.int64), np.array([one for _, one in pairs], dtype=np.bool_)
-        return place(seconds, zoned, np.array([one is None for one in read], dtype=np.bool_))
+        pairs = [(NO_DAY, False) if time is None else time for time in read]
+        seconds, zoned = np.array([at for at, _ in pairs], dtype=np.int64), np.array([utc for _, utc in pairs], dtype=np.bool_)
+        return place(seconds, zoned, np.array([time is None for time in read], dtype=np.bool_))
 
     others = by_value(of_values)
 
@@ -132,7 +132,7 @@ def _timed(rule: Rule, said: Clocked) -> Encoder:
     return encode
 
 
-def _numeric(place: Callable[[Array, BoolArray], IntArray], reading: Reading) -> Encoder:
+def _numeric(cells_of: Callable[[Array, BoolArray], IntArray], reading: Reading) -> Encoder:
     """Encode by number: arrays of numbers at once, other values one by one."""
     read = number_reader(reading)
     nulls = null_numbers(reading)
@@ -142,7 +142,7 @@ def _numeric(place: Callable[[Array, BoolArray], IntArray], reading: Reading) ->
         strange = np.array([value is None for value in numbers], dtype=np.bool_)
         known = np.array([0.0 if value is None else value for value in numbers], dtype=np.float64)
         known[np.isin(known, nulls) & ~strange] = np.nan
-        return place(known, strange)
+        return cells_of(known, strange)
 
     others, missing = by_value(of_values), int(of_values([None])[0])
 
@@ -154,6 +154,6 @@ def _numeric(place: Callable[[Array, BoolArray], IntArray], reading: Reading) ->
         numbers: Array = data.astype(np.int64 if data.dtype.kind == "i" and not len(nulls) else np.float64)
         if len(nulls):
             numbers[np.isin(numbers, nulls)] = np.nan
-        return column.rows(place(numbers, np.zeros(len(data), dtype=np.bool_)), missing)
+        return column.rows(cells_of(numbers, np.zeros(len(data), dtype=np.bool_)), missing)
 
     return encode

@@ -79,8 +79,8 @@ class Engine:
         """
         order, sizes = list(wish.rules), [rule.size for rule in wish.rules.values()]
         sets = sorted({names for wanted in wish.tables.values() for names in wanted})
-        found = groups([tuple(sorted(order.index(name) for name in names)) for names in sets], sizes, _ROWS)
-        covers = [tuple(order[place] for place in group.attributes) for group in found]
+        proposed = groups([tuple(sorted(order.index(name) for name in names)) for names in sets], sizes, _ROWS)
+        covers = [tuple(order[position] for position in group.attributes) for group in proposed]
         rows = self._encoded(wish, entropy_bytes)
         # A sum beyond 64 bits would make the engine fail, and so tell of a row: 2^32 rows of amounts below 2^31 stay within.
         wide = any(measure.largest >= 2**31 for measure in wish.sums.values())
@@ -113,15 +113,15 @@ class Engine:
         rows, allowed = self._bounded_rows(wish, entropy_bytes), rule.table
         if rows is None or not isinstance(allowed, Keys):
             return None
-        found: dict[str, int] = {}
+        units_of: dict[str, int] = {}
         query = exp.select("c0", "COUNT(*) AS n").from_(rows.subquery("kept")).group_by("c0")
         with self.session(self.what) as run:
             for batch in run(query):
                 for key, units in zip(batch.column("c0").to_pylist(), batch.column("n").to_pylist(), strict=True):
-                    if key in found:
+                    if key in units_of:
                         raise InternalError("A key was counted twice; please report this.")
-                    found[key] = int(units)
-        return {key: units for key, units in found.items() if allowed.allows(key)}
+                    units_of[key] = int(units)
+        return {key: units for key, units in units_of.items() if allowed.allows(key)}
 
     def joined(self, other: "Engine", on: tuple[str, str], mine: Sequence[str], theirs: Sequence[str]) -> "Engine | None":
         """An engine in which rows have the columns of their partner in a second table (E10).
@@ -146,13 +146,13 @@ class Engine:
             with other.session(what), self.session(what) as run:  # one may have to be entered for its relation to be there
                 yield run
 
-        named = {name: f"a{place}" for place, name in enumerate(mine) if name in self.values}
-        beside = {name: f"b{place}" for place, name in enumerate(theirs) if name in other.values}
+        named = {name: f"a{number}" for number, name in enumerate(mine) if name in self.values}
+        beside = {name: f"b{number}" for number, name in enumerate(theirs) if name in other.values}
         every = _with_key(other, beside, keys[1])
         counted = exp.select("*", "COUNT(*) OVER (PARTITION BY k) AS times").from_(every.subquery("every"))
         single = exp.select("*").from_(counted.subquery("counted")).where(sql("times = :one", one=1))
-        found = {**dict.fromkeys(named.values(), "one"), **dict.fromkeys(beside.values(), "other")} or {"k": "one"}
-        chosen = [exp.alias_(exp.column(name, table), name) for name, table in found.items()]
+        tables = {**dict.fromkeys(named.values(), "one"), **dict.fromkeys(beside.values(), "other")} or {"k": "one"}
+        chosen = [exp.alias_(exp.column(name, table), name) for name, table in tables.items()]
         rows = exp.select(*chosen).from_(_with_key(self, named, keys[0]).subquery("one"))
         rows = rows.join(single.subquery("other"), on="one.k = other.k", join_type="left")
         values = {name: Value(other.values[name].held, exp.column(short)) for name, short in beside.items()}
@@ -165,9 +165,9 @@ class Engine:
         rows = self._bounded_rows(wish, entropy_bytes)
         if rows is not None and wish.rules:
             rows = exp.select("*").from_(self._once(rows).subquery("encoded")).where(*_kept(wish))
-        for place, measure in enumerate(wish.sums.values()):
+        for number, measure in enumerate(wish.sums.values()):
             if rows is not None and isinstance(measure, UnitCount):  # E12
-                rows = _numbered(rows, ["u0", *_cell(wish, measure.attributes)], ["turn"], f"w{place}")
+                rows = _numbered(rows, ["u0", *_cell(wish, measure.attributes)], ["turn"], f"w{number}")
         return rows
 
     def _usage(self, wish: Wish, entropy_bytes: Entropy) -> tuple[int, int, int]:
@@ -187,28 +187,28 @@ class Engine:
     def _bounded_rows(self, wish: Wish, entropy_bytes: Entropy) -> exp.Select | None:
         """The rows that count for their unit, encoded, with those that the domain drops; of unknown categories those with a key."""
         sources = [rule.reading.column or name for name, rule in wish.rules.items()]
-        sums = {f"v{place}": measure for place, measure in enumerate(wish.sums.values()) if parts(measure)}
+        sums = {f"v{number}": measure for number, measure in enumerate(wish.sums.values()) if parts(measure)}
         added = [part.column for measure in sums.values() for part in parts(measure)]
         wanted = [*sources, *added, *([] if wish.unit_column is None else [wish.unit_column])]
         if not set(wanted) <= set(self.values):
             return None
         # each value is computed once, and called by a name of ours
-        given = {name: f"r{place}" for place, name in enumerate(dict.fromkeys(wanted))}
+        given = {name: f"r{number}" for number, name in enumerate(dict.fromkeys(wanted))}
         values = {name: Value(self.values[name].held, exp.column(short)) for name, short in given.items()}
         ready = [prepared(rule, values[source], self.sound) for source, rule in zip(sources, wish.rules.values(), strict=True)]
         columns: dict[str, Expression | None] = {}
-        for place, (rule, one) in enumerate(zip(wish.rules.values(), ready, strict=True)):
-            called, keys = one and Value(one.held, exp.column(f"p{place}")), rule.table
+        for number, (rule, value) in enumerate(zip(wish.rules.values(), ready, strict=True)):
+            called, keys = value and Value(value.held, exp.column(f"p{number}")), rule.table
             made = cell_of(rule, called) if called and not isinstance(keys, Keys) else None
-            columns[f"c{place}"] = key_of(rule.reading, keys, called, self.sound) if called and isinstance(keys, Keys) else made
+            columns[f"c{number}"] = key_of(rule.reading, keys, called, self.sound) if called and isinstance(keys, Keys) else made
         for name, measure in sums.items():
             amounts = [amount_of(part, values[part.column]) for part in parts(measure)]
-            columns[name] = None if None in amounts else reduce(lambda one, other: sql(":one * :other", one=one, other=other), amounts)
+            columns[name] = None if None in amounts else reduce(lambda value, other: sql(":one * :other", one=value, other=other), amounts)
         columns |= {} if wish.unit_column is None else {"u0": unit_of(values[wish.unit_column])}
         if any(column is None for column in columns.values()):
             return None
         raw = _selected({short: self.values[name].it for name, short in given.items()}, self.relation.copy())
-        further = [exp.alias_(one.it.copy(), f"p{place}") for place, one in enumerate(ready) if one is not None]
+        further = [exp.alias_(value.it.copy(), f"p{number}") for number, value in enumerate(ready) if value is not None]
         raw = exp.select("*", *further).from_(self._once(raw).subquery("raw"))
         rows = _selected(columns, self._once(raw).subquery("prepared"))
         if wish.unit_column is not None:
@@ -293,9 +293,9 @@ def engine_source(engine: Engine, types: Mapping[str, Type], kinds: Sequence[tup
     """
 
     def chunks(columns: list[str]) -> Chunks[Column]:
-        query = _selected({f"c{place}": types[name].selected(_named(name)) for place, name in enumerate(columns)}, engine.relation.copy())
+        query = _selected({f"c{number}": types[name].selected(_named(name)) for number, name in enumerate(columns)}, engine.relation.copy())
         with session(engine.what) as run:
-            yield from in_chunks(run(query), [(place, types[name].read) for place, name in enumerate(columns)])
+            yield from in_chunks(run(query), [(number, types[name].read) for number, name in enumerate(columns)])
 
     strange = {name: kind for name, kind in kinds if types[name] is UNREAD}
     names = tuple(name for name, _ in kinds)
@@ -309,7 +309,7 @@ def _named(name: str) -> Expression:
 
 def _kept(wish: Wish) -> list[Expression]:
     """SQL conditions: the row is kept by every attribute."""
-    return [sql(f"c{place} >= :least", least=0) for place in range(len(wish.rules))]
+    return [sql(f"c{number} >= :least", least=0) for number in range(len(wish.rules))]
 
 
 def _cell(wish: Wish, attributes: Sequence[str]) -> list[str]:
@@ -331,22 +331,22 @@ def _at_most(rows: exp.Select, name: str, most: int) -> exp.Select:
 
 def _numbered(rows: exp.Select, same: Sequence[str], order: Sequence[str | Expression], name: str) -> exp.Select:
     """The rows with their number among those that have the same."""
-    turns = exp.Order(expressions=[exp.Ordered(this=exp.maybe_parse(one).copy(), nulls_first=True) for one in order])
-    number = exp.Window(this=exp.RowNumber(), partition_by=[exp.column(one) for one in same], order=turns)
+    turns = exp.Order(expressions=[exp.Ordered(this=exp.maybe_parse(column).copy(), nulls_first=True) for column in order])
+    number = exp.Window(this=exp.RowNumber(), partition_by=[exp.column(column) for column in same], order=turns)
     return exp.select("*", exp.alias_(number, name)).from_(rows.subquery(f"before_{name}"))
 
 
 def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: Wish) -> exp.Select:
     """Counts and sums of every cell that occurs in each of some marginals; in a row of one marginal, the cells of others are null."""
     numbers = ["COUNT(*) AS n"]
-    for place, measure in enumerate(wish.sums.values()):
-        amount = f"CASE WHEN w{place} = 1 THEN 1 ELSE 0 END" if isinstance(measure, UnitCount) else f"v{place}"
-        numbers.append(f"CAST(COALESCE(SUM({amount}), 0) AS BIGINT) AS s{place}")
+    for number, measure in enumerate(wish.sums.values()):
+        amount = f"CASE WHEN w{number} = 1 THEN 1 ELSE 0 END" if isinstance(measure, UnitCount) else f"v{number}"
+        numbers.append(f"CAST(COALESCE(SUM({amount}), 0) AS BIGINT) AS s{number}")
     sets = [_cell(wish, cover) for cover in covers]
-    used = sorted({name for one in sets for name in one}, key=lambda name: int(name[1:]))
+    used = sorted({name for names in sets for name in names}, key=lambda name: int(name[1:]))
     query = exp.select(*used, *numbers).from_(rows.subquery("kept"))
     if len(sets) > 1:
-        return query.group_by(exp.GroupingSets(expressions=[exp.Tuple(expressions=[exp.column(name) for name in one]) for one in sets]))
+        return query.group_by(exp.GroupingSets(expressions=[exp.Tuple(expressions=[exp.column(name) for name in names]) for names in sets]))
     return query.group_by(*sets[0]) if sets[0] else query
 
 
@@ -354,20 +354,20 @@ def _tables(answer: Any, cover: tuple[str, ...], wish: Wish) -> Iterator[tuple[W
     """The marginals of one set of attributes, from an answer that may have those of others too."""
     import pyarrow as pa
 
-    own, columns = np.ones(answer.num_rows, dtype=np.bool_), _cell(wish, cover)
+    of_cover, columns = np.ones(answer.num_rows, dtype=np.bool_), _cell(wish, cover)
     for column in answer.column_names:
         if column.startswith("c"):
-            own &= answer.column(column).is_null().to_numpy() != (column in columns)
+            of_cover &= answer.column(column).is_null().to_numpy() != (column in columns)
 
     def of_own(column: str) -> IntArray:
-        numbers: IntArray = answer.column(column).filter(pa.array(own)).cast(pa.int64()).to_numpy()
+        numbers: IntArray = answer.column(column).filter(pa.array(of_cover)).cast(pa.int64()).to_numpy()
         return numbers
 
     shape = tuple(wish.rules[name].size for name in cover)
-    where = np.ravel_multi_index([of_own(column) for column in columns], shape) if cover else np.zeros(int(own.sum()), dtype=np.int64)
+    where = np.ravel_multi_index([of_own(column) for column in columns], shape) if cover else np.zeros(int(of_cover.sum()), dtype=np.int64)
     if len(np.unique(where)) != len(where):
         raise InternalError("A cell was counted twice; please report this.")
-    numbers: dict[str | None, str] = {None: "n", **{name: f"s{place}" for place, name in enumerate(wish.sums)}}
+    numbers: dict[str | None, str] = {None: "n", **{name: f"s{number}" for number, name in enumerate(wish.sums)}}
     for measure, column in numbers.items():
         if measure in wish.tables:
             counts = np.zeros(_cells(cover, wish), dtype=np.int64)

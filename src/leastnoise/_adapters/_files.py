@@ -76,27 +76,27 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     """
     layout = path if isinstance(path, CSV) else None
     path = path.path if isinstance(path, CSV) else path
-    found = files(path, KINDS)
-    kind = found[0][1]  # of all
-    place = Path(os.fsdecode(path))
+    matched = files(path, KINDS)
+    kind = matched[0][1]  # of all
+    root = Path(os.fsdecode(path))
     # itself, or what its pattern begins with, as they are without ".."
-    below = os.path.abspath(place if place.exists() else next(up for up in (place, *place.parents) if not glob.has_magic(str(up))))  # noqa: PTH100
-    others = [file for file, _ in found if not Path(os.path.abspath(file)).is_relative_to(below)]  # noqa: PTH100
-    if others or kind not in KINDS or not all(file.name.lower().endswith(kind.endings) for file, _ in found):
+    below = os.path.abspath(root if root.exists() else next(up for up in (root, *root.parents) if not glob.has_magic(str(up))))  # noqa: PTH100
+    others = [file for file, _ in matched if not Path(os.path.abspath(file)).is_relative_to(below)]  # noqa: PTH100
+    if others or kind not in KINDS or not all(file.name.lower().endswith(kind.endings) for file, _ in matched):
         raise InternalError("the files of a source must be below its path and of the kind that their names say; please report this.")
     # of whom a row twice would be two
-    if len({(entry.st_dev, entry.st_ino) for entry in (file.stat() for file, _ in found)}) < len(found):
+    if len({(entry.st_dev, entry.st_ino) for entry in (file.stat() for file, _ in matched)}) < len(matched):
         raise InputError(ONE_FILE_TWICE.format(path=os.fsdecode(path)))
     if layout is not None and kind is not CSV_FILES:
         raise InputError(NO_CSV_LAYOUT.format(path=os.fsdecode(path)))
     open_one = kind.open if layout is None else partial(open_csv, layout=layout)
-    if len(found) == 1:
-        return open_one(found[0][0])
+    if len(matched) == 1:
+        return open_one(matched[0][0])
     # of all files only these facts are kept, not the files themselves: there may be more than a process may hold open
     first: Source | None = None
     strange: dict[str, str] = {}
     total: int | None = 0
-    for file, _ in found:
+    for file, _ in matched:
         opened = open_one(file)
         first = opened if first is None else first
         if sorted(opened.names) != sorted(first.names):
@@ -105,8 +105,8 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         total = None if total is None or opened.total is None else total + opened.total
 
     def encoded(wanted: Encoders) -> Chunks[IntArray]:
-        for file, _ in found:
+        for file, _ in matched:
             yield from open_one(file).encoded(wanted)
 
-    what = f"the source of {len(found)} files {os.fsdecode(path)!r}"
+    what = f"the source of {len(matched)} files {os.fsdecode(path)!r}"
     return Source(what=what, names=first.names if first else (), total=total, encoded=encoded, strange=strange)

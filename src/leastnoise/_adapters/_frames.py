@@ -92,7 +92,7 @@ def _column(series: Any) -> Column:
     try:
         return Column(series.to_list())
     except Exception:  # noqa: BLE001 - some value has no Python form; take the others one by one
-        return Column([unless_it_raises(STRANGE)(series.item)(place) for place in range(len(series))])
+        return Column([unless_it_raises(STRANGE)(series.item)(row) for row in range(len(series))])
 
 
 _INTEGERS = frozenset(f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")) | {"INTEGER", "UINTEGER"}
@@ -126,10 +126,10 @@ def open_relation(relation: Any, what: str = "the DuckDB relation") -> Source:
     unread = {name: kind for name, kind in types.items() if not _has_rule(kind)}
 
     def chunks(columns: list[str]) -> Chunks[Column]:
-        wanted = ", ".join(f"{_selected(name, types[name])} AS c{place}" for place, name in enumerate(columns)) or "0 AS c0"
+        wanted = ", ".join(f"{_selected(name, types[name])} AS c{number}" for number, name in enumerate(columns)) or "0 AS c0"
         try:
             batches = pa.RecordBatchReader.from_stream(relation.project(wanted))
-            yield from in_chunks(batches, [(place, strange if name in unread else to_column) for place, name in enumerate(columns)])
+            yield from in_chunks(batches, [(number, strange if name in unread else to_column) for number, name in enumerate(columns)])
         except (duckdb.Error, pa.ArrowException):
             # their own text may quote a row
             raise InputError(f"{what} cannot be computed. Run it by itself first, to see its own error.") from None

@@ -33,30 +33,30 @@ def joined_source(joined: Joined, first: Source, second: Source, wanted: Sequenc
             raise InputError(f"{opened.what} must have one column {name!r} to be joined on; it has {times} of that name.")
         if name in opened.strange:
             raise InputError(f"the column {name!r} of {opened.what} must hold numbers, text or dates; its type is {opened.strange[name]}.")
-    own = [name for name in second.names if name != joined.key] if joined.columns is None else list(joined.columns)
-    missing = [name for name in own if name not in second.names]
+    joined_names = [name for name in second.names if name != joined.key] if joined.columns is None else list(joined.columns)
+    missing = [name for name in joined_names if name not in second.names]
     if missing:
         raise InputError(f"{second.what} has no column {missing[0]!r}, which the join names. Correct its columns.")
 
     def encoded(wanted: Encoders) -> Chunks[IntArray]:
-        beside = [one for one in wanted if one[0] not in first.names]
+        beside = [pair for pair in wanted if pair[0] not in first.names]
         if not beside:
             yield from first.encoded(wanted)
             return
         partners = Partners(second, joined.key, beside)
-        mine = [one for one in wanted if one[0] in first.names]
-        for rows, (*found, partner) in first.encoded([*mine, (joined.own, partners.of)]):
-            ours, theirs = iter(found), iter(partners.beside(partner))
+        mine = [pair for pair in wanted if pair[0] in first.names]
+        for rows, (*cells, partner) in first.encoded([*mine, (joined.own, partners.of)]):
+            ours, theirs = iter(cells), iter(partners.beside(partner))
             yield rows, [next(ours if name in first.names else theirs) for name, _ in wanted]
 
-    asked = (*first.names, *own) if wanted is None else tuple(dict.fromkeys(wanted))
-    beside = [name for name in asked if name in own and name not in first.names]
+    asked = (*first.names, *joined_names) if wanted is None else tuple(dict.fromkeys(wanted))
+    beside = [name for name in asked if name in joined_names and name not in first.names]
     engine = None if beside else first.engine
     if beside and first.engine is not None and second.engine is not None:
         mine = [name for name in asked if name in first.names]
         engine = first.engine.joined(second.engine, (joined.own, joined.key), mine, beside)
-    strange = {**first.strange, **{name: kind for name, kind in second.strange.items() if name in own and name not in first.names}}
-    what, names = f"{first.what} joined with {second.what}", (*first.names, *own)
+    strange = {**first.strange, **{name: kind for name, kind in second.strange.items() if name in joined_names and name not in first.names}}
+    what, names = f"{first.what} joined with {second.what}", (*first.names, *joined_names)
     return Source(what=what, names=names, total=first.total, encoded=encoded, strange=strange, engine=engine)
 
 
@@ -72,7 +72,7 @@ class Partners:
     def __init__(self, second: Source, key: str, wanted: Encoders) -> None:
         numbers: dict[Hashable, int] = {}
         every = [*wanted, (key, by_value(lambda values: numbered(numbers, values)))]
-        chunks = [[np.zeros(0, dtype=np.int64)] * len(every), *(found for _, found in second.encoded(every))]
+        chunks = [[np.zeros(0, dtype=np.int64)] * len(every), *(encoded for _, encoded in second.encoded(every))]
         *columns, keys = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
         # behind the last row what a null becomes, which place -1 finds
         self._columns = [np.append(column, encode(Column([None]))) for column, (_, encode) in zip(columns, wanted, strict=True)]

@@ -21,8 +21,8 @@ def location(source: Any) -> Any:
     if isinstance(source, CSV):
         return source.located()
     if isinstance(source, Joined):
-        places = [location(source.data), location(source.second)]
-        return None if None in places else {"joined": places, **source.terms()}
+        both = [location(source.data), location(source.second)]
+        return None if None in both else {"joined": both, **source.terms()}
     return str(Path(source).expanduser().absolute()) if isinstance(source, (str, Path)) else None
 
 
@@ -100,10 +100,10 @@ def protected_tables(source: Any) -> tuple[Any, ...]:
     return (source.data, source.second)[: 1 if source.public else 2] if isinstance(source, Joined) else (source,)
 
 
-def _folder_of_pattern(place: Path) -> Path | None:
-    if not glob.has_magic(str(place)) or place.exists():
+def _folder_of_pattern(path: Path) -> Path | None:
+    if not glob.has_magic(str(path)) or path.exists():
         return None
-    first = next(folder for folder in reversed([place, *place.parents]) if glob.has_magic(folder.name))
+    first = next(folder for folder in reversed([path, *path.parents]) if glob.has_magic(folder.name))
     return first.parent.absolute()
 
 

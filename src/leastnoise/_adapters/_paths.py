@@ -26,19 +26,19 @@ def files(path: str | os.PathLike[str], kinds: Sequence[FileKind]) -> list[tuple
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"the source must be a path to {endings(kinds)} files; got an object of type {type(path).__name__!r}.")
-    place = Path(os.fsdecode(path))
-    if place.is_dir():
-        found = [file for file in sorted(place.rglob("*")) if file.is_file() and not _hidden(file.relative_to(place))]
-        what = f"The folder {str(place)!r}"
-    elif glob.has_magic(str(place)) and not place.is_file():
-        matches = (Path(name) for name in sorted(glob.glob(str(place), recursive=True)))  # noqa: PTH207 - the pattern may be absolute
-        found = [file for file in matches if file.is_file() and not ("**" in place.parts and _hidden(file))]
-        what = f"The pattern {str(place)!r}"
+    root = Path(os.fsdecode(path))
+    if root.is_dir():
+        matched = [file for file in sorted(root.rglob("*")) if file.is_file() and not _hidden(file.relative_to(root))]
+        what = f"The folder {str(root)!r}"
+    elif glob.has_magic(str(root)) and not root.is_file():
+        matches = (Path(name) for name in sorted(glob.glob(str(root), recursive=True)))  # noqa: PTH207 - the pattern may be absolute
+        matched = [file for file in matches if file.is_file() and not ("**" in root.parts and _hidden(file))]
+        what = f"The pattern {str(root)!r}"
     else:
-        return [(place, _kind(place, kinds))]
-    if not found:
+        return [(root, _kind(root, kinds))]
+    if not matched:
         raise InputError(f"the source must be files that exist. {what} has none.")
-    pairs = [(file, _kind(file, kinds)) for file in found]
+    pairs = [(file, _kind(file, kinds)) for file in matched]
     names = [kind.name for kind in kinds if any(kind is other for _, other in pairs)]
     if len(names) > 1:
         both = " and ".join(names)

@@ -65,20 +65,20 @@ class CSV:
 
     def located(self) -> dict[str, object]:
         """All of it as plain values, with the absolute path; `CSV` takes them back."""
-        place = str(Path(self.path).expanduser().absolute())
+        full = str(Path(self.path).expanduser().absolute())
         header = self.header if isinstance(self.header, bool) else list(self.header)
-        return {"path": place, "delimiter": self.delimiter, "encoding": self.encoding, "header": header}
+        return {"path": full, "delimiter": self.delimiter, "encoding": self.encoding, "header": header}
 
 
 def _encoding(name: object) -> str:
     allowed = "'utf-8', or one with a byte for every character, such as 'latin-1', 'iso8859-15' or 'cp1252'"
     try:
-        found = codecs.lookup(name).name.removesuffix("-sig") if isinstance(name, str) else ""  # the mark of UTF-8 is skipped anyhow
+        known = codecs.lookup(name).name.removesuffix("-sig") if isinstance(name, str) else ""  # the mark of UTF-8 is skipped anyhow
     except (LookupError, ValueError):
-        found = ""
-    if found != "utf-8" and not _characters(found):
+        known = ""
+    if known != "utf-8" and not _characters(known):
         raise refuse("encoding", name, allowed, "Save the file as UTF-8, or as Parquet.")
-    return found
+    return known
 
 
 @cache
@@ -135,13 +135,13 @@ class DatabaseTable:
             InputError: the environment does not have the variable.
         """
         name = self.connection.removeprefix("env:")
-        found = os.environ.get(name)
-        if not found:
+        address = os.environ.get(name)
+        if not address:
             raise InputError(
                 f"The environment variable {name} must hold the URL of the database, such as postgresql://user@host/name "
                 "or duckdb:///data/visits.duckdb; it is not set."
             )
-        return found
+        return address
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -184,8 +184,8 @@ class Joined:
         pair = [*self.on.items()] if isinstance(self.on, Mapping) else [(self.on, self.on)]
         if len(pair) != 1:
             raise refuse("on", self.on, "one column of each table, as in { visit_patient = 'patient_id' }")
-        for place, name in zip(("own", "key"), pair[0], strict=True):
-            object.__setattr__(self, place, attribute_name("the column that tables are joined on", name))
+        for field_name, name in zip(("own", "key"), pair[0], strict=True):
+            object.__setattr__(self, field_name, attribute_name("the column that tables are joined on", name))
         if self.columns is not None:
             if isinstance(self.columns, str) or not isinstance(self.columns, (list, tuple)) or not self.columns:
                 raise refuse("columns", self.columns, "a list of columns of the second table")
@@ -205,22 +205,22 @@ class Joined:
         return {"on": {self.own: self.key}, "columns": columns, "public": self.public}
 
 
-def located(place: Any, moved: Any = None) -> Any:
+def located(recorded: Any, moved: Any = None) -> Any:
     """The source that `location` wrote down.
 
     Args:
-        place: what it wrote.
+        recorded: what it wrote.
         moved: where the data are by now, if not there; a path has the same layout, and the same second table beside it.
 
     >>> located("/data/people.csv"), located(location(ln.CSV("/data/people.csv", ";"))).delimiter
     ('/data/people.csv', ';')
     """
-    if isinstance(place, dict) and "joined" in place and not isinstance(moved, Joined):
-        (first, second), terms = place["joined"], {key: value for key, value in place.items() if key != "joined"}
+    if isinstance(recorded, dict) and "joined" in recorded and not isinstance(moved, Joined):
+        (first, second), terms = recorded["joined"], {key: value for key, value in recorded.items() if key != "joined"}
         return Joined(located(first, moved), located(second), **terms)
-    if isinstance(place, dict) and (moved is None or isinstance(moved, (str, Path))):
-        return CSV(**{**place, "path": moved or place["path"]})
-    return place if moved is None else moved
+    if isinstance(recorded, dict) and (moved is None or isinstance(moved, (str, Path))):
+        return CSV(**{**recorded, "path": moved or recorded["path"]})
+    return recorded if moved is None else moved
 
 
 def _the_same(first: Any, second: Any) -> bool:

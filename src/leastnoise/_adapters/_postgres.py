@@ -48,7 +48,7 @@ def _as_double(column: Expression) -> Expression:
 
 
 def _decimals(array: Any) -> Column:
-    return Column([None if one is None else Decimal(one) for one in array.to_pylist()])
+    return Column([None if text is None else Decimal(text) for text in array.to_pylist()])
 
 
 _as_text = partial(sql, "CAST(:it AS TEXT)")
@@ -83,8 +83,8 @@ def open_postgres(source: DatabaseTable) -> Source:
     what, url = f"the table {source.table!r} of PostgreSQL", source.url()
     session = _session(source, url)
     with session(what) as run:
-        found = run(_COLUMNS.format(exp.Literal.string(relation.sql("postgres")).sql("postgres"))).read_all()
-        kinds = [(row["name"], row["kind"]) for row in found.to_pylist()]
+        described = run(_COLUMNS.format(exp.Literal.string(relation.sql("postgres")).sql("postgres"))).read_all()
+        kinds = [(row["name"], row["kind"]) for row in described.to_pylist()]
         (encoding,) = run("SELECT current_setting('server_encoding') AS encoding").read_all().column("encoding").to_pylist()
     if not kinds:
         raise InputError(f"{what} does not exist, or has no columns. Write its name as it is stored, with its schema: public.visits.")

@@ -100,7 +100,7 @@ def read(
     if unit_column is None and max_per_cell is not None:
         raise refuse("max_per_cell", max_per_cell, "None where each row is a unit", "Name the unit_column whose rows are to be bounded.")
     units = None if unit_column is None else Units(max_per_cell, sizes)
-    counts = {name: one.attributes for name, one in sums.items() if isinstance(one, UnitCount)}
+    counts = {name: summed.attributes for name, summed in sums.items() if isinstance(summed, UnitCount)}
     if counts and not (units and {*chain.from_iterable(counts.values())} <= {*sizes}):
         raise refuse("a count of units", ", ".join(counts), "in a table whose rows have units, and of attributes that are read")
     opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column)
@@ -135,7 +135,7 @@ def read(
     cells = {name: next(whole_columns) for name in sizes}
     values = {name: next(whole_columns) for name in sums if name not in counts}
     if units is not None:
-        values |= {name: units.worth(rows_kept, [cells[one] for one in cell]) for name, cell in counts.items()}
+        values |= {name: units.worth(rows_kept, [cells[within] for within in cell]) for name, cell in counts.items()}
     kept, counting = int(np.count_nonzero(rows_kept)), int(np.count_nonzero(keep))
     cut = 0 if units is None or not wanted.usage else units.cut(keep, MOST_CUT)
     beside = usage_table((kept, counting - kept, cut), unit_column, most) if wanted.usage else None
@@ -283,13 +283,13 @@ def read_keys(
     encoders = [by_value(_numbered(rule, numbers)), *([] if units is None else [units.number])]
     parts, read = [np.zeros(0, dtype=np.int64)], 0
     counts = np.zeros(0, dtype=np.int64)
-    for rows, (found, *unit) in opened.encoded([*zip(names, encoders, strict=True)]):
+    for rows, (keys, *unit) in opened.encoded([*zip(names, encoders, strict=True)]):
         if units is None:
             counts = np.append(counts, np.zeros(len(numbers) - len(counts), dtype=np.int64))
-            counts += np.bincount(found[found != _NONE], minlength=len(numbers))
+            counts += np.bincount(keys[keys != _NONE], minlength=len(numbers))
         else:
-            units.add(unit[0], [found])
-            parts.append(found)
+            units.add(unit[0], [keys])
+            parts.append(keys)
         read += rows
         if progress is not None:
             progress(read, opened.total)

@@ -54,13 +54,13 @@ def open_spark(frame: Any) -> Source:
 
     @contextmanager
     def session(what: str) -> Iterator[Run]:
-        with frames(what) as found:
-            yield lambda query: found(query).toArrow().to_reader()
+        with frames(what) as run:
+            yield lambda query: run(query).toArrow().to_reader()
 
     @contextmanager
     def in_parts(what: str) -> Iterator[Run]:
-        with frames(what) as found:
-            yield lambda query: _batches(found(query))
+        with frames(what) as run:
+            yield lambda query: _batches(run(query))
 
     engine = Engine(
         what=what,
@@ -76,7 +76,7 @@ def open_spark(frame: Any) -> Source:
     return source if plain else replace(source, engine=None)
 
 
-def _batches(found: Any) -> Iterator[Any]:
+def _batches(frame: Any) -> Iterator[Any]:
     """All rows, of which the driver holds those of one partition; at once where the executors cannot run Python."""
     import pyarrow as pa
 
@@ -95,10 +95,10 @@ def _batches(found: Any) -> Iterator[Any]:
         with warnings.catch_warnings():
             # about versions of pandas, of which nothing is used
             warnings.simplefilter("ignore")
-            rows = found.mapInArrow(packed, "packed binary").toLocalIterator()
+            rows = frame.mapInArrow(packed, "packed binary").toLocalIterator()
         first = next(rows, None)
     except Exception:  # noqa: BLE001 - whatever keeps them from it; a frame that fails will do so again
-        yield from found.toArrow().to_batches()
+        yield from frame.toArrow().to_batches()
         return
     while first is not None:
         yield from pa.ipc.open_stream(first[0])

@@ -97,7 +97,7 @@ class Value:
 
     def is_missing(self, nulls: FloatArray) -> Expression:
         """Whether a number is null, or one of the numbers that mean a null."""
-        return exp.or_(self.is_null, *(sql(":it = :one", it=self.double, one=one) for one in nulls.tolist()))
+        return exp.or_(self.is_null, *(sql(":it = :one", it=self.double, one=null) for null in nulls.tolist()))
 
 
 def prepared(rule: Rule, value: Value, sound: Callable[[Expression], Expression] | None = None) -> Value | None:
@@ -136,9 +136,9 @@ def cell_of(rule: Rule, value: Value) -> Expression | None:
         return _category(rule, rule.table, value)
     if number is None or isinstance(rule.table, Keys) or (rule.clock is not None) != (number.held == "clock"):
         return None
-    found = _stepped(rule, rule.table, number) if isinstance(rule.table, Steps) else _cut(rule.table, number)
+    cell = _stepped(rule, rule.table, number) if isinstance(rule.table, Steps) else _cut(rule.table, number)
     missing = number.is_missing(null_numbers(rule.reading))
-    return found and sql("CASE WHEN :missing THEN :null ELSE :found END", missing=missing, null=rule.null, found=found)
+    return cell and sql("CASE WHEN :missing THEN :null ELSE :found END", missing=missing, null=rule.null, found=cell)
 
 
 def _category(rule: Rule, table: Forms, value: Value) -> Expression | None:
@@ -147,23 +147,23 @@ def _category(rule: Rule, table: Forms, value: Value) -> Expression | None:
     if len(forms) > MOST_CASES or table.cells[""] != rule.null or not all(map(_PLAIN.fullmatch, forms)):
         return None
     if value.held == "text":
-        found = _case(value.it, forms.items(), _without_zeros(table, value.it, rule.outside))
+        cell_if_known = _case(value.it, forms.items(), _without_zeros(table, value.it, rule.outside))
     elif value.held == "integer":
         known = [(int(form), cell) for form, cell in forms.items() if _WHOLE.fullmatch(form) and str(int(form)) == form]
-        found = _case(value.it, [(number, cell) for number, cell in known if number >> 63 in {0, -1}], _part(rule.outside))
+        cell_if_known = _case(value.it, [(number, cell) for number, cell in known if number >> 63 in {0, -1}], _part(rule.outside))
     elif value.held == "boolean":
         yes, no = (forms.get(form, rule.outside) for form in ("true", "false"))
-        found = sql("CASE WHEN :it THEN :yes ELSE :no END", it=value.it, yes=yes, no=no)
+        cell_if_known = sql("CASE WHEN :it THEN :yes ELSE :no END", it=value.it, yes=yes, no=no)
     else:
         return None
-    return sql("CASE WHEN :missing THEN :null ELSE :found END", missing=value.is_null, null=rule.null, found=found)
+    return sql("CASE WHEN :missing THEN :null ELSE :found END", missing=value.is_null, null=rule.null, found=cell_if_known)
 
 
 def _case(it: Expression, pairs: Any, otherwise: Expression) -> Expression:
     """CASE it WHEN ... of many constants."""
     built = exp.Case(this=it.copy())
-    for one, cell in pairs:
-        built = built.when(_part(one), _part(cell), copy=False)
+    for constant, cell in pairs:
+        built = built.when(_part(constant), _part(cell), copy=False)
     return built.else_(otherwise, copy=False) if built.args.get("ifs") else otherwise
 
 
@@ -175,8 +175,8 @@ def _without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
         return _part(outside)
     kept = sql("TRIM(TRAILING '0' FROM :it)", it=it)
     fits = f":it LIKE '%.0%' AND LENGTH(:it) <= {_LONGEST} AND :kept <> :it"
-    found = _case(kept, again, _part(outside))
-    return sql(f"CASE WHEN {fits} THEN :found ELSE :outside END", it=it, kept=kept, found=found, outside=outside)
+    matched = _case(kept, again, _part(outside))
+    return sql(f"CASE WHEN {fits} THEN :found ELSE :outside END", it=it, kept=kept, found=matched, outside=outside)
 
 
 def key_of(reading: Reading, keys: Keys, value: Value, sound: Callable[[Expression], Expression] | None) -> Expression | None:
@@ -188,7 +188,7 @@ def key_of(reading: Reading, keys: Keys, value: Value, sound: Callable[[Expressi
     nulls = sorted({"", *map(reading.form, reading.nulls)})
     if reading.ignore_case or not all(map(_PLAIN.fullmatch, nulls)):
         return None
-    fits = [sql(":it <> :one", it=value.it, one=one) for one in nulls]
+    fits = [sql(":it <> :one", it=value.it, one=null) for null in nulls]
     fits.append(sql(f"LENGTH(:it) <= {keys.longest} AND TRANSLATE(:it, :controls, '') = :it", it=value.it, controls=_CONTROLS))
     fits += [] if sound is None else [sound(value.it)]
     return sql("CASE WHEN :fits THEN :it ELSE NULL END", fits=exp.and_(*fits), it=value.it)
@@ -276,7 +276,7 @@ def _cut(table: Cuts, number: Value) -> Expression | None:
     if len(table.at) > MOST_CASES:
         return None
     if number.held == "clock":
-        return _searched(number.it, [int(one) * _MICROSECONDS for one in table.at.tolist()], table.cells.tolist())
+        return _searched(number.it, [int(cut) * _MICROSECONDS for cut in table.at.tolist()], table.cells.tolist())
     return _searched(number.double, table.at.tolist(), table.cells.tolist())
 
 
@@ -301,7 +301,7 @@ def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
         changes = changes_of_clock(clock.zone, (first - 2) * DAY, (last + 3) * DAY)
         if changes is None:
             return None
-        seconds, ahead = ([one * _MICROSECONDS for one in some] for some in changes)
+        seconds, ahead = ([second * _MICROSECONDS for second in some] for some in changes)
         it = sql(":it + :ahead", it=it, ahead=_searched(it, seconds, ahead))
     return Value("clock", sql("CASE WHEN :missing THEN NULL ELSE :it END", missing=value.is_null, it=it))
 

@@ -50,8 +50,8 @@ class Units:
         """
         self._chunks.append(units)
         cell = np.zeros(len(units), dtype=np.int64)
-        for place, size in self._within:
-            cell = cell * (size + 1) + (codes[place] + 1)  # beyond int64 two cells may have one number, and share their bound
+        for attribute, size in self._within:
+            cell = cell * (size + 1) + (codes[attribute] + 1)  # beyond int64 two cells may have one number, and share their bound
         self._cells.append(cell)
 
     def _units(self) -> IntArray:
@@ -143,8 +143,8 @@ def numbered(numbers: dict[Hashable, int], values: Sequence[object]) -> IntArray
     >>> numbered({"a": 0}, ["b", "a", None, b"b"]).tolist()
     [1, 0, -1, 1]
     """
-    found = (-1 if (key := _key(value)) is None else numbers.setdefault(key, len(numbers)) for value in values)
-    return np.fromiter(found, dtype=np.int64, count=len(values))
+    units = (-1 if (key := _key(value)) is None else numbers.setdefault(key, len(numbers)) for value in values)
+    return np.fromiter(units, dtype=np.int64, count=len(values))
 
 
 def known_numbers(numbers: Mapping[Hashable, int], values: Sequence[object]) -> IntArray:

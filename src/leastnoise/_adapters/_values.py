@@ -128,7 +128,7 @@ def null_numbers(reading: Reading) -> FloatArray:
     >>> null_numbers(Reading(nulls=["-9", "NA"])).tolist()
     [-9.0]
     """
-    return np.array([found for found in map(number, reading.nulls) if found is not None and not math.isnan(found)], dtype=np.float64)
+    return np.array([null for null in map(number, reading.nulls) if null is not None and not math.isnan(null)], dtype=np.float64)
 
 
 def number_reader(reading: Reading) -> Callable[[object], float | None]:
@@ -154,11 +154,11 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
             return float("nan")
         if reading.plain_numbers:
             return number(form)
-        found = pattern.fullmatch(form)
-        if not found or not (found["whole"] or found["part"]) or (found["sign"] and found["minus"]):
+        match = pattern.fullmatch(form)
+        if not match or not (match["whole"] or match["part"]) or (match["sign"] and match["minus"]):
             return None
-        digits = (found["whole"] or "0").replace(reading.thousands, "") if reading.thousands else found["whole"] or "0"
-        return float(f"{found['sign']}{found['minus']}{digits}.{found['part'] or '0'}{found['power'] or ''}")
+        digits = (match["whole"] or "0").replace(reading.thousands, "") if reading.thousands else match["whole"] or "0"
+        return float(f"{match['sign']}{match['minus']}{digits}.{match['part'] or '0'}{match['power'] or ''}")
 
     return read
 
@@ -244,10 +244,10 @@ def without_zeros(form: str) -> str | None:
     """
     if len(form) > _LONGEST:
         return None
-    found = _WHOLE.fullmatch(form)
-    if not found:
+    match = _WHOLE.fullmatch(form)
+    if not match:
         return None
-    return "0" if found.group(1) == "-0" else found.group(1)
+    return "0" if match.group(1) == "-0" else match.group(1)
 
 
 @cache
@@ -317,10 +317,10 @@ def instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[
     form = "" if form is None else reading.form(form)
     if form and is_spelled_null(form, reading):
         return None
-    found = pattern.fullmatch(form)
-    if found is None:
+    match = pattern.fullmatch(form)
+    if match is None:
         return NO_DAY, False
-    said = found.groupdict()
+    said = match.groupdict()
     parts = {name: int(part) for name, part in said.items() if part and part.isdecimal()}
     year, month, day = parts["Y"], parts.get("m", 1), parts.get("d", 1)
     moment = dt.datetime(year, month, day, parts.get("H", 0), parts.get("M", 0), parts.get("S", 0), tzinfo=dt.UTC)
@@ -343,7 +343,7 @@ class Clock:
             return seconds
         instants, where = np.unique(seconds[which], return_inverse=True)
         shown = seconds.copy()
-        shown[which] = np.array([self.ahead(one) for one in instants.tolist()], dtype=np.int64)[where.reshape(-1)] + seconds[which]
+        shown[which] = np.array([self.ahead(moment) for moment in instants.tolist()], dtype=np.int64)[where.reshape(-1)] + seconds[which]
         return shown
 
     def ahead(self, second: int) -> int:

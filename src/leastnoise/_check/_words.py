@@ -65,11 +65,11 @@ def number_text(number: Fraction) -> str:
         rest, twos = rest // 2, twos + 1
     while rest % 5 == 0:
         rest, fives = rest // 5, fives + 1
-    places = max(twos, fives)
-    if rest != 1 or places == 0:
+    decimals = max(twos, fives)
+    if rest != 1 or decimals == 0:
         return str(number)
-    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
-    return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+    digits = str(abs(number.numerator) * 10**decimals // number.denominator).rjust(decimals + 1, "0")
+    return f"{'-' if number < 0 else ''}{digits[:-decimals]}.{digits[-decimals:]}"
 
 
 def short(number: Fraction) -> str:

@@ -102,12 +102,12 @@ class Dates(Kind):
     @property
     def regular_labels(self) -> tuple[Label, ...]:
         """The periods, such as ``2024``, ``2024-Q1``, ``2024-01``, ``2024-W01``, ``2024-01-31``, ``2024-01-31 13:00`` and ``Monday``."""
-        return tuple(_label(self.first + place, self.by) for place in range(self.regular))
+        return tuple(_label(self.first + cell, self.by) for cell in range(self.regular))
 
     @property
     def implied_levels(self) -> tuple[Level, ...]:
         """The coarser periods that every cell lies in as a whole."""
-        hours = [_first_hour(self.first + place, self.by) for place in range(self.regular)]
+        hours = [_first_hour(self.first + cell, self.by) for cell in range(self.regular)]
         return tuple(grouped(by, [_label(period_of(hour, by), by) for hour in hours]) for by in _COARSER[self.by])
 
     def last_day(self, cells: int) -> dt.date:
@@ -199,4 +199,4 @@ def _pattern(written_as: object) -> re.Pattern[str]:
     wrong = [word for word in words if word not in _DIRECTIVES or (word != "%" and words.count(word) > 1)]
     if wrong or "Y" not in words or any("%" in part for part in parts[::2]):
         raise refuse("format", written_as, allowed)
-    return re.compile("".join(_DIRECTIVES[part] if place % 2 else re.escape(part) for place, part in enumerate(parts)), re.ASCII)
+    return re.compile("".join(_DIRECTIVES[part] if index % 2 else re.escape(part) for index, part in enumerate(parts)), re.ASCII)

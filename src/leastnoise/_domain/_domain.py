@@ -70,16 +70,16 @@ class Domain(Immutable):
                 raise refuse(f"the measure {name!r}", measure, "a Measure", "Write for example Measure('income', 0, 200000).")
             if isinstance(measure, UnitCount) and not {*measure.attributes} <= {*checked}:
                 raise refuse(f"the attributes of {name!r}", list(measure.attributes), "attributes of the domain")
-        own = tuple(checked.items())
-        object.__setattr__(self, "_kinds", own)
+        entries = tuple(checked.items())
+        object.__setattr__(self, "_kinds", entries)
         object.__setattr__(self, "_measures", sums)
         object.__setattr__(self, "_by_name", MappingProxyType(checked))
         object.__setattr__(self, "_names", tuple(checked))
         # asked once, and never again: what was checked here is what is encoded, counted and paid for
-        sizes = {name: whole(f"the number of cells of {name!r}", kind.size, 1, MOST_CELLS) for name, kind in own}
+        sizes = {name: whole(f"the number of cells of {name!r}", kind.size, 1, MOST_CELLS) for name, kind in entries}
         object.__setattr__(self, "_sizes", MappingProxyType(sizes))
         object.__setattr__(self, "_shape", tuple(sizes.values()))
-        object.__setattr__(self, "_hash", hash((own, sums)))
+        object.__setattr__(self, "_hash", hash((entries, sums)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -138,13 +138,13 @@ class Domain(Immutable):
         >>> ln.Domain(zone=ln.Coded(3)).rule("zone").table.high
         2
         """
-        found = self._rule(name)
-        if isinstance(found.table, Keys):
+        rule = self._rule(name)
+        if isinstance(rule.table, Keys):
             raise InputError(
                 f"The categories of {self.kind(name)!r} are not known yet. Find them first, with `leastnoise categories` or "
                 "leastnoise.find_categories."
             )
-        return found
+        return rule
 
     def keys(self, name: str) -> Rule:
         """The same of an attribute whose categories are not known yet: how they are read, and which may be found.
@@ -155,16 +155,16 @@ class Domain(Immutable):
         >>> ln.Domain(agent=ln.Unknown(9)).keys("agent").table
         Keys(longest=200)
         """
-        found = self._rule(name)
-        if not isinstance(found.table, Keys):
+        rule = self._rule(name)
+        if not isinstance(rule.table, Keys):
             raise refuse(f"the attribute {name!r}", self.kind(name), "Unknown", "The categories of the others are known.")
-        return found
+        return rule
 
     def _rule(self, name: str) -> Rule:
-        found = rule_of(self.kind(name))
-        if type(found) is not Rule or found.size != self.cells(name):
+        rule = rule_of(self.kind(name))
+        if type(rule) is not Rule or rule.size != self.cells(name):
             raise InternalError(f"the rule of {name!r} must be about its own cells; please report this.")
-        return found
+        return rule
 
     def largest_value(self, measure: str | None) -> int:
         """The most that one row adds to or takes from a sum of a measure, in its units; 1 for counts, which are of no measure.
@@ -205,7 +205,7 @@ class Domain(Immutable):
         """
         summed = self.measure(measure)
         counted = Weighted(ValueCount(summed.of), summed.weight) if isinstance(summed, Weighted) else ValueCount(summed)
-        return next((name for name, one in self._measures if one == counted), None)
+        return next((name for name, measure_kind in self._measures if measure_kind == counted), None)
 
     def to_json(self) -> dict[str, Any]:
         """Write the domain as plain JSON values; fractions are texts such as ``"1/3"``.

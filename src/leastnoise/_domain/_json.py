@@ -29,13 +29,13 @@ _KINDS: dict[str, type[Kind]] = {
 def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
     """The fields of a kind by their names in JSON, its own first, with those in the class, and defaults where they need not be said."""
     named = [*own_fields(kind), *fields(Kind)]
-    return {"size" if one.name == "codes" else one.name: (one.name, one.default if one.kw_only else MISSING) for one in named}
+    return {"size" if field.name == "codes" else field.name: (field.name, field.default if field.kw_only else MISSING) for field in named}
 
 
 @plain_json.register
 def kind_to_json(kind: Kind) -> dict[str, Any]:
     """Write a kind."""
-    word = next(word for word, found in _KINDS.items() if isinstance(kind, found))
+    word = next(word for word, kinds in _KINDS.items() if isinstance(kind, kinds))
     # `asdict` would copy the group of every cell
     alone = Coded(kind.codes, null=kind.null, outside=kind.outside) if isinstance(kind, Coded) else replace(kind, levels=())
     values = {**asdict(alone if kind.levels else kind), "reading": kind.reading, "levels": kind.levels}
@@ -102,7 +102,7 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
     given: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
     if missing := [key for key in keys if key not in given]:
         raise InputError(f"a measure in JSON must have {missing[0]!r}.")
-    said: dict[str, Any] = known_keys("reading", given.pop("reading", {}), [one.name for one in fields(Reading)])
+    said: dict[str, Any] = known_keys("reading", given.pop("reading", {}), [field.name for field in fields(Reading)])
     name, reading = attribute_name("'name' of a measure in JSON", given.pop("name")), Reading(**said)
     measure = Measure(**{"low": 0, "high": 1} | given, reading=reading)
     return name, measure if "low" in given else ValueCount(measure)

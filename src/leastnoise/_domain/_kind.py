@@ -55,8 +55,8 @@ class Level:
 def grouped(name: str, groups: Iterable[Label]) -> Level:
     """The level that puts cell after cell into these groups."""
     every = tuple(groups)
-    places = {label: place for place, label in enumerate(dict.fromkeys(every))}
-    return Level(name, tuple(places), tuple(places[label] for label in every))
+    cells = {label: cell for cell, label in enumerate(dict.fromkeys(every))}
+    return Level(name, tuple(cells), tuple(cells[label] for label in every))
 
 
 def levels_of(labels: Sequence[Label], given: object) -> tuple[Level, ...]:
@@ -165,13 +165,13 @@ class Kind(ABC):
 
     def level(self, name: str) -> Level:
         """Look up a level over all cells; ``other`` belongs to a group of that name."""
-        found = find((*self.levels, *self.implied_levels), name)
+        level = find((*self.levels, *self.implied_levels), name)
         if not self.has_other:
-            return found
-        labels = found.labels if OTHER in found.labels else (*found.labels, OTHER)
-        return Level(name, labels, (*found.cells, labels.index(OTHER)))
+            return level
+        labels = level.labels if OTHER in level.labels else (*level.labels, OTHER)
+        return Level(name, labels, (*level.cells, labels.index(OTHER)))
 
-    def _keep(self, regular: int, allowed: tuple[str, ...], **own: object) -> None:
+    def _keep(self, regular: int, allowed: tuple[str, ...], **parameters: object) -> None:
         """Set the fields of a kind that is being made: its own, checked, what every kind has, and levels over its labels."""
         policies = {"null": "drop" if self.null is None else one_of("null", self.null, LISTED)}
         policies["outside"] = one_of("outside", self.outside, allowed)
@@ -181,19 +181,19 @@ class Kind(ABC):
             raise refuse(f"the number of cells of {type(self).__name__}", cells, f"at most {MOST_CELLS}", advice)
         reading: Any = self.reading
         if isinstance(reading, Mapping):
-            known: dict[str, Any] = known_keys("reading", reading, [one.name for one in fields(Reading)])
+            known: dict[str, Any] = known_keys("reading", reading, [field.name for field in fields(Reading)])
             reading = Reading(**known)
         if not isinstance(reading, Reading):
             raise refuse("reading", reading, "a Reading")
-        for name, value in {**own, **policies, "reading": reading}.items():
+        for name, value in {**parameters, **policies, "reading": reading}.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "levels", levels_of(self.regular_labels, self.levels) if self.levels else ())
 
     def __repr__(self) -> str:
         values = asdict(self)
-        own = [(one, values[one.name]) for one in own_fields(type(self))]
-        parts = [_shown(value) for one, value in own if not one.kw_only]
-        parts += [f"{one.name}={_shown(value)}" for one, value in own if one.kw_only and value != one.default]
+        values_of = [(field, values[field.name]) for field in own_fields(type(self))]
+        parts = [_shown(value) for field, value in values_of if not field.kw_only]
+        parts += [f"{field.name}={_shown(value)}" for field, value in values_of if field.kw_only and value != field.default]
         parts += [f"{key}={value!r}" for key, value in (("null", self.null), ("outside", self.outside)) if value != "drop"]
         parts += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
         parts += [f"levels={[level_json(level) for level in self.levels]!r}"] if self.levels else []
@@ -202,8 +202,8 @@ class Kind(ABC):
 
 def own_fields(kind: type[Kind]) -> list[Field[Any]]:
     """The fields of a kind that not every kind has; those that must be said are not by keyword alone."""
-    common = {one.name for one in fields(Kind)}
-    return [one for one in fields(kind) if one.name not in common]
+    common = {field.name for field in fields(Kind)}
+    return [field for field in fields(kind) if field.name not in common]
 
 
 def _shown(value: object) -> str:
@@ -215,7 +215,7 @@ def _shown(value: object) -> str:
     if isinstance(value, tuple):
         if value and isinstance(value[0], tuple):
             return repr({key: list(texts) for key, texts in value})
-        return repr([number_text(one) if isinstance(one, Fraction) else one for one in value])
+        return repr([number_text(part) if isinstance(part, Fraction) else part for part in value])
     return repr(value)
 
 
@@ -237,8 +237,8 @@ def pairs_of(attributes: Any) -> list[tuple[str, Any]]:
     """The attributes given positionally, before any check of theirs."""
     if attributes is None:
         return []
-    one = isinstance(attributes, str) or not isinstance(attributes, Iterable)
-    pairs = [*attributes.items()] if isinstance(attributes, Mapping) else [attributes] if one else [*attributes]
+    single = isinstance(attributes, str) or not isinstance(attributes, Iterable)
+    pairs = [*attributes.items()] if isinstance(attributes, Mapping) else [attributes] if single else [*attributes]
     for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise refuse("attributes", pair, "a mapping from a name to a kind, or pairs of them")

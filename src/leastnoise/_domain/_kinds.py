@@ -92,9 +92,9 @@ class Categories(Kind):
     @property
     def lookup(self) -> dict[str, int]:
         """The cell of every text that matches one, by its compared form."""
-        places = {str(value): place for place, value in enumerate(self.values)}
-        pairs = [(text, places[value]) for value, texts in self.spellings for text in texts]
-        return {self.reading.form(text): place for text, place in (*places.items(), *pairs)}
+        cells = {str(value): cell for cell, value in enumerate(self.values)}
+        pairs = [(text, cells[value]) for value, texts in self.spellings for text in texts]
+        return {self.reading.form(text): cell for text, cell in (*cells.items(), *pairs)}
 
     @property
     def regular(self) -> int:
@@ -118,7 +118,7 @@ def _spellings(given: object, values: tuple[Label, ...], reading: Reading, taken
     pairs: list[Any] = list(given.items() if isinstance(given, Mapping) else given) if isinstance(given, (Mapping, tuple, list)) else [None]
     if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
         raise refuse("spellings", given, "a mapping from a category to a list of texts")
-    known, found = {*map(str, values)} if pairs else set(), []
+    known, spellings = {*map(str, values)} if pairs else set(), []
     for value, listed in pairs:
         category = str(_category(value))
         if category not in known:
@@ -130,8 +130,8 @@ def _spellings(given: object, values: tuple[Label, ...], reading: Reading, taken
             if reading.form(text) in taken:
                 raise InputError(f"a spelling must mean one category; got {text!r} twice. Leave it out once.")
             taken.add(reading.form(text))
-        found.append((category, texts))
-    return tuple(found)
+        spellings.append((category, texts))
+    return tuple(spellings)
 
 
 def _category(value: object) -> Label:
@@ -244,8 +244,8 @@ def _labels(edges: Sequence[Fraction], closed: str) -> tuple[Label, ...]:
     """The intervals between edges as text."""
     texts, last, left = [number_text(edge) for edge in edges], len(edges) - 2, closed == "left"
     return tuple(
-        f"{'[' if left or place == 0 else '('}{texts[place]}, {texts[place + 1]}{']' if not left or place == last else ')'}"
-        for place in range(last + 1)
+        f"{'[' if left or cell == 0 else '('}{texts[cell]}, {texts[cell + 1]}{']' if not left or cell == last else ')'}"
+        for cell in range(last + 1)
     )
 
 
@@ -298,7 +298,7 @@ class Bins(Kind):
     def edges(self) -> tuple[Fraction, ...]:
         """The ``count + 1`` edges, exact, ``low`` first and ``high`` last."""
         width = (self.high - self.low) / self.count
-        return tuple(self.low + width * place for place in range(self.count + 1))
+        return tuple(self.low + width * edge for edge in range(self.count + 1))
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
@@ -413,7 +413,7 @@ class Decimals(Kind):
     @property
     def values(self) -> tuple[Fraction, ...]:
         """The values, exact, in order."""
-        return tuple(self.low + self.step * place for place in range(self.regular))
+        return tuple(self.low + self.step * cell for cell in range(self.regular))
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:

@@ -118,8 +118,8 @@ class UnitCount(Measure):
     attributes: tuple[str, ...] = ()
 
     def __init__(self, attributes: Sequence[str] = ()) -> None:
-        one = {"column": "units", "low": Fraction(0), "high": Fraction(1), "unit": Fraction(1), "reading": READ_AS_IT_IS}
-        for field, content in {**one, "attributes": PerCell(1, attributes).attributes if attributes else ()}.items():
+        flag = {"column": "units", "low": Fraction(0), "high": Fraction(1), "unit": Fraction(1), "reading": READ_AS_IT_IS}
+        for field, content in {**flag, "attributes": PerCell(1, attributes).attributes if attributes else ()}.items():
             object.__setattr__(self, field, content)
 
     def __repr__(self) -> str:

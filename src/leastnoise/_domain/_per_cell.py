@@ -28,7 +28,7 @@ class PerCell:
 
     def __init__(self, rows: int, attributes: str | Sequence[str]) -> None:
         names = tuple(map(plain, (attributes,) if isinstance(attributes, str) else attributes))
-        if not (0 < len(names) <= _MOST_NAMES and len(set(names)) == len(names) and all(isinstance(one, str) and one for one in names)):
+        if not (0 < len(names) <= _MOST_NAMES and len(set(names)) == len(names) and all(isinstance(name, str) and name for name in names)):
             raise refuse("the attributes of max_per_cell", list(names), f"1 to {_MOST_NAMES} names of attributes, none twice")
         object.__setattr__(self, "rows", whole("max_per_cell", rows, 1))
         object.__setattr__(self, "attributes", names)

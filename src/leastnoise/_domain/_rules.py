@@ -26,9 +26,9 @@ def _(kind: Categories | Integers | Decimals | Bins | Edges | Dates | Coded | Un
     null, outside = marks or (kind.regular if policy == "other" else DROP for policy in (kind.null, kind.outside))
     clip, size = kind.outside == "clip", kind.size + (0 if marks is None else 2)
     clock = Clocked(*_days(kind), kind.zone, kind.pattern) if isinstance(kind, Dates) else None
-    found = _table(kind, null, outside)
+    table = _table(kind, null, outside)
     strange = null if clip else outside
-    return Rule(size=size, table=found, null=null, outside=outside, strange=strange, clip=clip, reading=kind.reading, clock=clock)
+    return Rule(size=size, table=table, null=null, outside=outside, strange=strange, clip=clip, reading=kind.reading, clock=clock)
 
 
 def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
@@ -47,21 +47,21 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
         return _periods(kind, outside)
     if isinstance(kind, Unknown):
         return Keys(kind.longest)
-    places = np.arange(kind.regular)
+    cells = np.arange(kind.regular)
     if isinstance(kind, Decimals):
         if clip:
-            return Cuts(multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1), places)
+            return Cuts(multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1), cells)
         values = multiples(kind.low, kind.step, kind.regular)
         # a number is one of them if the doubles nearest to both are the same: from it to the next double
-        pairs = np.stack([places, np.full(kind.regular, outside)], axis=1)
+        pairs = np.stack([cells, np.full(kind.regular, outside)], axis=1)
         return Cuts(np.stack([values, _next(values)], axis=1).reshape(-1), np.concatenate([[outside], pairs.reshape(-1)]))
     if isinstance(kind, (Bins, Edges)):
         # a double that is not below an edge is at least the edge, and one that is above it at least the double behind it
         inner = inner_edges(kind) if kind.closed == "left" else _next(inner_edges(kind))
         if clip:
-            return Cuts(inner, places)
+            return Cuts(inner, cells)
         ends = np.array([float(kind.low), float(kind.high)])
-        return Cuts(np.concatenate([ends[:1], inner, _next(ends[1:])]), np.concatenate([[outside], places, [outside]]))
+        return Cuts(np.concatenate([ends[:1], inner, _next(ends[1:])]), np.concatenate([[outside], cells, [outside]]))
     raise InternalError(f"nothing encodes the kind {type(kind).__name__}.")
 
 
@@ -115,7 +115,7 @@ def multiples(first: Fraction, step: Fraction, count: int) -> Any:
         # numerator and denominator are exact doubles, so their quotient is rounded once
         return (np.arange(count, dtype=np.int64) * more + start) / float(common)
     # Python's quotient of integers of any length is rounded once too
-    return np.array([(start + more * place) / common for place in range(count)], dtype=np.float64)
+    return np.array([(start + more * index) / common for index in range(count)], dtype=np.float64)
 
 
 def number_pattern(reading: Reading) -> re.Pattern[str]:

@@ -83,17 +83,17 @@ def _looked_up(
 def _count(
     domain: Domain, opened: Columns, sets: Iterable[tuple[str, ...]], values: Values | None
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    places, rows, sizes = {name: index for index, name in enumerate(domain.names)}, opened.rows, domain.shape
-    for window in _windows((tuple(places[name] for name in attributes) for attributes in sets), sizes):
+    positions, rows, sizes = {name: index for index, name in enumerate(domain.names)}, opened.rows, domain.shape
+    for window in _windows((tuple(positions[name] for name in attributes) for attributes in sets), sizes):
         done: dict[int, IntArray] = {}
         for group in groups(window, sizes, 1 << rows.bit_length()):  # an untrusted proposal, which every member checks (A3)
-            shape = tuple(sizes[place] for place in group.attributes)
-            columns = [opened.codes[domain.names[place]] for place in group.attributes]
+            shape = tuple(sizes[position] for position in group.attributes)
+            columns = [opened.codes[domain.names[position]] for position in group.attributes]
             whole = _histogram(columns, shape, rows, values).reshape(shape)
             for member in group.members:
                 done[member] = _summed(whole, group.attributes, window[member])
         for index, attributes in enumerate(window):
-            yield tuple(domain.names[place] for place in attributes), done.pop(index)
+            yield tuple(domain.names[position] for position in attributes), done.pop(index)
 
 
 def _windows(wanted: Iterable[tuple[int, ...]], sizes: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
@@ -123,11 +123,11 @@ def _summed(whole: IntArray, axes: Sequence[Hashable], wanted: Sequence[Hashable
     """
     if not {*wanted} <= {*axes}:
         raise InternalError("A marginal cannot be summed out of a table without its attributes; please report this.")
-    gone = tuple(axis for axis, place in enumerate(axes) if place not in wanted)
-    kept = [place for place in axes if place in wanted]
+    gone = tuple(axis for axis, name in enumerate(axes) if name not in wanted)
+    kept = [name for name in axes if name in wanted]
     part = whole.sum(axis=gone) if gone else whole
     # always a copy of its own: a caller may add noise in place
-    return np.array(np.transpose(part, [kept.index(place) for place in wanted]), dtype=np.int64, order="C").reshape(-1)
+    return np.array(np.transpose(part, [kept.index(name) for name in wanted]), dtype=np.int64, order="C").reshape(-1)
 
 
 def _histogram(columns: list[Codes], shape: tuple[int, ...], rows: int, values: Values | None) -> IntArray:

@@ -107,10 +107,10 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
     kinds = _kinds(measurements)
     held: list[tuple[int, IntArray]] = []
     size = 0
-    for (summed, limits, ends), places in groups.items():
-        marginals = count(table, places, summed, None if limits is None else (limits.attribute, limits.values))
-        for names, cells in _from_ends(table, marginals, places, summed) if ends and summed is not None else marginals:
-            for index in places[names]:
+    for (summed, limits, ends), blocks_of in groups.items():
+        marginals = count(table, blocks_of, summed, None if limits is None else (limits.attribute, limits.values))
+        for names, cells in _from_ends(table, marginals, blocks_of, summed) if ends and summed is not None else marginals:
+            for index in blocks_of[names]:
                 held.append((index, cells))
                 size += max(cells.size, measurements.blocks[index].rows)  # there may be many more queries than cells
                 if size >= _BATCH_ROWS:
@@ -120,11 +120,11 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
 
 
 def _from_ends(
-    table: Table, sums: Iterator[tuple[tuple[str, ...], IntArray]], places: Iterable[tuple[str, ...]], measure: str
+    table: Table, sums: Iterator[tuple[tuple[str, ...], IntArray]], blocks_of: Iterable[tuple[str, ...]], measure: str
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
     """The sums of v - low, and behind them those of high - v, from the sums of v and the values (or rows, all with one) in each cell."""
     bounds = table.domain.measure(measure)
-    for (names, summed), (_, values) in zip(sums, count(table, places, table.domain.count_of(measure)), strict=True):
+    for (names, summed), (_, values) in zip(sums, count(table, blocks_of, table.domain.count_of(measure)), strict=True):
         yield names, np.concatenate([summed - bounds.low_units * values, bounds.high_units * values - summed])
 
 

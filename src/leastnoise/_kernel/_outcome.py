@@ -24,8 +24,8 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
     if not isinstance(drawn, tuple):
         raise TypeError(f"a step gave a {type(outcome).__name__}, which the ledger cannot hold")
     yield '{"values": ['
-    for place, values in enumerate(drawn):
-        yield (", " if place else "") + whole_bytes_text(values)
+    for index, values in enumerate(drawn):
+        yield (", " if index else "") + whole_bytes_text(values)
     yield "]}"
 
 

@@ -89,10 +89,10 @@ class LeastCost:
         fixed, numerator, denominator = self.on_grid(len(counts), distance)  # Q3: group privacy
         costs = [cost + fixed for cost in block_costs(counts, starts)]
         best = costs[-1]
-        for own, first in zip(costs[-2::-1], children[::-1], strict=True):
+        for undivided, first in zip(costs[-2::-1], children[::-1], strict=True):
             apart = np.add.reduceat(best, first)
             # a block with one child is that child
-            best = np.where(np.diff(first, append=len(best)) > 1, np.minimum(own, apart), apart)
+            best = np.where(np.diff(first, append=len(best)) > 1, np.minimum(undivided, apart), apart)
         return Fraction(int(best[0]) + int(discrete_laplace(numerator, denominator, 1, entropy)[0]), GRID)
 
 
@@ -147,8 +147,8 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
         length = np.diff(level, append=len(counts))
         shift = np.repeat(np.arange(len(level)) * (largest_count(len(counts)) + 1), length)  # block by block in one sort
         ordered = np.sort(counts + shift) - shift
-        place, spread = np.arange(len(counts)) - np.repeat(level, length), np.repeat(length, length)
-        sign = (place >= (spread + 1) // 2).astype(np.int64) - (place < spread // 2)
+        position, spread = np.arange(len(counts)) - np.repeat(level, length), np.repeat(length, length)
+        sign = (position >= (spread + 1) // 2).astype(np.int64) - (position < spread // 2)
         out.append(GRID * np.add.reduceat(sign * ordered, level))
     return out
 

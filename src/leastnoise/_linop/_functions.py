@@ -167,8 +167,8 @@ def _(operator: Tree, x: Array) -> Array:
 def _(operator: Tree, y: Array) -> Array:
     parts = np.split(y, np.cumsum(operator.level_sizes)[:-1])
     carried = parts[0]
-    for own, (wide, narrow) in zip(parts[1:], pairwise(operator.widths), strict=True):
-        carried = own + run_spread(carried, wide // narrow, len(own))
+    for level, (wide, narrow) in zip(parts[1:], pairwise(operator.widths), strict=True):
+        carried = level + run_spread(carried, wide // narrow, len(level))
     return run_spread(carried, operator.widths[-1], operator.size)
 
 
@@ -195,8 +195,8 @@ def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
 
 @apply.register
 def _(operator: DiagonalAndRows, x: Array) -> Array:
-    own = operator.diagonal.reshape(-1, *([1] * (x.ndim - 1))) * x
-    return np.concatenate([own, tensor(operator.below, x)], axis=0)
+    scaled = operator.diagonal.reshape(-1, *([1] * (x.ndim - 1))) * x
+    return np.concatenate([scaled, tensor(operator.below, x)], axis=0)
 
 
 def tensor(matrix: IntArray, x: Array) -> Array:
@@ -213,8 +213,8 @@ def _(operator: DiagonalAndRows, weights: IntArray, power: int) -> IntArray:
     cells = Dense(operator.diagonal[None, :])
     top = int(weights.max(initial=0))
     refuse_overflow(cells.largest**power * top + Dense(operator.below).largest ** power * top * len(operator.below))
-    own = np.abs(operator.diagonal) ** power * weights[: operator.size]
-    return np.asarray(own + (np.abs(operator.below) ** power).T @ weights[operator.size :], dtype=np.int64)
+    diagonal = np.abs(operator.diagonal) ** power * weights[: operator.size]
+    return np.asarray(diagonal + (np.abs(operator.below) ** power).T @ weights[operator.size :], dtype=np.int64)
 
 
 @column_sums.register

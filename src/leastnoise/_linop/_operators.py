@@ -90,7 +90,7 @@ class ByValue:
 
     def _parts(self) -> tuple[object, ...]:
         kind: type = type(self)
-        parts = (getattr(self, one.name) for one in fields(kind))
+        parts = (getattr(self, field.name) for field in fields(kind))
         return tuple(part.tobytes() if isinstance(part, np.ndarray) else part for part in parts)
 
     def __eq__(self, other: object) -> bool:

@@ -29,7 +29,7 @@ def pack(array: SignedArray) -> dict[str, object]:
 def to_json(operator: Operator) -> dict[str, object]:
     """An operator as a JSON value: its kind, and the arguments that made it."""
     kind: type = type(operator)
-    parts = {one.name: getattr(operator, one.name) for one in fields(kind) if one.init}
+    parts = {field.name: getattr(operator, field.name) for field in fields(kind) if field.init}
     return {"kind": kind.__name__.lower(), **{name: _written(part) for name, part in parts.items()}}
 
 
@@ -73,8 +73,8 @@ def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
             raise InputError(f"A packed array must hold the {count} numbers of its shape; got more or fewer. {advice}")
         wide = np.zeros((count, 8), dtype=np.uint8)
         wide[:, 8 - size :] = np.frombuffer(raw, dtype=np.uint8).reshape(count, size)
-        found = wide.view("<i8").reshape(shape).astype(np.int64, copy=False)
-        return np.right_shift(found, 64 - 8 * size, out=found)
+        numbers = wide.view("<i8").reshape(shape).astype(np.int64, copy=False)
+        return np.right_shift(numbers, 64 - 8 * size, out=numbers)
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, zlib.error):

@@ -358,11 +358,11 @@ def _(operator: Nested, x: Array) -> Array:
 def _(operator: Nested, weights: IntArray, power: int) -> IntArray:
     blocks, last, above = operator.split(weights)
     # A cell is in its block's queries, by its place there, and in those on its block's sum as any other cell of the block.
-    within = [column_sums(operator.inner, one, power) for one in np.ascontiguousarray(blocks.T)]
+    within = [column_sums(operator.inner, row, power) for row in np.ascontiguousarray(blocks.T)]
     within.append(column_sums(operator.last, last, power))
     sums = column_sums(operator.above, above, power)
-    refuse_overflow(max(int(own.max()) for own in within) + int(sums.max()))
-    return np.concatenate([own + both for own, both in zip(within, sums, strict=True)])
+    refuse_overflow(max(int(sums_within.max()) for sums_within in within) + int(sums.max()))
+    return np.concatenate([sums_within + both for sums_within, both in zip(within, sums, strict=True)])
 
 
 @entries.register

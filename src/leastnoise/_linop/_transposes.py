@@ -17,8 +17,8 @@ def _(operator: Identity, y: Array) -> Array:
 
 @apply_transpose.register
 def _(operator: DiagonalAndRows, y: Array) -> Array:
-    own = operator.diagonal.reshape(-1, *([1] * (y.ndim - 1))) * y[: operator.size]
-    return own + tensor(operator.below.T, y[operator.size :])
+    scaled = operator.diagonal.reshape(-1, *([1] * (y.ndim - 1))) * y[: operator.size]
+    return scaled + tensor(operator.below.T, y[operator.size :])
 
 
 @apply_transpose.register
@@ -40,10 +40,10 @@ def _(operator: Haar, y: Array) -> Array:
     sums, start = y[:1], 1
     for width in operator.widths:
         count = -(-operator.size // width)
-        own = y[start : start + count]
+        differences = y[start : start + count]
         start += count
         finer = np.empty((2 * count, *y.shape[1:]), dtype=y.dtype)
-        finer[0::2], finer[1::2] = sums[:count] + own, sums[:count] - own
+        finer[0::2], finer[1::2] = sums[:count] + differences, sums[:count] - differences
         sums = finer[: -(-operator.size // (width // 2))]
     return sums
 

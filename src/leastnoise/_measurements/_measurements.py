@@ -239,19 +239,19 @@ class Measurements:
         if not self.blocks:
             raise InputError("At least one query must be measured; got no blocks.")
         self._check_types()
-        places = {name: index for index, name in enumerate(self.domain.names)}
+        positions = {name: index for index, name in enumerate(self.domain.names)}
         objects = {id(factor): factor for block in self.blocks for factor in block.factors}
         object.__setattr__(self, "factors", tuple(dict.fromkeys(objects.values())))
         for factor in self.factors:
-            self._check_factor(factor, places)
+            self._check_factor(factor, positions)
         numbers = {key: number for number, key in enumerate({factor.key() for factor in self.factors})}
         kinds = {index: numbers[factor.key()] for index, factor in objects.items()}
-        where = {index: [places[name] for name in factor.attributes] for index, factor in objects.items()}
+        where = {index: [positions[name] for name in factor.attributes] for index, factor in objects.items()}
         alike: dict[tuple[object, ...], list[Block]] = {}
         for block in self.blocks:
-            if (order := [index for own in block.factors for index in where[id(own)]]) != sorted({*order}):
+            if (order := [index for part in block.factors for index in where[id(part)]]) != sorted({*order}):
                 raise refuse("the attributes of a block", list(block.attributes), "attributes of the domain, each once, in its order")
-            kind = block.scale.as_integer_ratio(), block.measure, block.limits, block.ends, *[kinds[id(own)] for own in block.factors]
+            kind = block.scale.as_integer_ratio(), block.measure, block.limits, block.ends, *[kinds[id(part)] for part in block.factors]
             alike.setdefault(kind, []).append(block)
         object.__setattr__(self, "alike", tuple(map(tuple, alike.values())))
         for block, *_ in self.alike:
@@ -274,8 +274,8 @@ class Measurements:
             if strange := {*map(type, values)} - {*kinds}:
                 raise refuse(what, ", ".join(sorted(kind.__name__ for kind in strange)), " or ".join(kind.__name__ for kind in kinds))
 
-    def _check_factor(self, factor: Factor, places: Mapping[str, int]) -> None:
-        if not all(name in places for name in factor.attributes):
+    def _check_factor(self, factor: Factor, positions: Mapping[str, int]) -> None:
+        if not all(name in positions for name in factor.attributes):
             raise refuse("the attributes of a block", list(factor.attributes), "attributes of the domain, each once, in its order")
         cells = math.prod(map(self.domain.cells, factor.attributes))
         if not factor.attributes or factor.operator.size != cells:
@@ -363,7 +363,7 @@ def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
     """
     fine = block.scale * grid
     # Rows that are all alike are computed as one.
-    weights, squares = (own[:1] if (own == own[0]).all() else own for own in (block.row_weights(), block.row_squares()))
+    weights, squares = (scales[:1] if (scales == scales[0]).all() else scales for scales in (block.row_weights(), block.row_squares()))
     # Their bits are exact: squares are below 2^52.
     shifts = np.where(squares == 1, 0, (54 - np.frexp(squares.astype(np.float64))[1].astype(np.int64)) // 2)
     tops, bottoms = fine.numerator * _root_up(squares << (2 * shifts)), (fine.denominator << shifts) * weights

@@ -247,8 +247,8 @@ def _joint_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colum
         for column in columns:
             if column.entries is None:
                 continue
-            places = [names.index(name) for name in column.names]  # rising, as `Measurements` has seen to
-            axes = [shape[index] if index in places else 1 for index in range(len(names))]
+            axes_of = [names.index(name) for name in column.names]  # rising, as `Measurements` has seen to
+            axes = [shape[index] if index in axes_of else 1 for index in range(len(names))]
             product = product * column.entries.astype(object).reshape(axes)
         summed = summed + product
     return Fraction(int(summed.max()), unit)
@@ -414,12 +414,12 @@ def _kinds(
 def _agreeing(summed: Mapping[frozenset[str], int], kinds: Mapping[str, object]) -> npt.NDArray[np.object_]:
     """What forms, or larger ones, add up to for rows that agree in so many attributes of each kind: all of them last (R4)."""
     counts = Counter(kinds.values())
-    places = {kind: axis for axis, kind in enumerate(counts)}
+    axis_of = {kind: axis for axis, kind in enumerate(counts)}
     alike: dict[tuple[int, ...], list[int]] = {}
     for cells, share in summed.items():
         number = [0] * len(counts)
         for name in cells:
-            number[places[kinds[name]]] += 1
+            number[axis_of[kinds[name]]] += 1
         alike.setdefault(tuple(number), []).append(share)
     table = np.zeros([count + 1 for count in counts.values()], dtype=object)
     for chosen, shares in alike.items():

@@ -52,13 +52,13 @@ def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -
     if len(wanted) == 1:
         return [Group(attributes=tuple(sorted(wanted[0])), members=(0,))]
     limit = max(LEAST_CELLS, min(rows // 8, CACHED_CELLS))
-    used = sorted({place for attributes in wanted for place in attributes})
-    column = {place: index for index, place in enumerate(used)}
+    used = sorted({attribute for attributes in wanted for attribute in attributes})
+    column = {attribute: index for index, attribute in enumerate(used)}
     incidence = np.zeros((len(wanted), len(used)), dtype=np.int16)
     for index, attributes in enumerate(wanted):
-        incidence[index, [column[place] for place in attributes]] = 1
-    width = np.array([sizes[place] for place in used], dtype=np.float64)
-    cells = [math.prod(sizes[place] for place in attributes) for attributes in wanted]
+        incidence[index, [column[attribute] for attribute in attributes]] = 1
+    width = np.array([sizes[attribute] for attribute in used], dtype=np.float64)
+    cells = [math.prod(sizes[attribute] for attribute in attributes) for attributes in wanted]
     # rows of `left` belong to the sets `names`, largest first; those that a group has are marked and now and then left out
     names = np.array(sorted(range(len(wanted)), key=lambda index: (-cells[index], index)), dtype=np.intp)
     left = np.asfortranarray(incidence[names])
