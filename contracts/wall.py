@@ -237,7 +237,7 @@ def _hands_on(file: _File, call: ast.Call, source: ast.Name) -> bool:
     name, place, tree = ast.unparse(call.func), call.args.index(source), file.tree
     if (home := file.imported.get(name, "")).startswith("leastnoise._session._"):
         tree = ast.parse(SOURCE.joinpath(*home.split(".")[1:-1]).with_suffix(".py").read_text(encoding="utf-8"))
-    called = [one.args.args[place : place + 1] for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and field.name == name]
+    called = [one.args.args[place : place + 1] for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == name]
     own = bool(called) and all([one.arg for one in given] == ["source"] for given in called)
     return name in SOURCE_GOES_TO or (own and not any(isinstance(one, ast.Starred) for one in call.args))
 
