@@ -12,8 +12,7 @@ import yaml
 import leastnoise as ln
 from leastnoise._accounting import PureDP
 from leastnoise._check import InputError
-from leastnoise._exports import EXPORTS, FILL_IN, Published
-from leastnoise._exports._forms import REVIEW
+from leastnoise._exports import EXPORTS, FILL_IN, REVIEW, Published
 from leastnoise._linop import dense
 
 

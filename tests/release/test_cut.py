@@ -7,7 +7,7 @@ import pytest
 
 from leastnoise._accounting import ZCDP, Noise, Privacy
 from leastnoise._release import build, texts
-from leastnoise._release._names import cut_share
+from leastnoise._release._texts import cut_share
 from leastnoise._release._words import cut_words, of_words
 
 

@@ -2,13 +2,23 @@
 
 from leastnoise._release._categories import COLUMN, LIST, FoundCategories, found_there, read_categories, words, write_categories
 from leastnoise._release._directory import Draft, check_target, draft, sha256
-from leastnoise._release._names import cells_save, picture_of, statistic_words, table_words
-from leastnoise._release._options import Options, check_formats, check_options, rounding_words, table_position, written
+from leastnoise._release._options import Options, check_formats, rounding_words, table_position, written
 from leastnoise._release._records import make_records
-from leastnoise._release._release import Release, build
+from leastnoise._release._release import Release, build, check_options
 from leastnoise._release._report import write_series_page
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import Rounded, Table, Tables, published, rounded
-from leastnoise._release._texts import ENGLISH, LANGUAGES, Texts, templates, texts
+from leastnoise._release._texts import (
+    ENGLISH,
+    LANGUAGES,
+    TEMPLATES,
+    Texts,
+    cells_save,
+    picture_of,
+    statistic_words,
+    table_words,
+    templates,
+    texts,
+)
 from leastnoise._release._words import bet_words, budget_words, goodness, guard_words, notices, notices_of_all, stated_words, sums_words
 from leastnoise._release._writing import FORMAT, check_records_file, fill_draft, finishing_seconds, write_records, write_rounded

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 
 from leastnoise._frames import Names
-from leastnoise._release._names import measured_words, unit_words
 from leastnoise._release._options import rounding_words
 from leastnoise._release._release import Release
 from leastnoise._release._tables import Part, Table
-from leastnoise._release._texts import filled, texts
+from leastnoise._release._texts import filled, measured_words, texts, unit_words
 from leastnoise._release._words import of_words
 
 WORKBOOK = "answers.xlsx"

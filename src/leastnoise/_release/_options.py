@@ -6,30 +6,17 @@ bounded number of rounds and says how near it came.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
-from leastnoise._accuracy import LEVEL, attributes_told, checked_level, structure
+from leastnoise._accuracy import LEVEL, checked_level
 from leastnoise._check import Exact, InputError, exact_positive, one_of, quoted, refuse
 from leastnoise._domain import Domain
-from leastnoise._estimate import (
-    Estimate,
-    LocallyNonNegative,
-    NonNegativeCells,
-    locally_non_negative,
-    nnls,
-    public_of,
-    sums_within,
-)
-from leastnoise._measurements import Measurements, Observation
-from leastnoise._plan import Plan, guard_share
-from leastnoise._release._statements import check_statements
-from leastnoise._release._texts import LANGUAGES, Texts
-from leastnoise._workload import Product, QuerySet, Workload, all_ranges, identity, prefix
+from leastnoise._plan import guard_share
+from leastnoise._release._texts import LANGUAGES, Names, Texts, texts
+from leastnoise._workload import Product, QuerySet, all_ranges, identity, prefix
 
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")
 """Of the files with answers."""
@@ -40,10 +27,6 @@ _PUBLICATION = ("title", "source", "agency")
 _SEARCHED = {"attribute", "dataset", "charge", "number", "ledger"}
 MOST_WRITTEN = 10_000_000
 """Answers of one table that are written; public."""
-MOST_JOINT = 2**16
-_MOST_SUMS = 2  # whole numbers with the sums of two partitions always exist
-MOST_LOCAL = 2**22
-_MOST_COVARIANCES = 2**11
 _MOST_TABLES, _MOST_ANSWERS = 200, 1_000_000  # of a workbook, or of SDMX messages
 
 
@@ -161,6 +144,14 @@ class Options:
         return {**values, **given, **{name: value for name, value in further.items() if value}}
 
 
+def with_other(options: Options, domain: Domain) -> Names:
+    """The texts of codes, and the word for other values in the language of a release."""
+    word = texts(options.language).say("other")
+    kinds = {name: domain.kind(name) for name in domain.names}
+    others = {name: {str(kind.labels[-1]): word} for name, kind in kinds.items() if kind.has_other and str(kind.labels[-1]) != word}
+    return {name: {**others.get(name, {}), **options.labels.get(name, {})} for name in {**others, **options.labels}}
+
+
 def exact_rule(options: Options) -> tuple[Fraction, Fraction | None]:
     """The step of rounding, 0 for none, and what is left out below, as the numbers that options hold."""
     step = Fraction(0) if options.round is None else exact_positive("round", options.round)
@@ -243,39 +234,6 @@ def _instead(product: Product, instead: QuerySet) -> Product:
     return replace(product, query_sets=sets)
 
 
-def check_options(plan: Plan, options: Options) -> None:
-    """Refuse optional results that this plan cannot give, before anything is paid for it."""
-    tables = written(plan.workload.products)
-    check_formats(options.formats, tables)
-    check_statements(plan.workload, plan.privacy.unit_column, options.statements)
-    for asked in plan.workload.statistics:
-        if plan.measurements is None:
-            raise InputError(
-                f"The {asked.name} cannot be given by the strategy {plan.strategy!r}, which decides on the way what is measured, so that "
-                "no interval is known. Leave it out, or choose strategy = 'auto'."
-            )
-    public = public_of(plan)
-    if public and options.nnls:
-        raise refuse("nnls", options.nnls, "left out where counts are public", "local_non_negative keeps their sums.")
-    if options.integer and any(len(sums_within(one.attributes, one.shape, public)) > _MOST_SUMS for one in tables if one.measure is None):
-        raise refuse("integer", options.integer, f"left out where a table has more than {_MOST_SUMS} tables of public counts in it")
-    check_linear(plan, options.beside, linear=plan.measurements is not None)
-    if plan.measurements is None:
-        return
-    if options.nnls or options.local_non_negative:
-        _check_biased(plan.measurements, plan.workload, joint=options.nnls, local=options.local_non_negative)
-    for key in options.covariances:
-        product = tables[table_position(tables, key)]
-        if not product.rows <= _MOST_COVARIANCES:
-            what, advice = f"the table {key!r} whose covariances are written", "Take them from Python, with release.covariance."
-            raise refuse(what, product.rows, f"of at most {_MOST_COVARIANCES} answers", advice)
-        if structure(plan.measurements, product.measure).solver_cells:
-            raise InputError(
-                f"The covariances of {key!r} are not known under the strategy {plan.strategy!r}, whose estimates need a linear solver. "
-                "Choose another strategy."
-            )
-
-
 def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:
     """Refuse formats that cannot hold a release."""
     for name in formats:
@@ -292,46 +250,6 @@ def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:
                 raise refuse(f"a release in the format {name!r}", f"{answers} answers", f"of at most {_MOST_ANSWERS} answers", advice)
 
 
-def check_linear(plan: Plan, asked: Sequence[str], *, linear: bool) -> None:
-    """Refuse what only linear estimates have."""
-    if asked and not linear:
-        raise InputError(
-            f"{' and '.join(asked)} cannot be given by the strategy {plan.strategy!r}, whose answers are no linear estimates. Leave that "
-            "out, or choose strategy = 'auto'."
-        )
-
-
-def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool, local: bool) -> None:
-    measures = _never_negative(workload)
-    if not measures:
-        raise InputError("Answers without negative cells can be asked for counts and for measures whose lowest value is at least 0.")
-    if joint:
-        cells = max(_cells(measurements.domain, attributes_told(measurements, measure)) for measure in measures)
-        if not cells <= MOST_JOINT:
-            advice = "Leave out nnls, ask for local_non_negative, or take it from the finished release, with release.with_nnls()."
-            raise refuse("the joint table of non-negative least squares", cells, f"of at most {MOST_JOINT} cells", advice)
-    if local:
-        total = sum(_cells(measurements.domain, names) for measure in measures for names in _tables(workload, measure))
-        if not total <= MOST_LOCAL:
-            advice = "Leave out local_non_negative, or ask for fewer or coarser tables."
-            raise refuse("the tables of the local projection", total, f"of at most {MOST_LOCAL} cells", advice)
-    # Whatever else could fail, such as cells that the measurements do not determine, fails now, on made-up numbers of the noise's size.
-    sizes = [float(block.scale) * measurements.grid / block.scaling() for block in measurements.blocks]
-    values = tuple(np.rint(size * np.cos(np.arange(len(size)))).astype(np.int64) for size in sizes)
-    tried = Observation(measurements, values, "", private=False)
-    option = "nnls"
-    try:
-        by_measure = joint_cells(tried, workload) if joint else {}
-        for product in workload:
-            if product.measure in by_measure:
-                by_measure[product.measure].values(product)
-        option = "local_non_negative"
-        for measure in measures if local else ():
-            locally_non_negative(Estimate(tried), _tables(workload, measure), measure=measure, rounds=0)
-    except InputError as error:  # cells are needed also where only sums of them were asked for
-        raise InputError(f"{option} needs every cell of the attributes that a table is about. {error} Or leave out {option}.") from error
-
-
 def table_position(products: Sequence[Product], key: str) -> int:
     """The position of a table, by id or by a name that only one table has."""
     if key[:1] == "q" and key[1:].isdecimal() and key == f"q{int(key[1:])}" and 1 <= int(key[1:]) <= len(products):
@@ -344,27 +262,3 @@ def table_position(products: Sequence[Product], key: str) -> int:
         raise InputError(f"Several tables are named {key!r}; take one by its id: {listed}.")
     some = ", ".join(f"q{number} ({product.name})" for number, product in enumerate(products[:5], 1)) + ", ..." * (len(products) > 5)
     raise InputError(f"A table must be called by its id or name; got {quoted(key)}. This release has {some}.")
-
-
-def joint_cells(observation: Observation, workload: Workload) -> dict[str | None, NonNegativeCells]:
-    """Non-negative least squares for every measure that cannot be negative; stopped after a bounded number of steps."""
-    return {measure: nnls(observation, measure=measure, insist=False) for measure in _never_negative(workload)}
-
-
-def local_tables(estimate: Estimate, workload: Workload) -> dict[str | None, LocallyNonNegative]:
-    """Non-negative tables that agree, for every measure that cannot be negative; stopped after a bounded number of rounds."""
-    measures = _never_negative(workload)
-    return {measure: locally_non_negative(estimate, _tables(workload, measure), measure=measure) for measure in measures}
-
-
-def _never_negative(workload: Workload) -> list[str | None]:
-    measures = workload.domain.measures
-    return [measure for measure in workload.measures if measure is None or measures[measure].low_units >= 0]
-
-
-def _tables(workload: Workload, measure: str | None) -> list[tuple[str, ...]]:
-    return list(dict.fromkeys(product.attributes for product in workload if product.measure == measure))
-
-
-def _cells(domain: Domain, names: Iterable[str]) -> int:
-    return math.prod(domain.kind(name).size for name in names)

@@ -1,30 +1,32 @@
 """A release: the answers to a workload with their error bars, computed from an observation alone."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from leastnoise._accounting import Privacy, charge_text, whole_budget
-from leastnoise._accuracy import Known, checked_level, covariances, interval_multiplier, structure
+from leastnoise._accuracy import Known, attributes_told, checked_level, covariances, interval_multiplier, structure
 from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._check.arrays import FloatArray
-from leastnoise._estimate import Estimate, Finding, Outcome, public_of
+from leastnoise._estimate import Estimate, Finding, NonNegativeCells, Outcome, locally_non_negative, nnls, public_of, sums_within
 from leastnoise._frames import Columns, to_frame
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan, guard_share, with_guard
-from leastnoise._release._names import limit_words
-from leastnoise._release._options import Options, check_linear, is_large, is_part, joint_cells, local_tables, table_position, written
+from leastnoise._release._options import Options, check_formats, is_large, is_part, table_position, written
 from leastnoise._release._records import make_records
-from leastnoise._release._statements import answered, asked_before, statement_of
-from leastnoise._release._statistics import Statistics
+from leastnoise._release._statistics import Statistics, answered, asked_before, check_statements, statement_of
 from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit
-from leastnoise._release._texts import ENGLISH, texts
+from leastnoise._release._texts import ENGLISH, limit_words, texts
 from leastnoise._threads import one_thread
 from leastnoise._workload import Product, QuerySet, Workload, predicates, queries, ranges
 
 MOST_IN_ONE_FRAME = 20_000_000
+_MOST_JOINT, _MOST_LOCAL = 2**16, 2**22  # cells
+_MOST_COVARIANCES = 2**11
+_MOST_SUMS = 2  # whole numbers with the sums of two partitions always exist
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -418,18 +420,103 @@ def build(
     ids = tuple(dict.fromkeys(f"q{table_position(workload.products, key) + 1}" for key in asked.covariances))
     options = replace(asked, covariances=ids)
     check_linear(outcome.plan, options.beside, linear=outcome.finding.linear)
-    tables = Tables(
-        outcome.estimator(),
-        workload.products,
-        options,
-        interval_of(outcome.observation.measurements, options.level),
-        (
-            joint_cells(outcome.observation, workload) if options.nnls else {},
-            local_tables(outcome.least_squares(), workload) if options.local_non_negative else {},
-        ),
-        library,
-        outcome.plan.privacy,
-        public_of(outcome.plan),
-    )
-    statistics = Statistics(outcome.least_squares(), outcome.plan.workload, options, library)
+    estimate = outcome.least_squares()
+    joint = joint_cells(outcome.observation, workload) if options.nnls else {}
+    local = {
+        # stopped after a bounded number of rounds
+        measure: locally_non_negative(estimate, _tables(workload, measure), measure=measure)
+        for measure in (_never_negative(workload) if options.local_non_negative else ())
+    }
+    interval = interval_of(outcome.observation.measurements, options.level)
+    privacy, public = outcome.plan.privacy, public_of(outcome.plan)
+    tables = Tables(outcome.estimator(), workload.products, options, interval, (joint, local), library, privacy, public)
+    statistics = Statistics(estimate, outcome.plan.workload, options, library)
     return Release(outcome=outcome, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables, statistics=statistics)
+
+
+def check_options(plan: Plan, options: Options) -> None:
+    """Refuse optional results that this plan cannot give, before anything is paid for it."""
+    tables = written(plan.workload.products)
+    check_formats(options.formats, tables)
+    check_statements(plan.workload, plan.privacy.unit_column, options.statements)
+    for asked in plan.workload.statistics:
+        if plan.measurements is None:
+            raise InputError(
+                f"The {asked.name} cannot be given by the strategy {plan.strategy!r}, which decides on the way what is measured, so that "
+                "no interval is known. Leave it out, or choose strategy = 'auto'."
+            )
+    public = public_of(plan)
+    if public and options.nnls:
+        raise refuse("nnls", options.nnls, "left out where counts are public", "local_non_negative keeps their sums.")
+    if options.integer and any(len(sums_within(one.attributes, one.shape, public)) > _MOST_SUMS for one in tables if one.measure is None):
+        raise refuse("integer", options.integer, f"left out where a table has more than {_MOST_SUMS} tables of public counts in it")
+    check_linear(plan, options.beside, linear=plan.measurements is not None)
+    if plan.measurements is None:
+        return
+    if options.nnls or options.local_non_negative:
+        _check_biased(plan.measurements, plan.workload, joint=options.nnls, local=options.local_non_negative)
+    for key in options.covariances:
+        product = tables[table_position(tables, key)]
+        if not product.rows <= _MOST_COVARIANCES:
+            what, advice = f"the table {key!r} whose covariances are written", "Take them from Python, with release.covariance."
+            raise refuse(what, product.rows, f"of at most {_MOST_COVARIANCES} answers", advice)
+        if structure(plan.measurements, product.measure).solver_cells:
+            raise InputError(
+                f"The covariances of {key!r} are not known under the strategy {plan.strategy!r}, whose estimates need a linear solver. "
+                "Choose another strategy."
+            )
+
+
+def check_linear(plan: Plan, asked: Sequence[str], *, linear: bool) -> None:
+    """Refuse what only linear estimates have."""
+    if asked and not linear:
+        raise InputError(
+            f"{' and '.join(asked)} cannot be given by the strategy {plan.strategy!r}, whose answers are no linear estimates. Leave that "
+            "out, or choose strategy = 'auto'."
+        )
+
+
+def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool, local: bool) -> None:
+    measures = _never_negative(workload)
+    if not measures:
+        raise InputError("Answers without negative cells can be asked for counts and for measures whose lowest value is at least 0.")
+    sizes = {name: measurements.domain.kind(name).size for name in measurements.domain.names}
+    if joint:
+        cells = max(math.prod(sizes[name] for name in attributes_told(measurements, measure)) for measure in measures)
+        if not cells <= _MOST_JOINT:
+            advice = "Leave out nnls, ask for local_non_negative, or take it from the finished release, with release.with_nnls()."
+            raise refuse("the joint table of non-negative least squares", cells, f"of at most {_MOST_JOINT} cells", advice)
+    if local:
+        total = sum(math.prod(sizes[name] for name in names) for measure in measures for names in _tables(workload, measure))
+        if not total <= _MOST_LOCAL:
+            advice = "Leave out local_non_negative, or ask for fewer or coarser tables."
+            raise refuse("the tables of the local projection", total, f"of at most {_MOST_LOCAL} cells", advice)
+    # Whatever else could fail, such as cells that the measurements do not determine, fails now, on made-up numbers of the noise's size.
+    spreads = [float(block.scale) * measurements.grid / block.scaling() for block in measurements.blocks]
+    values = tuple(np.rint(spread * np.cos(np.arange(len(spread)))).astype(np.int64) for spread in spreads)
+    tried = Observation(measurements, values, "", private=False)
+    option = "nnls"
+    try:
+        by_measure = joint_cells(tried, workload) if joint else {}
+        for product in workload:
+            if product.measure in by_measure:
+                by_measure[product.measure].values(product)
+        option = "local_non_negative"
+        for measure in measures if local else ():
+            locally_non_negative(Estimate(tried), _tables(workload, measure), measure=measure, rounds=0)
+    except InputError as error:  # cells are needed also where only sums of them were asked for
+        raise InputError(f"{option} needs every cell of the attributes that a table is about. {error} Or leave out {option}.") from error
+
+
+def joint_cells(observation: Observation, workload: Workload) -> dict[str | None, NonNegativeCells]:
+    """Non-negative least squares for every measure that cannot be negative; stopped after a bounded number of steps."""
+    return {measure: nnls(observation, measure=measure, insist=False) for measure in _never_negative(workload)}
+
+
+def _never_negative(workload: Workload) -> list[str | None]:
+    measures = workload.domain.measures
+    return [measure for measure in workload.measures if measure is None or measures[measure].low_units >= 0]
+
+
+def _tables(workload: Workload, measure: str | None) -> list[tuple[str, ...]]:
+    return list(dict.fromkeys(product.attributes for product in workload if product.measure == measure))

@@ -19,12 +19,11 @@ from leastnoise._accuracy import interval_multiplier, lower_bound
 from leastnoise._charts import Picture, chart_for, clear_of_the_rest, largest_first, svg_of, vague, vega_lite
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
-from leastnoise._release._names import measured_words, statistic_words, table_words, unit_words, with_other
-from leastnoise._release._options import Options, exact_rule
+from leastnoise._release._options import Options, exact_rule, with_other
 from leastnoise._release._release import Release, TableEntry, statement_file
 from leastnoise._release._statistics import StatisticTable, shown_interval
 from leastnoise._release._tables import Table, in_unit
-from leastnoise._release._texts import TEMPLATES, Texts, filled, texts
+from leastnoise._release._texts import TEMPLATES, Texts, filled, measured_words, statistic_words, table_words, texts, unit_words
 from leastnoise._release._words import of_words
 from leastnoise._workload import Product, Workload, level_names
 

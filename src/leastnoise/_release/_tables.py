@@ -32,10 +32,9 @@ from leastnoise._estimate import (
     with_public_sums,
 )
 from leastnoise._frames import Columns, Names, key_columns, label_array, to_frame
-from leastnoise._release._names import Names as Shown
-from leastnoise._release._names import axes, called, picture_of, with_other
-from leastnoise._release._options import Options, exact_rule, table_position
-from leastnoise._release._texts import Texts, texts
+from leastnoise._release._options import Options, exact_rule, table_position, with_other
+from leastnoise._release._texts import Names as Shown
+from leastnoise._release._texts import Texts, axes, called, picture_of, texts
 from leastnoise._workload import Product, QuerySet
 
 Label = str | int

@@ -1,16 +1,32 @@
-"""What readers of a release see: the catalogue of sentences by language, numbers as each language writes them, and templates of pages."""
+"""What readers of a release see: sentences by language, numbers as each writes them, templates, and what tables and keys are called.
 
+In files and commands tables, statistics and keys have one name in every language. A limit on the rows of a unit cuts rows: how many is
+told by the noisy counts of the guard.
+"""
+
+import datetime as dt
 import math
+import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Any
 
-from leastnoise._charts import in_digits
+import numpy as np
+
+from leastnoise._accounting import Noise, Privacy
+from leastnoise._accuracy import interval_multiplier
+from leastnoise._charts import Axis, Picture, chart_for, in_digits
 from leastnoise._check import readable
+from leastnoise._check.arrays import FloatArray
+from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind
+from leastnoise._families import interval_ends
+from leastnoise._workload import Product, QuerySet, Statistic
 
 LANGUAGES = ("en", "de")
 TEMPLATES = Path(__file__).with_name("templates")
@@ -110,3 +126,209 @@ def templates(folder: Path) -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+Labels = Sequence[Sequence[str | int]]
+Names = Mapping[str, Mapping[str, str]]
+"""By attribute, texts of codes."""
+_PERIOD = re.compile(r"(\d{4})(?:-(?:Q([1-4])|W(\d\d)|(\d\d)(?:-(\d\d)(?: (\d\d):00)?)?))?", flags=re.ASCII)
+MANY = 0.1
+"""Readers are told first of rows that are missing if these are more than this share of all."""
+_WIDEST = 0.5  # an interval longer than this tells nothing
+
+
+def called(labels: Labels, names: Sequence[str], texts: Names) -> tuple[tuple[str, ...], ...]:
+    """What people read in place of the labels along some attributes: the texts of codes, with the code where several have one text."""
+    shown = []
+    for along, name in zip_longest(labels, names):
+        known, words = texts.get(str(name), {}), tuple(map(str, along))
+        if known:
+            told = [known.get(label, label) for label in words]
+            often = Counter(told)
+            words = tuple(f"{word} ({label})" if often[word] > 1 else word for word, label in zip(told, words, strict=True))
+        shown.append(words)
+    return tuple(shown)
+
+
+def picture_of(
+    product: Product, labels: Labels, answer: FloatArray, low: FloatArray, high: FloatArray, privacy: Privacy | None, said: Texts
+) -> Picture:
+    """What a chart of a table is drawn of: all cells, or numbers and dates may be without the cell of other values."""
+    picture = Picture(
+        name=table_words(product, said),
+        axes=axes(product, labels),
+        answer=answer,
+        low=low,
+        high=np.where(np.isnan(answer), np.nan, high),
+        unit=unit_words(measured_words(product, said), privacy, said),
+        value=said.value,
+        number=said.number,
+        up_to=said.say("up_to"),
+    )
+    whole = _without_other(picture, product, said)
+    several = tuple(axis for axis in whole.axes if axis.size > 1) or whole.axes[:1]  # a key that is equal in every row tells nothing
+    shape = tuple(axis.size for axis in several)
+    answer, low, high = (values.reshape(shape) for values in (whole.answer, whole.low, whole.high))
+    return replace(whole, axes=several, answer=answer, low=low, high=high)
+
+
+def _without_other(whole: Picture, product: Product, said: Texts) -> Picture:
+    """The numbers and dates of a picture in their order, if that makes a line or can alone be drawn; the axis says what is missing."""
+    asked = zip(whole.axes, product.labels, product.query_sets, map(product.domain.kind, product.attributes), strict=True)
+    made = tuple(
+        _regular(axis, queries, said) if kind.has_other and labels[-1] == kind.labels[-1] else axis for axis, labels, queries, kind in asked
+    )
+    cells = tuple(slice(axis.size) for axis in made)
+    short = replace(whole, axes=made, answer=whole.answer[cells], low=whole.low[cells], high=whole.high[cells])
+    drawn_short, drawn_whole = ("" if (chart := chart_for(picture)) is None else chart.name for picture in (short, whole))
+    return short if drawn_short == "lines" or drawn_whole == "largest" != drawn_short else whole
+
+
+def _regular(axis: Axis, queries: QuerySet, said: Texts) -> Axis:
+    """An axis without the cell of other values, if what is left are numbers or dates."""
+    labels, low, high, first, last = axis.labels[:-1], axis.low, axis.high, axis.first, axis.last
+    if low is None or high is None or first is None or last is None:
+        rest = _named(axis.name, queries, labels)
+    else:
+        rest = replace(axis, labels=labels, low=low[:-1], high=high[:-1], first=first[:-1], last=last[:-1])
+    return replace(rest, name=f"{axis.name}, {said.say('without', label=axis.labels[-1])}") if rest.numbered else axis
+
+
+def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
+    """One axis an attribute: from the first number of each query to its last, or else names."""
+    made = []
+    for name, attribute, queries, along in zip(product.keys, product.attributes, product.query_sets, labels, strict=True):
+        texts, kind = tuple(str(label) for label in along), product.domain.kind(attribute)
+        edges = _edges(kind)
+        ends = interval_ends(queries.operator("", kind)) if edges is not None and queries.form.intervals else None
+        if edges is None or ends is None:
+            made.append(_named(name, queries, texts))
+            continue
+        low, high = edges[0][ends[0]], edges[1][ends[1]]
+        # a single number is drawn as wide as the step to the next, so that neighbours touch
+        step = 1.0 if isinstance(kind, Integers) else float(kind.step) if isinstance(kind, Decimals) else 0.0
+        wide = high + step if queries.form.axis == "cells" else high
+        made.append(Axis(name=name, labels=texts, kind=queries.form.axis, low=low, high=wide, first=low, last=high))
+    return tuple(made)
+
+
+def moment(label: str) -> str | None:
+    """The first day or hour of a period in ISO form; None for what is no period."""
+    period = _PERIOD.fullmatch(label)
+    if period is None:
+        return None
+    year, quarter, week, month, day, hour = (None if part is None else int(part) for part in period.groups())
+    try:
+        if week is not None:
+            return dt.date.fromisocalendar(year or 1, week, 1).isoformat()
+        date = dt.date(year or 1, month or 3 * (quarter or 1) - 2, day or 1).isoformat()
+    except ValueError:
+        return None
+    return date if hour is None else f"{date}T{hour:02d}:00"
+
+
+def _edges(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
+    """The first and the last number of every cell; NaN for the cell of other values."""
+    if isinstance(kind, (Bins, Edges)):
+        edges = np.array([float(edge) for edge in kind.edges])
+        low, high = edges[:-1], edges[1:]
+    elif isinstance(kind, Integers):
+        low = high = np.arange(kind.low, kind.high + 1, dtype=float)
+    elif isinstance(kind, Decimals):
+        low = high = np.array([float(value) for value in kind.values])
+    else:
+        return None
+    rest = np.full(kind.size - len(low), np.nan)
+    return np.concatenate([low, rest]), np.concatenate([high, rest])
+
+
+def _named(name: str, queries: QuerySet, labels: tuple[str, ...]) -> Axis:
+    """Dates in their order, or else names."""
+    moments = [*takewhile(bool, (moment(label.removeprefix("<= ")) for label in labels))]
+    if queries.form.axis != "spans" and len(moments) == len(labels) > 2 and len(labels[0]) > 4:
+        return Axis(name=name, labels=labels, kind="times", moments=tuple(map(str, moments)))
+    return Axis(name=name, labels=labels)
+
+
+def table_words(product: Product, said: Texts) -> str:
+    """The name of a table."""
+    table = said.say("name_total")
+    if product.attributes:
+        table = replace(product, measure=None).name
+        for asked in {*product.query_sets}:
+            if asked.kind not in ("identity", "level"):
+                periods = asked.arguments[0][0] if asked.form.numbered else 0
+                table = table.replace(f":{asked.word}", f" ({said.say(f'name_along_{asked.kind}', periods=periods)})")
+    if product.measure is None:
+        return table
+    made = said.say("name_sum", measure=product.measure) if product.of_values else _counted(product, said, "name")
+    return said.say("name_by", name=made, groups=table) if product.attributes else made
+
+
+def measured_words(product: Product, said: Texts) -> str:
+    """What a table counts or sums."""
+    return str(product.measure) if product.of_values else _counted(product, said, "unit")
+
+
+def _counted(product: Product, said: Texts, key: str) -> str:
+    """What a table counts: rows, units, or values of a measure."""
+    if product.values_of is not None:
+        return said.say(f"{key}_values", measure=product.values_of)
+    return said.say("name_units" if product.of_units else "unit_rows")
+
+
+def statistic_words(statistic: Statistic, said: Texts) -> str:
+    """The name of a mean, of quantiles or of a distribution function."""
+    made = said.say(f"name_{statistic.kind}", of=statistic.of)
+    return said.say("name_by", name=made, groups=statistic.groups_name) if statistic.by else made
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The share of rows that were cut, of all that have a unit; between the two ends with the confidence of the release's intervals."""
+
+    share: float
+    low: float
+    high: float
+
+
+def cut_share(receipt: Mapping[str, Any], level: float) -> Share | None:
+    """The share of rows that a limit on the rows of a unit cut, as far as a guard counted them; None where its noise hides it.
+
+    Of C rows cut and K kept, both with independent noise of standard errors s and t, |C - r K| <= z sqrt(s^2 + r^2 t^2) holds for the true
+    r = cut / kept at the level. The interval has all r for which it does (Fieller 1954), and cut / (cut + kept) is r / (1 + r).
+    """
+    if "guard_cut" not in receipt:
+        return None
+    cut, kept, s, t = (float(receipt[f"guard_{name}"]) for name in ("cut", "kept", "cut_std", "noise_std"))
+    cut = max(0.0, cut)  # around 0 an interval has all numbers of at least 0 that one around less has, and never ends at 0
+    times = interval_multiplier(Noise.DISCRETE_LAPLACE, level)
+    s, t = times * s, times * math.sqrt(2) * t
+    square = kept**2 - t**2
+    if kept <= 0 or square <= 0:
+        return None
+    root = math.sqrt((kept * s) ** 2 + (cut * t) ** 2 - (s * t) ** 2)
+    share, low, high = (
+        max(0.0, ratio) / (1 + max(0.0, ratio)) for ratio in (cut / kept, (cut * kept - root) / square, (cut * kept + root) / square)
+    )
+    return Share(share, low, high) if high - low <= _WIDEST else None
+
+
+def limit_words(privacy: Privacy, receipt: Mapping[str, Any], level: float, said: Texts) -> str:
+    """Of which rows the answers are, short: of at most so many of a unit, and about how many were cut; empty where each row is a unit."""
+    if privacy.unit_column is None:
+        return ""
+    share, limit = cut_share(receipt, level), said.some("of", privacy.max_rows, column=repr(privacy.unit_column))
+    return limit if share is None else said.say("of_share", of=limit, share=said.percent(round(share.share, 2)))
+
+
+def unit_words(unit: str, privacy: Privacy | None, said: Texts) -> str:
+    """What a table counts or sums, and of how many rows of a unit at most."""
+    if privacy is None or privacy.unit_column is None:
+        return unit
+    return said.some("unit_of", privacy.max_rows, unit=unit, column=privacy.unit_column)
+
+
+def cells_save(noise: Noise) -> bool:
+    """Whether a limit on a unit's rows in a cell makes tables cheaper: under Laplace noise all its rows count, wherever they are."""
+    return noise.norm == 2

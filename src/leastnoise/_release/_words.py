@@ -37,10 +37,9 @@ from leastnoise._domain import (
 from leastnoise._estimate import public_of
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import Plan
-from leastnoise._release._names import MANY, cells_save, cut_share, limit_words, table_words
 from leastnoise._release._options import MOST_WRITTEN, exact_rule, is_large, rounding_words
 from leastnoise._release._release import Release
-from leastnoise._release._texts import ENGLISH, Texts
+from leastnoise._release._texts import ENGLISH, MANY, Texts, cells_save, cut_share, limit_words, table_words
 from leastnoise._workload import Product, Workload
 
 _COMMON_DELTA = Fraction(1, 10**9)

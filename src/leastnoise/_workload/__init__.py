@@ -1,6 +1,6 @@
 """Workloads: query sets on attributes, their products, and weighted unions of those."""
 
-from leastnoise._workload._product import Along, Numbered, Product, Target, by_width, numbered, target
+from leastnoise._workload._product import Along, Numbered, Product, Statistic, Target, by_width, number_cells, numbered, target
 from leastnoise._workload._query_sets import (
     By,
     QuerySet,
@@ -19,7 +19,6 @@ from leastnoise._workload._query_sets import (
     total,
 )
 from leastnoise._workload._sql import Aggregate, Grouped, Statement, read_statements, sql, with_levels
-from leastnoise._workload._statistic import Statistic, number_cells
 from leastnoise._workload._workload import (
     Workload,
     cdf_queries,

@@ -17,8 +17,8 @@ from typing import Any
 
 from leastnoise._check import Exact, InputError, did_you_mean
 from leastnoise._domain import FOLDED, RESERVED, Bins, Dates, Decimals, Domain, Edges, Kind, Label, Measure, period_of
+from leastnoise._workload._product import MEASURES_ARE_DECLARED
 from leastnoise._workload._query_sets import QuerySet, identity, level, level_names, predicates
-from leastnoise._workload._statistic import MEASURES_ARE_DECLARED
 from leastnoise._workload._workload import Workload, mean_queries, quantile_queries, queries, together
 
 Node = Any

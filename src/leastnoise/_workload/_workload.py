@@ -10,9 +10,8 @@ from leastnoise._check import Exact, InputError, exact_positive, html_facts, one
 from leastnoise._domain import Domain, Measure, UnitCount, ValueCount, Weighted
 from leastnoise._frames import several
 from leastnoise._linop import Operator
-from leastnoise._workload._product import Product, target
+from leastnoise._workload._product import MEASURES_ARE_DECLARED, Product, Statistic, checked_statistic, statistic_from_json, target
 from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, prefix, query_set, total
-from leastnoise._workload._statistic import MEASURES_ARE_DECLARED, Statistic, checked_statistic, statistic_from_json
 
 MOST_SHOWN = 20  # tables of a workload in a notebook
 

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,11 @@ from leastnoise._accounting import ZCDP, ApproxDP, PureDP, parameters
 from leastnoise._accuracy import Told, told
 from leastnoise._check import InputError, refuse
 from leastnoise._linop import Identity, dense
-from leastnoise._release import Release
+from leastnoise._release import TEMPLATES, Release
 from leastnoise._workload import queries
 
 FILL_IN = "FILL IN"
-REVIEW, _REGISTRY = (Path(__file__).with_name("templates") / name for name in ("review.md", "registry.yml"))
+REVIEW, _REGISTRY = (TEMPLATES / name for name in ("review.md", "registry.yml"))
 _FLAVORS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP"}
 _MBI_FORMAT = 1
 _MOST_ENTRIES = 2**22  # of the matrices of one table
