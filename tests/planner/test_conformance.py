@@ -19,6 +19,7 @@ WORKLOADS = {
     "prefix": queries(DOMAIN, b="prefix"),
     "product": queries(DOMAIN, b="all_ranges", c="prefix"),
     "mixed": marginals(DOMAIN, ways=2) + queries(DOMAIN, b="prefix", weight=2) + queries(DOMAIN, a="identity", c="all_ranges"),
+    "cells and sums of ranges": queries(DOMAIN, a="identity") + queries(DOMAIN, b="prefix", sum="pay"),
     "sums": marginals(DOMAIN, ways=1) + marginals(DOMAIN, ways=1, of=["a", "c"], sum="pay"),
 }
 NOISES = {"pure": (PureDP(2), Noise.DISCRETE_LAPLACE), "gaussian": (ZCDP("1/2"), Noise.DISCRETE_GAUSSIAN)}

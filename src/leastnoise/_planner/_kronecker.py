@@ -145,7 +145,7 @@ def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
     asked = {product.attributes for product in workload}
     if any(product.measure is not None for product in workload):
         return 0.0
-    if len(asked) == 1 and all(len(names) == 1 for names in asked):
+    if len(asked) == 1 and asked <= {(name,) for name in bounds}:  # cells alone have no bound there, but the one of a product
         return bounds[next(iter(asked))[0]]
     if len(workload.products) > 1:
         return 0.0
