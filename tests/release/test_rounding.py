@@ -224,6 +224,21 @@ def test_the_report_says_the_same_margin_in_its_list_and_over_each_table(asked, 
         assert cells.split("<td>")[3] == over[1]
 
 
+def test_a_table_that_is_left_out_whole_has_no_margin_and_no_advice(plan, tmp_path):
+    made = release(plan, 1, out=tmp_path / "out", options=ln.Options(below=300, formats=["csv", "xlsx"]))
+    left_out, sums = made.tables
+    assert np.isnan([left_out.typical_margin, left_out.largest_margin]).all()
+    assert repr(left_out).endswith("typical margin \u2013)")
+    page = (tmp_path / "out/report.html").read_text("utf-8")
+    assert "\u00b1 0<" not in page
+    assert "\u00b1 0;" not in page
+    assert "Yes, for sum of pay by place: a typical margin" in page
+    assert sums.typical_margin > 0
+    assert openpyxl.load_workbook(tmp_path / "out/answers.xlsx")["Tables"]["F2"].value is None
+    shown = CliRunner().invoke(program, ["show", str(tmp_path / "out")], catch_exceptions=False).output
+    assert re.search(r"q1 +place +6 +\u2013", shown)
+
+
 def test_means_of_few_rows_are_left_out_with_their_counts(asked):
     rows = pd.DataFrame({"place": np.repeat(np.arange(6), COUNTS), "age": 3, "far": 0, "pay": 4})
     raw, made = (ln.release(asked, rows, seed=2, options=one).statistics[0] for one in (ln.Options(), ln.Options(round=5, below=10)))

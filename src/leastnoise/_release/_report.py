@@ -89,6 +89,7 @@ def _head(release: Release, entries: Sequence[TableEntry], summaries: Sequence[S
         about = said.some("about_unit", privacy.max_rows, column=repr(privacy.unit_column))
     of, first, guard = words.of_words(release, said), words.first_words(release, said), words.guard_words(release, said)
     answers = said.some("answers", sum(entry.answers for entry in entries))
+    published = [one for one in summaries if not math.isnan(one.margin)]  # the others are left out whole
     notices = [*words.notices(release, said), *words.clipped(release, said), *([guard] if guard else [])]
     return {
         "title": title,
@@ -100,9 +101,9 @@ def _head(release: Release, entries: Sequence[TableEntry], summaries: Sequence[S
         "what": _what(release, said, answers),
         "about": about,
         "protects": words.bet_words(privacy, said),
-        "exact": _exact(summaries, said),
+        "exact": _exact(published, said),
         "exact_intro": said.say("exact_intro", percent=said.percent(release.level)) + (f" {said.say('beyond', of=of)}" if of else ""),
-        "fit": _fit(summaries, said),
+        "fit": _fit(published, said),
         "facts": _facts(release, said),
         "first": first,
         "notices": [notice for notice in notices if notice not in first],

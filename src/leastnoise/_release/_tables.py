@@ -161,15 +161,15 @@ class Table(Part):
 
     @property
     def typical_margin(self) -> float:
-        """How far an interval reaches: the root mean square over the table, in rows or in the measure's own unit."""
-        squares = self.margins**2
-        known = squares[~np.isnan(squares)]
-        return math.sqrt(float(np.mean(known))) if known.size else 0.0
+        """How far an interval reaches: the root mean square over the table, in rows or in the measure's own unit; NaN if all are left out."""
+        known = self.margins[~np.isnan(self.margins)]
+        return math.sqrt(float(np.mean(known**2))) if known.size else math.nan
 
     @property
     def largest_margin(self) -> float:
-        """How far the widest interval reaches, in rows or in the measure's own unit."""
-        return float(np.max(self.margins, initial=0.0, where=~np.isnan(self.margins)))
+        """How far the widest interval reaches, in rows or in the measure's own unit; NaN if all are left out."""
+        known = self.margins[~np.isnan(self.margins)]
+        return float(known.max()) if known.size else math.nan
 
     @property
     def margins(self) -> FloatArray:
