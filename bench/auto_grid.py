@@ -87,8 +87,7 @@ def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
     """One plan, in this process: its error, the CPU seconds that it took, and which strategies were not tried in full."""
     from leastnoise._accounting import Privacy
     from leastnoise._check import InputError
-    from leastnoise._mechanisms._choose import choose, crowded
-    from leastnoise._mechanisms._search import Search
+    from leastnoise._mechanisms._choose import Search, choose, crowded
     from leastnoise._planner import PLANNERS
 
     workload, budget = asked(case)

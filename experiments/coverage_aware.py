@@ -18,7 +18,7 @@ from leastnoise._estimate import Outcome
 from leastnoise._fitting import rescaled
 from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._mechanisms import _dawa, candidates, mechanism_of, terms_of
-from leastnoise._mechanisms._dawa_plane import plan_plane
+from leastnoise._mechanisms._dawa import plan_plane
 from leastnoise._plan import Plan
 from leastnoise._release import Options, build
 from leastnoise._table import Table
@@ -55,7 +55,7 @@ class Case:
 @contextmanager
 def quick_strategies() -> Iterator[None]:
     """Without the strategies that take seconds a release to find: trees do for what intervals cover."""
-    with patch.multiple("leastnoise._planner.aware._buckets", _MOST_P_IDENTITY=0):
+    with patch.multiple("leastnoise._planner._aware", _MOST_P_IDENTITY=0):
         yield
 
 

@@ -30,7 +30,7 @@ from leastnoise._estimate import Estimate, Grid, Outcome
 from leastnoise._fitting import rescaled
 from leastnoise._kernel import SeededEntropy, UnpaidSeries, simulate
 from leastnoise._mechanisms import candidates, mechanism_of, terms_of
-from leastnoise._mechanisms._dawa_plane import MOST_QUERIES, plan_plane
+from leastnoise._mechanisms._dawa import MOST_QUERIES, plan_plane
 from leastnoise._plan import Plan
 from leastnoise._table import Table
 from leastnoise._workload import QuerySet, all_ranges, identity, queries, ranges

@@ -27,8 +27,8 @@ from leastnoise._estimate import Estimate, Outcome, locally_non_negative
 from leastnoise._fitting import rescaled
 from leastnoise._kernel import SeededEntropy, UnpaidSeries, simulate
 from leastnoise._mechanisms import Search, mechanism_for, mechanism_of, terms_of
-from leastnoise._mechanisms._findings import fallback
 from leastnoise._mechanisms._model import on_bins, setting_of
+from leastnoise._mechanisms._protocol import fallback
 from leastnoise._plan import Plan
 from leastnoise._release import Options, build, make_records
 from leastnoise._table import Table

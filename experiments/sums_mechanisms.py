@@ -23,7 +23,7 @@ from leastnoise._kernel import Entropy
 from leastnoise._kernel._noise import discrete_laplace
 from leastnoise._linop import dense
 from leastnoise._planner import SumBuckets
-from leastnoise._planner.aware._sums import SURE, TailLaw, candidate_cells, choose_threshold, quick_noise
+from leastnoise._planner._sums import SURE, TailLaw, candidate_cells, choose_threshold, quick_noise
 from leastnoise._workload import queries
 
 Reals = npt.NDArray[np.float64]

@@ -20,7 +20,7 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._dense import column_norm, fit_gaussian_optimum
 from leastnoise._families._gram import GeneratedGram, Gram
 from leastnoise._families._p_identity import fit_p_identity
-from leastnoise._planner.aware._sums import weighted_gram
+from leastnoise._planner._sums import weighted_gram
 
 ALGORITHMS = ("identity", "workload", "timm", "tamm", "optimum")
 """The four algorithms of the paper that answer all queries at once, and the best strategy on the weighted workload."""

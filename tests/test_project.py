@@ -50,7 +50,7 @@ SEEDED = (
     "_estimate/_mixture.py",  # where the fit of a model starts, which has nothing to do with the data
     "_estimate/_model.py",  # error bars by fitting the model to other noise, and records
     "_release/_records.py",  # values within the bins of these
-    "_estimate/_nnls.py",  # error bars, at the estimate
+    "_estimate/_non_negative.py",  # error bars, at the estimate
     "_estimate/_cdf.py",  # simultaneous bands, by simulation of the plan
     "_cli/_demo.py",  # the generated survey
     "_session/_demo.py",
@@ -177,7 +177,7 @@ STRUCTURES = {
 # Operators' own parts; proofs that go class by class and take all others from their matrix; and what a file must hold to be read.
 CLASSES_ASKED_FOR_IN = (
     "_linop/", "_measurements/", "_workload/_query_sets.py",
-    "_estimate/_expansion.py", "_estimate/_plane_expansion.py", "_estimate/_posterior.py",
+    "_estimate/_expansion.py", "_estimate/_plane_expansion.py",
 )  # fmt: skip
 
 

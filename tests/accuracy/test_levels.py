@@ -8,9 +8,8 @@ import pytest
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP, parameters
 from leastnoise._accuracy import nuclear_norm, promised, quantity_structure
 from leastnoise._accuracy._determined import UnsupportedQuery
-from leastnoise._accuracy._form import Measured
 from leastnoise._accuracy._joint import Joint, dense_structure
-from leastnoise._accuracy._measured import told
+from leastnoise._accuracy._measured import Measured, told
 from leastnoise._accuracy._product import ProductStructure
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Coded, Domain

@@ -7,7 +7,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._estimate import Estimate, agree, finest_table, onto_simplex
-from leastnoise._estimate._agreed import within
+from leastnoise._estimate._non_negative import within
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._table import Table
 

@@ -6,7 +6,7 @@ import pytest
 from accuracy.plans import CASES, DOMAIN, Case, dense_product
 from leastnoise._accuracy import UnsupportedQuery
 from leastnoise._estimate import Estimate
-from leastnoise._estimate._answer import Answer
+from leastnoise._estimate._least_squares import Answer
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product, marginals
 

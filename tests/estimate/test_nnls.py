@@ -10,8 +10,7 @@ from leastnoise._accuracy import block_rows, block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Estimate, NonNegativeCells, nnls
-from leastnoise._estimate._agreed import onto_simplices
-from leastnoise._estimate._nnls import _joint, _noise, _solved
+from leastnoise._estimate._non_negative import _joint, _noise, _solved, onto_simplices
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Haar, Identity, Operator, Tree, apply
 from leastnoise._measurements import Block, Factor, Measurements, Observation
@@ -141,7 +140,7 @@ def test_what_cannot_be_asked_for_is_refused() -> None:
 
 
 def test_a_gap_that_is_not_reached_is_an_error_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leastnoise._estimate._nnls._MOST_STEPS", 50)
+    monkeypatch.setattr("leastnoise._estimate._non_negative._MOST_STEPS", 50)
     with pytest.raises(InputError, match=r"did not converge: after 50 steps the duality gap is .*, asked for is 0e"):
         nnls(two_tables(), gap=0.0)
 

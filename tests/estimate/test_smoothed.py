@@ -10,7 +10,7 @@ from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._estimate import Estimate, Halving, Smoothed, can_be_smoothed, shrink
-from leastnoise._estimate._smoothed import Runs, _prior
+from leastnoise._estimate._expansion import Runs, _prior
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Operator, Prefix, Tree, dense

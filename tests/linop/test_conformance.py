@@ -47,7 +47,7 @@ from leastnoise._linop import (
 )
 from leastnoise._linop._functions import entries
 from leastnoise._measurements import Block, Factor, Measurements, column_norm
-from leastnoise._plan._json import operator_from_json
+from leastnoise._plan import operator_from_json
 from linop.case import Case
 from linop.conformance import CASES
 

@@ -11,8 +11,7 @@ from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._families import basis, over
 from leastnoise._families._dense import eigen_design, gaussian_optimum
-from leastnoise._families._family import Fit
-from leastnoise._families._gram import all_ranges_gram
+from leastnoise._families._gram import Fit, all_ranges_gram
 from leastnoise._families._p_identity import p_identity, p_identity_seconds
 from leastnoise._linop import AllRanges, column_sums
 from leastnoise._measurements import Factor

@@ -10,8 +10,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._accounting import ZCDP, PureDP, parameters
 from leastnoise._check import InputError
-from leastnoise._planning._objectives import reached_by_means
-from leastnoise._planning._targets import MeanGoal, answering, least, mean_goals
+from leastnoise._planning._targets import MeanGoal, answering, least, mean_goals, reached_by_means
 from leastnoise._session import planned_spec
 from leastnoise._spec import parse_spec, plan_warnings
 from leastnoise._workload import Statistic, Target

@@ -18,8 +18,21 @@ from leastnoise._planner import _covering as _designs
 from leastnoise._planning import _objectives as objectives
 from leastnoise._planning import _targets as balancing
 from leastnoise._planning import expected_seconds, planned
-from leastnoise._planning._objectives import price, prices, reached
-from leastnoise._planning._targets import Goal, Least, answering, balanced, dual, even, goals_of, least, of_size, ratios
+from leastnoise._planning._targets import (
+    Goal,
+    Least,
+    answering,
+    balanced,
+    dual,
+    even,
+    goals_of,
+    least,
+    of_size,
+    price,
+    prices,
+    ratios,
+    reached,
+)
 from leastnoise._workload import from_json, target
 from simulated import releases
 

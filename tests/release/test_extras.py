@@ -79,7 +79,7 @@ def test_the_columns_are_those_of_the_functions():
 def test_nothing_that_is_iterated_fails_after_the_payment(monkeypatch):
     plan = planned(CELLS)
     observation = Observation(plan.measured(), (np.random.default_rng(5).integers(-9, 12, 16),), "", private=False)
-    monkeypatch.setattr("leastnoise._estimate._nnls._MOST_STEPS", 1)
+    monkeypatch.setattr("leastnoise._estimate._non_negative._MOST_STEPS", 1)
     with pytest.raises(InputError, match="Non-negative least squares did not converge: after 1 steps"):
         nnls(observation)
     stopped = build(Outcome(plan, observation), Options(nnls=True)).tables["sex x age"]

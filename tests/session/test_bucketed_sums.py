@@ -20,7 +20,7 @@ from leastnoise._mechanisms import _sums as sums
 from leastnoise._mechanisms import mechanism_for, terms_of
 from leastnoise._mechanisms._protocol import Search
 from leastnoise._plan import Plan
-from leastnoise._planner.aware._sums import weighted_by_ends
+from leastnoise._planner._sums import weighted_by_ends
 from leastnoise._table import Table
 from simulated import simulations
 

@@ -23,8 +23,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from leastnoise._accuracy._determined import Span, UnsupportedQuery, require, split, undetermined
-from leastnoise._accuracy._form import Errors, JointCells, Measured, Structure
-from leastnoise._accuracy._measured import block_rows, used
+from leastnoise._accuracy._measured import Errors, JointCells, Measured, Structure, block_rows, used
 from leastnoise._accuracy._memory import require_memory
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray

@@ -32,8 +32,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accuracy._determined import Span, require, undetermined
-from leastnoise._accuracy._form import Cells, Errors, Measured, Structure
-from leastnoise._accuracy._measured import explained, measured_along, subsets, used
+from leastnoise._accuracy._measured import Cells, Errors, Measured, Structure, explained, measured_along, subsets, used
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._families import MOST_LISTED, Basis, LevelInverse, Levels, leaves_out_total
 from leastnoise._linop import Operator, Total, apply, apply_transpose, dense

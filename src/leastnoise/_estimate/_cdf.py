@@ -28,8 +28,7 @@ from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
 from leastnoise._estimate._least_squares import Estimate
-from leastnoise._estimate._nnls import _noise
-from leastnoise._estimate._non_negative import isotonic
+from leastnoise._estimate._non_negative import _noise, isotonic
 from leastnoise._frames import Columns, Framed, grouped_columns, key_columns, label_array
 from leastnoise._measurements import Observation
 from leastnoise._threads import one_thread

@@ -1,11 +1,18 @@
-"""Generalised least squares from the noisy integers: unbiased, of least variance, and consistent across all tables."""
+"""Generalised least squares from the noisy integers: unbiased, of least variance, and consistent across all tables.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+Every estimate gives an `Answer` to a product of queries: values, and the two parts of their error. An `Outcome` has what a release
+measured and what was chosen on the way: all that its answers are computed from.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
 from itertools import chain
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from leastnoise._accounting import Privacy
 from leastnoise._accuracy import (
     Cells,
     Known,
@@ -17,12 +24,77 @@ from leastnoise._accuracy import (
     quantity_structure,
     told,
 )
+from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
-from leastnoise._estimate._answer import Answer, estimates
-from leastnoise._estimate._stated import PublicCounts, with_exact_sums
-from leastnoise._linop import Operator, along, apply
-from leastnoise._measurements import Observation
+from leastnoise._domain import Domain
+from leastnoise._estimate._stated import PublicCounts, public_of, with_exact_sums
+from leastnoise._linop import Operator, along, apply, narrow
+from leastnoise._measurements import Measurements, Observation
+from leastnoise._plan import Plan
 from leastnoise._workload import Product, marginals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sides:
+    """What true answers are not below, and what they are not above, whatever an estimate leaves out; all of the product's shape."""
+
+    least: FloatArray
+    least_std: FloatArray
+    most: FloatArray
+    most_std: FloatArray
+
+
+# What floating point may have added to a whole number: of a row, through an inverse that is hard on it; of the largest value.
+_OF_A_ROW, _OF_THE_LARGEST = 2.0**-20, 2.0**-44
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """Estimated answers to one product of queries, with their errors; all of the product's shape, in rows or units of its measure."""
+
+    # A value that is a whole number but for the rounding of floating point is that number.
+
+    values: FloatArray
+    noise_std: FloatArray
+    approximation_std: FloatArray | None = None
+    sides: Sides | None = None
+    centre: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        whole = np.rint(self.values)
+        near = np.abs(self.values - whole) <= max(_OF_A_ROW, _OF_THE_LARGEST * np.abs(self.values).max(initial=0.0))
+        object.__setattr__(self, "values", np.where(near, whole + 0.0, self.values))
+
+    @property
+    def std(self) -> FloatArray:
+        """Both parts together, as far as they are known."""
+        return self.noise_std if self.approximation_std is None else np.hypot(self.noise_std, np.nan_to_num(self.approximation_std))
+
+    def reaches(self, times: float, once: float, half_step: float) -> tuple[FloatArray, FloatArray]:
+        """How far an interval reaches below the values, and above them."""
+        if self.centre is not None:
+            plain, moved = times * self.noise_std + half_step, self.values - self.centre
+            return np.maximum(plain + moved, 0.0), np.maximum(plain - moved, 0.0)
+        margin = times * self.std + half_step
+        if self.sides is None:
+            return margin, margin
+        below = self.values - self.sides.least + once * self.sides.least_std + half_step
+        above = self.sides.most - self.values + once * self.sides.most_std + half_step
+        return np.maximum(margin, below), np.maximum(margin, above)
+
+
+class Estimator(Protocol):
+    """Whatever answers products of queries from what was measured."""
+
+    def estimate(self, product: Product) -> Answer:
+        """Values and errors of one product."""
+
+
+@singledispatch
+def estimates(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
+    """``estimate`` of several products, in their order: at once where that is quicker."""
+    return map(estimator.estimate, products)
+
 
 Names = tuple[str, ...]
 _NONE = 2.0**10  # times the variance that stands for none: sums of very many public counts have it
@@ -175,3 +247,110 @@ class Estimate:
 @estimates.register
 def _(estimator: Estimate, products: Sequence[Product]) -> list[Answer]:
     return estimator.answers(products)
+
+
+Said: TypeAlias = tuple[str, Mapping[str, object]]
+"""A sentence of the catalogue: its name, and what fills its places."""
+
+
+class Finding(Protocol):
+    """What a mechanism found out by its private steps, and so how its measurements are read. Public: it was paid for."""
+
+    @property
+    def linear(self) -> bool:
+        """Whether answers are unbiased least squares on queries that the plan had fixed."""
+
+    @property
+    def further(self) -> bool:
+        """Whether least squares has known errors for questions that were not asked: no query was chosen by another one's noise."""
+
+    @property
+    def done(self) -> Said:
+        """What was done, in a clause."""
+
+    @property
+    def interval(self) -> str:
+        """How low and high come about: a name in the catalogue."""
+
+    @property
+    def reading(self) -> str:
+        """What the two parts of an error are: a name in the catalogue."""
+
+    def not_covered(self, domain: Domain) -> list[Said]:
+        """What the intervals do not cover, besides what no interval covers."""
+
+    def facts(self) -> dict[str, Any]:
+        """A JSON value from which the mechanism reads the finding back."""
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """The answers' estimate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Nothing was chosen on the way: the plan's own queries, by least squares."""
+
+    linear = True
+    further = True
+    interval = "interval"
+    reading = "reading"
+
+    @property
+    def done(self) -> Said:
+        """The plan says it."""
+        return "", {}
+
+    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - nothing
+        """Nothing."""
+        return []
+
+    def facts(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """Least squares."""
+        return Estimate(observation)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What came of carrying a plan out."""
+
+    plan: Plan
+    observation: Observation
+    finding: Finding = Fixed()
+
+    def least_squares(self) -> Estimate:
+        """Least squares of what was measured and what is public."""
+        return Estimate(self.observation, public_of(self.plan))
+
+    def estimator(self) -> Estimator:
+        """The estimate of the answers."""
+        return self.least_squares() if self.finding.linear else self.finding.estimator(self.observation)
+
+
+def join(observations: Sequence[Observation], privacy: Privacy) -> Observation:
+    """Put the measurements of several steps side by side."""
+    if not observations:
+        raise InputError("At least one observation must be given to be joined; got none.")
+    first = observations[0]
+    for other in observations:
+        same = (other.measurements.domain, other.measurements.noise, other.receipt, other.private)
+        if same != (first.measurements.domain, first.measurements.noise, first.receipt, first.private):
+            raise InputError("Joined observations must be of one release: one domain, one kind of noise and one receipt.")
+        if not other.measurements.privacy.same_unit(privacy):
+            raise InputError("Joined observations must protect the unit that they are said to protect together.")
+    measurements = joined([observation.measurements for observation in observations], privacy)
+    values = tuple(
+        narrow(value.astype(np.int64) * (measurements.grid // observation.measurements.grid))
+        for observation in observations
+        for value in observation.values
+    )
+    return Observation(measurements, values, first.receipt, private=first.private)
+
+
+def joined(steps: Sequence[Measurements], privacy: Privacy) -> Measurements:
+    """What `join` says was measured; for steps that are known, it tells before anything is paid whether they can be joined."""
+    grid = max(step.grid for step in steps)  # grids are powers of two
+    return replace(steps[0], privacy=privacy, blocks=tuple(block for step in steps for block in step.blocks), grid=grid)

@@ -27,8 +27,7 @@ import numpy as np
 from leastnoise._accuracy import subsets
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._estimate._answer import Answer
-from leastnoise._estimate._least_squares import Estimate
+from leastnoise._estimate._least_squares import Answer, Estimate
 from leastnoise._estimate._stated import PublicCounts, as_stated
 from leastnoise._linop import along, apply
 from leastnoise._workload import Product, identity, queries

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._estimate._agreed import onto_simplex
+from leastnoise._estimate._non_negative import onto_simplex
 
 KINDS = 100
 _FIRST_STEP, _SPREAD, _SEED = 0.05, 0.2, 20_261_124

@@ -24,8 +24,7 @@ import numpy as np
 from leastnoise._accuracy import block_variance, subsets
 from leastnoise._check import InputError
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
-from leastnoise._estimate._answer import Answer, Estimator
-from leastnoise._estimate._least_squares import Estimate
+from leastnoise._estimate._least_squares import Answer, Estimate, Estimator
 from leastnoise._estimate._local_non_negative import (
     LocallyNonNegative,
     from_residual_parts,

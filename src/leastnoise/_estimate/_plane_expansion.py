@@ -17,7 +17,7 @@ import numpy as np
 
 from leastnoise._check import refuse
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._estimate._answer import Answer
+from leastnoise._estimate._least_squares import Answer
 from leastnoise._families import LevelInverse, Levels
 from leastnoise._linop import Coarse, Ordered, Ranges, Total, along, apply, block_tree
 from leastnoise._measurements import Observation

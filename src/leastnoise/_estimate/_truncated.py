@@ -16,9 +16,8 @@ import numpy as np
 from leastnoise._accuracy import GivenNothing, block_variance
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._estimate._answer import Answer, Sides
 from leastnoise._estimate._expansion import Expanded, answers_of, chunks, edges_of, operator_of
-from leastnoise._estimate._least_squares import Estimate
+from leastnoise._estimate._least_squares import Answer, Estimate, Sides
 from leastnoise._linop import Operator, along, apply, dense
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product, identity

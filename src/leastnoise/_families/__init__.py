@@ -1,12 +1,12 @@
 """Families of strategies along one attribute, a file each: real parameters, fit, rounding to whole numbers, and the inverse.
 
 A planner sees a family as a `Fit`: from the `Gram` matrix of what is asked, and the norm of the noise, to a factor in whole numbers
-(``_family``). Everybody who needs errors sees what was measured as a `Basis`, the inverse of its Gram matrix (``_inverse``), registered for
-the operator. Begin with these three files, then with the shortest family, ``_toeplitz``.
+(``_gram``). Everybody who needs errors sees what was measured as a `Basis`, the inverse of its Gram matrix (``_inverse``), registered for
+the operator. Begin with these two files, then with a short family, ``_contrasts``.
 
 cells, runs of cells, any matrix    ``_inverse``        trees                     ``_tree``
 cells and rows                      ``_p_identity``     the same within blocks    ``_blocks``
-along time, row by row              ``_causal``
+along time, row by row              ``_toeplitz``
 matrices on up to 4096 cells        ``_dense``          all but the total         ``_contrasts``
 levels of groups of any sizes       ``_levels``
 
@@ -14,7 +14,6 @@ levels of groups of any sizes       ``_levels``
 """
 
 from leastnoise._families._blocks import p_identity_blocks
-from leastnoise._families._causal import causal_hierarchy, causal_strategies, ending_variances, first_rows
 from leastnoise._families._contrasts import balanced_rounding, basis_without_total, contrast_strength, leaves_out_total, rest, spread, tilt
 from leastnoise._families._dense import (
     column_norm,
@@ -25,8 +24,21 @@ from leastnoise._families._dense import (
     singular_value_bound,
     to_dyadic,
 )
-from leastnoise._families._family import Fit, Fitted, every_cell, fitted, fitted_to
-from leastnoise._families._gram import DenseGram, GeneratedGram, Gram, ScaledSum, all_alike, gram_of, merge_equal_cells, summed
+from leastnoise._families._gram import (
+    DenseGram,
+    Fit,
+    Fitted,
+    GeneratedGram,
+    Gram,
+    ScaledSum,
+    all_alike,
+    every_cell,
+    fitted,
+    fitted_to,
+    gram_of,
+    merge_equal_cells,
+    summed,
+)
 from leastnoise._families._inverse import MOST_LISTED, Basis, DenseBasis, IdentityBasis, Undetermined, basis
 from leastnoise._families._levels import LevelInverse, Levels, Orbits, Part, nested_levels, partition, root_trace
 from leastnoise._families._p_identity import fit_p_identity, p_identity, p_identity_seconds
@@ -55,5 +67,5 @@ from leastnoise._families._queries import (
     zero_one,
 )
 from leastnoise._families._search import Clock, NotApplicable, descended, dual_ascent, go_on, over, running
-from leastnoise._families._toeplitz import square_root
+from leastnoise._families._toeplitz import causal_hierarchy, causal_strategies, ending_variances, first_rows, square_root
 from leastnoise._families._tree import ScaledTree, TreeInverse, best_hierarchy, fit_greedy_h, fit_level_tree, haar, level_tree, tree_factor

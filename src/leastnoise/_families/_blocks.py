@@ -24,8 +24,7 @@ from functools import cached_property, singledispatch
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._family import Fitted
-from leastnoise._families._gram import GeneratedGram, Generators, Gram, RangesGram, ScaledSum, WidthGram
+from leastnoise._families._gram import Fitted, GeneratedGram, Generators, Gram, RangesGram, ScaledSum, WidthGram
 from leastnoise._families._inverse import Basis, Solved, basis, largest_between, structured
 from leastnoise._families._p_identity import TALLEST, PIdentity, Support, Window, bumps, p_identity_objective, positive_inverse
 from leastnoise._families._queries import MOST_DENSE, row_space, weighted_gram

@@ -32,8 +32,7 @@ import numpy as np
 
 from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._family import Fitted
-from leastnoise._families._gram import FITS, DenseGram, Gram, recognise
+from leastnoise._families._gram import FITS, DenseGram, Fitted, Gram, recognise
 from leastnoise._families._queries import MOST_DENSE
 from leastnoise._families._search import NotApplicable, dual_ascent
 from leastnoise._linop import Dense

@@ -1,22 +1,27 @@
 """Gram matrices M = W^T W of workloads of m queries on one ordered attribute of n cells, kept as formulas.
 
 Of workloads given as matrices: cells that no query tells apart, their order along a line, and the short form that it may have.
+
+A family of strategies along one attribute is to planners a function that fits one to such a matrix, in whole numbers (`Fit`). What is
+measured is the rounded strategy, and the plan's error and privacy cost are those of its integers. The inverse of what is measured is
+registered for its operator: see ``_inverse``.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from functools import cached_property, partial, singledispatch
 from typing import Any
 
 import numpy as np
 
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._queries import MOST_DENSE, apply_gram
+from leastnoise._families._queries import MOST_DENSE, apply_gram, first_cells, on_runs
 from leastnoise._families._search import NotApplicable
-from leastnoise._linop import AllRanges, Identity, Operator, Prefix, Ranges, Total
+from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Operator, Prefix, Ranges, Total, dense
+from leastnoise._measurements import Factor
 
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
 # Strategies along so few cells are kept when they were found, so many of each family: some megabytes.
@@ -464,3 +469,46 @@ def _(operator: Ranges) -> Gram:
 def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
     """The weighted sum of Gram matrices; of one, that one itself."""
     return parts[0][1] if len(parts) == 1 else ScaledSum(tuple(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A strategy along one attribute."""
+
+    factor: Factor
+    bound: float = 0.0
+
+
+# Fits a strategy along an attribute: its name, the Gram matrix of what is asked along it, 1 for Laplace or 2 for Gaussian noise, and the
+# bits that real coefficients are rounded to.
+Fit = Callable[[str, Gram, int, int], Fitted]
+
+
+def fitted_to(fit: Fit, name: str, asked: Sequence[tuple[float, Operator]], norm: int, bits: int) -> Fitted:
+    """What a family finds for weighted queries: on runs of cells that their ends tell apart, where they are fewer than the cells."""
+    size = asked[0][1].size
+    starts = np.unique(np.concatenate([first_cells(operator) for _, operator in asked]))
+    grams = [(weight, gram_of(on_runs(operator, starts))) for weight, operator in asked]
+    find = partial(fitted, fit) if any(gram.by_matrix for _, gram in grams) else fit
+    found = find(name, summed(grams), norm, bits)
+    if len(starts) == size:
+        return found
+    return Fitted(Factor((name,), Coarse(found.factor.operator, starts, size), found.factor.row_weights), found.bound)
+
+
+def fitted(fit: Fit, name: str, gram: Gram, norm: int, bits: int) -> Fitted:
+    """What a family finds, on cells that the queries tell apart: those that no query does are merged first."""
+    # Under Laplace noise a family that measures every cell gains much where few queries are asked; the rest gain in time.
+    if gram.one_form or gram.size > MOST_DENSE:
+        return fit(name, gram, norm, bits)
+    small, group = merge_equal_cells(gram)
+    if small.size == gram.size:
+        return fit(name, gram, norm, bits)
+    found = fit(name, small, norm, bits)
+    wide = Dense(dense(found.factor.operator)[:, group])
+    return Fitted(Factor((name,), wide, found.factor.row_weights), found.bound)
+
+
+def every_cell(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+    """Every cell by itself."""
+    return Fitted(Factor((name,), Identity(gram.size)))

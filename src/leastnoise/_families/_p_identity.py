@@ -25,8 +25,7 @@ import numpy as np
 from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._dense import to_dyadic
-from leastnoise._families._family import Fitted
-from leastnoise._families._gram import FITS, MOST_KEPT, Generators, Gram, recognise
+from leastnoise._families._gram import FITS, MOST_KEPT, Fitted, Generators, Gram, recognise
 from leastnoise._families._inverse import Basis, largest_apart, structured
 from leastnoise._families._queries import apply_gram, gram_diagonal
 from leastnoise._families._search import descended, over

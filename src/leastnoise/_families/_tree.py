@@ -31,8 +31,7 @@ from functools import cached_property, lru_cache, singledispatch
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._family import Fitted
-from leastnoise._families._gram import FITS, MOST_KEPT, Gram, RangesGram, ScaledSum
+from leastnoise._families._gram import FITS, MOST_KEPT, Fitted, Gram, RangesGram, ScaledSum
 from leastnoise._families._inverse import _NUMBERS, Basis, Solved, structured
 from leastnoise._families._queries import MOST_DENSE, apply_gram, interval_ends
 from leastnoise._families._search import NotApplicable

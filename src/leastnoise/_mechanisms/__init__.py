@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leastnoise._mechanisms._choose import (
+        SECONDS,
         Candidate,
         Comparison,
+        Progress,
+        Search,
         candidates,
         choose,
         crowded,
@@ -22,12 +25,14 @@ if TYPE_CHECKING:
     )
     from leastnoise._mechanisms._protocol import Explanation, Mechanism, Reference, Run, terms_of
     from leastnoise._mechanisms._registry import BY_NAME, MECHANISMS, mechanism_for, mechanism_of
-    from leastnoise._mechanisms._search import SECONDS, Progress, Search
 
 _HOMES = {
     "_mechanisms._choose": (
         "Candidate",
         "Comparison",
+        "Progress",
+        "SECONDS",
+        "Search",
         "candidates",
         "choose",
         "crowded",
@@ -40,7 +45,6 @@ _HOMES = {
     ),
     "_mechanisms._protocol": ("Explanation", "Mechanism", "Reference", "Run", "terms_of"),
     "_mechanisms._registry": ("BY_NAME", "MECHANISMS", "mechanism_for", "mechanism_of"),
-    "_mechanisms._search": ("SECONDS", "Progress", "Search"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -3,13 +3,14 @@
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from gc import disable, enable, freeze, get_freeze_count, isenabled, unfreeze
 from threading import Lock
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,10 +21,39 @@ from leastnoise._families import partition
 from leastnoise._fitting import NOISES, fit
 from leastnoise._frames import Columns, Framed
 from leastnoise._measurements import MOST_ROWS
-from leastnoise._mechanisms._search import SECONDS, Progress, Search
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, Clock, Planner, Strategy, Task, over, reweighted_strategy, running, shared, together
 from leastnoise._workload import Workload
+
+Progress: TypeAlias = Callable[[str], None] | None
+SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How a plan is looked for."""
+
+    strategy: str = "auto"
+    seconds: float = SECONDS
+    tell: Progress = None
+    found: Callable[[Plan], None] | None = None
+    every: bool = False
+    own: Planner | None = None
+    impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
+    public: tuple[Mapping[str, Any], ...] = ()
+    now: Callable[[], float] = time.thread_time
+
+    def __post_init__(self) -> None:
+        given = self.seconds
+        if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given < math.inf:
+            raise refuse("seconds", given, "a number above 0, such as 20", "It says how much CPU time the search for a plan may take.")
+        object.__setattr__(self, "seconds", float(given))
+
+    @property
+    def planner(self) -> Planner | None:
+        """The planner of the strategy; None for the automatic choice and for mechanisms that look at the data."""
+        return self.own or PLANNERS.get(self.strategy)
+
 
 _MOST_BUDGET = 2**20
 _NEXT_TO_NOTHING = 1 / 20  # of the time

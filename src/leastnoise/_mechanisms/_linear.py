@@ -9,9 +9,8 @@ from leastnoise._accuracy import promised
 from leastnoise._check import InputError, quoted
 from leastnoise._estimate import Finding, Fixed, Outcome, public_of
 from leastnoise._kernel import Series
-from leastnoise._mechanisms._choose import choose
+from leastnoise._mechanisms._choose import Search, choose
 from leastnoise._mechanisms._protocol import Explanation, Mechanism, Run
-from leastnoise._mechanisms._search import Search
 from leastnoise._plan import Plan, Promise
 from leastnoise._workload import Workload
 

@@ -23,9 +23,12 @@ from leastnoise._fitting import fit, rescaled
 from leastnoise._kernel import Series
 from leastnoise._linop import Coarse, Identity
 from leastnoise._measurements import Block, Factor, Measurements, Observation
-from leastnoise._mechanisms._choose import choose, noises
-from leastnoise._mechanisms._findings import (
+from leastnoise._mechanisms._choose import Search, choose, noises
+from leastnoise._mechanisms._protocol import (
     Looked,
+    Mechanism,
+    Reference,
+    Run,
     fallback,
     part_of,
     read_finding,
@@ -34,8 +37,6 @@ from leastnoise._mechanisms._findings import (
     squares_added,
     within,
 )
-from leastnoise._mechanisms._protocol import Mechanism, Reference, Run
-from leastnoise._mechanisms._search import Search
 from leastnoise._plan import Plan
 from leastnoise._planner import binned_tables, precisions
 from leastnoise._workload import Workload

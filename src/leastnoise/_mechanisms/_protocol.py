@@ -1,17 +1,26 @@
 """What every mechanism answers: a public half, and a private half that runs within a paid series.
 
-Adding a mechanism is one file with these answers, one line in ``_registry.py``, and one row in tests/mechanisms/conformance.
+Adding a mechanism is one file with these answers, one line in ``_registry.py``, and one row in tests/mechanisms/conformance. Mechanisms
+that look at the data share how findings are written and read, and the best plan that does not look.
 """
 
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, Protocol, TypeAlias
 
-from leastnoise._accounting import Privacy
-from leastnoise._estimate import Finding, Outcome
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, parameters
+from leastnoise._check import InputError, exact
+from leastnoise._domain import Domain
+from leastnoise._estimate import Estimate, Estimator, Finding, Hidden, Independent, Outcome, Said
+from leastnoise._fitting import allowed_mu_squared, rescaled
 from leastnoise._kernel import Series, Terms
-from leastnoise._mechanisms._search import Search
+from leastnoise._measurements import Measurements, Observation
+from leastnoise._mechanisms._choose import Search, candidates
 from leastnoise._plan import Plan, Promise
+from leastnoise._planner import PLANNERS
 from leastnoise._workload import Workload
 
 Run: TypeAlias = Callable[[Series], Outcome]
@@ -109,3 +118,112 @@ class Mechanism(Protocol):
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
         """Read what `Finding.facts` gave, of any release of the program."""
+
+
+@lru_cache(maxsize=8)
+def reference_plan(workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None) -> Plan:
+    """The best data-independent plan that takes seconds, not minutes."""
+    names = [planner.name for planner in PLANNERS.values() if planner.reference(workload)]
+    tried = [one for name in names for one in candidates(workload, privacy, name, tell=progress)]
+    best = min(tried, key=lambda candidate: candidate.total)
+    if best.plan is None:
+        raise InputError("No strategy can be used for this workload. " + "; ".join(f"{one.strategy}: {one.reason}" for one in tried))
+    return best.plan
+
+
+def within(plan: Plan, privacy: Privacy) -> Plan:
+    """The same queries within another budget, without a promise."""
+    return Plan(workload=plan.workload, privacy=privacy, strategy=plan.strategy, measurements=rescaled(plan.measured(), privacy))
+
+
+def fallback(plan: Plan) -> Measurements:
+    """The data-independent measurements within what the first choice leaves."""
+    if plan.fallback is None:
+        raise InputError("The data-aware plan does not say what it measures without structure. Make the plan again; nothing was spent.")
+    return plan.fallback.measured()
+
+
+def require_details(plan: Plan, told: Callable[[], Mapping[str, Any]]) -> None:
+    """Refuse a plan, perhaps from a file that somebody wrote, whose details are not what this version carries out, or cannot be read."""
+    try:
+        fallback(plan)
+        tables = len(Reference.read(plan.details["reference"]).rmse)
+        same = all(json.dumps(plan.details[name]) == json.dumps(value) for name, value in told().items())
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"The data-aware plan cannot be read: {str(error).rstrip('.')}. Make the plan again; nothing was spent.") from None
+    if not same or tables != len(plan.workload.products):
+        raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
+
+
+def squares_added(privacy: Privacy, noise: Noise) -> dict[str, str]:
+    """What a plan says where all its steps have Gaussian noise within (epsilon, delta): the mu squared that they share out."""
+    if noise is not Noise.ROUNDED_GAUSSIAN or type(privacy.budget) is not ApproxDP:
+        return {}
+    return {"gaussian": str(allowed_mu_squared(privacy.budget))}
+
+
+def shared_out(plan: Plan) -> Privacy:
+    """What the steps of a plan take parts of: rho where squares are added, which is half of mu squared, else the budget."""
+    squares = plan.details.get("gaussian")
+    return plan.privacy if squares is None else plan.privacy.within(ZCDP(exact("gaussian", squares) / 2))
+
+
+def part_of(plan: Plan, share: Fraction) -> dict[str, str]:
+    """What a step of a plan takes, for its details."""
+    return {name: str(number) for name, number in parameters(shared_out(plan).budget.share(share)).items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What was found by looking at the data."""
+
+    regime: ClassVar[str]
+    linear: ClassVar[bool] = False
+    further: ClassVar[bool] = True
+    interval: ClassVar[str] = "interval_aware"
+    reading: ClassVar[str] = "aware_reading"
+    hides: ClassVar[str] = "aware_smoothed"
+
+    test: Mapping[str, float] | None = None
+
+    @property
+    def done(self) -> Said:
+        """What was done, in a clause with the finding's own numbers."""
+        return f"regime_{self.regime}", asdict(self)
+
+    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains
+        """What intervals leave out, which is in most cases the same for all releases of a kind."""
+        return [(self.hides, {})]
+
+    def facts(self) -> dict[str, Any]:
+        """The way to measure and its numbers, as a JSON value."""
+        return {"regime": self.regime, **_known(asdict(self))}
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """The estimate that belongs to the way to measure."""
+        raise NotImplementedError
+
+
+def _known(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _known(inner) if isinstance(inner, Mapping) else inner for name, inner in value.items() if inner is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unused(Looked):
+    """No structure worth using."""
+
+    regime = "independent"
+    hides = "aware_independent"
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """Least squares."""
+        return Independent(Estimate(observation))
+
+
+def read_finding(kinds: tuple[type[Looked], ...], facts: Mapping[str, Any]) -> Finding:
+    """Read what `Looked.facts` gave; what else stands there, in files of earlier releases, is left."""
+    kind = {each.regime: each for each in kinds}[facts["regime"]]
+    known = {field.name: facts[field.name] for field in fields(kind) if facts.get(field.name) is not None}
+    if "hidden" in known:
+        known["hidden"] = Hidden(scale=known["hidden"]["scale"], prior=known["hidden"]["prior"])
+    return kind(**known)

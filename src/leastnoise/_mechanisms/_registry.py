@@ -1,7 +1,6 @@
 """The registry of mechanisms: one line each. The first that takes a strategy and a workload has them."""
 
-from leastnoise._mechanisms._dawa import Dawa
-from leastnoise._mechanisms._dawa_plane import DawaPlane
+from leastnoise._mechanisms._dawa import Dawa, DawaPlane
 from leastnoise._mechanisms._linear import Linear
 from leastnoise._mechanisms._model import Model
 from leastnoise._mechanisms._protocol import Mechanism

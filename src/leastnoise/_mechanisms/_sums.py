@@ -28,10 +28,8 @@ from leastnoise._fitting import fit
 from leastnoise._kernel import Series
 from leastnoise._linop import Identity, Ranges
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Limits, Measurements, Observation
-from leastnoise._mechanisms._choose import noises
-from leastnoise._mechanisms._findings import Looked, part_of, read_finding, shared_out, squares_added
-from leastnoise._mechanisms._protocol import Mechanism, Run
-from leastnoise._mechanisms._search import Search
+from leastnoise._mechanisms._choose import Search, noises
+from leastnoise._mechanisms._protocol import Looked, Mechanism, Run, part_of, read_finding, shared_out, squares_added
 from leastnoise._plan import Plan
 from leastnoise._planner import (
     MOST_SUM_CELLS,

@@ -1,23 +1,21 @@
 """Planners turn a workload into a strategy and never see data: a file for each thing that is planned.
 
-A planner is a record in ``_registry`` with a function from a `Task` to a `Strategy` (``_strategy``). ``_tables`` decides which tables are
+A planner is a record below with a function from a `Task` to a `Strategy` (``_strategy``). ``_tables`` decides which tables are
 measured with which weights, by the programme of ``_residual_algebra``; ``_covering`` finds larger tables that contain the asked ones,
 ``_kronecker`` fits a family along every attribute, ``_union`` two tables for two parts, ``_tilted`` residual spaces by fitted rows.
-``_papers`` has strategies of papers by name, ``_own`` a user's, ``_together`` counts and sums together, ``aware`` what mechanisms that look
-at the data plan in public. Begin with `identity` in ``_tables``.
+``_papers`` has strategies of papers by name, ``_own`` a user's, ``_together`` counts and sums together, ``_aware`` and ``_sums`` what
+mechanisms that look at the data plan in public. Begin with `identity` in ``_tables``.
 """
 
+from collections.abc import Mapping
+
 from leastnoise._families import Clock, NotApplicable, over, running
-from leastnoise._planner._own import OWN, Own, own_planner
-from leastnoise._planner._registry import PLANNERS
-from leastnoise._planner._strategy import Planner, Strategy, Task
-from leastnoise._planner._tables import reweighted_strategy
-from leastnoise._planner._together import shared, together
-from leastnoise._planner.aware._buckets import (
+from leastnoise._planner._aware import (
     DEEP,
-    FIRST_SHARE,
     GROUP_SHARE,
-    TEST_SHARE,
+    PLANE_FIRST_SHARE,
+    PLANE_TEST_SHARE,
+    binned_tables,
     bucket_gram,
     difference_costs,
     divided,
@@ -25,12 +23,27 @@ from leastnoise._planner.aware._buckets import (
     first_levels,
     on_buckets,
     plane_regime,
+    precisions,
     records_a_part,
     single_cells,
     total_cost,
 )
-from leastnoise._planner.aware._model_tables import binned_tables, precisions
-from leastnoise._planner.aware._sums import (
+from leastnoise._planner._covering import COVERING
+from leastnoise._planner._kronecker import (
+    EIGEN_DESIGN,
+    GAUSSIAN_OPTIMUM,
+    HAAR,
+    HIERARCHY,
+    LEVEL_TREE,
+    P_IDENTITY,
+    P_IDENTITY_BLOCKS,
+    TOEPLITZ_ROOT,
+)
+from leastnoise._planner._marginals import MARGINALS
+from leastnoise._planner._own import OWN, Own, own_planner
+from leastnoise._planner._papers import CUBOIDS, CUBOIDS_EVEN, FOURIER, FOURIER_EVEN, RESIDUAL_MAX, WORKLOAD_EVEN
+from leastnoise._planner._strategy import Planner, Strategy, Task
+from leastnoise._planner._sums import (
     MOST_SUM_CELLS,
     SURE,
     GroupBuckets,
@@ -46,3 +59,33 @@ from leastnoise._planner.aware._sums import (
     limited_strategy,
     noise_along,
 )
+from leastnoise._planner._tables import IDENTITY, RESIDUAL, WORKLOAD, reweighted_strategy
+from leastnoise._planner._tilted import TILTED
+from leastnoise._planner._together import shared, together
+from leastnoise._planner._union import UNION
+
+# All planners, in the order in which they are shown: a new one is an import and a line here.
+_ALL = (
+    IDENTITY,
+    WORKLOAD,
+    MARGINALS,
+    COVERING,
+    RESIDUAL,
+    TILTED,
+    HIERARCHY,
+    HAAR,
+    LEVEL_TREE,
+    TOEPLITZ_ROOT,
+    EIGEN_DESIGN,
+    P_IDENTITY,
+    P_IDENTITY_BLOCKS,
+    GAUSSIAN_OPTIMUM,
+    UNION,
+    RESIDUAL_MAX,
+    WORKLOAD_EVEN,
+    FOURIER,
+    FOURIER_EVEN,
+    CUBOIDS,
+    CUBOIDS_EVEN,
+)
+PLANNERS: Mapping[str, Planner] = {planner.name: planner for planner in _ALL}

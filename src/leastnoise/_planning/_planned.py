@@ -12,9 +12,8 @@ from leastnoise._domain import PerCell
 from leastnoise._mechanisms import SECONDS, Comparison, Search, candidates, planning_seconds, sharpened, too_large
 from leastnoise._plan import Plan, guard_share, without_guard
 from leastnoise._planner import OWN, PLANNERS, Own, own_planner
-from leastnoise._planning._objectives import EXPECTED, OBJECTIVES
 from leastnoise._planning._plan_cache import all_tried, best_tried, cache_file, kept_plan
-from leastnoise._planning._targets import Least, balanced_seconds, least, smallest, stated
+from leastnoise._planning._targets import EXPECTED, OBJECTIVES, Least, balanced_seconds, least, smallest, stated
 from leastnoise._progress import planning_shown
 from leastnoise._threads import one_thread
 from leastnoise._workload import Workload

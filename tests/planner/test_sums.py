@@ -15,7 +15,7 @@ from leastnoise._families._dense import strategy_rmse
 from leastnoise._families._gram import DenseGram, prefix_gram
 from leastnoise._fitting import fit
 from leastnoise._linop import dense
-from leastnoise._planner.aware._sums import (
+from leastnoise._planner._sums import (
     TailLaw,
     asked_along,
     candidate_cells,

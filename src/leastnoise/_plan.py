@@ -1,25 +1,150 @@
-"""The plan: what is asked, what will be measured for it, and the error that this promises. A frozen, serialisable, public value."""
+"""The plan: what is asked, what will be measured for it, and the error that this promises. A frozen, serialisable, public value.
+
+Plans, measurements and observations are read from JSON that any release of the program has written. Every value is made by its own
+constructor, which checks it, so a file can say nothing that a program could not. The plan of a search for categories that nobody can list
+beforehand is a text of its own.
+"""
 
 import hashlib
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from leastnoise._accounting import Budget, Cost, GaussianCost, Privacy, SeriesCost, charge_text, parameters, privacy_from_json, whole_budget
+from leastnoise._accounting import (
+    ApproxDP,
+    Budget,
+    Cost,
+    GaussianCost,
+    KeyRule,
+    Noise,
+    Privacy,
+    SeriesCost,
+    charge_text,
+    fraction_from_text,
+    keys_are_private,
+    parameters,
+    privacy_from_json,
+    whole_budget,
+)
 from leastnoise._charts import errors, live
-from leastnoise._check import InputError, exact_positive, html_facts, refuse
-from leastnoise._domain import Domain
+from leastnoise._check import InputError, exact_positive, html_facts, one_of, refuse, whole
+from leastnoise._check.arrays import IntArray
+from leastnoise._domain import Domain, Unknown, attribute_name, kind_from_json, kind_to_json, known_keys
+from leastnoise._fitting import found_often, key_rule
 from leastnoise._frames import Columns, Framed, several
-from leastnoise._measurements import Measurements, cost, measurements_value
-from leastnoise._plan._json import measurements_from_value, read, read_json
+from leastnoise._linop import MOST_UNPACKED, Operator, SignedArray, narrow, operators, unpack
+from leastnoise._measurements import Block, Factor, Limits, Measurements, cost, measurements_value
 from leastnoise._workload import Workload
 from leastnoise._workload import from_json as workload_from_json
+
+
+def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Operator:
+    """Read what ``to_json`` of ``_linop`` wrote."""
+    operator = _from_json(value, MOST_UNPACKED if cells is None else cells)
+    if cells is not None and operator.size != cells:
+        raise refuse("the size of an operator", operator.size, f"the {cells} cells of its attributes")
+    return operator
+
+
+def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
+    kinds: dict[str, type] = {kind.__name__.lower(): kind for kind in operators()}
+    try:
+        kind = kinds[value["kind"]]
+        made: Operator = kind(**{one.name: _read(value[one.name], one.type, cells) for one in fields(kind) if one.init})
+    except (KeyError, TypeError, RecursionError):
+        raise refuse("operator", value if len(str(value)) < 80 else "something else", "an operator as a plan file has it") from None
+    return made
+
+
+def _read(value: Any, kind: object, cells: int) -> object:
+    if kind == IntArray:
+        return _unpacked(value, cells)
+    if kind is Operator:
+        return _from_json(value, cells)
+    return tuple(value) if kind == tuple[int, ...] else value
+
+
+def _unpacked(value: Mapping[str, Any], cells: int) -> IntArray:
+    """An array; a matrix has one column a cell."""
+    shape = value["shape"]
+    if isinstance(shape, list) and len(shape) > 1 and not shape[-1] <= cells:
+        raise refuse("the shape of an operator's matrix", shape, f"[rows, columns] with at most {cells} columns")
+    return unpack(value)
+
+
+_Read = TypeVar("_Read")
+
+
+def read(reader: Callable[[], _Read], what: str, advice: str) -> _Read:
+    """Read what anybody may have written."""
+    try:
+        return reader()
+    except InputError:
+        raise
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError, RecursionError):
+        raise InputError(f"This is not {'an' if what[0] in 'aeiou' else 'a'} {what}, or a damaged one. {advice}") from None
+
+
+def read_json(text: str) -> Any:
+    """Read JSON that anybody may have written."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = None) -> Measurements:
+    """Read what `measurements_value` gave."""
+    domain = Domain.from_json(value["domain"]) if domain is None else domain
+    factors = [_factor(domain, entry) for entry in value["factors"]]
+    limits = [_limits(domain, entry) for entry in value.get("limits", ())]
+    return Measurements(
+        domain=domain,
+        privacy=privacy_from_json(value["privacy"]),
+        noise=Noise(one_of("mechanism", value["mechanism"], [kind.value for kind in Noise])),
+        blocks=tuple(
+            Block(
+                tuple(factors[whole("a factor's place", place, 0, len(factors) - 1)] for place in entry["factors"]),
+                fraction_from_text("scale", entry["scale"]),
+                entry["measure"],
+                limits[whole("the place of limits", entry["limits"], 0, len(limits) - 1)] if "limits" in entry else None,
+                entry.get("ends", False),
+            )
+            for entry in value["blocks"]
+        ),
+        grid=value["grid"],
+    )
+
+
+def _factor(domain: Domain, entry: Mapping[str, Any]) -> Factor:
+    """A factor of a plan file; its arrays may be no larger than the public domain makes them."""
+    names = tuple(entry["attributes"])
+    operator = operator_from_json(entry["operator"], math.prod(domain.kind(name).size for name in names))
+    return Factor(names, operator, None if entry["row_weights"] is None else unpack(entry["row_weights"], operator.rows))
+
+
+def _limits(domain: Domain, entry: Mapping[str, Any]) -> Limits:
+    name = entry["attribute"]
+    return Limits(unpack(entry["values"], 1 if name is None else domain.kind(name).size), name)
+
+
+def values_from_json(measurements: Measurements, entries: Iterable[Any]) -> tuple[SignedArray, ...]:
+    """The values of an observation, one packed array a block."""
+    packed = list(entries)
+    if len(packed) != len(measurements.blocks):
+        raise refuse("the values of an observation", f"{len(packed)} arrays", "one array a block of the plan")
+    return tuple(narrow(unpack(entry, block.rows)) for entry, block in zip(packed, measurements.blocks, strict=True))
+
 
 _PLAIN = {bool, int, float, str, type(None)}
 
@@ -380,3 +505,111 @@ def _promise(value: Mapping[str, Any] | None) -> Promise | None:
     if value is None:
         return None
     return Promise(value["total_squared_error"], value["lower_bound"], tuple(TableError(*entry) for entry in value["tables"]))
+
+
+CATEGORY_FORMAT = "leastnoise search for categories 1"
+_ADVICE = "Make it again with leastnoise.plan_categories."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CategoryPlan:
+    """How the categories of an attribute will be found; made by `plan_categories`.
+
+    Attributes:
+        attribute: its name.
+        kind: what may be found.
+        privacy: an ApproxDP budget that all of the search costs, neighbours and unit.
+        rule: the noise on the number of units that have a category, its scale, and the threshold.
+    """
+
+    attribute: str
+    kind: Unknown
+    privacy: Privacy
+    rule: KeyRule
+
+    def __post_init__(self) -> None:
+        attribute_name("the name of an attribute", self.attribute)
+        if not keys_are_private(self.rule, self.privacy):
+            raise InputError(f"The rule of a search is not proved to satisfy its budget, {self.privacy.budget!r}. {_ADVICE}")
+
+    @property
+    def threshold(self) -> int:
+        """About how many units must have a category for it to be found with even chances; one fewer than that, it seldom is."""
+        return self.rule.threshold
+
+    @property
+    def often(self) -> int:
+        """How many units a category needs to be found in 95 of 100 searches, if no more than ``kind.most`` are there."""
+        return found_often(self.rule)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the noise on a number of units."""
+        scale = float(self.rule.scale)
+        return scale if self.rule.noise is Noise.ROUNDED_GAUSSIAN else 2**0.5 * scale
+
+    @property
+    def domain(self) -> Domain:
+        """The attribute alone."""
+        return Domain({self.attribute: self.kind})
+
+    def to_json(self) -> str:
+        """The plan as one JSON text, the same for equal plans."""
+        rule = {"noise": self.rule.noise.value, "scale": str(self.rule.scale), "threshold": self.rule.threshold}
+        value = {"search": CATEGORY_FORMAT, "privacy": self.privacy.to_json(), "rule": rule}
+        return json.dumps({**value, "attribute": {"name": self.attribute, **kind_to_json(self.kind)}}, separators=(",", ":"))
+
+    def digest(self) -> str:
+        """SHA-256 of the plan's JSON text, in hexadecimal."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @staticmethod
+    def from_json(text: str) -> "CategoryPlan":
+        """Read what ``to_json`` wrote."""
+        return read(lambda: _category_plan(read_json(text)), "search for categories", _ADVICE)
+
+
+def is_category_plan(text: str) -> bool:
+    """Whether the text of a plan is that of a search for categories."""
+    return text.startswith('{"search":')
+
+
+def _category_plan(value: Mapping[str, Any]) -> CategoryPlan:
+    found: dict[str, Any] = known_keys("a search for categories", value, ["search", "privacy", "rule", "attribute"])
+    if found["search"] != CATEGORY_FORMAT:
+        raise refuse("the format of a search for categories", found["search"], repr(CATEGORY_FORMAT))
+    name, kind = kind_from_json(found["attribute"])
+    if not isinstance(kind, Unknown):
+        raise refuse("the attribute of a search for categories", kind, "Unknown")
+    rule = found["rule"]
+    made = KeyRule(noise=Noise(rule["noise"]), scale=Fraction(rule["scale"]), threshold=rule["threshold"])
+    return CategoryPlan(attribute=name, kind=kind, privacy=privacy_from_json(found["privacy"]), rule=made)
+
+
+def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> CategoryPlan:
+    """Plan a search for the categories of an attribute: public, without data, and with the number of people that one needs to be found.
+
+    Args:
+        attribute: its name, and that of its column unless its reading names another.
+        kind: how many categories are kept at most, and how values are read.
+        budget: an ApproxDP, all of which the search costs; or a Privacy with one, which says the unit and the neighbours. A unit counts
+            in at most ``max_rows`` categories, once in each.
+
+    Returns:
+        The plan; see its ``threshold`` and ``often``. Of Laplace and of Gaussian noise it has the one that finds categories of fewer units.
+
+    Raises:
+        InputError: a kind whose categories are known, a budget without delta, or one that is too small for any threshold.
+
+    >>> made = ln.plan_categories("agent", ln.Unknown(10000), ln.ApproxDP(1, "1e-9"))
+    >>> made.threshold, made.often
+    (22, 24)
+    """
+    if not isinstance(kind, Unknown):
+        raise refuse(f"the kind of {attribute!r}", kind, "Unknown(most)", "The categories of the others are known.")
+    privacy = budget if isinstance(budget, Privacy) else Privacy(budget)
+    if not isinstance(privacy.budget, ApproxDP):
+        advice = "Nobody can be found under delta = 0: a category of one person must have a chance of nothing to be seen."
+        raise refuse("the budget of a search for categories", privacy.budget, "ApproxDP(epsilon, delta)", advice)
+    own = Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, privacy.max_rows)  # whatever is bounded in other cells
+    return CategoryPlan(attribute=attribute, kind=kind, privacy=own, rule=key_rule(own))

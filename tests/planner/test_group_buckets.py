@@ -5,7 +5,7 @@ import pytest
 
 from leastnoise._linop import dense
 from leastnoise._planner import GroupBuckets, candidate_cells, choose_group_threshold
-from leastnoise._planner.aware._sums import TailLaw, falling_counts
+from leastnoise._planner._sums import TailLaw, falling_counts
 
 EDGES = np.array(sorted({int(8000 * 1000 ** (cell / 49) / 1000) for cell in range(50)}))
 

@@ -1,1 +1,0 @@
-"""What mechanisms that look at the data plan in public: buckets, blocks of the plane, truncated sums."""
