@@ -8,7 +8,7 @@ import pytest
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._kernel import Entropy, _measure
 from leastnoise._kernel._noise import discrete_laplace
-from leastnoise._mechanisms import Search, _dawa, _dawa_plane, mechanism_for
+from leastnoise._mechanisms import Search, _dawa, mechanism_for
 from leastnoise._plan import Plan
 from leastnoise._workload import Workload
 
@@ -21,8 +21,7 @@ def without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
     def measure_cells(workload: Workload, privacy: Privacy, _: object) -> Plan:
         return mechanism_for("identity", workload).plan(workload, privacy, Search("identity"))
 
-    for module in (_dawa, _dawa_plane):
-        monkeypatch.setattr(module, "reference_plan", measure_cells)
+    monkeypatch.setattr(_dawa, "reference_plan", measure_cells)
 
 
 def draw_ahead(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:

@@ -15,7 +15,6 @@ from leastnoise._mechanisms import Search, choose
 from leastnoise._mechanisms._choose import reweighted
 from leastnoise._planner import Planner
 from leastnoise._planner import _covering as _designs
-from leastnoise._planning import _objectives as objectives
 from leastnoise._planning import _targets as balancing
 from leastnoise._planning import expected_seconds, planned
 from leastnoise._planning._targets import (
@@ -172,10 +171,10 @@ def covered():
 
 
 def test_a_table_among_many_is_priced_without_a_search_for_the_others(covered, monkeypatch):
-    monkeypatch.setattr(objectives, "_NEARLY_ALL", 2.0)
+    monkeypatch.setattr(balancing, "_NEARLY_ALL", 2.0)
     slow = price(covered, [3])
     before = _designs._design.cache_info().misses
-    monkeypatch.setattr(objectives, "_NEARLY_ALL", 0.9)
+    monkeypatch.setattr(balancing, "_NEARLY_ALL", 0.9)
     quick = price(covered, [3])
     assert _designs._design.cache_info().misses == before
     assert (quick.table, quick.alone) == (slow.table, slow.alone)
@@ -192,7 +191,7 @@ def counted(monkeypatch, module, name):
 def test_parts_that_several_prices_need_are_searched_once(monkeypatch):
     domain = ln.Domain(a=ln.Integers(1, 5), b=ln.Integers(1, 4))
     two = ln.plan(ln.queries(domain, a="identity") + ln.queries(domain, b="identity"), PureDP(1), strategy="marginals")
-    alone = counted(monkeypatch, objectives, "choose")
+    alone = counted(monkeypatch, balancing, "choose")
     prices(two, Search("marginals"))
     assert len(alone) == 2  # what one needs alone is what is left where the other is left out
 
@@ -203,7 +202,7 @@ def test_tables_that_cannot_be_reweighted_are_searched_once_for_a_price(monkeypa
     made = ln.plan(asked, PureDP(1), strategy="marginals")
     with pytest.raises(InputError):
         reweighted(made, made.workload)  # it measures both ends
-    monkeypatch.setattr(objectives, "_NEARLY_ALL", 0.1)
+    monkeypatch.setattr(balancing, "_NEARLY_ALL", 0.1)
     searched = counted(monkeypatch, balancing, "searched_again")
     assert 0.1 < price(made, [0, 1]).saved < 0.9
     assert len(searched) == 2  # the table with its sums, and all others

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
+from leastnoise import _plan
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._audit import Audit, Part, _measured
 from leastnoise._audit._measured import Pairs
 from leastnoise._kernel import KeySearch, SeededEntropy, _keys, _measure
-from leastnoise._plan import CategoryPlan, Plan, _categories
+from leastnoise._plan import CategoryPlan, Plan
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 15), measures={"pay": ln.Measure("pay", 0, 100)})
 ASKED = ln.marginals(DOMAIN, ways=2) + ln.queries(DOMAIN, age="prefix")
@@ -214,7 +215,7 @@ def test_a_search_with_a_threshold_too_low_by_a_quarter_is_seen(monkeypatch: pyt
 
 def test_a_rule_that_was_wrongly_proved_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """It does what it says, and names the category of one person too often for its delta."""
-    for module in (_keys, _categories):
+    for module in (_keys, _plan):
         monkeypatch.setattr(module, "keys_are_private", lambda *_: True)
     plan = searched("Laplace")
     parts = rehearsed(replace(plan, rule=replace(plan.rule, threshold=plan.rule.threshold * 3 // 4)), 4)

@@ -17,7 +17,7 @@ from leastnoise._estimate import Grid, Outcome
 from leastnoise._kernel import Ledger, SeededEntropy
 from leastnoise._linop import dense
 from leastnoise._measurements import cost
-from leastnoise._mechanisms import _dawa_plane as plane
+from leastnoise._mechanisms import _dawa as dawa
 from leastnoise._plan import Plan
 from leastnoise._planning import plan
 from leastnoise._session import outcome_from_json, release
@@ -63,7 +63,7 @@ def observed(privacy: Privacy, way: tuple[str, int], cells: np.ndarray, seeds: r
     made = plan(WORKLOAD, privacy, strategy="dawa")
     table = Table(DOMAIN, rows_of(cells), unit_column=privacy.unit_column, max_rows=privacy.max_rows)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(plane, "plane_regime", lambda *_, **__: way)
+        patched.setattr(dawa, "plane_regime", lambda *_, **__: way)
         once = runs(made, table)
         return [once(SeededEntropy(seed)) for seed in seeds]
 
@@ -80,7 +80,7 @@ def test_every_way_stays_within_its_budget_and_is_read_again(
 
     made = plan(WORKLOAD, privacy, strategy="dawa")
     assert Plan.from_json(made.to_json()) == made
-    monkeypatch.setattr(plane, "plane_regime", lambda *_, **__: way)
+    monkeypatch.setattr(dawa, "plane_regime", lambda *_, **__: way)
     rows = {"age": rows_of(CELLS)["age"], "sex": ["F"] * int(CELLS.sum()), "hours": rows_of(CELLS)["hours"]}
     if privacy.unit_column:
         rows["id"] = np.arange(int(CELLS.sum())) // privacy.max_rows
@@ -104,7 +104,7 @@ def test_every_way_stays_within_its_budget_and_is_read_again(
 @pytest.mark.parametrize("shape", [(1, 2), (2, 2), (3, 4)])
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_few_cells(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], way: tuple[str, int]) -> None:
-    monkeypatch.setattr(plane, "plane_regime", lambda *_, **__: way)
+    monkeypatch.setattr(dawa, "plane_regime", lambda *_, **__: way)
     domain = Domain(a=[f"c{i}" for i in range(shape[0])], b=Integers(0, shape[1] - 1))
     asked = queries(domain, a="identity", b="prefix")
     made = plan(asked, PureDP(2), strategy="dawa")
@@ -218,9 +218,9 @@ def test_shrunk_cells_have_less_error_and_intervals_that_cover() -> None:
 
 
 def test_a_round_beyond_the_budget_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plane, "plane_regime", lambda *_, **__: ("blocks", 4))
-    fitted = plane.PlaneSetting.fitted
-    monkeypatch.setattr(plane.PlaneSetting, "fitted", lambda self, factor, epsilon: fitted(self, factor, epsilon * 2))
+    monkeypatch.setattr(dawa, "plane_regime", lambda *_, **__: ("blocks", 4))
+    fitted = dawa.PlaneSetting.fitted
+    monkeypatch.setattr(dawa.PlaneSetting, "fitted", lambda self, factor, epsilon: fitted(self, factor, epsilon * 2))
     made = plan(WORKLOAD, PureDP(1), strategy="dawa")
     with pytest.raises(BudgetError, match=r"A step asks for epsilon = 1\.44, but only epsilon = 0\.48"):
         run(made, Table(DOMAIN, rows_of(CELLS)), 1)

@@ -29,7 +29,7 @@ from leastnoise._cli import main
 from leastnoise._domain import Bins, Categories, Domain, Integers, Measure
 from leastnoise._kernel import _keys, _ledger, _ledger_file, _measure, _plane, _series
 from leastnoise._measurements import measurements_digest
-from leastnoise._mechanisms import _dawa, _dawa_plane
+from leastnoise._mechanisms import _dawa
 from leastnoise._plan import Plan
 from leastnoise._planning import plan
 from leastnoise._release import _report, _writing
@@ -341,7 +341,7 @@ def test_every_mechanism_does_the_same_on_neighbours(
     if name.startswith("dawa, ") and regime != "rho":
         monkeypatch.setattr(_dawa, "nearly_empty", lambda *_: regime == "adaptive")
     if name.startswith("plane"):
-        monkeypatch.setattr(_dawa_plane, "plane_regime", lambda *_, **__: (regime, 4))
+        monkeypatch.setattr(_dawa, "plane_regime", lambda *_, **__: (regime, 4))
     others = neighbours(kind, list(MECHANISMS).index(name), 1)
     check(tmp_path, tape, monkeypatch, capfd, made_for(name, kind), IN_MEMORY["polars"], others)
 
