@@ -161,7 +161,7 @@ class Table(Part):
 
     @property
     def typical_margin(self) -> float:
-        """How far an interval reaches: the root mean square over the table, in rows or in the measure's own unit; NaN if all are left out."""
+        """How far an interval reaches: the root mean square over the table, in rows or the measure's own unit; NaN if all are left out."""
         known = self.margins[~np.isnan(self.margins)]
         return math.sqrt(float(np.mean(known**2))) if known.size else math.nan
 
