@@ -1,7 +1,18 @@
 """Answers with error bars, the manifest and the report of a release; written whole or not at all."""
 
-from leastnoise._release._categories import COLUMN, LIST, FoundCategories, found_there, read_categories, words, write_categories
-from leastnoise._release._directory import Draft, check_target, draft, sha256
+from leastnoise._release._directory import (
+    COLUMN,
+    LIST,
+    Draft,
+    FoundCategories,
+    check_target,
+    draft,
+    found_there,
+    read_categories,
+    sha256,
+    words,
+    write_categories,
+)
 from leastnoise._release._options import Options, check_formats, rounding_words, table_position, written
 from leastnoise._release._records import make_records
 from leastnoise._release._release import Release, build, check_options

@@ -2,7 +2,6 @@
 
 from leastnoise._adapters import CSV, DatabaseTable, columns, ledger_beside
 from leastnoise._kernel import Entry, Ledger, Limit
-from leastnoise._session._categories import find_categories
 from leastnoise._session._finish import Finished
 from leastnoise._session._ledgers import other_ledgers, unknown_releases
 from leastnoise._session._payments import (
@@ -19,4 +18,14 @@ from leastnoise._session._payments import (
 )
 from leastnoise._session._periods import PeriodState, PublishedPeriods, is_unfinished, period_state, release_due
 from leastnoise._session._reading import enter_release, export, outcome_from_json, read_release
-from leastnoise._session._session import audit, check_affordable, finish_all, planned_spec, release, release_series, resume, spec_seconds
+from leastnoise._session._session import (
+    audit,
+    check_affordable,
+    find_categories,
+    finish_all,
+    planned_spec,
+    release,
+    release_series,
+    resume,
+    spec_seconds,
+)

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from leastnoise import _adapters
-from leastnoise._check import InputError, InternalError, LeastNoiseError, LedgerError
+from leastnoise._check import InputError, LeastNoiseError, LedgerError
 from leastnoise._estimate import Outcome
 from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series, Terms
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan, versions
 from leastnoise._release import Draft, Options, Release, build, check_target, draft, fill_draft
-from leastnoise._session._payments import IN_MEMORY, given_or_kept, paying
+from leastnoise._session._payments import IN_MEMORY, given_or_kept, paying, receipt_of
 
 if TYPE_CHECKING:
     from leastnoise._table import Table
@@ -100,9 +100,7 @@ def room_for(plan: Plan) -> int:
 
 def publish(outcome: Outcome, book: Ledger, asked: Asked, place: Draft | None, series: Series) -> Release:
     """Answer, write and seal."""
-    receipt = series.receipt
-    if receipt is None:
-        raise InternalError("A paid series has no receipt; please report this.")
+    receipt = receipt_of(series)
     made = written_of(outcome, book, asked, place, receipt)
     book.seal(receipt)
     return made

@@ -24,7 +24,7 @@ from leastnoise._kernel import Ledger, Series, Terms
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._planning import protected
-from leastnoise._session._payments import GUARD, paying
+from leastnoise._session._payments import GUARD, paying, receipt_of
 
 WRONG = 1 / 2000
 """The most chance of a stop where at least half of the rows are used; below 1 in 1000, with room for the doubles it is computed in."""
@@ -93,9 +93,7 @@ def guarded(book: Ledger, table: Any, privacy: Privacy, share: Fraction) -> Guar
     with paying(book, _ROOM) as run:
         series = Series.paid(terms, table.usage, book, output=GUARD, description="guard: rows read and used", run=run)
         values = _values(series)
-        receipt = series.receipt
-        if receipt is None:
-            raise InputError("A paid guard has no receipt; please report this.")
+        receipt = receipt_of(series)
         book.seal(receipt)
     return judged(_measured(series), share, values, str(receipt.charge), receipt.number)
 

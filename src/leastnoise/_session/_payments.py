@@ -16,8 +16,8 @@ from typing import Any
 from leastnoise import _adapters
 from leastnoise._accounting import ApproxDP, Cost, Privacy, PureCost, SeriesCost
 from leastnoise._accuracy import require_memory
-from leastnoise._check import InputError, LeastNoiseError, PaidError
-from leastnoise._kernel import Entry, Ledger
+from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
+from leastnoise._kernel import Entry, Ledger, Receipt, Series
 from leastnoise._plan import Plan, is_category_plan
 from leastnoise._planning import SMALL, series_of, smallest, stated
 from leastnoise._release import Options, check_formats, finishing_seconds, written
@@ -89,6 +89,13 @@ def paying(book: Ledger, room: int) -> Iterator[str]:
 def settle(ledger: Ledger) -> tuple[Entry, ...]:
     """Settle the releases that were paid and not sealed, because their process was stopped."""
     return ledger.reconcile(is_published)
+
+
+def receipt_of(series: Series) -> Receipt:
+    """The receipt of a series that was paid."""
+    if series.receipt is None:
+        raise InternalError("A paid series has no receipt; please report this.")
+    return series.receipt
 
 
 def warn_of_unfinished(book: Ledger) -> None:
