@@ -112,9 +112,10 @@ def test_one_file_chooses_the_ledger_that_pays():
 
     made, paid = files_with("Ledger.create(", "_session/*.py"), files_with("Series.paid(", "*.py")
     assert made == {CHOOSES}
-    assert paid == {f"_session/{name}.py" for name in ("_session", "_categories", "_guard", "_periods")}
+    assert paid == {f"_session/{name}.py" for name in ("_session", "_guard", "_periods")}
     for path in paid - {"_session/_guard.py"}:  # which is given the ledger of the release
-        assert "ledger_for(ledger, source, dataset, " in code_of(FOLDER / path)
+        code = code_of(FOLDER / path)
+        assert code.count("ledger_for(ledger, source, dataset, ") == code.count("Series.paid(")  # each payment asks for its own
 
 
 def code_of(path: Path) -> str:

@@ -14,7 +14,7 @@ import leastnoise as ln
 from leastnoise._cli._main import program
 from leastnoise._exports import EXPORTS
 from leastnoise._kernel import _keys, _series
-from leastnoise._session import _categories, _finish
+from leastnoise._session import _finish, _session
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90))
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")
@@ -85,7 +85,7 @@ def test_found_categories_are_younger_than_their_noise(rows, stopped, tmp_path, 
     out, asked = tmp_path / "new" / "agents", {"ledger": tmp_path / "people.ledger", "whole": ln.Privacy(ln.ApproxDP(1, "1e-6"))}
     if stopped:
         with monkeypatch.context() as patch:
-            patch.setattr(_categories, stopped, lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+            patch.setattr(_session, stopped, lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
             with pytest.raises(ln.PaidError):
                 ln.find_categories(plan, people(rows), out=out, **asked)
         assert first_draw.exists() == (stopped == "write_categories")

@@ -147,11 +147,7 @@ def finish_search(book: Ledger, entry: Entry, source: Any = None, *, out: Any = 
     """Finish one search that was paid."""
     pending = book.pending(entry)
     plan = CategoryPlan.from_json(pending.plan)
-    try:
-        value = json.loads(pending.options)
-        kept, joined = value["source"], dict(value.get("joined", {}))
-    except (ValueError, KeyError, TypeError):
-        raise LedgerError("What the ledger holds of this search is unreadable. Restore the ledger from a copy.") from None
+    kept, joined = _kept(pending.options)
     data = given_or_kept(source, kept, joined)
     target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
     with nullcontext() if target is None else draft(target) as place, paying(book, _room(plan)) as run:
@@ -183,6 +179,15 @@ def _search(plan: CategoryPlan) -> KeySearch:
 def _room(plan: CategoryPlan) -> int:
     """Bytes that the ledger needs for what may be found, with its journal, where a category has 30 characters."""
     return 2**20 + 500 * plan.kind.most
+
+
+def _kept(options: str) -> tuple[Any, dict[str, Any]]:
+    """Where the data were, and what was said of a second table."""
+    try:
+        value = json.loads(options)
+        return value["source"], dict(value.get("joined", {}))
+    except (ValueError, KeyError, TypeError):
+        raise LedgerError("What the ledger holds of this search is unreadable. Restore the ledger from a copy.") from None
 
 
 def _published(
