@@ -117,15 +117,12 @@ _KINDS = {"whole": _WHOLE, "number": "decimal double float number", "date": "dat
 _CSVW = {"boolean": "truth", **{datatype: kind for kind, datatypes in _KINDS.items() for datatype in datatypes.split()}}
 
 
-def is_csvw(value: Any) -> bool:
-    """Whether it has a table schema with columns."""
+def from_csvw(value: Any) -> Description | None:
+    """The table of metadata that have a table schema with columns."""
     schema = value.get("tableSchema") if isinstance(value, Mapping) else None
-    return isinstance(schema, Mapping) and isinstance(schema.get("columns"), list)
-
-
-def from_csvw(value: Mapping[str, Any]) -> Description:
-    """The table of the metadata."""
-    columns = [_csvw_column(column, value.get("privacyUnit")) for column in value["tableSchema"]["columns"]]
+    if not (isinstance(schema, Mapping) and isinstance(schema.get("columns"), list)):
+        return None
+    columns = [_csvw_column(column, value.get("privacyUnit")) for column in schema["columns"]]
     named = [column.name for column in columns if column.left_out == _PERSON]
     per_person = value.get("maxContributions")
     return _described(
@@ -181,26 +178,19 @@ def _predicates(column: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [entry["predicate"] for entry in listed if isinstance(entry, Mapping) and isinstance(entry.get("predicate"), Mapping)]
 
 
-def is_mbi(value: Any) -> bool:
-    """Whether it is an object of sizes."""
-    return isinstance(value, Mapping) and bool(value) and all(type(size) is int and size > 0 for size in value.values())
-
-
-def from_mbi(value: Mapping[str, int]) -> Description:
-    """Codes 0 to size - 1, as mbi's data have them."""
+def from_mbi(value: Any) -> Description | None:
+    """Codes 0 to size - 1, as mbi's data have them, of an object of sizes."""
+    if not (isinstance(value, Mapping) and value and all(type(size) is int and size > 0 for size in value.values())):
+        return None
     note = "mbi numbers the values of an attribute from 0; where the data have other values, write categories, integers or bins instead."
     return Description(tool="mbi", attributes={name: {"size": size} for name, size in value.items()}, notes=(note,))
 
 
-def is_opendp(value: Any) -> bool:
-    """Whether it has columns of OpenDP."""
-    return any(True for _ in _calls(value, "series_domain"))
-
-
-def from_opendp(value: Any) -> Description:
+def from_opendp(value: Any) -> Description | None:
     """The columns of a frame's domain."""
     note = "The unit and the budget of an OpenDP context are not in its domain: write [privacy] anew."
-    return _described("OpenDP", map(_opendp_column, _calls(value, "series_domain")), notes=(note,))
+    columns = [*_calls(value, "series_domain")]
+    return _described("OpenDP", map(_opendp_column, columns), notes=(note,)) if columns else None
 
 
 def _opendp_column(column: Mapping[str, Any]) -> Column:
@@ -241,15 +231,12 @@ def _calls(value: Any, function: str) -> Iterator[Mapping[str, Any]]:
 _TYPES = {"int": "whole", "float": "number", "string": "text", "boolean": "truth", "datetime": "date", "unknown": ""}
 
 
-def is_smartnoise(value: Any) -> bool:
-    """Whether it has tables whose columns have types."""
-    return any(True for _ in _tables(value))
-
-
-def from_smartnoise(value: Mapping[str, Any]) -> Description:
-    """The one table of the metadata."""
+def from_smartnoise(value: Any) -> Description | None:
+    """The one table of metadata that have tables whose columns have types."""
     tables = list(_tables(value))
-    if len(tables) != 1:
+    if not tables:
+        return None
+    if len(tables) > 1:
         listed = ", ".join(name for name, _ in tables)
         raise InputError(f"A spec is about one table; this metadata describes {len(tables)} ({listed}). Keep the one that you publish.")
     _, table = tables[0]
@@ -288,12 +275,8 @@ def _tables(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, M
         yield from _tables(inner, f"{path}.{name}" if path else str(name), depth + 1)
 
 
-READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Description]], ...] = (
-    (is_csvw, from_csvw),
-    (is_mbi, from_mbi),
-    (is_opendp, from_opendp),
-    (is_smartnoise, from_smartnoise),
-)
+READERS: tuple[Callable[[Any], Description | None], ...] = (from_csvw, from_mbi, from_opendp, from_smartnoise)
+"""Each gives None for what is not its own."""
 _KNOWN = "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, and a domain that OpenDP serialized"
 
 
@@ -307,14 +290,15 @@ def read_description(path: Path) -> Description:
     except UnicodeDecodeError:
         raise InputError(f"The description {str(path)!r} is not text in UTF-8. Known are {_KNOWN}.") from None
     value = _parsed(text, path)
-    for fits, read in READERS:
-        if fits(value):
-            try:
-                return read(value)
-            except (KeyError, TypeError, AttributeError, ValueError) as error:
-                if isinstance(error, InputError):
-                    raise
-                raise InputError(f"The description {str(path)!r} looks like one for {read.__name__}, and is damaged. Mend it.") from None
+    for read in READERS:
+        try:
+            made = read(value)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"The description {str(path)!r} looks like one for {read.__name__}, and is damaged. Mend it.") from None
+        if made is not None:
+            return made
     raise InputError(f"The description {str(path)!r} is none that is known: {_KNOWN}.")
 
 

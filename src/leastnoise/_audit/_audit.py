@@ -345,7 +345,8 @@ def audited(
         looks.append(partial(_parts_of_measurements, guard, "the guard: "))
     # Of each look at most three events, of each event two probabilities.
     effort = Effort(trials=trials, seconds=seconds / len(looks), risk=(1 - confidence) / (6 * len(looks)), entropy=entropy)
-    parts = [part for look in looks for part in look(effort)]
+    seen = [look(effort) for look in looks]
+    parts = [part for found in seen for part in (found if isinstance(found, tuple) else (found,))]
     together = max((part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound)
     measured = None if isinstance(plan, CategoryPlan) else plan.measurements
     measure = next(iter(parameters(plan.privacy.budget)))
@@ -364,27 +365,23 @@ def audited(
     )
 
 
-Look = Callable[[Effort], tuple[Part, ...]]
+Look = Callable[[Effort], tuple[Part, ...] | Part]
 
 
 def _looks(plan: Plan | CategoryPlan, entropy: Source) -> list[Look]:
     if isinstance(plan, CategoryPlan):
-        return [partial(_single, partial(look, plan)) for look in (keys_alone, keys_shared, key_at_threshold)]
+        return [partial(look, plan) for look in (keys_alone, keys_shared, key_at_threshold)]
     if plan.measurements is not None:
         return [partial(_parts_of_measurements, plan.measurements, "")]
     taken = ways(plan, entropy)
-    looks: list[Look] = [partial(_single, partial(way_part, plan, way)) for way in taken]
+    looks: list[Look] = [partial(way_part, plan, way) for way in taken]
     for step in kinds_of_steps(taken):
         if isinstance(step, Measurements):
             looks.append(partial(_parts_of_measurements, step, "a step: "))
         else:
-            looks.append(partial(_single, partial(choice_part, plan, step)))
+            looks.append(partial(choice_part, plan, step))
     return looks
 
 
 def _parts_of_measurements(measured: Measurements, prefix: str, effort: Effort) -> tuple[Part, ...]:
     return tuple(replace(part, name=prefix + part.name) for part in measured_parts(measured, effort))
-
-
-def _single(part_of: Callable[[Effort], Part], effort: Effort) -> tuple[Part, ...]:
-    return (part_of(effort),)

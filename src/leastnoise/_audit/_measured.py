@@ -166,16 +166,6 @@ def approximate(delta: float, units: int) -> Loss:
     return loss_of
 
 
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """The epsilon of a Gaussian mechanism, from below."""
-    from scipy.special import log_ndtr
-
-    def spent(epsilon: float) -> float:
-        return float(np.exp(log_ndtr(mu / 2 - epsilon / mu)) - np.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)))
-
-    return last(lambda epsilon: spent(epsilon) > delta, 2**20) if mu > 0 else 0.0
-
-
 def last(holds: Callable[[float], bool], end: float) -> float:
     """The end of what holds from 0 on, from below."""
     low, high = 0.0, min(1.0, end)
@@ -459,12 +449,19 @@ def claim_of(measured: Measurements) -> float:
     return math.sqrt(spent.mu_squared) if isinstance(spent, GaussianCost) else float(spent.rho)  # type: ignore[union-attr]
 
 
-def epsilon_of(measured: Measurements, bound: float) -> float | None:
-    """The epsilon of a mu, at the budget's delta; None for other measures."""
+def epsilon_of(measured: Measurements, mu: float) -> float | None:
+    """The epsilon of a Gaussian mechanism of some mu, from below, at the budget's delta; None for other measures."""
+    from scipy.special import log_ndtr
+
     budget = measured.privacy.budget
     if not (isinstance(budget, ApproxDP) and measured.noise is Noise.ROUNDED_GAUSSIAN):
         return None
-    return gaussian_epsilon(bound, float(budget.delta))
+    delta = float(budget.delta)
+
+    def spent(epsilon: float) -> float:
+        return float(np.exp(log_ndtr(mu / 2 - epsilon / mu)) - np.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)))
+
+    return last(lambda epsilon: spent(epsilon) > delta, 2**20) if mu > 0 else 0.0
 
 
 def _tails(noise: Noise, shift: float, scale: float) -> Tails:

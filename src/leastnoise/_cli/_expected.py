@@ -53,13 +53,12 @@ _CASES = {
 }
 
 
-def _plan_anew(_context: click.Context, _option: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click passes flags by name
-    if wanted:
-        os.environ["LEASTNOISE_CACHE"] = "off"
-
-
 without_cache = click.option(
-    "--no-cache", is_flag=True, expose_value=False, callback=_plan_anew, help="Plan anew, and keep no plan in the cache folder."
+    "--no-cache",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda _, __, wanted: os.environ.update({"LEASTNOISE_CACHE": "off"} if wanted else {}),
+    help="Plan anew, and keep no plan in the cache folder.",
 )
 """For commands that plan; the same as LEASTNOISE_CACHE=off in the environment."""
 

@@ -33,14 +33,14 @@ def listen() -> None:
     A run that was started with interruptions ignored, as in the background, keeps ignoring them.
     """
     _interrupted.clear()
+
+    def stop(number: int, _frame: Any) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _interrupted.append(number)
+        raise KeyboardInterrupt
+
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, _stop)
-
-
-def _stop(number: int, frame: Any) -> None:  # noqa: ARG001 - the signature is Python's
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _interrupted.append(number)
-    raise KeyboardInterrupt
+        signal.signal(signal.SIGINT, stop)
 
 
 def what_was_paid(since: int) -> tuple[str, str]:
@@ -135,7 +135,12 @@ def main() -> None:
     except BaseException as error:  # noqa: BLE001 - the last frame of the program: whatever it was becomes one sentence
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         code = _report(error, paid_before)
-    _close_streams()
+    for stream in (sys.stdout, sys.stderr):  # what cannot be written was reported by now; Python would complain once more when it ends
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     sys.exit(code)
 
 
@@ -153,16 +158,6 @@ def _open_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a name that a narrow terminal cannot show is no reason to fail
-
-
-def _close_streams() -> None:
-    """What cannot be written was reported by now; Python would complain once more when it ends."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            with suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _report(error: BaseException, paid_before: int) -> int:

@@ -62,7 +62,10 @@ def plan(
     what = read_asked(spec)
     check_writable(what)
     if epsilon is not None:
-        what = _with_epsilon(what, epsilon)
+        changed = of_size(what.privacy, epsilon)
+        if isinstance(changed.budget, ZCDP):
+            raise InputError("--epsilon takes the place of the spec's epsilon; the spec has a budget of rho.")
+        what = replace(what, privacy=changed)
     if out is not None:
         check_new(out, _EXISTS)
     warn_of_bias(what)
@@ -81,7 +84,11 @@ def plan(
         further: dict[str, Any] = {"searches": list(search_facts(what))} if what.searches else {}
         for name, plans in (("budgets", by_budget), ("max_rows", by_rows)):
             if plans:
-                further[name] = [_errors_json(other) for other in plans.values()]
+                totals = [other.expected_error().total_squared_error for other in plans.values()]
+                further[name] = [
+                    {"privacy": other.privacy.to_json(), "expected_total_squared_error": total, "rmse": _errors(other)}
+                    for other, total in zip(plans.values(), totals, strict=True)
+                ]
         if prices:
             further["prices"] = [{"table": price.table, "alone": price.alone, "saved": price.saved} for price in prices]
         show_json({**facts(made, seconds, what.options.level), **period_facts(made), **further, "warnings": [*warnings, *late]})
@@ -104,13 +111,6 @@ def plan(
     show_searches(what)
     if out is not None:
         click.echo(f"The plan is in {shown(out)}.")
-
-
-def _with_epsilon(what: Spec, epsilon: str) -> Spec:
-    changed = of_size(what.privacy, epsilon)
-    if isinstance(changed.budget, ZCDP):
-        raise InputError("--epsilon takes the place of the spec's epsilon; the spec has a budget of rho.")
-    return replace(what, privacy=changed)
 
 
 def _sizes(option: str, listed: str) -> list[str]:
@@ -149,11 +149,6 @@ def _table_prices(made: Plan, what: Spec) -> tuple[Price, ...]:
 def _check_promised(option: str, *plans: Plan) -> None:
     if any(plan.promise is None for plan in plans):
         raise InputError(f"{option} is for plans whose error is known beforehand; this one depends on the data.")
-
-
-def _errors_json(plan: Plan) -> dict[str, Any]:
-    total = plan.expected_error().total_squared_error
-    return {"privacy": plan.privacy.to_json(), "expected_total_squared_error": total, "rmse": _errors(plan)}
 
 
 def _errors(plan: Plan) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """``leastnoise release``, ``categories`` and ``resume``: paid first, then measured, estimated and written; a series period by period."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -106,23 +107,34 @@ def found_first(what: Spec, spec: Path, ledger: Path, seed: int | None = None) -
     return replace(read_asked(spec, found), source=what.source, dataset=what.dataset, share=what.share)
 
 
+@contextmanager
+def _reading(what: Spec, then: str, about: float = 0.0) -> Iterator[tuple[Any, Callable[[int, int | None], None]]]:
+    """The data of a spec, and what is told of the rows that are read, with a line of progress."""
+    data, name = what.source and what.data(what.source), data_name(what)
+    blocks = csv_blocks(data)
+    with Progress(f"reading {name}, {then}") as progress:
+        yield data, lambda done, among: progress.rows(f"reading {name}", then, done, among, blocks, about)
+
+
+def _paying(what: Spec, ledger: Path, seed: int | None) -> Path | Ledger | None:
+    """The ledger that pays, or the share of it."""
+    return None if seed is not None else Ledger.open(ledger, share=what.share) if what.share else ledger
+
+
 def _search(what: Spec, search: Searched, ledger: Path, seed: int | None) -> FoundCategories:
-    name = data_name(what)
     about = f"the categories of {search.attribute}"
     if not isinstance(what.privacy, Privacy):
         raise InputError("The budget of a search must be known.")
-    data = what.source and what.data(what.source)
-    blocks = csv_blocks(data)
-    with Progress(f"reading {name}, finding {about}") as progress:
+    with _reading(what, f"finding {about}") as (data, told):
         found = find_categories(
             search.plan(what.privacy),
             data,
-            ledger=None if seed is not None else Ledger.open(ledger, share=what.share) if what.share else ledger,
+            ledger=_paying(what, ledger, seed),
             out=None if seed is not None else search.place,
             whole=what.privacy,
             dataset=what.dataset,
             seed=seed,
-            progress=lambda done, among: progress.rows(f"reading {name}", f"finding {about}", done, among, blocks),
+            progress=told,
         )
     spent = "nothing, because this is NOT PRIVATE" if seed is not None else str(found.receipt["charge"])
     files = [] if seed is not None else [("list", shown(search.place / "categories.csv"))]
@@ -257,20 +269,9 @@ def warn_of_bias(what: Spec) -> None:
 
 def carry_out(what: Spec, plan: Plan, out: Path, *, ledger: Path, seed: int | None = None, known: frozenset[str] = frozenset()) -> Release:
     """Make a release with progress."""
-    name, then, about = data_name(what), "measuring, estimating and writing", finishing_seconds(plan, what.options)
-    data = what.source and what.data(what.source)
-    blocks = csv_blocks(data)
-    with Progress(f"reading {name}, {then}") as progress:
-        made = released(
-            plan,
-            data,
-            ledger=None if seed is not None else Ledger.open(ledger, share=what.share) if what.share else ledger,
-            out=out,
-            options=what.options,
-            dataset=what.dataset,
-            seed=seed,
-            progress=lambda done, among: progress.rows(f"reading {name}", then, done, among, blocks, about),
-        )
+    with _reading(what, "measuring, estimating and writing", finishing_seconds(plan, what.options)) as (data, told):
+        paying, options, dataset = _paying(what, ledger, seed), what.options, what.dataset
+        made = released(plan, data, ledger=paying, out=out, options=options, dataset=dataset, seed=seed, progress=told)
     if made.observation.receipt in known:
         click.echo("This release was paid and measured before, and stopped; it is finished now, and nothing was paid again.", err=True)
     return made
@@ -291,20 +292,19 @@ def show_release(made: Release, out: Path, ledger: Path | None, *, new: bool, no
     ]
     if ledger is None:
         show_facts([*files, ("spent", "nothing, because this is NOT PRIVATE: publish nothing of it")])
-    else:
-        show_facts([*files, *_account(made.observation.receipt, ledger, made.receipt.get("guard_number"), new=new)])
-
-
-def _account(receipt: str, ledger: Path, guard: int | None, *, new: bool) -> list[tuple[str, str]]:
+        return
     book = Ledger.open(ledger)
-    entry = next(entry for entry in book.entries() if entry.id == receipt)
+    entry = next(entry for entry in book.entries() if entry.id == made.observation.receipt)
+    number_of_guard = made.receipt.get("guard_number")
+    beside = "" if number_of_guard is None else f" (its guard is {number_of_guard})"
+    spent = f"{rounded_charge_text(book.privacy.budget, entry.charge, up=True)}, release {entry.number} of the data set {book.dataset!r}"
+    new_or_not = f"{shown(ledger)}{', new, with the budget of this plan' if new else ''}"
+    show_facts([*files, ("spent", f"{spent}{beside}"), ("left", _left(book)), ("ledger", new_or_not)])
+
+
+def _left(book: Ledger) -> str:
     budget = book.privacy.budget
-    beside = "" if guard is None else f" (its guard is {guard})"
-    return [
-        ("spent", f"{rounded_charge_text(budget, entry.charge, up=True)}, release {entry.number} of the data set {book.dataset!r}{beside}"),
-        ("left", f"{rounded_charge_text(budget, book.left(), up=False)}, of {rounded_budget_text(budget, up=False)}"),
-        ("ledger", f"{shown(ledger)}{', new, with the budget of this plan' if new else ''}"),
-    ]
+    return f"{rounded_charge_text(budget, book.left(), up=False)}, of {rounded_budget_text(budget, up=False)}"
 
 
 _WORSE = (2, 4, 3, 70)  # exit codes, the least bad first
@@ -384,18 +384,10 @@ _MOST_SHOWN = 24  # periods
 
 def publish_due(what: Spec, out: Path, ledger: Path, plan: Callable[[], Plan], through: str | None) -> None:
     """Pay if that was not done, publish what became due, and say where everything is."""
-    name, then = data_name(what), "drawing, estimating and writing"
-    data = what.source and what.data(what.source)
-    blocks = csv_blocks(data)
-    with Progress(f"reading {name}, {then}") as progress:
-
-        def told(rows: int, among: int | None) -> None:
-            progress.rows(f"reading {name}", then, rows, among, blocks)
-
+    with _reading(what, "drawing, estimating and writing") as (data, told):
         done = release_due(what, data, out, ledger, plan, through=through, progress=told)
     book = Ledger.open(ledger)
-    budget = book.privacy.budget
-    paid = rounded_charge_text(budget, done.entry.charge, up=True)
+    paid = rounded_charge_text(book.privacy.budget, done.entry.charge, up=True)
     spent = f"{paid} for all periods" if done.paid else f"nothing: {paid} was paid on {done.entry.reserved_on} for all periods"
     facts = [("release", shown(place)) for place in done.releases] or [("release", "none: nothing new is due")]
     if done.state is None:
@@ -405,8 +397,7 @@ def publish_due(what: Spec, out: Path, ledger: Path, plan: Callable[[], Plan], t
             ("series", drawn_words(done.state)),
             ("private", "exact counts lie in a file beside the ledger; keep it, show it to nobody"),
         ]
-    left = f"{rounded_charge_text(budget, book.left(), up=False)}, of {rounded_budget_text(budget, up=False)}"
-    show_facts([*facts, ("spent", f"{spent}, release {done.entry.number} of the data set {book.dataset!r}"), ("left", left)])
+    show_facts([*facts, ("spent", f"{spent}, release {done.entry.number} of the data set {book.dataset!r}"), ("left", _left(book))])
 
 
 def drawn_words(state: PeriodState) -> str:

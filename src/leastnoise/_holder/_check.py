@@ -289,8 +289,12 @@ def check(
         unit_column, max_rows, max_per_cell = what.privacy.unit_column, what.privacy.max_rows, what.privacy.max_per_cell
     every, measures = asked_about(what)
     attributes = tuple(name for name in every if not isinstance(workload.domain.kind(name), Unknown))
+    if source is None:
+        if not isinstance(what, Spec) or what.source is None:
+            raise InputError("A check must have data; name them as source, or in the spec with [source] path.")
+        source = what.data(what.source)
     counts = rows_fit(
-        _given(source, what),
+        source,
         workload.domain,
         attributes=attributes,
         measures=measures,
@@ -302,15 +306,6 @@ def check(
     return Checked(counts, values, tuple(name for name in every if name not in attributes))
 
 
-def _given(data: Any, what: object) -> Any:
-    """The data that were given, or else those that a spec names."""
-    if data is not None:
-        return data
-    if not isinstance(what, Spec) or what.source is None:
-        raise InputError("A check must have data; name them as source, or in the spec with [source] path.")
-    return what.data(what.source)
-
-
 def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
     yield "how the rows fit the spec, for the data holder alone"
     if fit.lines is not None:
@@ -320,8 +315,12 @@ def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
         yield f"without unit   {_part(fit.without_unit, fit.rows)}; they are left out"
     if fit.cut:
         yield f"cut            {_part(fit.cut, fit.rows)}, beyond max_rows of their unit or max_per_cell"
-    if fit.join is not None:
-        yield from _join(fit.join, fit.rows)
+    if (join := fit.join) is not None:
+        yield f"with partner   {_part(join.matched, fit.rows)}; the others have nulls for the second table's columns"
+        if join.doubled:
+            several = _part(join.several, fit.rows)
+            yield f"doubled keys   {_part(join.doubled, join.keys)} of the second table: {several} rows have none for it"
+            yield "    keep one row of each key there, and they have one"
     yield f"rows used      {_part(fit.used, fit.rows)}"
     for column in fit.attributes:
         yield from _column(column.name, column, fit.rows, values, ("dropped", "taken to the nearest cell", "counted as other"))
@@ -332,13 +331,6 @@ def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
         yield f"{name}: its categories are not found yet, and it is not looked at here"
     yield ""
     yield from _ADVICE
-
-
-def _join(join: JoinFit, rows: int) -> Iterator[str]:
-    yield f"with partner   {_part(join.matched, rows)}; the others have nulls for the second table's columns"
-    if join.doubled:
-        yield f"doubled keys   {_part(join.doubled, join.keys)} of the second table: {_part(join.several, rows)} rows have none for it"
-        yield "    keep one row of each key there, and they have one"
 
 
 def _column(title: str, column: ColumnFit, rows: int, values: int, fates: tuple[str, str, str]) -> Iterator[str]:

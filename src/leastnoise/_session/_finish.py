@@ -144,7 +144,9 @@ def _of_its_version(book: Ledger, entry: Entry, options: str) -> Iterator[None]:
     try:
         yield
     except LeastNoiseError as error:
-        own, paid_with = versions()["leastnoise"], _version_in(options)
+        own, paid_with = versions()["leastnoise"], ""
+        with suppress(ValueError, KeyError, TypeError):
+            paid_with = str(json.loads(options)["version"])
         if own == paid_with:
             if not isinstance(error, InputError):
                 raise
@@ -157,12 +159,6 @@ def _of_its_version(book: Ledger, entry: Entry, options: str) -> Iterator[None]:
             f"Release {entry.number} in the ledger {book.path} was paid with {by}, and leastnoise {own} cannot read what it recorded. "
             "Finish it with that version; nothing is paid again."
         ) from None
-
-
-def _version_in(options: str) -> str:
-    with suppress(ValueError, KeyError, TypeError):
-        return str(json.loads(options)["version"])
-    return ""
 
 
 def resumed(

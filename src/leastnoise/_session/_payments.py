@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise import _adapters
-from leastnoise._accounting import ApproxDP, Cost, Privacy, PureCost, SeriesCost
+from leastnoise._accounting import ApproxDP, Cost, PureCost, SeriesCost
 from leastnoise._accuracy import require_memory
 from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
 from leastnoise._kernel import Entry, Ledger, Receipt, Series
@@ -139,7 +139,11 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
     book = ledger_for(ledger, data, what.dataset, [folder], share=what.share)
     if book is not None and not any(entry.resumable for entry in book.entries()):
         asked = smallest(what.unpaid_privacy)
-        book.check(_least(asked, book), asked)
+        budget = asked.budget
+        least: Cost = SeriesCost(budget)
+        if isinstance(budget, ApproxDP):  # its delta may stay unspent, as pure noise needs none; what of a rho is spent plans tell
+            least = PureCost(budget.epsilon if isinstance(book.privacy.budget, ApproxDP) else min(budget.epsilon, SMALL))
+        book.check(least, asked)
 
 
 def check_writable(what: Spec) -> None:
@@ -165,14 +169,6 @@ def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
                 f"got a release of {dataset!r}. Give "
                 "them as a public list, with categories = { file = ... } and without the search, or say which data set this is."
             )
-
-
-def _least(privacy: Privacy, book: Ledger) -> Cost:
-    """The least that a plan for this budget is charged: all of it, but for a delta (pure noise needs none) and a rho (plans tell)."""
-    budget = privacy.budget
-    if not isinstance(budget, ApproxDP):
-        return SeriesCost(budget)
-    return PureCost(budget.epsilon if isinstance(book.privacy.budget, ApproxDP) else min(budget.epsilon, SMALL))
 
 
 def given_or_kept(source: Any, place: Any, joined: Mapping[str, Any]) -> Any:

@@ -148,6 +148,10 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     paid_from = f"paid from {receipt.get('ledger')}, release {receipt.get('number')}"
     if all(entry.id != receipt["id"] for entry in ledger.entries()):
         note_run(ledger.path.absolute(), str(receipt["id"]))
+    try:
+        written_on = date.fromisoformat(json.loads((directory / "manifest.json").read_text(encoding="utf-8"))["written"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"The release in {str(directory)!r} is damaged: its manifest does not say when it was written.") from None
     return ledger.add_spent(
         privacy,
         cost,
@@ -155,12 +159,5 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
         output=str(directory),
         plan_digest=digest,
         note=note or paid_from,
-        on=_written_on(directory),
+        on=written_on,
     )
-
-
-def _written_on(release: Path) -> date:
-    try:
-        return date.fromisoformat(json.loads((release / "manifest.json").read_text(encoding="utf-8"))["written"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"The release in {str(release)!r} is damaged: its manifest does not say when it was written.") from None

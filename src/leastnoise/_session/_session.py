@@ -307,7 +307,8 @@ def release(
         kept = Asked(asked, _adapters.location(source), found, _adapters.join_facts(source), library_of(type(source)))
         with paying(book, room_for(plan)) as process:
             output = IN_MEMORY if target is None else str(target)
-            facts = {"output": output, "description": _described(plan), "options": kept.to_json(), "run": process}
+            described = f"{several(len(plan.workload.products), 'table')}, {plan.strategy}"
+            facts = {"output": output, "description": described, "options": kept.to_json(), "run": process}
             series = Series.paid(terms_of(plan), table, book, **facts)
             return publish(run(series), book, kept, folder, series)
 
@@ -383,10 +384,6 @@ def check_affordable(book: Ledger, plan: Plan, share: Fraction | None = None) ->
     else:
         whole = with_guard(plan.privacy, share)
         book.check(SeriesCost(whole.budget), whole)
-
-
-def _described(plan: Plan) -> str:
-    return f"{several(len(plan.workload.products), 'table')}, {plan.strategy}"
 
 
 def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: Any = None, progress: RowProgress = None) -> list[Any]:
