@@ -46,11 +46,6 @@ _STATUS = (("E", "Estimated value"), ("Q", "Missing value; suppressed"))
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def sheet_name(table_id: str, name: str) -> str:
-    """The name of a table's sheet: unlike all others, and as the program wants it."""
-    return _FORBIDDEN.sub(" ", f"{table_id} {name}")[:_LONGEST_SHEET].strip()
-
-
 class Workbook:
     """The workbook of a release; a label is written as a text whatever it begins with, so that none becomes a formula."""
 
@@ -73,7 +68,8 @@ class Workbook:
 
     def add(self, part: Part, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
         """Write a table, or means, quantiles or a distribution function, to a sheet of its own; tables are in the list too."""
-        name, columns, words, rule = sheet_name(part.id, part.name), part.columns(), self._say("book_statistic"), ""
+        name = _FORBIDDEN.sub(" ", f"{part.id} {part.name}")[:_LONGEST_SHEET].strip()  # unlike all others, as the ids are
+        columns, words, rule = part.columns(), self._say("book_statistic"), ""
         if isinstance(part, Table):
             unit = unit_words(measured_words(part.product, self._said), part.privacy, self._said)
             self._line(self._index, self._rows, (part.id, part.name, name, part.cells, unit, part.typical_margin))
@@ -147,19 +143,6 @@ def agency_of(release: Release) -> str:
     return code if code[0].isalpha() else f"A{code}"
 
 
-def flow_of(part: Part, numbers: Iterable[str]) -> Flow:
-    """The data flow of a table: its codes are made of labels, and called by what people read in their place."""
-    taken, keys = [*_HEAD, *_VALUES], part.product.keys if isinstance(part, Table) else part.attributes
-    ids = [f"D{code}" if code[0].isdigit() or code[0] == "-" else code for code in codes(keys, taken)]
-    codes_along = [tuple(codes(map(str, labels))) for labels in part.labels]
-    dimensions = [Dimension(*parts) for parts in zip(ids, keys, codes_along, part.shown, strict=True)]
-    (flow,) = codes([f"{part.id} {part.name.replace(' x ', ' by ')}"])
-    values = tuple(value for value in _VALUES if value in {*numbers, "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL"})
-    every = Dimension("ALL", "all rows", ("_T",), ("total",))
-    unit = (codes([part.of])[0], part.of) if part.of else ("ROWS", "rows")
-    return Flow(flow, part.name, tuple(dimensions) or (every,), values, unit)
-
-
 @dataclass(slots=True)
 class Messages:
     """The messages of a release."""
@@ -173,7 +156,15 @@ class Messages:
         known = part.numbers()
         columns_of = {**{value: value.lower() for value in _VALUES}, "OBS_VALUE": part.value_name}
         numbers = {value: known[column] for value, column in columns_of.items() if column in known}
-        flow = flow_of(part, numbers)
+        ids_of_keys = part.product.keys if isinstance(part, Table) else part.attributes
+        ids = [f"D{code}" if code[0].isdigit() or code[0] == "-" else code for code in codes(ids_of_keys, [*_HEAD, *_VALUES])]
+        # codes are made of labels, and called by what people read in their place
+        codes_along = [tuple(codes(map(str, labels))) for labels in part.labels]
+        dimensions = tuple(Dimension(*parts) for parts in zip(ids, ids_of_keys, codes_along, part.shown, strict=True))
+        (id_of_flow,) = codes([f"{part.id} {part.name.replace(' x ', ' by ')}"])
+        given = tuple(value for value in _VALUES if value in {*numbers, "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL"})
+        unit = (codes([part.of])[0], part.of) if part.of else ("ROWS", "rows")
+        flow = Flow(id_of_flow, part.name, dimensions or (Dimension("ALL", "all rows", ("_T",), ("total",)),), given, unit)
         self.flows.append(flow)
         keys = [[f"{code}: {label}" for code, label in zip(each.codes, each.labels, strict=True)] for each in flow.dimensions]
         cells = np.ndindex(part.low.shape or (1,))

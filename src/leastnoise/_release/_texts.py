@@ -165,23 +165,19 @@ def picture_of(
         number=said.number,
         up_to=said.say("up_to"),
     )
-    whole = _without_other(picture, product, said)
-    several = tuple(axis for axis in whole.axes if axis.size > 1) or whole.axes[:1]  # a key that is equal in every row tells nothing
-    shape = tuple(axis.size for axis in several)
-    answer, low, high = (values.reshape(shape) for values in (whole.answer, whole.low, whole.high))
-    return replace(whole, axes=several, answer=answer, low=low, high=high)
-
-
-def _without_other(whole: Picture, product: Product, said: Texts) -> Picture:
-    """The numbers and dates of a picture in their order, if that makes a line or can alone be drawn; the axis says what is missing."""
-    asked = zip(whole.axes, product.labels, product.query_sets, map(product.domain.kind, product.attributes), strict=True)
+    # numbers and dates in their order, without the cell of other values, if that makes a line or can alone be drawn
+    asked = zip(picture.axes, product.labels, product.query_sets, map(product.domain.kind, product.attributes), strict=True)
     made = tuple(
         _regular(axis, queries, said) if kind.has_other and labels[-1] == kind.labels[-1] else axis for axis, labels, queries, kind in asked
     )
     cells = tuple(slice(axis.size) for axis in made)
-    short = replace(whole, axes=made, answer=whole.answer[cells], low=whole.low[cells], high=whole.high[cells])
-    drawn_short, drawn_whole = ("" if (chart := chart_for(picture)) is None else chart.name for picture in (short, whole))
-    return short if drawn_short == "lines" or drawn_whole == "largest" != drawn_short else whole
+    short = replace(picture, axes=made, answer=answer[cells], low=picture.low[cells], high=picture.high[cells])
+    drawn_short, drawn_whole = ("" if (chart := chart_for(one)) is None else chart.name for one in (short, picture))
+    whole = short if drawn_short == "lines" or drawn_whole == "largest" != drawn_short else picture
+    several = tuple(axis for axis in whole.axes if axis.size > 1) or whole.axes[:1]  # a key that is equal in every row tells nothing
+    shape = tuple(axis.size for axis in several)
+    answer, low, high = (values.reshape(shape) for values in (whole.answer, whole.low, whole.high))
+    return replace(whole, axes=several, answer=answer, low=low, high=high)
 
 
 def _regular(axis: Axis, queries: QuerySet, said: Texts) -> Axis:

@@ -31,7 +31,18 @@ from leastnoise._release import (
     finishing_seconds,
     write_categories,
 )
-from leastnoise._session._finish import Asked, Finished, RowProgress, finish_one, publish, read_table, receipt_facts, resumed, room_for
+from leastnoise._session._finish import (
+    Asked,
+    Finished,
+    RowProgress,
+    finish_one,
+    publish,
+    read_release,
+    read_table,
+    receipt_facts,
+    resumed,
+    room_for,
+)
 from leastnoise._session._guard import guard_measurements, guard_terms, guarded, rehearsed
 from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._session._payments import (
@@ -47,7 +58,6 @@ from leastnoise._session._payments import (
     warn_of_unfinished,
 )
 from leastnoise._session._periods import finish_series, is_series_plan, is_unfinished, release_due
-from leastnoise._session._reading import read_release
 from leastnoise._spec import Spec
 from leastnoise._threads import one_thread
 

@@ -102,7 +102,9 @@ def drafted(text: str, folder: Path, name: str = "the spec") -> Draft:
         each = [(product,) for product in products] if "marginals" in alone else [products]
         statistic = _statistic(entry, spec.workload)
         rows += [Row(part, of_row, asked, statistic) for of_row, asked in zip(made, each, strict=True)]
-        settings += [_setting(entry)] * len(made)
+        target = next((name for name in TARGETS if name in entry), "")
+        weight, most, size = (str(entry.get(key, usual)) for key, usual in (("weight", "1"), (target, ""), ("size", "")))
+        settings += [Setting(True, weight, target, most, size)] * len(made)
     privacy = table["privacy"]
     of = "rho" if "rho" in privacy else "epsilon"
     delta = str(privacy["delta"]) if "delta" in privacy else ""
@@ -124,12 +126,6 @@ def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None
         return statistic.at == tuple(exact_positive("at", share) for share in part.get("at", ()))
 
     return next(filter(is_asked, workload.statistics), None)
-
-
-def _setting(entry: Mapping[str, Any]) -> Setting:
-    target = next((name for name in TARGETS if name in entry), "")
-    weight, most, size = (str(entry.get(key, usual)) for key, usual in (("weight", "1"), (target, ""), ("size", "")))
-    return Setting(True, weight, target, most, size)
 
 
 def changed(draft: Draft, changes: Mapping[str, object], rows: Sequence[int] = ()) -> Draft:

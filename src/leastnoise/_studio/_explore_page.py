@@ -1,7 +1,7 @@
 """The page that explores a release: tables of any attributes, and sums of their cells, from the measurements alone."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache, partial
@@ -50,23 +50,20 @@ class Exploring:
 
     def first(self) -> tuple[Question, str | None]:
         """The first that can be shown of the tables that were asked for, each attribute alone, and the total."""
-        for asked, measure in self._offered():
+        products, domain = self.release.workload.products, self.release.plan.domain
+        offered: list[tuple[Question, str | None]] = []
+        for product in products:
+            sets = tuple(zip(product.attributes, product.query_sets, strict=True))
+            if sets and all(queries_of.form.named or queries_of.kind in KINDS for _, queries_of in sets):
+                offered.append((tuple((name, queries_of.word) for name, queries_of in sets), product.measure))
+        alone = [((name, kind),) for name in domain.names for kind in (*KINDS, *level_names(domain.kind(name)))]
+        for measure in dict.fromkeys(product.measure for product in products):
+            offered += [(asked, measure) for asked in (*alone, ())]
+        for asked, measure in offered:
             with suppress(InputError):
                 self.table(asked, measure)
                 return asked, measure
         return (), None
-
-    def _offered(self) -> Iterator[tuple[Question, str | None]]:
-        products, domain = self.release.workload.products, self.release.plan.domain
-        for product in products:
-            sets = tuple(zip(product.attributes, product.query_sets, strict=True))
-            if sets and all(queries_of.form.named or queries_of.kind in KINDS for _, queries_of in sets):
-                yield tuple((name, queries_of.word) for name, queries_of in sets), product.measure
-        for measure in dict.fromkeys(product.measure for product in products):
-            for name in domain.names:
-                for kind in (*KINDS, *level_names(domain.kind(name))):
-                    yield ((name, kind),), measure
-            yield (), measure
 
     def _table(self, asked: Question, measure: str | None) -> Table:
         for name, kind in asked:
@@ -117,7 +114,14 @@ def exploring_page(path: Path) -> Page:
         return tuple((name, str(wanted[name])) for name in domain.names if wanted.get(name)), measure
 
     def table(body: dict[str, Any]) -> Any:
-        return _table_texts(exploring.shown(*asked(body)), said)
+        made = exploring.shown(*asked(body))
+        numbers = zip(*(values.reshape(-1).tolist() for values in (made.answer, made.margins, made.low, made.high)), strict=True)
+        rows = [
+            [cell, said.number(answer, margin), said.error(margin), said.number(low, margin), said.number(high, margin)]
+            for cell, (answer, margin, low, high) in zip(made.cell_names(), numbers, strict=True)
+        ]
+        name = table_words(made.product, said)
+        return {"name": name, "rows": rows, **_chart(vega_lite(made.picture(said), _MOST_MARKS), name, said)}
 
     def total(body: dict[str, Any]) -> Any:
         cells = body.get("cells")
@@ -177,19 +181,6 @@ def _statistic_texts(made: StatisticTable, said: Texts) -> dict[str, Any]:
         "value": said.say(f"col_{made.value_name}"),
         "rows": made.written(said, _MOST_LISTED),
         "cut": said.say("rows_first", count=_MOST_LISTED, all=made.cells, file=made.id) if made.cells > _MOST_LISTED else "",
-    }
-
-
-def _table_texts(table: Table, said: Texts) -> dict[str, Any]:
-    """A table as texts, and its chart."""
-    numbers = zip(*(values.reshape(-1).tolist() for values in (table.answer, table.margins, table.low, table.high)), strict=True)
-    return {
-        "name": table_words(table.product, said),
-        "rows": [
-            [cell, said.number(answer, margin), said.error(margin), said.number(low, margin), said.number(high, margin)]
-            for cell, (answer, margin, low, high) in zip(table.cell_names(), numbers, strict=True)
-        ],
-        **_chart(vega_lite(table.picture(said), _MOST_MARKS), table_words(table.product, said), said),
     }
 
 
