@@ -45,12 +45,7 @@ from leastnoise._audit._measured import (
 from leastnoise._check import InputError, InternalError, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._fitting import allowed_epsilon
-from leastnoise._kernel import (
-    KeySearch,
-    LeastCost,
-    Series,
-    Terms,
-)
+from leastnoise._kernel import KeySearch, LeastCost, Series, Terms
 from leastnoise._linop import block_tree, interval_tree
 from leastnoise._measurements import Measurements, Observation, measurements_digest
 from leastnoise._mechanisms import mechanism_of, terms_of

@@ -7,17 +7,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from leastnoise._accounting import (
-    ZCDP,
-    ApproxDP,
-    Cost,
-    GaussianCost,
-    Noise,
-    Privacy,
-    PureDP,
-    SeriesCost,
-    parameters,
-)
+from leastnoise._accounting import ZCDP, ApproxDP, Cost, GaussianCost, Noise, Privacy, PureDP, SeriesCost, parameters
 from leastnoise._accuracy import interval_multiplier
 from leastnoise._domain import (
     Bins,

@@ -19,13 +19,4 @@ from leastnoise._workload._query_sets import (
     total,
 )
 from leastnoise._workload._sql import Aggregate, Grouped, Statement, read_statements, sql, with_levels
-from leastnoise._workload._workload import (
-    Workload,
-    cdf_queries,
-    from_json,
-    marginals,
-    mean_queries,
-    quantile_queries,
-    queries,
-    together,
-)
+from leastnoise._workload._workload import Workload, cdf_queries, from_json, marginals, mean_queries, quantile_queries, queries, together
