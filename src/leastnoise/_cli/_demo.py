@@ -12,8 +12,7 @@ import click
 
 from leastnoise._check import InputError, one_of
 from leastnoise._check.arrays import IntArray
-from leastnoise._cli._expected import expected, planned_shown, show_plan
-from leastnoise._cli._output import number, show_facts, show_table, shown, whole, write_new
+from leastnoise._cli._output import expected, number, planned_shown, show_facts, show_plan, show_table, shown, whole, write_new
 from leastnoise._cli._release import carry_out, show_release
 from leastnoise._linop import along, apply
 from leastnoise._progress import Progress

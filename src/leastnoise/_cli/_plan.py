@@ -11,8 +11,26 @@ from leastnoise._accounting import ZCDP
 from leastnoise._accuracy import within_memory
 from leastnoise._audit import Audit
 from leastnoise._check import InputError, refuse
-from leastnoise._cli._expected import expected, facts, of_spec, planned_shown, read_asked, show_plan, without_cache
-from leastnoise._cli._output import budget_text, check_new, noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
+from leastnoise._cli._output import (
+    budget_text,
+    check_new,
+    expected,
+    facts,
+    noise,
+    number,
+    of_spec,
+    planned_shown,
+    read_asked,
+    share,
+    show_facts,
+    show_json,
+    show_plan,
+    show_table,
+    shown,
+    whole,
+    without_cache,
+    write_new,
+)
 from leastnoise._cli._release import period_facts, search_facts, show_periods, show_searches, warn, warn_of_bias
 from leastnoise._frames import several
 from leastnoise._mechanisms import BY_NAME, Candidate
@@ -84,11 +102,7 @@ def plan(
         further: dict[str, Any] = {"searches": list(search_facts(what))} if what.searches else {}
         for name, plans in (("budgets", by_budget), ("max_rows", by_rows)):
             if plans:
-                totals = [other.expected_error().total_squared_error for other in plans.values()]
-                further[name] = [
-                    {"privacy": other.privacy.to_json(), "expected_total_squared_error": total, "rmse": _errors(other)}
-                    for other, total in zip(plans.values(), totals, strict=True)
-                ]
+                further[name] = [_errors_json(other) for other in plans.values()]
         if prices:
             further["prices"] = [{"table": price.table, "alone": price.alone, "saved": price.saved} for price in prices]
         show_json({**facts(made, seconds, what.options.level), **period_facts(made), **further, "warnings": [*warnings, *late]})
@@ -149,6 +163,11 @@ def _table_prices(made: Plan, what: Spec) -> tuple[Price, ...]:
 def _check_promised(option: str, *plans: Plan) -> None:
     if any(plan.promise is None for plan in plans):
         raise InputError(f"{option} is for plans whose error is known beforehand; this one depends on the data.")
+
+
+def _errors_json(plan: Plan) -> dict[str, Any]:
+    total = plan.expected_error().total_squared_error
+    return {"privacy": plan.privacy.to_json(), "expected_total_squared_error": total, "rmse": _errors(plan)}
 
 
 def _errors(plan: Plan) -> dict[str, float]:

@@ -11,8 +11,20 @@ import click
 
 from leastnoise._accounting import Privacy, budget_from_json
 from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
-from leastnoise._cli._expected import of_spec, planned_shown, read_asked, without_cache
-from leastnoise._cli._output import data_name, number, rounded_budget_text, rounded_charge_text, show_facts, show_table, shown, whole
+from leastnoise._cli._output import (
+    data_name,
+    number,
+    of_spec,
+    planned_shown,
+    read_asked,
+    rounded_budget_text,
+    rounded_charge_text,
+    show_facts,
+    show_table,
+    shown,
+    whole,
+    without_cache,
+)
 from leastnoise._plan import Plan
 from leastnoise._planning import period_errors
 from leastnoise._progress import Progress

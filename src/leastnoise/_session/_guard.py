@@ -17,7 +17,7 @@ from typing import Any
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._adapters import CUT, MOST_CUT, ROWS, USAGE
-from leastnoise._check import GuardError, InputError
+from leastnoise._check import GuardError
 from leastnoise._fitting import fit
 from leastnoise._frames import several
 from leastnoise._kernel import Ledger, Series, Terms
@@ -81,37 +81,28 @@ def laplace_tail(least: int, scale: float) -> float:
     return math.exp(-least / scale) / (1 + p) ** 2 * (least * rest + (1 + p * p) / (1 + p) + p)
 
 
-def guard_terms(privacy: Privacy, share: Fraction) -> Terms:
+def guard_terms(measured: Measurements) -> Terms:
     """What a guard may do, and costs."""
-    measured = guard_measurements(privacy, share)
     return Terms(domain=USAGE, privacy=measured.privacy, attributes=(ROWS,), measures=(CUT,), only=measured)
 
 
 def guarded(book: Ledger, table: Any, privacy: Privacy, share: Fraction) -> Guarded:
     """Pay for the guard, count, and stop if too few rows are used."""
-    terms = guard_terms(privacy, share)
+    measured = guard_measurements(privacy, share)
     with paying(book, _ROOM) as run:
-        series = Series.paid(terms, table.usage, book, output=GUARD, description="guard: rows read and used", run=run)
-        values = _values(series)
+        series = Series.paid(guard_terms(measured), table.usage, book, output=GUARD, description="guard: rows read and used", run=run)
+        values = _values(series, measured)
         receipt = receipt_of(series)
         book.seal(receipt)
-    return judged(_measured(series), share, values, str(receipt.charge), receipt.number)
+    return judged(measured, share, values, str(receipt.charge), receipt.number)
 
 
-def rehearsed(series: Series, share: Fraction) -> Guarded:
+def rehearsed(series: Series, measured: Measurements, share: Fraction) -> Guarded:
     """The guard of a run that is not private."""
-    return judged(_measured(series), share, _values(series), "nothing", 0)
+    return judged(measured, share, _values(series, measured), "nothing", 0)
 
 
-def _measured(series: Series) -> Measurements:
-    """The one step that a guard carries out."""
-    if series.terms.only is None:
-        raise InputError("A guard has no measurements; please report this.")
-    return series.terms.only
-
-
-def _values(series: Series) -> tuple[int, ...]:
-    measured = _measured(series)
+def _values(series: Series, measured: Measurements) -> tuple[int, ...]:
     return tuple(int(value) // measured.grid for block in series.measure(measured).values for value in block)
 
 

@@ -371,8 +371,8 @@ def _simulated(
     with nullcontext() if target is None else draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
-            series = UnpaidSeries(guard_terms(plan.privacy, share), table.usage, entropy)
-            found = rehearsed(series, share).facts()
+            measured = guard_measurements(plan.privacy, share)
+            found = rehearsed(UnpaidSeries(guard_terms(measured), table.usage, entropy), measured, share).facts()
         kept = Asked(options, guard=found, joined=_adapters.join_facts(source), library=library_of(type(source)))
         made = kept.build(run(UnpaidSeries(terms_of(plan), table, entropy)))
         if folder is not None:

@@ -81,19 +81,16 @@ def searches_of(domain: Domain, tables: Any, folder: Path, known: Mapping[str, F
             if not isinstance(place, str) or not place:
                 raise refuse(f"[domain.{name}] found", place, "the name of a directory")
             where = folder / place
-            found = known.get(name) or (_published(where) if os.path.lexists(where) else None)
+            found = known.get(name)
+            if found is None and os.path.lexists(where):
+                found = read_categories(where)
+                if not found.private:
+                    why = "were found with a seed, which protects nobody. Move them away, and find them again."
+                    raise InputError(f"The categories in {where} {why}")
             made.append(Searched(attribute=name, kind=kind, share=share, place=where, found=found))
     if not sum(search.share for search in made) < 1:
         raise InputError("The shares of the budget that searches for categories cost must leave some of it. Give them smaller shares.")
     return tuple(made)
-
-
-def _published(place: Path) -> FoundCategories:
-    """What was found and paid."""
-    found = read_categories(place)
-    if not found.private:
-        raise InputError(f"The categories in {place} were found with a seed, which protects nobody. Move them away, and find them again.")
-    return found
 
 
 def with_found(domain: Domain, searches: Sequence[Searched]) -> Domain:
