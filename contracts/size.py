@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 49_810, "files": 209, "functions": 3_500, "code": 29_640}
+CEILINGS = {"lines": 49_710, "files": 207, "functions": 3_480, "code": 29_590}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
