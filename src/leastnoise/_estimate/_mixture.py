@@ -22,8 +22,7 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._non_negative import onto_simplex
 
 KINDS = 100
-_FIRST_STEP, _SPREAD, _SEED = 0.05, 0.2, 20_261_124
-_REFIT_STEP = 0.05
+_STEP, _SPREAD, _SEED = 0.05, 0.2, 20_261_124
 _LEAST_ROUNDS, _LAST_ROUNDS, _EVERY = 60, 250, 10
 ROUNDS, MORE_ROUNDS = 300, 1500  # at most: where answers are moved towards what was measured, and where the model stands alone
 _RAISED, _LOWERED, _STALLED = 1.25, 0.85, 0.01  # of the penalty, and the fall of the residuals in ten rounds below which it is lowered
@@ -57,15 +56,9 @@ class Mixture:
 
     def table(self, attributes: Sequence[int]) -> FloatArray:
         """The shares of rows in the cells of a table of some attributes; they add up to 1."""
-        return _outer([self.along[attribute] for attribute in attributes], self.shares)
-
-
-def _outer(parts: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
-    """The table of parts of shape (cells, kinds), summed over kinds."""
-    if not parts:
-        return np.asarray(shares.sum())
-    first, last = _joined(parts[:-1], len(shares)), parts[-1] * shares
-    return (first @ last.T).reshape([len(part) for part in parts])
+        parts = [self.along[attribute] for attribute in attributes] or [np.ones((1, len(self.shares)))]
+        cells = _joined(parts[:-1], len(self.shares)) @ (parts[-1] * self.shares).T
+        return cells.reshape([len(self.along[attribute]) for attribute in attributes])
 
 
 def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
@@ -118,7 +111,7 @@ def refit_mixture(mixture: Mixture, total: float, start: Sequence[FloatArray], t
     fit = _Fit(total, start, tables, (logits, weights))
     residual = 0.0
     for done in range(rounds):
-        residual = fit.round(mixture.penalty, _REFIT_STEP * max(1 - done / rounds, 0.02))
+        residual = fit.round(mixture.penalty, _STEP * max(1 - done / rounds, 0.02))
     return fit.mixture(residual, mixture.penalty)
 
 
@@ -247,7 +240,7 @@ class _Fit:
         residual = math.inf
         while end is None or self.rounds - end < _LAST_ROUNDS:
             falling = 1.0 if end is None else max(1 - (self.rounds - end) / _LAST_ROUNDS, 0.02)
-            residual = self.round(penalty, _FIRST_STEP * falling)
+            residual = self.round(penalty, _STEP * falling)
             if self.rounds % _EVERY == 0:
                 if residual < RESIDUAL:
                     penalty = min(penalty * min(1 + 2 * (RESIDUAL / residual - 1), _RAISED), first * _MOST_PENALTY)

@@ -14,7 +14,7 @@ Madow 1949 (rounding).
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial, singledispatch
 from itertools import chain, combinations
@@ -42,13 +42,12 @@ from leastnoise._workload import Product, marginals
 Names = tuple[str, ...]
 _REFITS, _ROUNDS, _SEED = 3, 150, 20_261_125
 _UNSEEN = 0.5  # the standard error of a share that only the model tells, beside the share itself: typical of real tables
-_UNEVEN_BINS = 0.5  # the part of the variance that a bin would have whose rows were all in one cell,
-_EVEN_BINS = 0.1  # which is likely as the model has it, and to this part as if all cells of the bin were alike
+_EVEN_BINS = 0.5  # the part of a bin that its cells are taken to share evenly where intervals are told; the rest is as the model has it
 _SIZES = 4.0 ** np.arange(-1, 12)  # rows of a cell: those between two of these err alike
 MOST_RECORDS = 2**27
 _MOST_CELLS, _LEAST_STD = 2**20, 1e-3  # of a table that a model is fitted to afterwards
 _NOT_KEPT = 0.1  # of what was measured beside the model, less is not worth its noise where the model is right, and is taken off elsewhere
-_LITTLE = 0.05  # the part of the way to the model that is not worth going: of sparse noise, most of which is 0, it spoils what is right
+_WAYS = (0.0, 0.25, 0.5, 0.7, 0.9)  # from least squares to a model, of which that of least estimated risk is gone
 _REDRAWN = 100
 _MET, _FITTED = 0.25, 2  # of the noise, which public counts are fitted to as if they had it; and their attributes at most
 _EVEN = 0.25  # of the average cell: what a cell counts as at least where errors are spread over cells
@@ -93,7 +92,8 @@ class NoisyTables:
             least = _MET * float(np.median([table.std for table in tables]))
             tables = [replace(table, std=max(table.std, least)) for table in tables]
             total, total_std, exact = float(public[0].rows), 0.0, _in_runs(public, names, least)
-        alone = {table.attributes[0]: table for table in [*tables, *exact] if len(table.attributes) == 1 and _of_cells(table)}
+        every = [table for table in [*tables, *exact] if len(table.attributes) == 1]
+        alone = {table.attributes[0]: table for table in every if len(table.starts[0]) == int(table.starts[0][-1]) + 1}  # of all cells
         shares = tuple(smoothed_shares(alone[place].counts, alone[place].std, total) for place in range(len(names)))
         told = tuple(table for table in tables if table.attributes)
         return NoisyTables(names, told, max(total, 1.0), total_std, shares, tuple(exact))
@@ -123,11 +123,6 @@ class NoisyTables:
         return self.total * mixture.table([self.names.index(name) for name in names])
 
 
-def _of_cells(table: NoisyTable) -> bool:
-    """Whether a table of one attribute has a count for every cell that it begins with."""
-    return len(table.starts[0]) == int(table.starts[0][-1]) + 1
-
-
 def _in_runs(public: Sequence[PublicCounts], names: Names, std: float) -> list[NoisyTable]:
     """Public counts of one or two attributes whose groups are runs of neighbouring cells."""
     found = []
@@ -153,12 +148,6 @@ def _asked(cells: FloatArray, product: Product) -> FloatArray:
     for axis, operator in enumerate(product.operators):
         cells = along(apply, operator, cells, axis)
     return cells
-
-
-def _spread(values: FloatArray, cells: int, total: float, squared_error: float) -> FloatArray:
-    """Variances of answers whose cells' squared errors add up to a sum, in proportion to what they hold or leave."""
-    held = np.clip(np.minimum(values, total - values), _EVEN * total / cells, None)
-    return np.asarray(squared_error * held / total)
 
 
 def _size_class(counts: FloatArray) -> IntArray:
@@ -276,7 +265,7 @@ class Modelled:
 
     def _missed(self, product: Product) -> FloatArray:
         """Variances of answers beyond those of refits: of cells alike in size, and of cells that the model alone tells apart."""
-        # Of what was not measured the latter is taken for typical: chance, a part of the cell itself, and bins whose rows are in few cells.
+        # Of what was not measured the latter is taken for typical: chance, a part of the cell itself, and bins whose rows are in one cell.
         names = product.attributes
         if not names:
             return np.zeros(product.shape)
@@ -288,21 +277,15 @@ class Modelled:
         else:
             table = self.measured.tables[place]
             own = self.measured.total * _binned(self.mixture, table)
-            widths, held = (_over_cells(value, table, cells.shape) for value in (_widths(table, cells.shape), own))
-            of_bins = _over_cells(missed[len(names) - 1][_size_class(own)] / np.maximum(own, 1e-12) ** 2, table, cells.shape)
+            missed_of = missed[len(names) - 1][_size_class(own)] / np.maximum(_of_bins(cells**2, table.starts), 1e-24)
+            bins = _of_bins(np.ones(cells.shape), table.starts), own, missed_of
+            widths, held, of_bins = (_over_cells(of, table, cells.shape) for of in bins)
             likely = cells + _EVEN_BINS * (held / widths - cells)
-            cells = of_bins * cells**2 + np.where(widths == 1, 0.0, untold + _UNEVEN_BINS * likely * held)
+            # As if what a bin's count misses were of each cell by itself, and all of its rows in one of them.
+            cells = of_bins * cells**2 + np.where(widths == 1, 0.0, untold + likely * (held - likely))
         for axis, operator in enumerate(product.operators):
             cells = along(apply, operator, cells, axis)
         return np.abs(cells)
-
-
-def _widths(table: NoisyTable, shape: Sequence[int]) -> FloatArray:
-    """How many cells every bin of a table has."""
-    widths = np.ones(())
-    for starts, cells in zip(table.starts, shape, strict=True):
-        widths = np.multiply.outer(widths, np.diff(starts, append=cells))
-    return widths
 
 
 def _over_cells(values: FloatArray, table: NoisyTable, shape: Sequence[int]) -> FloatArray:
@@ -353,14 +336,17 @@ class Moved:
         """The model of an observation; it is fitted once."""
         return Moved(Estimate(observation, public), tables, impossible)
 
-    @cached_property
-    def _parts(self) -> dict[Names, FloatArray]:
-        """Residual components of all tables by least squares."""
+    def _components(self, table: Callable[[Names], FloatArray]) -> dict[Names, FloatArray]:
+        """Residual components of all tables."""
         found: dict[Names, FloatArray] = {}
         for names in self.tables:
-            for tau, part in residual_parts(self.least_squares.marginal(names), names).items():
+            for tau, part in residual_parts(table(names), names).items():
                 found.setdefault(tau, part)
         return found
+
+    @cached_property
+    def _parts(self) -> dict[Names, FloatArray]:
+        return self._components(self.least_squares.marginal)
 
     @cached_property
     def _precision(self) -> dict[Names, float]:
@@ -406,23 +392,33 @@ class Moved:
         """The model."""
         return self.measured.mixture(ROUNDS)
 
-    def _model_parts(self, mixture: Mixture) -> dict[Names, FloatArray]:
-        found: dict[Names, FloatArray] = {}
-        for names in self.tables:
-            for tau, part in residual_parts(self.measured.counts(mixture, names), names).items():
-                found.setdefault(tau, part)
-        return found
+    def _of_model(self, mixture: Mixture) -> dict[Names, FloatArray]:
+        return self._components(partial(self.measured.counts, mixture))
 
     @cached_property
-    def _kept(self) -> tuple[float, float]:
-        """How much of what least squares says beside the model is kept, and the mean squared error that is left, in units of the noise."""
-        # Only components of two attributes and more are moved, all by one factor: a factor for each would follow its own noise.
-        several = [tau for tau in self._parts if len(tau) > 1 and self._precision[tau] > 0]
-        model, dimension = self._model_parts(self.mixture), sum(map(self._dimension, several))
-        gap = sum(self._precision[tau] * float(((self._parts[tau] - model[tau]) ** 2).sum()) for tau in several) / max(dimension, 1)
-        if not gap > 0:
-            return 1.0, 1.0
-        follows, random = 0.0, np.random.default_rng(_SEED)
+    def _over(self) -> dict[Names, float]:
+        """By how many times the model misses a component by more than others, if by more than three standard errors."""
+        # Of those of two attributes and more, which alone are moved. One factor for each would follow its own noise.
+        several, model = [tau for tau in self._parts if len(tau) > 1 and self._precision[tau] > 0], self._of_model(self.mixture)
+        sizes = np.array([self._dimension(tau) for tau in several])
+        gaps = np.array([self._precision[tau] * float(((self._parts[tau] - model[tau]) ** 2).sum()) for tau in several])
+        over = gaps / np.maximum(sizes * gaps.sum() / max(sizes.sum(), 1), 1e-9) - 3 * np.sqrt(2 / sizes)
+        return dict(zip(several, np.maximum(over, 1.0).tolist(), strict=True))
+
+    def _scaled(self, parts: Mapping[Names, FloatArray]) -> FloatArray:
+        """All components that are moved, in units of their noise."""
+        return np.concatenate([np.zeros(0), *(math.sqrt(self._precision[tau]) * parts[tau].reshape(-1) for tau in self._over)])
+
+    def _between(self, parts: Mapping[Names, FloatArray], model: Mapping[Names, FloatArray], way: float) -> LocallyNonNegative:
+        """Tables between least squares and a model: never negative, and in agreement."""
+        moved = {tau: parts[tau] + way / over * (model[tau] - parts[tau]) for tau, over in self._over.items()}
+        sizes = dict(zip(self._names, self._shape(self._names), strict=True))
+        return nearest_tables({**parts, **moved}, self._precision, sizes, list(self.tables))
+
+    @cached_property
+    def _chosen(self) -> tuple[float, float]:
+        """The part of the way to the model of least estimated risk, and the mean squared error that is left, in units of the noise."""
+        model, random = self._of_model(self.mixture), np.random.default_rng(_SEED)
         noises = [
             {
                 tau: residual_parts(random.standard_normal(part.shape), tau)[tau] * math.sqrt(self._variance(tau))
@@ -430,23 +426,29 @@ class Moved:
             }
             for _ in range(_REFITS)
         ]
-        refits = self.measured.refitted(self.mixture, [list(self._cells_of(noise)) for noise in noises])
-        for noise, refit in zip(noises, map(self._model_parts, refits), strict=True):
-            moved = [self._precision[tau] * float(((refit[tau] - model[tau]) * noise[tau]).sum()) for tau in several]
-            follows += sum(moved) / (_REFITS * dimension)
-        free = min(max(1 - follows, 0.0), 1.0)
-        factor = free * max(1 - 2 * math.sqrt(2 / dimension), 0.0) / gap
-        kept = min(max(1 - factor, 0.0), 1.0) if factor > _LITTLE else 1.0
-        # Stein's estimate for the answers: the gap is (1 - kept) of the model's, and they follow the noise by what it does not leave free.
-        return kept, min(max((1 - kept) ** 2 * gap + 1 - 2 * (1 - kept) * free, 0.0), 1.0)
+        refits = map(self._of_model, self.measured.refitted(self.mixture, [list(self._cells_of(noise)) for noise in noises]))
+        noisier = [
+            (self._scaled(noise), {tau: part + noise[tau] for tau, part in self._parts.items()}, refit)
+            for noise, refit in zip(noises, refits, strict=True)
+        ]
+        dimension = max(sum(map(self._dimension, self._over)), 1)
+
+        def risk(way: float) -> float:
+            own = self._scaled(self._components(self._between(self._parts, model, way).marginal))
+            squares = float(((own - self._scaled(self._parts)) ** 2).sum())
+            for noise, parts, refit in noisier:
+                moved = self._scaled(self._components(self._between(parts, refit, way).marginal))
+                squares += 2 * float((moved - own) @ noise) / _REFITS
+            return squares / dimension - 1
+
+        # Stein's estimate for what is published: what is never negative follows less of the noise, where cells are empty.
+        least, way = min((risk(way), way) for way in _WAYS)
+        return way, min(max(least + math.sqrt(2 / dimension), (1 - way) ** 2), 1.0)
 
     @cached_property
     def _tables(self) -> LocallyNonNegative:
-        """The tables that are published: never negative, and in agreement."""
-        kept, model = self._kept[0], self._model_parts(self.mixture)
-        parts = {tau: part if len(tau) < 2 else model[tau] + kept * (part - model[tau]) for tau, part in self._parts.items()}
-        sizes = dict(zip(self._names, self._shape(self._names), strict=True))
-        return nearest_tables(parts, self._precision, sizes, list(self.tables))
+        """The tables that are published."""
+        return self._between(self._parts, self._of_model(self.mixture), self._chosen[0])
 
     def estimate(self, product: Product) -> Answer:
         """Answers to what lies within an asked table, and the model's to other questions."""
@@ -454,9 +456,10 @@ class Moved:
         if not any(set(names) <= set(table) for table in self.tables):
             return Modelled(self.measured, (), self.impossible, self.least_squares.public).estimate(product)
         values = _asked(as_stated(self._tables.marginal, names, self.impossible, self.least_squares.public), product)
-        noise, cells = self.least_squares.estimate(product).noise_std, math.prod(self._shape(names))
-        missed = _spread(values, cells, self.measured.total, self._kept[1] * float((noise**2).mean()) * cells)
-        # The total and attributes alone are least squares; elsewhere large cells are moved by more than small ones.
+        noise, even = self.least_squares.estimate(product).noise_std, self.measured.total / math.prod(self._shape(names))
+        # Large cells are moved by more than small ones, in proportion to what they hold or leave; attributes alone are least squares.
+        held = np.clip(np.minimum(values, self.measured.total - values), _EVEN * even, None)
+        missed = self._chosen[1] * float((noise**2).mean()) / even * held
         answer = Answer(values, noise, np.sqrt(missed) if len(names) > 1 else np.zeros(product.shape))
         return _stated(answer, product, self.impossible, self.least_squares.public)
 
