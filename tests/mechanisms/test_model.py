@@ -14,7 +14,7 @@ from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Modelled, Outcome, locally_non_negative
+from leastnoise._estimate import Modelled, Moved, Outcome, locally_non_negative
 from leastnoise._mechanisms import Search, _model, mechanism_for, mechanism_of
 from leastnoise._mechanisms._model import setting_of
 from leastnoise._plan import Plan
@@ -244,6 +244,23 @@ def test_tables_that_the_model_misses_follow_what_was_measured() -> None:
     (product,) = marginals(domain, ways=2, of=("a0", "a1"))
     alone = np.abs(estimator.measured.counts(estimator.mixture, ("a0", "a1")) - exact).sum()
     assert np.abs(estimator.estimate(product).values - exact).sum() < 0.8 * alone
+    tables = run(planned(marginals(domain, ways=2), Privacy(ZCDP("1/2"))), chain, 4).estimator()
+    assert isinstance(tables, Moved)
+    assert tables._over["a0", "a1"] > 1.3
+    assert tables._over["a0", "a5"] == 1
+    way, left = tables._chosen
+    risks = {}
+    for other in (0.0, way, 0.9):  # the true errors of what is published
+        near = tables._between(tables._parts, tables._of_model(tables.mixture), other)
+        risks[other] = float(np.mean([(near.marginal(names) - _exact(codes, names)) ** 2 for names in tables.tables]))
+    noise = np.mean([tables.least_squares.estimate(one).noise_std ** 2 for one in marginals(domain, ways=2)])
+    assert risks[way] < 1.05 * min(risks.values())
+    assert 0.5 * risks[way] < left * noise
+
+
+def _exact(codes: list[np.ndarray], names: tuple[str, ...]) -> np.ndarray:
+    first, second = (codes[int(name[1:])] for name in names)
+    return np.bincount(10 * first + second, minlength=100).reshape(10, 10)
 
 
 @pytest.mark.parametrize("number", [2_000, 300_000])

@@ -51,7 +51,7 @@ _FEW_CELLS = 9  # of tables of so many cells twice as much, and of 2 x 2 any, be
 _FEW_ROWS = 100  # who asks for tables has more, so where these decide nothing is counted
 # The part for attributes alone, and where rows are not much too few, by the norm: coarse bins need good counts alone, but under Laplace
 # noise, where precisions add up and not their squares, these cost pairs more.
-_ALONE, _ALONE_FULLER = Fraction(1, 5), {1: Fraction(1, 8), 2: Fraction(1, 5)}
+_ALONE, _ALONE_FULLER = Fraction(1, 5), {1: Fraction(1, 10), 2: Fraction(1, 5)}
 _MOST_CELLS, _MOST_PAIRS = 2**22, 2**13
 
 
