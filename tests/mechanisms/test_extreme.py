@@ -23,3 +23,9 @@ def test_extreme_weights_are_planned_without_a_warning(asked, budget) -> None:
     promise = plan.expected_error()
     assert 0 < promise.total_squared_error < math.inf
     assert promise.total_squared_error >= promise.lower_bound * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("strategy", ["identity", "covering"])
+def test_noise_whose_variance_leaves_the_doubles_is_refused_before_anything_is_measured(strategy) -> None:
+    with pytest.raises(ln.InputError, match=r"The budget is so large that the noise of .* vanishes"):
+        ln.plan(ln.marginals(ln.Domain(x=ln.Coded(2), y=ln.Coded(4)), ways=1), ln.PureDP(740), strategy=strategy)

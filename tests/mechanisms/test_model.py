@@ -284,6 +284,7 @@ def test_values_that_cannot_be_together_are_zeros_for_certain(number: int) -> No
                 cells = np.ix_(*(one[name] for name in names))
                 assert (answer.values[cells] == 0).all()
                 assert (answer.std[cells] == 0).all()
+                assert max(reach[cells].max(initial=0) for reach in answer.reaches(2, 2, 0.5)) == 0
                 assert (answer.values > 0).mean() > 0.4
     made = make_records(outcome)
     held = [made.names.index(name) for name in ("a0", "a1")]

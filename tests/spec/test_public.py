@@ -83,7 +83,7 @@ def test_every_kind_of_answer_holds_public_sums(strategy: str, budget: str) -> N
         assert min(table.non_negative.min(), table.local.min(), table.integer.min()) >= 0
     answers = release.answer(ln.queries(plan.domain, sex="identity") + ln.queries(plan.domain, store={"level": "region"}))
     for table, name in zip(answers, ("sex", "region"), strict=True):
-        assert table.answer.tolist() == COUNTS[name]
+        assert table.answer.tolist() == table.low.tolist() == table.high.tolist() == COUNTS[name]
         assert np.abs(table.noise_std).max() == 0
 
 
@@ -122,6 +122,17 @@ def test_the_promised_error_is_that_of_releases(budget: str, strategy: str, aske
     for made in tables:
         squares += [np.mean((table.answer - exact) ** 2) / len(tables) for table, exact in zip(made, truth, strict=True)]
     assert np.sqrt(squares) == pytest.approx([table.rmse for table in plan.expected_error().tables], rel=0.1)
+
+
+@pytest.mark.parametrize("of", [BOTH, f"[[public]]\ncounts = {ROWS}"])
+def test_what_is_simulated_of_the_noise_does_not_move_what_is_public(of: str) -> None:
+    plan = planned_spec(spec_of(of, "identity", 'epsilon = "1"'))
+    release = next(iter(releases(plan, ROWS_OF, [3])))
+    truth = np.searchsorted(np.sort(ROWS_OF["age"]), np.arange(12), side="right") / ROWS
+    for draws in (19, 199):  # as answers to noise, and by the matrix of the estimate
+        found = ln.cdf(release, "age", draws=draws)
+        assert ((found.low <= truth) & (truth <= found.high)).all()
+        assert (found.high - found.low).max() < 0.2
 
 
 @pytest.mark.parametrize("budget", ['rho = "1/200"', 'epsilon = "20"'])
@@ -208,6 +219,8 @@ def test_options_that_cannot_hold_them_are_refused_before_payment() -> None:
 
     with pytest.raises(InputError, match="nnls must be left out where counts are public"):
         check_options(planned_spec(spec_of(BOTH)), Options(nnls=True))
+    with pytest.raises(InputError, match="nnls must be left out where counts are public"):
+        next(iter(releases(planned_spec(spec_of(BOTH)), ROWS_OF, [3]))).with_nnls()
     ages = "[[public]]\nqueries = { age = { ranges = [[0, 5], [6, 11]] } }\ncounts = [200, 200]\n"
     plan = planned_spec(spec_of(BOTH + ages, asked="marginals = { ways = 3 }"))
     with pytest.raises(InputError, match="left out where a table has more than 2 tables of public counts"):

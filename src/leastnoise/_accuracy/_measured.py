@@ -30,6 +30,7 @@ Names = tuple[str, ...]
 Quantity = str | None
 """Counts of rows (None); or of a measure its sums, centred where distances from both ends are measured; a count of values is a measure."""
 _WHOLE = (1.0,)
+_LEAST_VARIANCE = 1e-250  # a sum over less than this leaves the range of doubles
 
 
 def subsets(names: Names) -> Iterator[Names]:
@@ -62,7 +63,7 @@ def block_variance(plan: Measurements, block: Block) -> float:
     # not exceed.
     scale = float(block.scale)
     variance = noise_variance(plan.noise, scale, plan.grid)
-    if not variance > 0:
+    if not variance > _LEAST_VARIANCE:
         raise InputError(
             f"The budget is so large that the noise of {' x '.join(block.attributes) or 'the total'} vanishes (a scale of {scale:.2g} "
             "rows), which protects nobody. Choose a smaller budget."

@@ -392,7 +392,7 @@ def few_draws(estimate: Estimate, level: float) -> int:
 def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int) -> Iterator[FloatArray]:
     """Errors of the answers to a product in simulated releases, one array of shape ``product.shape`` a release."""
     # Least squares is linear: its errors are its answers to noise alone.
-    plan = estimate.observation.measurements
+    plan, errors = estimate.observation.measurements, estimate.of_noise()
     blocks = estimate.places(product.measure)
     rows = sum(plan.blocks[place].rows for place in blocks)
     if not rows * draws <= _MOST_NOISE:
@@ -410,7 +410,7 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
             for place in blocks:
                 values[place] = np.rint(_noise(plan, place, 1, generator)[:, 0] * plan.grid).astype(np.int64)
             if linear is None:
-                yield estimate.like(Observation(plan, tuple(values), "", private=False)).values(product)
+                yield errors.like(Observation(plan, tuple(values), "", private=False)).values(product)
             else:
                 yield (linear @ (np.concatenate([values[place] for place in blocks]) / plan.grid)).reshape(product.shape)
 

@@ -71,11 +71,12 @@ class Answer:
         return self.noise_std if self.approximation_std is None else np.hypot(self.noise_std, np.nan_to_num(self.approximation_std))
 
     def reaches(self, times: float, once: float, half_step: float) -> tuple[FloatArray, FloatArray]:
-        """How far an interval reaches below the values, and above them."""
+        """How far an interval reaches below the values, and above them; nowhere where they have no error."""
+        half = np.where(self.std > 0, half_step, 0.0)
         if self.centre is not None:
-            plain, moved = times * self.noise_std + half_step, self.values - self.centre
+            plain, moved = times * self.noise_std + half, self.values - self.centre
             return np.maximum(plain + moved, 0.0), np.maximum(plain - moved, 0.0)
-        margin = times * self.std + half_step
+        margin = times * self.std + half
         if self.sides is None:
             return margin, margin
         below = self.values - self.sides.least + once * self.sides.least_std + half_step
@@ -123,6 +124,11 @@ class Estimate:
     def like(self, observation: Observation) -> "Estimate":
         """The estimate of another observation of the same plan, such as a simulated one; what only the plan decides is kept."""
         return Estimate(observation, self.public, _structures=self._structures, _linear=self._linear)
+
+    def of_noise(self) -> "Estimate":
+        """The estimate whose answers to noise alone are the errors of this one's: what is public has none."""
+        zeros = (replace(one, sums=replace(one.sums, counts=np.zeros_like(one.sums.counts))) for one in self.public)
+        return Estimate(self.observation, tuple(zeros), _structures=self._structures, _linear=self._linear)
 
     def needs_solver(self, measure: str | None) -> bool:
         """Whether every estimate has to be solved for, which takes long."""
@@ -229,9 +235,9 @@ class Estimate:
 
     def linear(self, product: Product) -> FloatArray:
         """``values`` as a matrix: a row for every answer, a column for every number of the blocks in ``places``, in their order."""
-        # Times these numbers, in rows or units, it is the answers. It is kept for all estimates ``like`` this one.
+        # Times these numbers, in rows or units, it is the answers, but for what is public. It is kept for all estimates ``like`` this one.
         if product not in self._linear:
-            made = self.observation.measurements
+            made, errors = self.observation.measurements, self.of_noise()
             zeros = [np.zeros(block.rows, dtype=np.int64) for block in made.blocks]
             columns = []
             for place in self.places(product.measure):
@@ -239,7 +245,7 @@ class Estimate:
                     values = [*zeros]
                     values[place] = zeros[place].copy()
                     values[place][row] = made.grid
-                    columns.append(self.like(Observation(made, tuple(values), "", private=False)).values(product).reshape(-1))
+                    columns.append(errors.like(Observation(made, tuple(values), "", private=False)).values(product).reshape(-1))
             self._linear[product] = np.stack(columns, axis=1)
         return self._linear[product]
 

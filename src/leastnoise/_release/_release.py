@@ -446,8 +446,6 @@ def check_options(plan: Plan, options: Options) -> None:
                 "no interval is known. Leave it out, or choose strategy = 'auto'."
             )
     public = public_of(plan)
-    if public and options.nnls:
-        raise refuse("nnls", options.nnls, "left out where counts are public", "local_non_negative keeps their sums.")
     if options.integer and any(len(sums_within(one.attributes, one.shape, public)) > _MOST_SUMS for one in tables if one.measure is None):
         raise refuse("integer", options.integer, f"left out where a table has more than {_MOST_SUMS} tables of public counts in it")
     check_linear(plan, options.beside, linear=plan.measurements is not None)
@@ -468,18 +466,23 @@ def check_options(plan: Plan, options: Options) -> None:
 
 
 def check_linear(plan: Plan, asked: Sequence[str], *, linear: bool) -> None:
-    """Refuse what only linear estimates have."""
+    """Refuse what only linear estimates have, and what does not keep public counts."""
     if asked and not linear:
         raise InputError(
             f"{' and '.join(asked)} cannot be given by the strategy {plan.strategy!r}, whose answers are no linear estimates. Leave that "
             "out, or choose strategy = 'auto'."
         )
+    if "nnls" in asked and public_of(plan):
+        raise refuse("nnls", True, "left out where counts are public", "local_non_negative keeps their sums.")
 
 
 def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool, local: bool) -> None:
     measures = _never_negative(workload)
     if not measures:
-        raise InputError("Answers without negative cells can be asked for counts and for measures whose lowest value is at least 0.")
+        raise InputError(
+            "Answers without negative cells can be asked for counts and for measures whose lowest value is at least 0, and there are none "
+            "of these. Leave out nnls and local_non_negative."
+        )
     sizes = {name: measurements.domain.kind(name).size for name in measurements.domain.names}
     if joint:
         cells = max(math.prod(sizes[name] for name in attributes_told(measurements, measure)) for measure in measures)

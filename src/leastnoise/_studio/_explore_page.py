@@ -93,7 +93,8 @@ class Exploring:
         weights[chosen] = 1.0
         variance = np.array([weights @ self._covariances(table.product, table.product) @ weights])
         answer, std = np.array([weights @ table.answer.reshape(-1)]), self.release.least_squares().std(measure, variance)
-        half = self.release.interval.multiplier * std + self.release.interval.half_step * table.product.unit
+        interval = self.release.interval
+        half = interval.multiplier * std + np.where(std > 0, interval.half_step * table.product.unit, 0.0)
         total = replace(table, approximation_std=None, answer=answer, noise_std=std, low=answer - half, high=answer + half)
         return published(total, self.release.options)
 
