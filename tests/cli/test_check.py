@@ -128,6 +128,11 @@ WARNED = {
         "nearly all whole numbers go",
     ),
     "a measure that is clipped away": ("clip = [0, 1000]", "clip = [0, 1]", "of whole numbers nearly nothing is left"),
+    "margins of rounded answers": (
+        'sum = "pay"\n[plan]\nstrategy = "identity"',
+        'sum = "pay"\nmargin = 30000\n[output]\nround = 5\n[plan]\nstrategy = "identity"',
+        "published intervals 2.5 wider to either side than a margin",
+    ),
     "nobody asks": ("", "", "[domain.unused] is asked about by no query"),
 }
 

@@ -315,7 +315,7 @@ def _end(domain: Domain, name: str, text: str) -> Any:
     if isinstance(domain.kind(name), Dates):
         return text.strip()
     value = exact(f"an end of a range on {name}", text.strip())
-    return int(value) if value.denominator == 1 else value
+    return int(value) if value.denominator == 1 else text.strip()  # as messages quote it
 
 
 @click.command()

@@ -113,6 +113,11 @@ def spec_warnings(what: Spec) -> tuple[str, ...]:
             "[series] has no column of units: a row whose date is moved after its period was closed counts once more each time, and is "
             "protected that much less. If dates are corrected, name the unit in [privacy]: unit = { column = ..., max_rows = ... }."
         )
+    if what.options.round and any(product.target is not None and product.target.kind == "margin" for product in what.workload):
+        found.append(
+            f"[output] round makes published intervals {readable(Fraction(what.options.round) / 2)} wider to either side than a margin, "
+            "which is of answers before they are rounded. Give margins that much less."
+        )
     said = stated(what.privacy)
     return *(() if said is None else budget_warnings(said, what.rows)), *found, *_of_join(what)
 
