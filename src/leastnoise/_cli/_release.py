@@ -94,11 +94,7 @@ def categories(spec: Path, source: Path | None, ledger: Path | None, dataset: st
     what = read_asked(spec)
     if not what.searches:
         raise InputError("This spec has no unknown categories; say for example [domain.agent] unknown = { most = 10000 }.")
-    data = source or what.source
-    if data is None:
-        raise InputError('A search must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
-    what = replace(what, source=data, dataset=dataset or what.dataset, share=share or what.share)
-    paying = ledger or what.ledger or ledger_beside(data)
+    what, paying = _told("search", what, source, ledger, dataset, share)
     settle_earlier(paying)
     for search in what.searches:
         if search.found is not None:
@@ -117,6 +113,15 @@ def found_first(what: Spec, spec: Path, ledger: Path, seed: int | None = None) -
     if not found:
         return what
     return replace(read_asked(spec, found), source=what.source, dataset=what.dataset, share=what.share)
+
+
+def _told(doing: str, what: Spec, source: Path | None, ledger: Path | None, dataset: str | None, share: str | None) -> tuple[Spec, Path]:
+    """A spec with what the options of a command say of data and payment, and the ledger that pays."""
+    data = source or what.source
+    if data is None:
+        raise InputError(f'A {doing} must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
+    told = replace(what, source=data, dataset=dataset or what.dataset, share=share or what.share)
+    return told, ledger or what.ledger or ledger_beside(data)
 
 
 @contextmanager
@@ -235,11 +240,7 @@ def release(
         raise InputError("A plan is for categories that are known. Find them first, with `leastnoise categories`, and plan again.")
     plan = None if made is None else read_plan(made, what)
     warn_of_bias(what)
-    data = source or what.source
-    if data is None:
-        raise InputError('A release must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
-    paying = ledger or what.ledger or ledger_beside(data)
-    what = replace(what, source=data, dataset=dataset or what.dataset, share=share or what.share)
+    what, paying = _told("release", what, source, ledger, dataset, share)
     through = click.get_current_context().meta["through"]
     if what.series is None and through is not None:
         raise InputError("--through is for a spec with [series], whose periods are published one after the other.")

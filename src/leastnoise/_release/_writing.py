@@ -412,13 +412,7 @@ def measured_tables(measurements: Measurements) -> list[dict[str, Any]]:
     ]
 
 
-def manifest(
-    release: Release,
-    entries: Sequence[TableEntry],
-    files: Sequence[Mapping[str, Any]],
-    *,
-    written: datetime | None = None,
-) -> dict[str, Any]:
+def manifest(release: Release, entries: Sequence[TableEntry], files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The manifest of a release as a JSON value."""
     plan = release.plan
     warning = {} if release.private else {"warning": ENGLISH.say("not_private")}
@@ -426,7 +420,7 @@ def manifest(
         "format": FORMAT,
         **warning,
         "private": release.private,
-        "written": (written or datetime.now(UTC)).astimezone(UTC).date().isoformat(),
+        "written": datetime.now(UTC).date().isoformat(),
         "versions": versions(),
         "privacy": _privacy(release),
         "receipt": {**release.receipt, "id": release.observation.receipt} if release.observation.receipt or release.receipt else None,

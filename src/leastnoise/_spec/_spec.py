@@ -236,9 +236,9 @@ def read_spec_text(place: Path) -> str:
         raise InputError(f"The spec file {place} cannot be read: {type(error).__name__}. It must be a text file in UTF-8.") from None
 
 
-def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
+def parse_spec(text: str, folder: Path) -> Spec:
     """Read the text of a spec."""
-    return spec_from_table(read_toml(text, name), folder, name)
+    return spec_from_table(read_toml(text), folder)
 
 
 def spec_from_table(
