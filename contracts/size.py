@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 49_730, "files": 207, "functions": 3_480, "code": 29_610}
+CEILINGS = {"lines": 49_720, "files": 207, "functions": 3_490, "code": 29_600}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
