@@ -161,7 +161,11 @@ def fit(domain: Domain, privacy: Privacy, noise: Noise, blocks: Sequence[tuple[B
     relative = tuple(_scaled(block, ratios[weight]) for block, weight in blocks)
     plan = Measurements(domain=domain, privacy=privacy, noise=noise, blocks=relative)
     # The norm at unit budget does not need the grid: it divides out.
-    factor = _factor(plan)
+    spent, budget = cost(plan), privacy.budget
+    if isinstance(spent, PureCost) and not isinstance(budget, ZCDP):
+        factor = spent.epsilon / budget.epsilon
+    else:
+        factor = root_up(2 * rho_of(spent) / allowed_mu_squared(budget))
     heavy = (math.prod([factor.heaviest for factor in block.factors]) for block, _ in blocks)
     long = (max([factor.largest_square for factor in block.factors], default=1) > 1 for block, _ in blocks)
     kinds = list(zip((weight for _, weight in blocks), heavy, long, strict=True))
@@ -196,14 +200,6 @@ def rescaled(measurements: Measurements, privacy: Privacy) -> Measurements:
             raise
         advice = "The whole numbers of its queries leave no room for so much noise; plan for that budget itself."
         raise refuse("a budget for the noise of this plan", privacy.budget, f"nearer to {measurements.privacy.budget}", advice) from None
-
-
-def _factor(plan: Measurements) -> Fraction:
-    """By what all scales must be multiplied, rounded up."""
-    spent, budget = cost(plan), plan.privacy.budget
-    if isinstance(spent, PureCost) and not isinstance(budget, ZCDP):
-        return spent.epsilon / budget.epsilon
-    return root_up(2 * rho_of(spent) / allowed_mu_squared(budget))
 
 
 def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:

@@ -451,10 +451,6 @@ class Plan:
 
     def digest(self) -> str:
         """SHA-256 of the plan's JSON text, in hexadecimal."""
-        return self._digest
-
-    @cached_property
-    def _digest(self) -> str:
         return hashlib.sha256(self._text.encode()).hexdigest()
 
     @staticmethod
@@ -491,20 +487,17 @@ def _plan(value: Mapping[str, Any]) -> Plan:
         fallback = details.pop("independent", None)
         independent = None if fallback is None else _plan(fallback)
         return Plan(workload=workload, privacy=privacy, strategy=value["strategy"], details=details, fallback=independent)
+    said = value["promise"]
     return Plan(
         workload=workload,
         privacy=privacy,
         strategy=value["strategy"],
         measurements=measurements_from_value(value, domain),
-        promise=_promise(value["promise"]),
+        promise=None
+        if said is None
+        else Promise(said["total_squared_error"], said["lower_bound"], tuple(TableError(*t) for t in said["tables"])),
         details=details,
     )
-
-
-def _promise(value: Mapping[str, Any] | None) -> Promise | None:
-    if value is None:
-        return None
-    return Promise(value["total_squared_error"], value["lower_bound"], tuple(TableError(*entry) for entry in value["tables"]))
 
 
 CATEGORY_FORMAT = "leastnoise search for categories 1"

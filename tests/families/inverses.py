@@ -24,4 +24,5 @@ def check_answers(known: Basis, matrix: np.ndarray, asked: Iterable[Operator], r
         np.testing.assert_allclose(known.variances(operator), variances, rtol=1e-9)
         assert known.total_variance(operator) == pytest.approx(variances.sum())
         assert known.largest_variance(operator) == pytest.approx(variances.max())
-        assert known.mean_squares(operator) == pytest.approx(((rows @ mean) ** 2).sum())
+        along = ((rows @ mean) ** 2).sum()
+        assert known.split_sums(operator) == pytest.approx((along, variances.sum() - inverse.sum() * along), abs=1e-9)

@@ -277,7 +277,7 @@ def _joint_root(parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *
             for place, level in zip(wide, key, strict=True):
                 axis = parts[place].seen(level)
                 grams.append(parts[place].grams[level][np.ix_(axis, axis)])
-            gram[np.ix_(at, at)] += weight * _kron(grams)
+            gram[np.ix_(at, at)] += weight * reduce(lambda product, own: np.asarray(np.kron(product, own)), grams, np.ones((1, 1)))
         return often * root_trace(gram if total else gram[1:, 1:])  # the first direction is that of equal cells
     # No less than any of the terms, nor than a product of sums below all of them.
     alone = max(
@@ -292,10 +292,6 @@ def _joint_root(parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *
     )
     each = (root_trace(np.asarray(sum(w * parts[p].grams[level] for level, w in own.items()))) for p, own in zip(wide, sums, strict=True))
     return often * max(alone, math.sqrt(least) * math.prod(each))
-
-
-def _kron(grams: Sequence[FloatArray]) -> FloatArray:
-    return reduce(lambda product, gram: np.asarray(np.kron(product, gram)), grams, np.ones((1, 1)))
 
 
 def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:

@@ -206,13 +206,6 @@ def _summed(operator: Operator) -> bool:
     return space is not None and space.holds(operator)
 
 
-def _multiples(operator: Operator) -> FloatArray:
-    """What multiple of the total each row is, shape (rows,)."""
-    first = np.zeros(operator.size)
-    first[0] = 1
-    return np.asarray(apply(operator, first), dtype=np.float64)
-
-
 def split(product: Product, names: Collection[str]) -> tuple[Product, tuple[int, ...], FloatArray]:
     """The part of a product on some attributes, and what multiple of the total its rows are along the others."""
     kept = [name in names for name in product.attributes]
@@ -222,7 +215,9 @@ def split(product: Product, names: Collection[str]) -> tuple[Product, tuple[int,
         raise undetermined(product)
     times: FloatArray = np.ones(())
     for inside, operator in zip(kept, product.operators, strict=True):
-        times = np.multiply.outer(times, np.ones(1) if inside else _multiples(operator))
+        times = np.multiply.outer(
+            times, np.ones(1) if inside else apply(operator, np.eye(1, operator.size)[0])
+        )  # rows are multiples of the total
     attributes = tuple(name for inside, name in zip(kept, product.attributes, strict=True) if inside)
     sets = tuple(queries for inside, queries in zip(kept, product.query_sets, strict=True) if inside)
     shape = tuple(rows if inside else 1 for inside, rows in zip(kept, product.shape, strict=True))

@@ -120,10 +120,14 @@ def sums_told(plan: Measurements, measure: Quantity) -> list[Told]:
 
 def _told(plan: Measurements, quantity: Quantity, of_sums: tuple[float, float]) -> list[Told]:
     """What every block tells of a quantity, with the shares that distances from both ends have in their sums."""
-    return [
-        _added(entry, of_sums if entry.block.measure == quantity else (1 / _apart(plan, entry.block),) * 2) if entry.block.ends else entry
-        for entry in _blocks_of(plan, quantity)
-    ]
+    entries = []
+    for entry in _blocks_of(plan, quantity):
+        if entry.block.ends:
+            shares = of_sums if entry.block.measure == quantity else (1 / _apart(plan, entry.block),) * 2
+            entries.append(Told(entry.place, replace(entry.block, ends=False), entry.variance * sum(share**2 for share in shares), shares))
+        else:
+            entries.append(entry)
+    return entries
 
 
 def middles(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
@@ -179,17 +183,11 @@ def _apart(plan: Measurements, block: Block) -> float:
     return float(plan.largest_values(block)[0])
 
 
-def _added(both: Told, shares: tuple[float, ...]) -> Told:
-    """What a block on both ends tells, with its answers added up by these shares."""
-    return Told(both.place, replace(both.block, ends=False), both.variance * sum(share**2 for share in shares), shares)
-
-
 def used(factor: Factor) -> bool:
     """Whether a factor is more than a total."""
     return not (only_total(factor.operator) and factor.row_weights is None)
 
 
-Names = tuple[str, ...]
 MOST_COVARIANCES = 2**24
 
 

@@ -336,9 +336,7 @@ class ProductStructure(Structure):
         """The sums of ``parts`` over the rows, without listing them."""
         key = (name, operator)
         if key not in self._sums:
-            own = self.bases[name]
-            along = own.mean_squares(operator)
-            self._sums[key] = along, max(0.0, own.total_variance(operator) - own.kappa * along)
+            self._sums[key] = self.bases[name].split_sums(operator)
         return self._sums[key]
 
     def variances(self, product: Product) -> FloatArray:
@@ -367,8 +365,10 @@ class ProductStructure(Structure):
         summed = self.total(product)
         own, names, operators = self._asked(product)
         if len(names) == 1 and self.levels is None and product.rows <= MOST_LISTED:  # takes less than finding those that are alike
-            largest = self._unlisted(names[0], operators[0])
-            return Errors(summed, float(self.variances(product).max()) if largest is None else largest)
+            own_basis, precision = self.bases[names[0]], self.strength(names)  # where all variances are q G^-1 q over one precision
+            alone = precision > 0 and math.isclose(self.strength(()) * own_basis.kappa, precision, rel_tol=1e-12)
+            largest = own_basis.largest_unlisted(operators[0]) if alone else None
+            return Errors(summed, float(self.variances(product).max()) if largest is None else largest / precision)
         if sum(product.shape) <= _MOST_SORTED or self.levels is not None:
             if self._rows_alike(product):
                 return Errors(summed, summed / product.rows)
@@ -434,13 +434,6 @@ class ProductStructure(Structure):
         ]
         sums = [self.sums(one.name, one.operator) if plain else (0.0, 0.0) for one, plain in zip(along, alike, strict=True)]
         return np.array(alike, dtype=bool), np.array(sums, dtype=np.float64).reshape(-1, 2)
-
-    def _unlisted(self, name: str, operator: Operator) -> float | None:
-        """The largest variance along one attribute, where it is known without listing the rows: all are q G^-1 q over one precision."""
-        own, precision = self.bases[name], self.strength((name,))
-        alone = precision > 0 and math.isclose(self.strength(()) * own.kappa, precision, rel_tol=1e-12)
-        largest = own.largest_unlisted(operator) if alone else None
-        return None if largest is None else largest / precision
 
     def _above_all(self, product: Product) -> float:
         """A bound above all variances of a product's answers; docs/mathematics.md, section 2."""

@@ -131,7 +131,11 @@ class PairStructure(JointStructure):
     def require(self, product: Product) -> None:
         """Refuse a product that the measurements do not determine, or only with noise too unequal for the solver."""
         inner, _, _ = split(product, self.joint.names)
-        self._refuse_undetermined(product, self._summed(self.operators(inner)))
+        weights, unknown = self._summed(self.operators(inner)), self.information <= 0
+        if unknown.any():
+            lost, whole = (_contracted(cube, weights) for cube in (unknown.astype(float), np.ones(unknown.shape)))
+            if not lost <= _ZERO * whole:
+                raise undetermined(product)
 
     def listed(self, product: Product) -> FloatArray:
         cube = self.inverse()
@@ -172,13 +176,6 @@ class PairStructure(JointStructure):
 
     def _summed(self, operators: Sequence[Operator]) -> list[FloatArray]:
         return [axis.summed(operator) for axis, operator in zip(self.axes.values(), operators, strict=True)]
-
-    def _refuse_undetermined(self, product: Product, weights: Sequence[FloatArray]) -> None:
-        unknown = self.information <= 0
-        if unknown.any():
-            lost, whole = (_contracted(cube, weights) for cube in (unknown.astype(float), np.ones(unknown.shape)))
-            if not lost <= _ZERO * whole:
-                raise undetermined(product)
 
 
 def _contracted(cube: FloatArray, weights: Sequence[FloatArray]) -> float:
@@ -261,7 +258,9 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
         apart &= len(factor.attributes) == 1
         along.setdefault(factor.attributes[0], {})[known] = None
     mixed = [name for name, own in along.items() if len(own) > 1]
-    mixed = mixed or [name for name, own in along.items() if _groups(next(iter(own)).operator)][:1]  # in any number, without a matrix
+    measured = {name: next(iter(own)).operator for name, own in along.items()}
+    # groups of cells, each of which is in one: in any number, without a matrix
+    mixed = mixed or [name for name, own in measured.items() if own.rows < own.size and partition(own) is not None][:1]
     if apart and len(mixed) <= 1:
         try:
             bases = _bases(plan.domain, {name: next(iter(own)) for name, own in along.items() if name not in mixed})
@@ -276,11 +275,6 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
         return pair_structure(sizes, tables, span)
     joint = Joint.of(plan.domain, tables)
     return dense_structure(plan.domain, joint, span) if joint.cells <= MOST_DENSE else IterativeStructure(joint, span)
-
-
-def _groups(operator: Operator) -> bool:
-    """Whether what is measured are groups of cells, each of which is in one."""
-    return operator.rows < operator.size and partition(operator) is not None
 
 
 def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:

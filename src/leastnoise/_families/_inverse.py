@@ -95,9 +95,10 @@ class Basis(ABC):
         """Variances of the estimated sums over the cells low..high."""
         return interval_variances(self.solve(np.eye(self.size)), low, high)
 
-    def mean_squares(self, operator: Operator) -> float:
-        """The sum over rows of (q mean)^2, without listing them."""
-        return float(self.mean @ apply_gram(operator, self.mean))
+    def split_sums(self, operator: Operator) -> tuple[float, float]:
+        """The sums over all rows q of an operator of (q mean)^2 and of q R q, without listing the rows."""
+        along = float(self.mean @ apply_gram(operator, self.mean))
+        return along, max(0.0, self.total_variance(operator) - self.kappa * along)
 
     def total_variance(self, operator: Operator) -> float:
         """The sum of ``variances``."""

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
@@ -184,13 +183,15 @@ def _containments(closure: Closure, rows: IntArray) -> tuple[IntArray, IntArray]
         outside = np.ones((len(closure.shape), len(rows)), dtype=np.float32)
         outside[rows, np.arange(len(rows))[:, None]] = 0
         # Sums of zeros and ones: what a BLAS kernel signals about the padding beside small matrices has no influence on them.
-        with np.errstate(all="ignore"):
-            parts = [np.nonzero(_membership(block, len(closure.shape)) @ outside == 0) for block in closure.blocks]
-        offsets = closure.offsets
-        return (
-            np.concatenate([part[0] + offsets[k] for k, part in enumerate(parts)]),
-            np.concatenate([part[1] for part in parts]),
-        )
+        parts = []
+        for block, offset in zip(closure.blocks, closure.offsets, strict=False):
+            member = np.zeros((len(block), len(closure.shape)), dtype=np.float32)
+            member[np.arange(len(block))[:, None], block] = 1
+            with np.errstate(all="ignore"):
+                inside, columns = np.nonzero(member @ outside == 0)
+            parts.append((inside + offset, columns))
+        rows_of, columns_of = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return rows_of, columns_of
     found_rows, found_columns = [], []
     every = np.arange(len(rows))
     for k in sizes:
@@ -200,12 +201,6 @@ def _containments(closure: Closure, rows: IntArray) -> tuple[IntArray, IntArray]
             found_rows.append(at[present])
             found_columns.append(every[present])
     return np.concatenate(found_rows), np.concatenate(found_columns)
-
-
-def _membership(block: IntArray, count: int) -> NDArray[np.float32]:
-    member = np.zeros((len(block), count), dtype=np.float32)
-    member[np.arange(len(block))[:, None], block] = 1
-    return member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

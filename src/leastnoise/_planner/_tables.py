@@ -63,12 +63,7 @@ def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> li
     """c(tau): what each residual space contributes to the total squared error, per unit of 1 / lambda(tau)."""
     domain = products[0].domain
     asked = numbered(products)
-    parts = []
-    for one in asked.along:
-        own = basis(factors[one.name])
-        mean = own.mean_squares(one.operator)
-        parts.append((mean, max(0.0, own.total_variance(one.operator) - own.kappa * mean)))
-    means, spreads = np.array(parts).reshape(-1, 2).T
+    means, spreads = np.array([basis(factors[one.name]).split_sums(one.operator) for one in asked.along]).reshape(-1, 2).T
     places = np.array([one.place for one in asked.along], dtype=np.int64)
     importance = np.array([product.importance for product in products])
     # An attribute of one cell has no differences, and a design may leave it out.
@@ -109,7 +104,12 @@ def weighted_strategy(
         products = workload.of(measure)
         asked = {*chain.from_iterable(sets), *workload.used[measure]}
         factors = {one: factor_along(domain, one, along) for one in asked}
-        blocks += _tables(sets, factors, measure, limits)
+        for names in sets:
+            own = tuple([factors[one] for one in names])
+            rows, cells = math.prod([factor.operator.rows for factor in own]), math.prod([factor.operator.size for factor in own])
+            if not max(rows, cells) <= MOST_TABLE_CELLS:
+                raise NotApplicable(f"the table of {' x '.join(names)} has over {MOST_TABLE_CELLS} cells")
+            blocks.append(Block(own, Fraction(1), measure, limits))
         sums = error_sums(products, factors)
         closure = closed(domain.shape, [taus for taus, _ in sums])
         kappa = {one: basis(factor).kappa for one, factor in factors.items()}
@@ -126,7 +126,12 @@ def weighted_strategy(
     cost = table_costs(domain, blocks, norm, privacy)
     start = candidates.start
     first = 1 / cost if start is None else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
-    weights = optimal_weights(_diagonal(matrices), np.concatenate(coefficients), norm=norm, cost=cost, starts=[first])
+    matrix = matrices[0]
+    if len(matrices) > 1:
+        from scipy.sparse import block_diag
+
+        matrix = block_diag(matrices, format="csr")
+    weights = optimal_weights(matrix, np.concatenate(coefficients), norm=norm, cost=cost, starts=[first])
     return weighed(name, blocks, cost, weights)
 
 
@@ -153,18 +158,6 @@ def shrunk(domain: Domain, kappa: Mapping[str, float], sums: Sequence[tuple[IntA
     return np.concatenate([values / along[taus].prod(axis=1) for taus, values in sums])
 
 
-def _tables(sets: Sequence[Names], factors: Mapping[str, Factor], measure: str | None, limits: Limits | None) -> list[Block]:
-    """Tables on sets of attributes."""
-    tables = []
-    for names in sets:
-        own = [factors[name] for name in names]
-        rows, cells = math.prod([factor.operator.rows for factor in own]), math.prod([factor.operator.size for factor in own])
-        if not max(rows, cells) <= MOST_TABLE_CELLS:
-            raise NotApplicable(f"the table of {' x '.join(names)} has over {MOST_TABLE_CELLS} cells")
-        tables.append(Block(tuple(own), Fraction(1), measure, limits))
-    return tables
-
-
 def reweighted_strategy(name: str, workload: Workload, blocks: Sequence[Block], norm: int) -> Strategy:
     """The best weights of the tables of a strategy for a workload with other weights, without a search for other tables."""
     along: dict[str, Factor] = {}
@@ -182,14 +175,6 @@ def reweighted_strategy(name: str, workload: Workload, blocks: Sequence[Block], 
             raise NotApplicable(f"the strategy has no table that contains {product.name}")
     asked = {measure: tables[measure] for measure in dict.fromkeys(product.measure for product in workload)}
     return weighted_strategy(name, workload, along, Candidates(asked, start), norm)
-
-
-def _diagonal(matrices: Sequence[object]) -> object:
-    if len(matrices) == 1:
-        return matrices[0]
-    from scipy.sparse import block_diag
-
-    return block_diag(matrices, format="csr")
 
 
 def asked_tables(workload: Workload) -> dict[str | None, list[Names]]:
