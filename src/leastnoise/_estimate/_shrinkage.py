@@ -185,9 +185,7 @@ class Shrunk:
     errors: list[FloatArray]
 
 
-def shrink(
-    parts: Sequence[FloatArray], noise: Sequence[FloatArray], tail: float | None, *, rounds: int = ROUNDS, states: int = STATES
-) -> Shrunk:
+def shrink(parts: Sequence[FloatArray], noise: Sequence[FloatArray], tail: float | None) -> Shrunk:
     """Posterior means and variances of the differences under a hidden Markov tree, fitted to each trial by itself (empirical Bayes)."""
     # A difference is 0 (state 0) or normal with a standard deviation from a geometric ladder (states 1 ...). The state of a block depends
     # on its parent's by one transition matrix, learned by expectation-maximisation with a prior of 20 observations a row that favours
@@ -199,13 +197,13 @@ def shrink(
         return Shrunk(means=[], variances=[], noise=[], errors=[])
     known = [one > 0 for one in noise]
     spread = [np.sqrt(np.where(one > 0, one, 1.0)) for one in noise]
-    variance = ladder(spread, known, states)
+    variance = ladder(spread, known, STATES)
     likelihood, gain = [], []
     for part, sd, seen in zip(parts, spread, known, strict=True):
         own = (sd**2)[:, None] + variance
         likelihood.append(np.where(seen[:, None], relative(log_likelihood(np.abs(part)[..., None], own, tail)), 1.0))
         gain.append(np.where(seen[:, None], variance / own, 0.0))
-    posterior = posterior_states(likelihood, known, transitions(states), rounds)
+    posterior = posterior_states(likelihood, known, transitions(STATES), ROUNDS)
     means, variances, parts_noise = [], [], []
     for part, state, factor, sd, seen in zip(parts, posterior, gain, spread, known, strict=True):
         mean_gain = (state * factor).sum(axis=-1)

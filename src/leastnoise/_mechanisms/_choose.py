@@ -310,15 +310,6 @@ def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
     ]
 
 
-def _check_privacy(privacy: Privacy) -> None:
-    """Refuse, once for all strategies, what leaves none of them any noise or needs endless noise."""
-    name, value = next(iter(parameters(privacy.budget).items()))
-    if value > _MOST_BUDGET:
-        raise refuse(name, readable(value), f"at most {_MOST_BUDGET}", "So large a budget protects nobody; 1 is usual.")
-    if privacy.max_rows > MOST_ROWS:
-        raise refuse("max_rows", privacy.max_rows, f"at most {MOST_ROWS}", "No unit has more rows than can be read.")
-
-
 def _reasons(tried: Sequence[Candidate]) -> str:
     """Why nothing can be used, each reason once: reasons that differ in numbers alone are one."""
     known: dict[str, tuple[dict[str, None], str]] = {}
@@ -370,7 +361,11 @@ _UNCOLLECTED = _Uncollected()
 
 def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -> tuple[Plan, tuple[Candidate, ...]]:
     """The plan of least expected total squared error."""
-    _check_privacy(privacy)
+    name, value = next(iter(parameters(privacy.budget).items()))
+    if value > _MOST_BUDGET:
+        raise refuse(name, readable(value), f"at most {_MOST_BUDGET}", "So large a budget protects nobody; 1 is usual.")
+    if privacy.max_rows > MOST_ROWS:
+        raise refuse("max_rows", privacy.max_rows, f"at most {MOST_ROWS}", "No unit has more rows than can be read.")
     search = search or Search()
     for measure in filter(None, workload.measures):
         most = MOST_ROWS * workload.domain.measures[measure].largest

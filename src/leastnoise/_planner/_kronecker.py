@@ -122,11 +122,6 @@ def _p_identity(task: Task) -> Strategy:
     return kronecker("p_identity", partial(p_identity, effort=effort), task, partial(p_identity, effort=LEAST_EFFORT))
 
 
-def _p_identity_begun(line: Line) -> float:
-    """Of starts that are compared, and of the first steps."""
-    return 1.4 * _p_identity_seconds(line)[0]
-
-
 def _p_identity_whole(line: Line) -> float:
     """Of all steps, in the last sweep."""
     begin, whole = _p_identity_seconds(line)
@@ -206,10 +201,6 @@ HAAR = Planner(
 )
 
 
-def _level_seconds(line: Line) -> float:
-    return 0.06 * min(1.0, line.cells / 64) + 0.2 * (line.cells / 2**14) ** 0.5
-
-
 def _chain_seconds(workload: Workload) -> float:
     """Of more chains of levels that are compared under Laplace noise, and of the choice of tables."""
     return joint_design_seconds(workload) + 0.2 * sum(line.fits * (line.cells / 2**14) ** 0.5 for line in lines(workload).values())
@@ -220,7 +211,7 @@ LEVEL_TREE = Planner(
     propose=partial(kronecker, "level_tree", level_tree),
     measures="a hierarchy with the best weight for every level",
     made_for="ranges, to millions of cells",
-    seconds=each_attribute(_level_seconds),
+    seconds=each_attribute(lambda line: 0.06 * min(1.0, line.cells / 64) + 0.2 * (line.cells / 2**14) ** 0.5),
     laplace=_chain_seconds,
     likely=lambda _: 1 / 2,
     reference=lambda _: True,
@@ -253,7 +244,7 @@ P_IDENTITY = Planner(
     made_for="any queries along an attribute under Laplace noise",
     norms=(1,),
     instead="p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse",
-    seconds=each_attribute(_p_identity_begun),
+    seconds=each_attribute(lambda line: 1.4 * _p_identity_seconds(line)[0]),  # of starts that are compared, and of the first steps
     most=each_attribute(_p_identity_whole),
     laplace=joint_design_seconds,
     step=each_attribute(lambda line: 12.5 * (line.cells / 2**14) ** 2.5),  # the inverse of one bell for every 18 cells

@@ -329,9 +329,7 @@ def _descend(start: FloatArray, errors: Errors, cost: FloatArray, norm: int, ite
     return Weights(theta=candidates[at], error=reached[at])
 
 
-def residual_noise_max(
-    closure: Closure, sets: Sequence[AttributeSet], scales: Sequence[float], *, iterations: int = 5000, tolerance: float = 1e-6
-) -> tuple[FloatArray, float, float]:
+def residual_noise_max(closure: Closure, sets: Sequence[AttributeSet], scales: Sequence[float]) -> tuple[FloatArray, float, float]:
     """Choose the noise of the residual basis for Gaussian budgets so that the largest cell variance is least."""
     # The dual over convex combinations of the variances is concave, with gradient the variances at its optimal noise (ResidualPlanner).
     matrix = incidence(closure, sets)
@@ -340,7 +338,7 @@ def residual_noise_max(
     dims = dimensions(closure)
     share = np.full(len(sets), 1.0 / len(sets))
     best, least, bound = np.zeros(0), math.inf, 0.0
-    for _ in range(iterations):
+    for _ in range(5000):
         c = dims * np.asarray(matrix @ (share * per_cell))
         root = np.sqrt(c * dims)
         total = float(root.sum())
@@ -351,7 +349,7 @@ def residual_noise_max(
         variances = np.asarray(matrix.T @ (finite * dims)) * per_cell
         if variances.max() < least:
             best, least = inverse, float(variances.max())
-        if least <= bound * (1 + tolerance):
+        if least <= bound * (1 + 1e-6):
             break
         share = share * variances / float(share @ variances)
     return best / table_sizes(closure.shape, attribute_sets(closure)), least, bound

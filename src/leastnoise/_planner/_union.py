@@ -9,14 +9,13 @@ Source: OPT_plus of McKenna et al. (PVLDB 2018), which answers each part by its 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
 from leastnoise._accuracy import pair_structure, pair_terms
-from leastnoise._check.arrays import FloatArray
 from leastnoise._families import (
     DenseGram,
     Fit,
@@ -54,61 +53,47 @@ def union(task: Task) -> Strategy:
         raise NotApplicable("there is nothing to part: choose marginals or covering where only cells are asked for")
     if not (math.prod(sizes.values()) <= _MOST_JOINT and max(sizes.values()) <= _MOST_LONG):
         raise NotApplicable(f"the joint table may have at most {_MOST_JOINT} cells, and an attribute {_MOST_LONG}")
-    quick = _Quick(products, sizes, norm)
-    parting = min(quick.partings(), key=quick.error)
-    if not quick.error(parting) < _WORTH * quick.whole():
+    error = _quick_errors(products, sizes, norm)
+    errors = {parting: error(tuple(not side for side in parting)) + error(parting) for parting in _partings(products, sizes)}
+    parting = min(errors, key=errors.__getitem__)
+    if not errors[parting] < _WORTH * error((True,) * len(products)):
         raise NotApplicable("no parting of what is asked promises to be better than one table for all of it")
     first, last = (_QUICK, p_identity) if norm == 1 else (gaussian_optimum, gaussian_optimum)
     return _strategy(workload, parting, sizes, norm, (every_cell, first, last))
 
 
-class _Quick:
-    """Estimates of what a parting is worth: every part's table of merged cells, and no least squares across."""
+def _partings(products: Sequence[Product], sizes: dict[str, int]) -> list[tuple[bool, ...]]:
+    """The products that ask the same along an attribute, or nothing, against all others."""
+    sets: set[tuple[str, QuerySet | None]] = {
+        (name, asked) for own in products for name, asked in zip(own.attributes, own.query_sets, strict=True)
+    }
+    sets |= {(name, None) for name in sizes}
+    partings = []
+    for name, asked in sorted(sets, key=repr):
+        parting = tuple(dict(zip(own.attributes, own.query_sets, strict=True)).get(name) == asked for own in products)
+        if any(parting) and not all(parting):
+            partings.append(parting if not parting[0] else tuple(not side for side in parting))
+    if not partings:
+        raise NotApplicable("all products ask the same along every attribute: one table serves them")
+    return list(dict.fromkeys(partings))
 
-    def __init__(self, products: Sequence[Product], sizes: dict[str, int], norm: int) -> None:
-        self.products, self.sizes, self.root = products, sizes, 1 / 3 if norm == 1 else 1 / 2
-        self.grams: dict[Operator, FloatArray] = {}
-        self.known: dict[tuple[bool, ...], float] = {}
 
-    def partings(self) -> list[tuple[bool, ...]]:
-        """The products that ask the same along an attribute, or nothing, against all others."""
-        sets: set[tuple[str, QuerySet | None]] = {
-            (name, asked) for own in self.products for name, asked in zip(own.attributes, own.query_sets, strict=True)
-        }
-        sets |= {(name, None) for name in self.sizes}
-        partings = []
-        for name, asked in sorted(sets, key=repr):
-            parting = tuple(dict(zip(own.attributes, own.query_sets, strict=True)).get(name) == asked for own in self.products)
-            if any(parting) and not all(parting):
-                partings.append(parting if not parting[0] else tuple(not side for side in parting))
-        if not partings:
-            raise NotApplicable("all products ask the same along every attribute: one table serves them")
-        return list(dict.fromkeys(partings))
+def _quick_errors(products: Sequence[Product], sizes: dict[str, int], norm: int) -> Callable[[tuple[bool, ...]], float]:
+    """About the error of some of the products from a table of merged cells, to the exponent that makes the errors of tables add up."""
+    gram = cache(lambda operator: apply_gram(operator, np.eye(operator.size)))
 
-    def whole(self) -> float:
-        """The same for one table."""
-        return self._part((True,) * len(self.products)) ** self.root
+    @cache
+    def error(chosen: tuple[bool, ...]) -> float:
+        own = [product for product, one in zip(products, chosen, strict=True) if one]
+        each = np.array([product.importance for product in own])
+        for name, size in sizes.items():
+            grams = [gram(operator) for operator in _along(own, name, size)]
+            _, group = merge_equal_cells(DenseGram(np.sum(grams, axis=0), 1))
+            first = np.unique(group, return_index=True)[1]
+            each = each * [float(one.diagonal()[first].sum()) for one in grams]
+        return float(each.sum()) ** (1 / 3 if norm == 1 else 1 / 2)
 
-    def error(self, parting: tuple[bool, ...]) -> float:
-        """The error of both parts, to the exponent that makes them add up."""
-        return sum(self._part(tuple(side is one for side in parting)) ** self.root for one in (False, True))
-
-    def _gram(self, operator: Operator) -> FloatArray:
-        if operator not in self.grams:
-            self.grams[operator] = apply_gram(operator, np.eye(operator.size))
-        return self.grams[operator]
-
-    def _part(self, chosen: tuple[bool, ...]) -> float:
-        if chosen not in self.known:
-            own = [product for product, one in zip(self.products, chosen, strict=True) if one]
-            each = np.array([product.importance for product in own])
-            for name, size in self.sizes.items():
-                grams = [self._gram(operator) for operator in _along(own, name, size)]
-                _, group = merge_equal_cells(DenseGram(np.sum(grams, axis=0), 1))
-                first = np.unique(group, return_index=True)[1]
-                each = each * [float(gram.diagonal()[first].sum()) for gram in grams]
-            self.known[chosen] = float(each.sum())
-        return self.known[chosen]
+    return error
 
 
 def _along(products: Sequence[Product], name: str, size: int) -> list[Operator]:

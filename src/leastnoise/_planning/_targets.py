@@ -299,9 +299,9 @@ def answering(workload: Workload, plan: Plan, privacy: Privacy | None = None) ->
     return promised(workload, measured, plan.strategy, details=plan.details_for(workload))
 
 
-def even(workload: Workload, goals: Sequence[Goal], noise: Noise = Noise.DISCRETE_LAPLACE) -> Workload:
+def even(workload: Workload, goals: Sequence[Goal]) -> Workload:
     """The workload with weights under which the ratios of all tables count alike."""
-    return _weighted(workload, goals, _wanted(goals), noise)
+    return _weighted(workload, goals, _wanted(goals), Noise.DISCRETE_LAPLACE)
 
 
 def _wanted(goals: Sequence[Goal]) -> FloatArray:
@@ -403,7 +403,10 @@ def of_size(privacy: Privacy | Least, size: Exact) -> Privacy:
 def least(workload: Workload, privacy: Least, search: Search | None = None) -> Plan:
     """The plan for the least budget under which every table keeps its target, among those that were tried."""
     goals, search = goals_of(workload, privacy.level), search or Search()
-    size = _begin(workload, privacy, goals)
+    of_size_one = privacy.privacy(Fraction(1))
+    ratio = dual(even(workload, goals), goals, of_size_one, noises(of_size_one)[0])
+    # Below this no plan keeps all targets, and the best one is not far above.
+    size = min(max(_rounded(part(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL), Fraction(_MOST_BUDGET))
     found = balanced(workload, privacy.privacy(size), goals, search)
     for _ in range(_TRIES):  # errors of small noise do not scale exactly
         before, size = size, _rounded(float(size) * part(found.ratio, found.plan.privacy))
@@ -411,13 +414,6 @@ def least(workload: Workload, privacy: Least, search: Search | None = None) -> P
             break
         found = rebalanced(found, privacy.privacy(_checked(size)), search)
     return _smallest(workload, goals, found.plan, privacy.privacy, size)
-
-
-def _begin(workload: Workload, privacy: Least, goals: Sequence[Goal]) -> Fraction:
-    """Where the search begins: below this no plan keeps all targets, and the best one is not far above."""
-    of_size_one = privacy.privacy(Fraction(1))
-    ratio = dual(even(workload, goals), goals, of_size_one, noises(of_size_one)[0])
-    return min(max(_rounded(part(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL), Fraction(_MOST_BUDGET))
 
 
 def _checked(size: Fraction) -> Fraction:
