@@ -32,6 +32,7 @@ from leastnoise._families import (
     MOST_LISTED,
     IdentityBasis,
     RowSpace,
+    along_each,
     apply_gram,
     apply_weighted_gram,
     columns,
@@ -44,7 +45,7 @@ from leastnoise._families import (
     weighted_gram,
     zero_one,
 )
-from leastnoise._linop import AllRanges, Identity, Operator, Total, along, apply, apply_transpose, dense
+from leastnoise._linop import AllRanges, Identity, Operator, Total, apply, apply_transpose, dense
 from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Product
 
@@ -170,9 +171,7 @@ class Joint:
     def answers(self, block: Block, x: FloatArray) -> FloatArray:
         """A x: what a block would have measured without noise of one column of cells, shape (rows, 1)."""
         factors, cube = self._reduced(block, x)
-        for axis, factor in enumerate(factors):
-            cube = along(apply, factor.operator, cube, axis)
-        return cube.reshape(-1, 1)
+        return along_each((factor.operator for factor in factors), cube).reshape(-1, 1)
 
     def diagonal(self) -> FloatArray:
         """The diagonal of M, shape (cells,)."""
@@ -401,9 +400,7 @@ class JointStructure(Structure):
         covariance = np.empty((first.rows, second.rows))
         for part, queries in joint_rows_in_parts(self.joint.operators(first)):
             cube = self.solve(queries.T).reshape(*self.joint.shape, -1)
-            for axis, operator in enumerate(self.joint.operators(second)):
-                cube = along(apply, operator, cube, axis)
-            covariance[part] = cube.reshape(second.rows, -1).T
+            covariance[part] = along_each(self.joint.operators(second), cube).reshape(second.rows, -1).T
         return np.asarray(covariance.reshape((*rows, *columns)) * np.multiply.outer(times, factors)).reshape(product.rows, other.rows)
 
     def cells(self, measured: Sequence[Measured]) -> JointCells:
@@ -438,9 +435,7 @@ class DenseStructure(JointStructure):
 
     def summed(self, product: Product) -> float:
         """tr(M C)."""
-        cube = self.inverse.reshape(*self.joint.shape, -1)
-        for axis, operator in enumerate(self.joint.operators(product)):
-            cube = along(apply_gram, operator, cube, axis)
+        cube = along_each(self.joint.operators(product), self.inverse.reshape(*self.joint.shape, -1), apply_gram)
         return float(np.trace(cube.reshape(self.inverse.shape)))
 
     def most(self, product: Product) -> float:
@@ -541,10 +536,7 @@ class IterativeStructure(JointStructure):
         squares, count = np.zeros(product.rows), 0
         for drawn in self._errors():
             for column in drawn.T:
-                cube = column.astype(float).reshape(self.joint.shape)
-                for axis, operator in enumerate(operators):
-                    cube = along(apply, operator, cube, axis)
-                squares += cube.reshape(-1) ** 2
+                squares += along_each(operators, column.astype(float).reshape(self.joint.shape)).reshape(-1) ** 2
                 count += 1
         return squares / count * confidence_factor(count)
 
@@ -552,9 +544,7 @@ class IterativeStructure(JointStructure):
         """Refuse queries outside the span of the measurements, which would come out with too small a variance."""
         # A random combination of all queries lies in the span, with probability 1, only if every one of them does.
         generator = np.random.default_rng(_SEED)
-        mixed = generator.standard_normal([operator.rows for operator in operators])
-        for axis, operator in enumerate(operators):
-            mixed = along(apply_transpose, operator, mixed, axis)
+        mixed = along_each(operators, generator.standard_normal([operator.rows for operator in operators]), apply_transpose)
         self.joint.solve(mixed.reshape(-1, 1), product.name, _ERROR_TOLERANCE)
 
     def _errors(self) -> list[FloatArray]:

@@ -28,7 +28,8 @@ from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._estimate._stated import PublicCounts, public_of, with_exact_sums
-from leastnoise._linop import Operator, along, apply, narrow
+from leastnoise._families import along_each
+from leastnoise._linop import Operator, narrow
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan
 from leastnoise._workload import Product, marginals
@@ -191,10 +192,7 @@ class Estimate:
     def values(self, product: Product) -> FloatArray:
         """The values of ``estimate`` alone, for whoever simulates; shape ``product.shape``."""
         self._structure(product.measure).require(product)
-        cube = self.cells(product.attributes, product.measure)
-        for axis, operator in enumerate(product.operators):
-            cube = along(apply, operator, cube, axis)
-        return cube
+        return along_each(product.operators, self.cells(product.attributes, product.measure))
 
     def answers(self, products: Sequence[Product]) -> list[Answer]:
         """``estimate`` of several products: those that ask the same along their attributes at once."""
@@ -214,9 +212,7 @@ class Estimate:
             variances.update(zip(places, known, strict=True))
         for places in alike.values():
             stack = self._stacked([products[place].attributes for place in places], products[places[0]].measure)
-            for axis, operator in enumerate(products[places[0]].operators, 1):
-                stack = along(apply, operator, stack, axis)
-            values.update(zip(places, stack, strict=True))
+            values.update(zip(places, along_each(products[places[0]].operators, stack, first=1), strict=True))
         return [Answer(values[place], self.std(products[place].measure, variances[place])) for place in range(len(products))]
 
     def _stacked(self, tables: Sequence[Names], measure: str | None) -> FloatArray:

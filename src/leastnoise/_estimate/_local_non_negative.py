@@ -29,7 +29,6 @@ from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer, Estimate
 from leastnoise._estimate._stated import PublicCounts, as_stated
-from leastnoise._linop import along, apply
 from leastnoise._workload import Product, identity, queries
 
 Names = tuple[str, ...]
@@ -83,11 +82,8 @@ class LocallyNonNegative:
 
     def estimate(self, product: Product) -> Answer:
         """The answers that a table's cells give to a product on its attributes; their errors are not known."""
-        cube = self.marginal(product.attributes)
-        for axis, operator in enumerate(product.operators):
-            cube = along(apply, operator, cube, axis)
         unknown = np.full(product.shape, np.nan)
-        return Answer(cube, unknown, unknown)
+        return Answer(along_each(product.operators, self.marginal(product.attributes)), unknown, unknown)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

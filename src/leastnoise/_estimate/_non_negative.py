@@ -36,8 +36,7 @@ from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import Array, FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer, Estimator
 from leastnoise._estimate._stated import PublicCounts, whole_with_sums, with_public_sums
-from leastnoise._families import nested_levels, partition
-from leastnoise._linop import along, apply
+from leastnoise._families import along_each, nested_levels, partition
 from leastnoise._linop import non_negative as has_no_negative_entry
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._workload import Product, QuerySet, identity, prefix
@@ -52,10 +51,8 @@ class Agreed:
 
     def values(self, product: Product) -> Array:
         """The answers to a table on some of its attributes."""
-        cube: Array = self.cells.sum(axis=tuple(axis for axis, name in enumerate(self.finest.attributes) if name not in product.attributes))
-        for axis, operator in enumerate(product.operators):
-            cube = along(apply, operator, cube, axis)
-        return np.asarray(cube)
+        without = tuple(axis for axis, name in enumerate(self.finest.attributes) if name not in product.attributes)
+        return along_each(product.operators, self.cells.sum(axis=without))
 
 
 def finest_table(products: Sequence[Product]) -> Product | None:
@@ -258,10 +255,7 @@ class NonNegativeCells:
         if product.measure != self.measure or any(product.domain.kind(product.attributes[axis]).size > 1 for axis in added):
             raise refuse("product", product.name, f"one of {self.measure or 'counts'} on {', '.join(self.joint.names)}")
         cube = cells.sum(axis=tuple(axis for axis, name in enumerate(self.joint.names) if name not in product.attributes))
-        cube = np.expand_dims(cube, tuple(added))
-        for axis, operator in enumerate(product.operators):
-            cube = along(apply, operator, cube, axis)
-        return np.asarray(cube)
+        return along_each(product.operators, np.expand_dims(cube, tuple(added)))
 
     def _simulations(self, repetitions: int, seed: int) -> list[FloatArray]:
         """The cells of simulated releases, in batches of shape (cells, releases); made once for all products."""

@@ -18,8 +18,8 @@ import numpy as np
 from leastnoise._check import refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer
-from leastnoise._families import LevelInverse, Levels
-from leastnoise._linop import Coarse, Ordered, Ranges, Total, along, apply, block_tree
+from leastnoise._families import LevelInverse, Levels, along_each
+from leastnoise._linop import Coarse, Ordered, Ranges, Total, apply, block_tree
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product
 
@@ -211,9 +211,7 @@ class Grid:
         return Answer(self._asked(product, self.cells), noise, np.sqrt(uneven + moved**2))
 
     def _asked(self, product: Product, table: FloatArray) -> FloatArray:
-        for axis, name in enumerate(self.attributes):
-            table = along(apply, self._operator(product, name), table, axis)
-        return np.asarray(table).reshape(product.shape)
+        return along_each((self._operator(product, name) for name in self.attributes), table).reshape(product.shape)
 
     def _operator(self, product: Product, name: str) -> Any:
         if name in product.attributes:

@@ -18,7 +18,8 @@ from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._expansion import Expanded, answers_of, chunks, edges_of, operator_of
 from leastnoise._estimate._least_squares import Answer, Estimate, Sides
-from leastnoise._linop import Operator, along, apply, dense
+from leastnoise._families import along_each
+from leastnoise._linop import Operator, apply, dense
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product, identity
 
@@ -58,9 +59,7 @@ class Truncated:
             return np.broadcast_to(lost, product.shape).copy()
         cells = np.maximum(self.estimator.cells(tuple(product.attributes[place] for place in others), product.measure), 0.0)
         share = cells / cells.sum() if cells.sum() > 0 else np.full(cells.shape, 1 / cells.size)
-        for place, other in enumerate(others):
-            share = along(apply, product.operators[other], share, place)
-        outer = np.multiply.outer(share, lost)
+        outer = np.multiply.outer(along_each((product.operators[other] for other in others), share), lost)
         return np.asarray(np.moveaxis(outer, -1, axis) if axis >= 0 else outer)
 
 

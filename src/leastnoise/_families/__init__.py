@@ -45,6 +45,7 @@ from leastnoise._families._p_identity import fit_p_identity, p_identity, p_ident
 from leastnoise._families._queries import (
     MOST_DENSE,
     RowSpace,
+    along_each,
     applied_in_parts,
     apply_gram,
     apply_weighted_gram,

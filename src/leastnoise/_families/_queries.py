@@ -12,7 +12,7 @@ below 1e-10 of the largest: a direction that is seen 1e-5 times as weakly as the
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, singledispatch
 
@@ -36,6 +36,7 @@ from leastnoise._linop import (
     Total,
     Tree,
     all_range_ends,
+    along,
     apply,
     apply_transpose,
     column_sums,
@@ -259,6 +260,13 @@ def weighted_gram(factor: Factor) -> FloatArray:
     step = n if factor.even else max(1, _MOST_NUMBERS // factor.operator.rows)
     eye = np.eye(n)
     return np.concatenate([apply_weighted_gram(factor, eye[:, start : start + step]) for start in range(0, n, step)], axis=1)
+
+
+def along_each(operators: Iterable[Operator], x: Array, function: Callable[[Operator, Array], Array] = apply, first: int = 0) -> Array:
+    """Use ``apply`` or ``apply_transpose`` of every operator along an axis of its own, from the first on."""
+    for axis, operator in enumerate(operators, first):
+        x = along(function, operator, x, axis)
+    return x
 
 
 @singledispatch
