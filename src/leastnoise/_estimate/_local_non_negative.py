@@ -29,6 +29,7 @@ from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer, Estimate
 from leastnoise._estimate._stated import PublicCounts, as_stated
+from leastnoise._families import along_each
 from leastnoise._workload import Product, identity, queries
 
 Names = tuple[str, ...]
