@@ -189,12 +189,14 @@ class Joint:
         if not self._turns:
             self._turns.append(Turned.of(self))
         turn = self._turns[0].apply
-        goal = (tolerance / 2) ** 2 * np.maximum((b * turn(b)).sum(axis=0), 0.0)
+        whole = np.maximum((b * turn(b)).sum(axis=0), 0.0)
+        goal, size = (tolerance / 2) ** 2 * whole, np.sqrt(whole)
         x, before, worst = np.zeros_like(b), math.inf, math.inf
         # Rounding makes the residual that is carried along drift from the true one; what is left is solved for again.
         for _ in range(4):
             left = b - self.gram(x) if before < math.inf else b
-            worst = self._largest(left, b)
+            rest = np.sqrt(np.maximum((left * turn(left)).sum(axis=0), 0.0))
+            worst = float(np.max(np.where(size > 0, rest / np.where(size > 0, size, 1.0), rest), initial=0.0))  # relative residual
             if worst <= tolerance or not worst < before / 2:
                 break
             before = worst
@@ -205,13 +207,6 @@ class Joint:
                 "Either the measurements do not determine it, or their noise is too unequal for the solver. Choose another strategy."
             )
         return x
-
-    def _largest(self, left: FloatArray, b: FloatArray) -> float:
-        """The largest relative residual of all columns."""
-        turn = self._turns[0].apply
-        size = np.sqrt(np.maximum((b * turn(b)).sum(axis=0), 0.0))
-        rest = np.sqrt(np.maximum((left * turn(left)).sum(axis=0), 0.0))
-        return float(np.max(np.where(size > 0, rest / np.where(size > 0, size, 1.0), rest), initial=0.0))
 
 
 def conjugate_gradients(
@@ -500,7 +495,12 @@ class IterativeStructure(JointStructure):
             needed = 64 * max(product.rows, self.joint.cells)
             require_memory(needed, f"The error bars of {product.name} from a linear solver", "Choose another strategy.")
             operators = self.joint.operators(product)
-            variances = self._exact(product, operators) if self.exact(product) else self._simulated(product, operators)
+            if self.exact(product):
+                parts = joint_rows_in_parts(operators, _MOST_COLUMNS)
+                each = [(rows.T * self.joint.solve(rows.T, product.name, _ERROR_TOLERANCE)).sum(axis=0) for _, rows in parts]
+                variances = np.concatenate(each)
+            else:
+                variances = self._simulated(product, operators)
             self._known[product] = variances.reshape(product.shape)
         return self._known[product]
 
@@ -524,12 +524,6 @@ class IterativeStructure(JointStructure):
             f"Covariances of {product.name} and {other.name} are not known where estimates need a linear solver. Choose a strategy with a "
             "product form."
         )
-
-    def _exact(self, product: Product, operators: list[Operator]) -> FloatArray:
-        answer = np.empty(product.rows)
-        for part, rows in joint_rows_in_parts(operators, _MOST_COLUMNS):
-            answer[part] = (rows.T * self.joint.solve(rows.T, product.name, _ERROR_TOLERANCE)).sum(axis=0)
-        return answer
 
     def _simulated(self, product: Product, operators: list[Operator]) -> FloatArray:
         self._mixed(product, operators)

@@ -205,16 +205,6 @@ def _outer(parts: Sequence[FloatArray]) -> FloatArray:
     return whole
 
 
-def is_pair(sizes: Mapping[str, int], blocks: Sequence[Block], most: int) -> bool:
-    """Whether blocks are two tables whose joint table of those sizes is affordable, each factor along one attribute."""
-    return (
-        len(blocks) == 2
-        and all(len(factor.attributes) == 1 for block in blocks for factor in block.factors)
-        and all(size <= MOST_LONG for size in sizes.values())
-        and math.prod(sizes.values()) <= most
-    )
-
-
 _MOST_LISTED = 10
 _FEW = 512  # cells whose inverse takes no time
 Exact: TypeAlias = Sequence[Block]
@@ -271,7 +261,8 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
         if structure is not None:
             return structure
     sizes = {name: plan.domain.kind(name).size for name in plan.domain.names if any(name in block.attributes for block in blocks)}
-    if math.prod(sizes.values()) > _FEW and is_pair(sizes, blocks, MOST_JOINT):
+    alone = all(len(factor.attributes) == 1 for block in blocks for factor in block.factors)
+    if len(blocks) == 2 and alone and max(sizes.values(), default=1) <= MOST_LONG and _FEW < math.prod(sizes.values()) <= MOST_JOINT:
         return pair_structure(sizes, tables, span)
     joint = Joint.of(plan.domain, tables)
     return dense_structure(plan.domain, joint, span) if joint.cells <= MOST_DENSE else IterativeStructure(joint, span)

@@ -276,22 +276,17 @@ class NonNegativeCells:
 def nnls(observation: Observation, *, measure: str | None = None, gap: float = GAP, insist: bool = True) -> NonNegativeCells:
     """Non-negative least squares cells from an observation, beside the unbiased estimate and never in its place."""
     plan = observation.measurements
-    joint = _joint(plan, measure)
-    if measure is not None and plan.domain.measures[measure].low_units < 0:
-        raise InputError(f"Non-negative sums of {measure} cannot be asked for, because its lower bound is negative.")
-    values = [one.values(observation.values[one.place]).astype(float)[:, None] / plan.grid for one in sums_told(plan, measure)]
-    cells, reached, steps = _solved(joint, joint.gather(values), gap, insist=insist)
-    return NonNegativeCells(plan=plan, joint=joint, cells=cells.reshape(joint.shape), gap=reached, steps=steps, measure=measure)
-
-
-def _joint(plan: Measurements, measure: str | None) -> Joint:
-    blocks = [(one.block, one.variance) for one in sums_told(plan, measure)]
-    if not blocks:
+    entries = sums_told(plan, measure)
+    if not entries:
         raise InputError(f"The plan measures nothing of {measure or 'the counts'}.")
-    joint = Joint.of(plan.domain, blocks)
+    joint = Joint.of(plan.domain, [(one.block, one.variance) for one in entries])
     if not joint.cells <= MOST_CELLS:
         raise refuse("the joint table of non-negative least squares", f"{joint.cells} cells", f"at most {MOST_CELLS}")
-    return joint
+    if measure is not None and plan.domain.measures[measure].low_units < 0:
+        raise InputError(f"Non-negative sums of {measure} cannot be asked for, because its lower bound is negative.")
+    values = [one.values(observation.values[one.place]).astype(float)[:, None] / plan.grid for one in entries]
+    cells, reached, steps = _solved(joint, joint.gather(values), gap, insist=insist)
+    return NonNegativeCells(plan=plan, joint=joint, cells=cells.reshape(joint.shape), gap=reached, steps=steps, measure=measure)
 
 
 def _noise(plan: Measurements, place: int, columns: int, generator: np.random.Generator) -> FloatArray:

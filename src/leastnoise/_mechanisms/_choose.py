@@ -341,19 +341,14 @@ class _Uncollected:
             if self._planning:
                 return
             try:
-                if get_freeze_count() == 0:
-                    _counted_as_old()
+                if get_freeze_count() == 0:  # what was made counts as old: else it would be looked through once more for each generation
+                    try:
+                        freeze()
+                    finally:
+                        unfreeze()
             finally:
                 if self._collects:
                     enable()
-
-
-def _counted_as_old() -> None:
-    """What was made counts as old: else it would be looked through once more for each generation."""
-    try:
-        freeze()
-    finally:
-        unfreeze()
 
 
 _UNCOLLECTED = _Uncollected()

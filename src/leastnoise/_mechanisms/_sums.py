@@ -53,6 +53,13 @@ TAIL_SHARE = Fraction(1, 10)
 _MOST_GROUPS = 2**14
 
 
+def _left_out(finding: "Bucketed | Grouped | Cut", domain: Domain, **ends: int) -> list[Said]:
+    """Which values sums leave out, by ends in units of the measure, and how much that is estimated to be."""
+    unit = domain.measure(finding.measure).unit
+    amounts = {name: Fraction(end * unit) for name, end in ends.items()}
+    return [(finding.regime, {"name": finding.measure, **amounts, "lost": _three_digits(finding.estimated_loss * unit)})]
+
+
 def _three_digits(estimate: SupportsFloat) -> float:
     """What is estimated is published to three digits."""
     return float(f"{float(estimate):.3g}")
@@ -77,10 +84,7 @@ class Bucketed(Looked):
 
     def not_covered(self, domain: Domain) -> list[Said]:
         """What is left out."""
-        unit = domain.measure(self.measure).unit
-        lost = _three_digits(self.estimated_loss * unit)
-        facts = {"name": self.measure, "low": Fraction(self.low * unit), "high": Fraction(self.high * unit), "lost": lost}
-        return [("bucketed", facts)]
+        return _left_out(self, domain, low=self.low, high=self.high)
 
     def estimator(self, observation: Observation) -> Estimator:
         """Least squares on what is kept, and what may be missing."""
@@ -105,9 +109,7 @@ class Grouped(Looked):
 
     def not_covered(self, domain: Domain) -> list[Said]:
         """What the cut and what was left out do to sums."""
-        unit = domain.measure(self.measure).unit
-        lost = _three_digits(self.estimated_loss * unit)
-        return [("grouped", {"name": self.measure, "cut": Fraction(self.threshold * unit), "lost": lost})]
+        return _left_out(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
         """The sums of what each group keeps."""
@@ -134,9 +136,7 @@ class Cut(Looked):
 
     def not_covered(self, domain: Domain) -> list[Said]:
         """What the cut does to sums."""
-        unit = domain.measure(self.measure).unit
-        lost = _three_digits(self.estimated_loss * unit)
-        return [("truncated", {"name": self.measure, "cut": Fraction(self.threshold * unit), "lost": lost})]
+        return _left_out(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
         """Least squares, and what the cut is estimated to have taken."""

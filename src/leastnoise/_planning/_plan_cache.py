@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -142,15 +143,10 @@ def _write(path: Path | None, text_of: Callable[[], str]) -> None:
             Path(draft).replace(path)
         except OSError:
             Path(draft).unlink(missing_ok=True)
-        _trim(path.parent)
+        known = sorted(((one.stat(), one) for one in path.parent.glob("*.json")), key=lambda pair: pair[0].st_mtime_ns, reverse=True)
+        sizes = accumulate(stat.st_size for stat, _ in known)
+        for (_, old), total in zip(known, sizes, strict=True):
+            if total > _MOST_BYTES:
+                old.unlink(missing_ok=True)
     except OSError:
         return
-
-
-def _trim(where: Path) -> None:
-    known = sorted(((path.stat(), path) for path in where.glob("*.json")), key=lambda pair: pair[0].st_mtime_ns, reverse=True)
-    total = 0
-    for stat, path in known:
-        total += stat.st_size
-        if total > _MOST_BYTES:
-            path.unlink(missing_ok=True)
