@@ -1,10 +1,10 @@
 """Estimates from observations: least squares, non-negative answers, means, quantiles, records."""
 
-from leastnoise._estimate._cdf import HasLeastSquares, Quantile, cdf, few_draws, quantiles, simulated_noise
+from leastnoise._estimate._cdf import HasLeastSquares, cdf, few_draws, quantiles, simulated_noise
 from leastnoise._estimate._expansion import Expanded, Hidden, Independent, Posterior, Smoothed, can_be_smoothed, shrunk_levels
 from leastnoise._estimate._least_squares import Answer, Estimate, Estimator, Finding, Fixed, Outcome, Said, estimates, join, joined
-from leastnoise._estimate._local_non_negative import LocallyNonNegative, from_residual_parts, locally_non_negative, residual_parts
-from leastnoise._estimate._means import Changes, Means, changes, means
+from leastnoise._estimate._local_non_negative import from_residual_parts, locally_non_negative, residual_parts
+from leastnoise._estimate._means import changes, means
 from leastnoise._estimate._model import MOST_RECORDS, Modelled, Moved, NoisyTables, fitted_model, records
 from leastnoise._estimate._non_negative import (
     REPETITIONS,
@@ -24,7 +24,6 @@ from leastnoise._estimate._plane_expansion import Grid
 from leastnoise._estimate._shrinkage import Halving, cheapest_blocks, shrink
 from leastnoise._estimate._stated import (
     PublicCounts,
-    checked_public,
     public_counts,
     public_of,
     read_combinations,

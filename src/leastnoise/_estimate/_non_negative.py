@@ -223,10 +223,10 @@ class NonNegativeCells:
     gap: float
     steps: int
     measure: str | None = None
-    _simulated: dict[tuple[int, int], list[FloatArray]] = field(default_factory=dict, repr=False)
+    _simulated: dict[int, list[FloatArray]] = field(default_factory=dict, repr=False)
     _structures: list[Known] = field(default_factory=list, repr=False)
 
-    def estimate(self, product: Product, repetitions: int = REPETITIONS, *, seed: int = _SEED) -> Answer:
+    def estimate(self, product: Product, repetitions: int = REPETITIONS) -> Answer:
         """The answers that these cells give to a product; they agree with each other."""
         # Their errors are those in simulated releases in which these cells are the truth: ``noise_std`` the standard deviation,
         # ``approximation_std`` the size of the bias, ``std`` the root mean square error. The true errors depend on the true cells, which
@@ -238,7 +238,7 @@ class NonNegativeCells:
                 self._structures.append(structure(self.plan, self.measure))
             self._structures[0].require(product)
         values, bias, square = self._answered(product, self.cells), np.zeros(product.shape), np.zeros(product.shape)
-        for found in self._simulations(repetitions, seed):
+        for found in self._simulations(repetitions):
             for column in found.T:
                 error = self._answered(product, column.reshape(self.joint.shape)) - values
                 bias += error / repetitions
@@ -257,10 +257,10 @@ class NonNegativeCells:
         cube = cells.sum(axis=tuple(axis for axis, name in enumerate(self.joint.names) if name not in product.attributes))
         return along_each(product.operators, np.expand_dims(cube, tuple(added)))
 
-    def _simulations(self, repetitions: int, seed: int) -> list[FloatArray]:
+    def _simulations(self, repetitions: int) -> list[FloatArray]:
         """The cells of simulated releases, in batches of shape (cells, releases); made once for all products."""
-        if (repetitions, seed) not in self._simulated:
-            generator = np.random.default_rng(seed)
+        if repetitions not in self._simulated:
+            generator = np.random.default_rng(_SEED)
             batches = []
             exact = self.joint.gram(self.cells.reshape(-1, 1))
             step = max(1, min(repetitions, 2**21 // self.joint.cells))
@@ -269,8 +269,8 @@ class NonNegativeCells:
                 drawn = [one.values(_noise(self.plan, one.place, columns, generator)) for one in sums_told(self.plan, self.measure)]
                 noise = self.joint.gather(drawn)
                 batches.append(_solved(self.joint, exact + noise, GAP, insist=False)[0])
-            self._simulated[repetitions, seed] = batches
-        return self._simulated[repetitions, seed]
+            self._simulated[repetitions] = batches
+        return self._simulated[repetitions]
 
 
 def nnls(observation: Observation, *, measure: str | None = None, gap: float = GAP, insist: bool = True) -> NonNegativeCells:

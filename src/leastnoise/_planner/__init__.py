@@ -11,7 +11,6 @@ from collections.abc import Mapping
 
 from leastnoise._families import Clock, NotApplicable, over, running
 from leastnoise._planner._aware import (
-    DEEP,
     GROUP_SHARE,
     PLANE_FIRST_SHARE,
     PLANE_TEST_SHARE,
@@ -47,8 +46,6 @@ from leastnoise._planner._sums import (
     MOST_SUM_CELLS,
     SURE,
     GroupBuckets,
-    Kept,
-    KeptByGroup,
     SumBuckets,
     TailLaw,
     ThresholdChoice,

@@ -20,7 +20,7 @@ from functools import partial, singledispatch
 
 import numpy as np
 
-from leastnoise._check import Exact, InputError, InternalError, exact_positive, whole
+from leastnoise._check import Exact, InputError, InternalError, exact_positive
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families import (
     DenseGram,
@@ -186,11 +186,11 @@ def total_cost(asked: Weighted, size: int) -> float:
     return sum(weight * float(apply_gram(operator, np.ones(size)).sum()) for weight, operator in asked) / size**2
 
 
-def first_levels(costs: Sequence[float], total: float, norm: int, *, lift: float = 1.3) -> tuple[tuple[int, ...], FloatArray]:
+def first_levels(costs: Sequence[float], total: float, norm: int) -> tuple[tuple[int, ...], FloatArray]:
     """Blocks to be measured before the data are known to be easy, and the weight of each level."""
     # The widest blocks are an eighth of all cells: a total or a prefix sum that is added up from many blocks has the noise of all of them.
     # Between them and the cells lie levels of about equal steps, of at most 16 blocks to one. The weights are those of least error without
-    # shrinking, for the given costs of errors, multiplied by ``lift`` a level: shrinking takes away noise where blocks are narrow, so that
+    # shrinking, for the given costs of errors, multiplied by 1.3 a level: shrinking takes away noise where blocks are narrow, so that
     # wide ones deserve more of the budget.
     from scipy.optimize import minimize
 
@@ -219,7 +219,7 @@ def first_levels(costs: Sequence[float], total: float, norm: int, *, lift: float
         method="Nelder-Mead",
         options={"maxfev": 600, "xatol": 1e-3, "fatol": 1e-6},
     ).x
-    raised = weights_of(minimum) * (lift if norm == 1 else lift**0.75) ** np.arange(len(powers))
+    raised = weights_of(minimum) * (1.3 if norm == 1 else 1.3**0.75) ** np.arange(len(powers))
     kept = [level_of for level_of in range(len(powers)) if level_of == 0 or raised[level_of] > 0.03 * raised.max()]
     weights = np.maximum(raised[kept], 0.03 * raised.max())
     return tuple(2 ** powers[level_of] for level_of in kept), np.asarray(weights / (weights**norm).sum() ** (1 / norm))
@@ -231,7 +231,7 @@ def first_levels(costs: Sequence[float], total: float, norm: int, *, lift: float
 _FEWEST, _MOST = 4, 6  # levels: 16, 32 or 64 blocks
 # Where all queries are of few cells 128 or 256 blocks.
 _NARROW, _FEWEST_NARROW, _MOST_NARROW = 4, 7, 8
-PLANE_FIRST_SHARE, GROUP_SHARE, DEEP = Fraction(1, 4), Fraction(2, 5), 4
+PLANE_FIRST_SHARE, GROUP_SHARE, _DEEP = Fraction(1, 4), Fraction(2, 5), 4
 _FINEST, _COARSEST = 2.0, 11.0  # records a part, in units of 1 / epsilon
 _LIGHT, _LIGHT_NARROW = 0.5, 2.0  # parts: blocks that deserve no more together are one
 
@@ -266,7 +266,7 @@ def first_level(tree: BlockTree, blocks: int) -> int:
 
 
 def divided(
-    tree: BlockTree, base: int, counts: IntArray, rate: Fraction, deep: int = DEEP, *, narrow: bool = False
+    tree: BlockTree, base: int, counts: IntArray, rate: Fraction, *, narrow: bool = False
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
     """What the second round measures: each block of a level is halved until its parts deserve no more, and light blocks are joined."""
     # A block of the tree that deserves at most half a part in all, or two where no query is of many cells, is one part.
@@ -275,7 +275,7 @@ def divided(
     deserved = np.maximum(counts, 1) * float(rate)
     deserved[np.bincount(first)[first] > 1] = 1.0
     depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base).astype(np.int64)
-    many = (depth >= whole("deep", deep, 1)).astype(np.int64)
+    many = (depth >= _DEEP).astype(np.int64)
     inner = starts[first != np.arange(len(starts))]
     layers = tuple(np.setdiff1d(_refined(tree, base, most), inner, assume_unique=True) for most in (depth, depth // 2))
     parts, groups = (many[np.searchsorted(starts, layer, side="right") - 1] for layer in layers)
