@@ -44,7 +44,7 @@ def measured_along(block: Block, leveled: str | None = None) -> tuple[Names, Nam
     # An attribute with levels is among both, because it is in every tau.
     along = [(factor.attributes[0], factor) for factor in block.factors]
     names = tuple(name for name, factor in along if name == leveled or used(factor))
-    return names, tuple(name for name, factor in along if name == leveled or leaves_out_total(factor))
+    return names, tuple(name for name, factor in along if name == leveled or leaves_out_total(factor.operator))
 
 
 def explained(names: Names, across: Names) -> Iterator[Names]:
@@ -123,7 +123,7 @@ def _told(plan: Measurements, quantity: Quantity, of_sums: tuple[float, float]) 
     entries = []
     for entry in _blocks_of(plan, quantity):
         if entry.block.ends:
-            shares = of_sums if entry.block.measure == quantity else (1 / _apart(plan, entry.block),) * 2
+            shares = of_sums if entry.block.measure == quantity else (1 / float(plan.largest_values(entry.block)[0]),) * 2
             entries.append(Told(entry.place, replace(entry.block, ends=False), entry.variance * sum(share**2 for share in shares), shares))
         else:
             entries.append(entry)
@@ -177,10 +177,6 @@ def _blocks_of(plan: Measurements, quantity: Quantity) -> Sequence[Told]:
             "Measure all of them in one of the two ways."
         )
     return entries
-
-
-def _apart(plan: Measurements, block: Block) -> float:
-    return float(plan.largest_values(block)[0])
 
 
 def used(factor: Factor) -> bool:

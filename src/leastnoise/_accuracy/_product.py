@@ -183,7 +183,7 @@ class ProductCells(Cells):
             split: dict[Places, FloatArray] = {}
             name = factor.attributes[0]
             leveled = name == self.structure.leveled
-            basis, alone = self.structure.bases[name], leveled or leaves_out_total(factor)
+            basis, alone = self.structure.bases[name], leveled or leaves_out_total(factor.operator)
             for tau, flat in parts.items():
                 cube = flat.reshape(factor.operator.rows, -1)
                 if not factor.even:

@@ -273,7 +273,7 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:
     measured: dict[object, Basis] = {}
     for factor in factors.values():
         if factor.key() not in measured:
-            measured[factor.key()] = basis_without_total(factor) if leaves_out_total(factor) else basis(factor)
+            measured[factor.key()] = basis_without_total(factor) if leaves_out_total(factor.operator) else basis(factor)
     # Along an attribute that nothing measures only multiples of the total are known.
     summed = {size: IdentityBasis(size) for size in domain.shape}
     bases = {name: measured[factors[name].key()] if name in factors else None for name in domain.names}
@@ -297,7 +297,7 @@ def _product_structure(
     distinct = {id(factor): factor for block, _ in tables for factor in block.factors if factor.attributes != (leveled,)}
     strengths = {place: contrast_strength(factor) or 1.0 for place, factor in distinct.items()}
     along = {place: [factor.attributes[0]] if used(factor) else [] for place, factor in distinct.items()}
-    apart = {place: along[place] if leaves_out_total(factor) else [] for place, factor in distinct.items()}
+    apart = {place: along[place] if leaves_out_total(factor.operator) else [] for place, factor in distinct.items()}
     shrink = {name: 1 / own.kappa for name, own in bases.items()}
     for block, variance in tables:
         own = [place for place in map(id, block.factors) if place in distinct]

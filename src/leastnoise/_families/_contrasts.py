@@ -100,22 +100,18 @@ def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
     return whole.astype(np.int64)
 
 
-def leaves_out_total(factor: Factor) -> bool:
-    """Whether a factor is of the kind that leaves out the total along its attribute: contrasts, or one row less than there are cells."""
-    return _leaves_out_total(factor.operator)
-
-
 @singledispatch
-def _leaves_out_total(operator: Operator) -> bool:
+def leaves_out_total(operator: Operator) -> bool:
+    """Whether queries are of the kind that leaves out the total along their attribute: contrasts, or one row less than there are cells."""
     return False
 
 
-@_leaves_out_total.register
+@leaves_out_total.register
 def _(operator: Contrasts) -> bool:
     return True
 
 
-@_leaves_out_total.register
+@leaves_out_total.register
 def _(operator: Dense) -> bool:
     return operator.rows == operator.size - 1
 
@@ -140,7 +136,7 @@ def _(operator: Contrasts, factor: Factor) -> float:
 
 @_strength.register
 def _(operator: Dense, factor: Factor) -> float | None:
-    if not (leaves_out_total(factor) and factor.even) or operator.matrix.sum(axis=1).any():
+    if not (leaves_out_total(operator) and factor.even) or operator.matrix.sum(axis=1).any():
         return None
     gram = operator.matrix.astype(float).T @ operator.matrix
     off = -gram[0, -1]
