@@ -46,7 +46,7 @@ def test_the_site_works_in_a_browser(site, kind, found_by):
     opened = [name for name in whole if name not in {"404", "search"}] if WHOLE else TYPICAL
     found = found_by(kind, "site.mjs", address, ",".join(opened), ",".join(EXAMINED))
     assert found["visited"] == len(opened)
-    assert found["read"] == (len(opened) if kind == "chrome" else 0)
+    assert found["read"] == len(opened)
     assert [text for text in found["said"] if "earch" not in text] == []  # the search says on the console that it is ready
     assert found["failed"] == []
     assert [one for one in found["requests"] if not one.startswith((address, "data:"))] == []

@@ -11,7 +11,7 @@ import altair as alt
 import numpy as np
 import pytest
 
-from charts.axes import AXES, SEX, cells, months, pictures, up_to
+from charts.axes import AXES, SEX, STORE, cells, months, pictures, up_to
 from charts.axes import picture as made
 from leastnoise._charts import CHARTS, Dots, chart_for, clear_of_the_rest, dots, live, svg_of, vague, vega_lite
 from leastnoise._charts import _render as render
@@ -46,6 +46,8 @@ def test_every_chart_is_tried_and_is_the_one_meant():
     assert set(AXES) == {chart.name for chart in CHARTS}
     assert [chart_for(picture).name for _, picture in pictures()] == [name for name, _ in pictures()]
     assert vega_lite(made(())) is None
+    assert vega_lite(made((STORE, up_to("income", 5, 10)))) is None, "the largest counts up to a value are the last ones"
+    assert chart_for(made((up_to("income", 5, 1000),)), 10).name == "lines", "lines are thinned out, however many cells there are"
 
 
 def test_every_chart_is_vega_lite_and_lives_in_a_notebook(specs):

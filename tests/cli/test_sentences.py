@@ -138,7 +138,6 @@ FACTS = {
     **sized("cut", lambda case: case.get("unit")),
     **sized("cut_cell", lambda case: case.get("per_cell")),
     **sized("about_unit", lambda case: case.get("unit")),
-    **sized("at_most_rows", lambda case: case.get("unit")),
     **{f"change_row_{how}": changed("row", how) for how in ("add_remove", "replace")},
     **{f"bet_{who}_{how}": changed(who, how) for who in ("row", "unit") for how in ("add_remove", "replace")},
     **{
@@ -152,7 +151,7 @@ FACTS = {
     "quantile_laplace": lambda case: case["noise"] == "discrete_laplace",
     "quantile_normal": lambda case: case["noise"] != "discrete_laplace",
     "about_row": lambda case: "unit" not in case,
-    "limit_unit": lambda case: "unit" in case and "per_cell" not in case,
+    **sized("limit_unit", lambda case: None if "per_cell" in case else case.get("unit")),
     "limit_unit_cell": lambda case: "per_cell" in case,
     "beyond": lambda case: "unit" in case,
     "counts_units": lambda case: "people" in case,
@@ -210,8 +209,8 @@ ALWAYS = {"lead", "exact_intro", "tables_intro", "promise_holds", "recompute_tex
 ELSEWHERE = re.compile(
     r"(be|fit|further|series|st|js|col|h|s|book|f|by|kind|fate|how|name|meta|title|unit|aware|stated|regime|in_tables|tables|answers|largest|exact|goodness|done)_\w+"
     r"|and|of_(one|many|share)|pure|approximate|concentrated|gaussian_cost|over_10_300|rule|measure|interval(_aware|_smoothed)?|alt(_left_out)?|more_attributes"
-    r"|mark_seeded|written_on|what(_nothing)?|counts|sums_of|protects(_\w+)?|goodness|budget|protected|one_row|one_of"
-    r"|added_removed|replaced|find|index_(alone|cut)|meta|show_table|rows_\w+|not_drawn|up_to|without|searched|computed(_aware)?|no_receipt"
+    r"|mark_seeded|written_on|what(_nothing|_made)?|counts|sums_of|protects(_\w+)?|goodness|budget"
+    r"|find|index_(alone|cut)|meta|show_table|rows_\w+|not_drawn|up_to|without|searched|computed(_aware)?|no_receipt"
     r"|alike|other|vague|gives_way|squared|cite(_text)?|recompute|ask|contact|all_rows|from_to|statistics_intro|statements_intro"
 )
 

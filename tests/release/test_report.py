@@ -292,7 +292,7 @@ def test_the_german_page_says_all_of_it_in_german(observation):
 def test_tables_and_statistics_are_named_in_the_language_of_the_page():
     domain = Domain(sex=["F", "M"], age=Integers(0, 9), measures={"pay": Measure("pay", 0, 9)})
     asked = ln.marginals(domain, ways=0) + ln.mean_queries(domain, "pay", by=["sex"]) + ln.cdf_queries(domain, "age")
-    plan = ln.plan(asked + ln.quantile_queries(domain, "age", [0.5], by=["sex"]), ln.PureDP(9))
+    plan = ln.plan(asked + ln.quantile_queries(domain, "age", [0.25, 0.5], by=["sex"]), ln.PureDP(9))
     people = pd.DataFrame({"sex": ["F", "M"] * 500, "age": [1, 2, 3, 4, 5] * 200, "pay": [5] * 1000})
     release = ln.release(plan, people, seed=1, options=Options(language="de"))
     page = _report.report(release, seen(release))

@@ -196,6 +196,35 @@ def test_nothing_asked_is_refused(data):
         spec_of(data, {"epsilon": "1"}, "en")
 
 
+def test_of_a_file_of_texts_it_can_be_said_how_they_are_written(tmp_path):
+    (tmp_path / "sales.csv").write_bytes("id;town;day;paid\n1;K\xf6ln;31.12.2025;1.234,50\n".encode("latin-1"))
+    data = looked_at(tmp_path / "sales.csv", {})
+    assert data.is_text
+    form = {"encoding": "latin-1", "numbers": "1.234,56", "days": "31.12.2025", "epsilon": "1", "a0.what": "sums", "a0.of": "3"}
+    form |= {"c2.kind": "dates", "c2.from": "2025-01-01", "c2.to": "2025-12-31", "c2.by": "month", "a0.by.2.cells": "on"}
+    form |= {"c3.kind": "number", "c3.low": "0", "c3.high": "2000", "c3.step": "1"}
+    text = spec_of(data, form, "en")
+    for line in ('encoding = "latin-1"', 'decimal = ","', 'thousands = "."', 'format = "%d.%m.%Y"'):
+        assert line in text
+    with pytest.raises(InputError, match="how numbers are written must be one of"):
+        spec_of(data, {**form, "numbers": "1'234"}, "en")
+
+
+def test_what_sql_asks_needs_no_question_on_the_page(data, tmp_path):
+    """All columns are described then, numbers as measures too, by the names that SQL uses; groups come from the file of the codes."""
+    form = {key: text for key, text in FORM.items() if not key.startswith("a")}
+    text = spec_of(data, form, "en", in_sql=True)
+    assert "[[workload]]" not in text
+    assert all(f"[domain.{name}]" in text for name in ("sex", "age", "pay"))
+    assert "[measures.pay]" in text
+    assert commands(Path("/elsewhere/a.toml"), in_sql=True)[0] == "leastnoise plan questions.sql --spec /elsewhere/a.toml"
+    with pytest.raises(InputError, match="Nothing is asked yet"):
+        spec_of(data, {**form, "how": "within", "margin": "9"}, "en", in_sql=True)
+    form |= {"c1.kind": "file", "c1.file": "codes.csv", "c1.file_column": "code", "c1.level": "region"}
+    (data.folder / "codes.csv").write_text("code,region\nF,n\nM,s\n")
+    assert 'levels = {region = {file = "codes.csv", key = "code", value = "region"}}' in spec_of(data, form, "en", in_sql=True)
+
+
 def test_a_distance_is_the_target_of_every_table_and_the_budget_follows(data):
     text = spec_of(data, {**FORM, "how": "within", "margin": "500"}, "en")
     assert 'epsilon = "least"' in text
@@ -233,7 +262,7 @@ def test_texts_that_nobody_can_list_are_found_under_a_delta(data):
     form = {"c4.kind": "unknown", "c4.most": "100", "a0.what": "top", "a0.by.4.cells": "on", "epsilon": "1", "delta": "1e-9"}
     text = spec_of(data, form, "en")
     assert 'delta = "1e-9"' in text
-    assert "unknown = {most = 100}" in text
+    assert 'unknown = {most = 100}\noutside = "other"\nnull = "other"' in text, "a row whose text is not found is in the other tables"
 
 
 def test_numbers_have_a_comma_in_german_and_no_separators(data):

@@ -4,6 +4,6 @@ One file a family of charts, and one line in the registry a chart. A chart knows
 """
 
 from leastnoise._charts._curves import vague
-from leastnoise._charts._picture import Axis, Dots, Picture, clear_of_the_rest, in_digits, largest_first
+from leastnoise._charts._picture import Axis, Dots, Picture, clear_of_the_rest, in_digits, largest_first, marked
 from leastnoise._charts._registry import CHARTS, Chart, chart_for, dots, errors, vega_lite
 from leastnoise._charts._render import drawing, live, spoken, svg_of

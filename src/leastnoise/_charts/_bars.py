@@ -40,8 +40,8 @@ def draw_bars(picture: Picture) -> Spec:
 
 
 def suits_largest(picture: Picture) -> bool:
-    """Any table with a key."""
-    return bool(picture.axes)
+    """Any table with a key whose cells can be compared: of counts up to each value the largest are the last ones, which says nothing."""
+    return bool(picture.axes) and all(axis.kind != "up_to" for axis in picture.axes)
 
 
 def draw_largest(picture: Picture) -> Spec:
@@ -60,7 +60,6 @@ def _with_digits(picture: Picture, cells: Sequence[int], heading: str, name: str
         rows.append({"k0": label, "answer": short(answer), "low": short(low), "high": short(high), "said": said})
     limit = 170 if heading else 230
     key = named_rows(heading or None, limit)
-    key["axis"] |= {"titleAngle": 0, "titleAlign": "right", "titleY": -8, "titleX": -7}
     digits = {
         "mark": {"type": "text", "align": "left", "dx": 6, "color": MUTED, "fontSize": 11.5},
         "encoding": {"text": {"field": "said"}, "x": {"value": "width"}},
@@ -107,7 +106,8 @@ def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
 def _drawn(value: float, low: float, high: float, reach: float) -> Spec:
     """From where to where an interval is drawn: one over twice as wide as most is open, and ends in arrows."""
     wide = high - low > 2 * reach
-    return {"from": short(max(low, value - reach) if wide else low), "to": short(min(high, value + reach) if wide else high)}
+    ends = (max(low, value - reach), min(high, value + reach)) if wide else (low, high)
+    return {"from": short(ends[0]), "to": short(ends[1]), "open": wide}
 
 
 def draw_dots(dots: Dots) -> Spec:

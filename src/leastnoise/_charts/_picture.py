@@ -86,6 +86,11 @@ class Dots:
     series: str = ""
 
 
+def marked(spec: Spec) -> bool:
+    """Whether a chart has marks of its own for some rows: intervals that contain 0, or that are open."""
+    return any(row.get("zero") or row.get("open") for row in spec["data"]["values"])
+
+
 def in_digits(value: float) -> str:
     """A number with separators of thousands: six digits that count, and never fewer than those of a whole number or two decimals."""
     if value != value or 0 < abs(value) < 1e-4 or abs(value) >= 1e15:  # noqa: PLR0124 - NaN
@@ -121,7 +126,7 @@ def clear_of_the_rest(low: FloatArray, high: FloatArray, order: IntArray) -> int
 
 WIDTH = 450  # of a whole chart with its labels, about; on a phone it is made smaller, to about two thirds
 HEIGHT = 200
-# Pages give the first three other values at night, by these very numbers; digits on shades stay as they are.
+# Pages give these other values at night, by these very numbers; what stands on shades stays as it is.
 INK, MUTED, RULE, BAR, WHISKER = "#17212b", "#4d5a66", "#d5dbe1", "#6aa5cc", "#12344d"
 # Okabe and Ito 2008, without the yellow that cannot be read on white, then each with a dash of its own.
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#9a4f83", "#000000", "#a06a00")
@@ -171,7 +176,8 @@ def amount(picture: Picture, channel: str = "answer", ticks: int = 5) -> Spec:
 
 def named_rows(title: str | None, limit: int | None = None) -> Spec:
     """The encoding of keys down the page, in their own order, none of whose labels is left out."""
-    axis: Spec = {"labelOverlap": False, **({} if limit is None else {"labelLimit": limit})}
+    axis: Spec = {"labelOverlap": False, "titleAngle": 0, "titleAlign": "right", "titleY": -8, "titleX": -7}
+    axis |= {} if limit is None else {"labelLimit": limit}
     return {"field": "k0", "type": "nominal", "sort": None, "title": title, "axis": axis}
 
 

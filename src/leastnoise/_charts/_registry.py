@@ -31,13 +31,14 @@ CHARTS = (
 
 
 def chart_for(picture: Picture, most: float = math.inf) -> Chart | None:
-    """The first chart that suits; None for a single number."""
-    fitting = CHARTS if picture.cells <= most else CHARTS[-1:]
+    """The first chart that suits; None for a single number, and where none would say anything."""
+    # the largest cells are few, and lines are thinned out
+    fitting = [chart for chart in CHARTS if picture.cells <= most or chart.name in ("lines", "largest")]
     return next((chart for chart in fitting if chart.suits(picture)), None)
 
 
 def vega_lite(picture: Picture, most: float = math.inf) -> Spec | None:
-    """The chart of a picture as one Vega-Lite specification with its data inside; None for a single number."""
+    """The chart of a picture as one Vega-Lite specification with its data inside; None where none suits."""
     chart = chart_for(picture, most)
     return None if chart is None else _whole(chart.draw(picture))
 

@@ -2,7 +2,7 @@
 
 import math
 
-from leastnoise._charts._picture import MUTED, RULE, WIDTH, Axis, Picture, Spec, room, tips
+from leastnoise._charts._picture import RULE, WHISKER, WIDTH, Axis, Picture, Spec, room, tips
 
 _HEAT_DOWN, _HEAT_ACROSS, _HEAT_CELLS = 40, 100, 1200
 _PLANE_ALONG, _PLANE_CELLS = 128, 10_000
@@ -32,7 +32,7 @@ def draw_heat(picture: Picture) -> Spec:
         dark = {"test": f"datum.answer > {0.62 * most} || datum.answer < {-0.62 * most}", "value": "white"}
         text = {"text": {"field": "said"}, "color": {"condition": dark, "value": "#000000"}}
         shades.append({"mark": {"type": "text", "fontSize": 11}, "encoding": text})
-    cross = {"type": "point", "shape": "cross", "size": 14, "filled": True, "color": MUTED, "opacity": 0.8, "yOffset": 7 * written}
+    cross = {"type": "point", "shape": "cross", "size": 14, "filled": True, "color": WHISKER, "opacity": 0.8, "yOffset": 7 * written}
     shades.append({"transform": [{"filter": "datum.zero"}], "mark": cross})
     return {
         "data": {"values": rows},
@@ -80,7 +80,7 @@ def _shaded(picture: Picture, down: Axis, across: Axis, most_down: int) -> tuple
     scale: Spec = {"scheme": "blues", "domain": [0, most], "clamp": True}
     if signed:
         scale = {"scheme": "blueorange", "domainMid": 0, "reverse": True}
-    legend = {"orient": "top", "gradientLength": 180, "gradientThickness": 8, "titleOrient": "left", "tickCount": 4}
+    legend = {"orient": "top", "gradientLength": 180, "gradientThickness": 8, "titleLimit": WIDTH, "tickCount": 4}
     colour = {"field": "answer", "type": "quantitative", "title": picture.unit, "scale": scale, "legend": legend}
     fields = {id(axis): f"k{number}" for number, axis in enumerate(picture.axes)}
     sides = {"y": _side(down, fields[id(down)], most_down), "x": _side(across, fields[id(across)], 24)}

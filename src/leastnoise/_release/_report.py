@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accuracy import interval_multiplier, lower_bound
-from leastnoise._charts import Picture, chart_for, clear_of_the_rest, largest_first, svg_of, vague, vega_lite
+from leastnoise._charts import Picture, chart_for, clear_of_the_rest, largest_first, marked, svg_of, vague, vega_lite
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
 from leastnoise._release._options import Options, exact_rule, with_other
@@ -58,7 +58,6 @@ def report(release: Release, seen: "Seen", *, written: datetime | None = None) -
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         head=_head(release, entries, summaries, said, (written or datetime.now(UTC)).astimezone(UTC)),
         index=_index(release, entries, summaries, said),
-        levels=_levels(summaries, said),
         statements=[_statement_view(release, number, said) for number in range(1, len(release.options.statements) + 1)],
         statistics=seen.views[:statistics],
         views=seen.views[statistics:],
@@ -71,14 +70,15 @@ def report(release: Release, seen: "Seen", *, written: datetime | None = None) -
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is said of a table beside its cells, so that each table is estimated once for the page."""
+    """What is said of a table or a statistic beside its cells, so that each is estimated once for the page."""
 
-    product: Product
+    product: Product  # of a statistic the first table that it is made of
+    name: str
+    unit: str  # where the name does not say it
     answer: float  # of a single number; NaN for others
     typical: float  # the mean size of its answers; 0 where all are left out
     margin: float
     largest_margin: float
-    first: tuple[str, ...]  # its largest cells in words, for a table along one attribute
 
 
 def _head(release: Release, entries: Sequence[TableEntry], summaries: Sequence[Summary], said: Texts, when: datetime) -> dict[str, Any]:
@@ -91,6 +91,8 @@ def _head(release: Release, entries: Sequence[TableEntry], summaries: Sequence[S
     answers = said.some("answers", sum(entry.answers for entry in entries))
     published = [one for one in summaries if not math.isnan(one.margin)]  # the others are left out whole
     notices = [*words.notices(release, said), *words.clipped(release, said), *([guard] if guard else [])]
+    statistics = [_of_statistic(one, release.plan.workload.tables_of(one.statistic)[0], said) for one in release.statistics]
+    made = [one for one in statistics if not math.isnan(one.margin)]
     return {
         "title": title,
         "mark": title if release.private else said.say("mark_seeded", title=title),
@@ -98,12 +100,12 @@ def _head(release: Release, entries: Sequence[TableEntry], summaries: Sequence[S
         "warning": "" if release.private else said.say("not_private"),
         "lead": said.say("lead", answers=answers),
         "source": _source(release, said),
-        "what": _what(release, said, answers),
+        "what": _what(release, [statistic.name for statistic in statistics], said, answers),
         "about": about,
         "protects": words.bet_words(privacy, said),
-        "exact": _exact(published, said),
+        "exact": _exact(made, published, said),
         "exact_intro": said.say("exact_intro", percent=said.percent(release.level)) + (f" {said.say('beyond', of=of)}" if of else ""),
-        "fit": _fit(published, said),
+        "fit": _fit([*made, *published], said),
         "facts": _facts(release, said),
         "first": first,
         "notices": [notice for notice in notices if notice not in first],
@@ -131,7 +133,7 @@ def _source(release: Release, said: Texts) -> str:
     return said.say("source_line", source=release.options.source) if release.options.source else ""
 
 
-def _what(release: Release, said: Texts, answers: str) -> str:
+def _what(release: Release, statistics: list[str], said: Texts, answers: str) -> str:
     sums = sorted({str(product.measure) for product in release.workload if product.of_values})
     counts = [said.say("counts")] if any(product.measure is None for product in release.workload) else []
     valued = sorted({product.values_of for product in release.workload} - {None}, key=str)
@@ -140,62 +142,61 @@ def _what(release: Release, said: Texts, answers: str) -> str:
     kinds = said.listed(counts + ([said.say("sums_of", names=said.listed(sums))] if sums else []))
     tables, names = said.some("in_tables", len(release.tables)), _asked(release, 12, said)
     values = {"answers": answers, "tables": tables, "kinds": kinds}
-    return said.say("what", names=names, **values) if names else said.say("what_nothing", **values)
+    sentence = said.say("what", names=names, **values) if names else said.say("what_nothing", **values)
+    return f"{sentence} {said.say('what_made', names=_shortened(statistics, said))}" if statistics else sentence
 
 
 def _summary(table: Table, said: Texts) -> Summary:
-    pairs = []
-    for place in largest_first(table.answer, _MOST_NAMED).tolist() if len(table.labels) == 1 else ():
-        answer, margin = float(table.answer[place]), float(table.margins[place])
-        pairs += [] if math.isnan(answer) else [f"{table.shown[0][place]}: {said.value(answer, margin)}"]
     known = table.answer[~np.isnan(table.answer)]
+    unit = "" if table.product.of_values else said.say("name_units" if table.product.of_units else "unit_rows")
     answer, typical = math.nan if table.labels else float(table.answer), float(abs(known).mean()) if known.size else 0.0
-    return Summary(table.product, answer, typical, table.typical_margin, table.largest_margin, tuple(pairs))
+    return Summary(table.product, table_words(table.product, said), unit, answer, typical, table.typical_margin, table.largest_margin)
 
 
-def _exact(summaries: Sequence[Summary], said: Texts) -> list[tuple[str, str]]:
-    """The margins of the main tables: those with the fewest attributes, with the typical answer that stands beside each."""
+def _of_statistic(made: StatisticTable, table: Product, said: Texts) -> Summary:
+    """The root mean square of half intervals beside a typical value; NaN where all are left out."""
+    known = ~np.isnan(made.values)
+    answer, values = float(made.values.item()) if made.cells == 1 else math.nan, abs(made.values[known])
+    halves = (made.high - made.low)[known] / 2
+    facts = (values.mean(), math.sqrt((halves**2).mean()), halves.max()) if known.any() else (math.nan,) * 3
+    return Summary(table, statistic_words(made.statistic, said), "", answer, *map(float, facts))
+
+
+def _exact(made: Sequence[Summary], summaries: Sequence[Summary], said: Texts) -> list[tuple[str, str]]:
+    """The margins of statistics and of the main tables, which have the fewest attributes, each with the typical answer beside it."""
     ranks = [(len(table.product.attributes), table.product.rows > 1000, position) for position, table in enumerate(summaries)]
+    main = sorted(position for _, _, position in sorted(ranks)[: max(0, MOST_MAIN - len(made))])
     lines = []
-    for position in sorted(position for _, _, position in sorted(ranks)[:MOST_MAIN]):
-        table = summaries[position]
-        margin, typical = said.error(table.margin), said.number(table.typical)
+    for table in [*made[:MOST_MAIN], *(summaries[position] for position in main)]:
+        margin, typical = said.error(table.margin), f"{said.number(table.typical, table.margin)} {table.unit}".strip()
         if not math.isnan(table.answer):
-            text = said.value(table.answer, table.margin)
+            text = f"{said.value(table.answer, table.margin)} {table.unit}"
         elif table.margin > table.typical > 0:
             text = said.say("exact_unreliable", margin=margin, typical=typical)
         elif table.typical > 0:
             text = said.say("exact_relative", margin=margin, typical=typical, share=said.percent(table.margin / table.typical, 2))
         else:
             text = said.say("exact_plain", margin=margin)
-        lines.append((table_words(table.product, said), text))
+        lines.append((table.name, text))
     return lines
 
 
-def _fit(summaries: Sequence[Summary], said: Texts) -> list[str]:
+def _fit(exact: Sequence[Summary], said: Texts) -> list[str]:
     """What the first tables can be used for, by their typical margins beside their typical answers."""
     fit: dict[str, list[str]] = {"good": [], "care": [], "bad": []}
-    for table in summaries[:MOST_PICTURES]:
+    for table in exact[:MOST_PICTURES]:
         kind = "good" if table.margin <= table.typical / 10 else "care" if table.margin <= table.typical / 2 else "bad"
-        fit[kind].append(table_words(table.product, said))
-    shown = {
-        kind: names if len(names) <= _MOST_NAMED else [*names[:_MOST_NAMED], said.some("further", len(names) - _MOST_NAMED)]
-        for kind, names in fit.items()
-    }
-    return [said.say(f"fit_{kind}", names=said.listed(names)) for kind, names in shown.items() if names]
+        fit[kind].append(table.name)
+    return [said.say(f"fit_{kind}", names=_shortened(names, said)) for kind, names in fit.items() if names]
+
+
+def _shortened(names: list[str], said: Texts) -> str:
+    """Names in a row, of which those after the fourth are counted."""
+    return said.listed(names if len(names) <= _MOST_NAMED else [*names[:_MOST_NAMED], said.some("further", len(names) - _MOST_NAMED)])
 
 
 def _facts(release: Release, said: Texts) -> list[tuple[str, str, str]]:
-    privacy = release.privacy
-    change = said.say("added_removed" if privacy.neighbours == "add_remove" else "replaced")
-    protected = said.say("one_row")
-    if privacy.unit_column is not None:
-        protected = said.say("one_of", column=privacy.unit_column)
-        change = said.some("at_most_rows", privacy.max_rows, change=change)
-    facts = [
-        (said.say("budget"), words.budget_words(privacy, said), words.definition(privacy, said)[0]),
-        (said.say("protected"), protected, change),
-    ]
+    facts = [(said.say("budget"), words.budget_words(release.privacy, said), words.definition(release.privacy, said)[0])]
     ratio = words.goodness(release.plan)
     if ratio is not None:
         facts.append((said.say("goodness"), said.say("goodness_value", ratio=said.local(f"{ratio:.2f}")), said.say("goodness_note")))
@@ -205,15 +206,14 @@ def _facts(release: Release, said: Texts) -> list[tuple[str, str, str]]:
 def _index(release: Release, entries: Sequence[TableEntry], summaries: Sequence[Summary], said: Texts) -> dict[str, Any]:
     """The list of all tables, with margins in place of standard errors."""
     times, half, rounded = release.interval.multiplier, release.interval.half_step, float(exact_rule(release.options)[0]) / 2
-    bounds = release.finding.linear and len(entries) <= _MOST_BOUNDS
-    rows, gives_way = [], False
-    for table, entry in zip(summaries, entries, strict=False):
-        product = table.product
-        least = _alone(release, product) if bounds else None
+    bounded = release.finding.linear and len(entries) <= _MOST_BOUNDS
+    leasts = [_alone(release, table.product) if bounded else None for table in summaries]
+    rows, gives_way, bounds = [], False, any(leasts)
+    for table, entry, least in zip(summaries, entries, leasts, strict=False):
         margins = [said.error(table.margin), said.error(table.largest_margin)]
-        alone = "" if least is None else said.error(times * least + half * product.unit + rounded)
+        alone = "" if least is None else said.error(times * least + half * table.product.unit + rounded)
         gives_way = gives_way or (least is not None and entry.rmse > 2 * least)
-        rows.append((entry.query, table_words(product, said), said.plain(entry.answers), *margins, *([alone] if bounds else [])))
+        rows.append((entry.query, table.name, said.plain(entry.answers), *margins, *([alone] if bounds else [])))
     heads = ["col_id", "col_table", "col_answers", "col_typical", "col_largest", *(["col_alone"] if bounds else [])]
     promise, summary = release.plan.promise, ""
     if not release.finding.linear:
@@ -226,18 +226,6 @@ def _index(release: Release, entries: Sequence[TableEntry], summaries: Sequence[
     cut = said.say("index_cut", count=MOST_LISTED, all=len(entries)) if len(entries) > MOST_LISTED else ""
     notes = [said.say("index_note", percent=said.percent(release.level)), *([said.say("index_alone")] if bounds else [])]
     return {"heads": [said.say(head) for head in heads], "rows": rows, "summary": summary, "cut": cut, "note": " ".join(notes)}
-
-
-def _levels(summaries: Sequence[Summary], said: Texts) -> list[tuple[str, ...]]:
-    """The levels of every attribute that are asked about alone, each with its groups, margins and largest groups."""
-    alone = [one for one in summaries if len(one.product.attributes) == 1]
-    leveled = {(one.product.measure, one.product.attributes) for one in alone if one.product.keys != one.product.attributes}
-    rows = []
-    for one in alone:
-        if (one.product.measure, one.product.attributes) in leveled:
-            margins = [said.error(one.margin), said.error(one.largest_margin)]
-            rows.append((table_words(one.product, said), said.plain(one.product.rows), *margins, "; ".join(one.first)))
-    return rows
 
 
 def _alone(release: Release, product: Product) -> float | None:
@@ -359,8 +347,7 @@ def _first_rows(cells: int, file: str, said: Texts) -> str:
 
 def _statistic_view(release: Release, made: StatisticTable, said: Texts) -> View:
     """Means, quantiles or a distribution function, with intervals in place of margins; whole but for very many values."""
-    chart = made.chart(said)
-    return View(
+    view = View(
         id=made.id,
         name=statistic_words(made.statistic, said),
         meta=said.say(f"meta_{made.statistic.kind}"),
@@ -368,9 +355,8 @@ def _statistic_view(release: Release, made: StatisticTable, said: Texts) -> View
         numbers=(said.say(f"col_{made.value_name}"), said.say("col_interval", percent=said.percent(release.level))),
         rows=made.written(said, MOST_LARGEST),
         rows_said=_first_rows(made.cells, made.id, said),
-        drawn=said.say(f"how_{chart}", percent=said.percent(release.level)) if chart else "",
-        said=_also(release, made.picture(said) if chart == "lines" else None, said) if chart else "",
     )
+    return _without_alike(view, said)
 
 
 def _statement_view(release: Release, number: int, said: Texts) -> View:
@@ -388,7 +374,7 @@ def _statement_view(release: Release, number: int, said: Texts) -> View:
         ends = [shown_interval(said, of[name], of[f"{name}_low"], of[f"{name}_high"], exact=False) for name in answers]
         rows.append([*cells, *chain.from_iterable(ends)])
     interval = said.say("col_interval", percent=said.percent(release.level))
-    return View(
+    view = View(
         id=f"sql{number}",
         name=said.say("name_statement", number=number),
         meta=" ".join(text.split()),
@@ -397,6 +383,7 @@ def _statement_view(release: Release, number: int, said: Texts) -> View:
         rows=rows,
         rows_said=_first_rows(len(next(iter(columns.values()))), statement_file(number), said),
     )
+    return _without_alike(view, said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,9 +402,12 @@ def views(release: Release, written: Iterable[tuple[Table, TableEntry]], said: T
     shown: list[View] = []
     charts: dict[str, tuple[dict[str, Any], str, str]] = {}  # of a view its chart, and the name and the words of that
     for statistic in release.statistics:
-        view, spec = _statistic_view(release, statistic, said), statistic.spec(said)
+        spec, view = statistic.spec(said), _statistic_view(release, statistic, said)
+        if spec is not None:
+            along = statistic.picture(said) if statistic.statistic.form.along else None
+            view = _captioned(view, statistic.chart(said), spec, along, release, said)
+            charts[view.id] = (spec, view.name, view.meta)
         shown.append(view)
-        charts |= {} if spec is None else {view.id: (spec, view.name, view.meta)}
     left, marks = MOST_CELLS, MOST_MARKS
     for table, entry in written:
         entries.append(entry)
@@ -428,12 +418,12 @@ def views(release: Release, written: Iterable[tuple[Table, TableEntry]], said: T
         picture = table.picture(said)
         chart = chart_for(picture, marks)
         view = _view(release, entry, table, said, whole=entry.answers <= min(MOST_OF_A_TABLE, left))
+        spec = vega_lite(picture, marks) if len(charts) < MOST_PICTURES else None
         if chart is not None:
-            how = said.say(f"how_{chart.name}", percent=said.percent(release.level))
-            view = replace(view, drawn=how, said=_also(release, picture if chart.name == "lines" else None, said))
-        if chart is not None and len(charts) < MOST_PICTURES:
-            charts[view.id] = (vega_lite(picture, marks) or {}, picture.name, _alt(picture, said))
-            marks -= 0 if chart.name == "largest" else picture.cells
+            view = _captioned(view, chart.name, spec, picture, release, said)
+        if chart is not None and spec is not None:
+            charts[view.id] = (spec, picture.name, _alt(picture, said))
+            marks -= len(spec["data"]["values"])
             view = replace(view, drawn=f"{_sure(release, table, said)} {view.drawn}") if chart.name == "largest" else view
         left -= len(view.rows)
         shown.append(view)
@@ -456,11 +446,13 @@ def views(release: Release, written: Iterable[tuple[Table, TableEntry]], said: T
     return Seen(entries, summaries, [replace(view, width=width) for view, width in zip(shown, widths, strict=True)])
 
 
-def _also(release: Release, lines: Picture | None, said: Texts) -> str:
-    """What is said of a chart whatever it is: which of its lines are not drawn, and of which rows the answers are."""
-    hidden, of = () if lines is None else vague(lines), of_words(release, said)
-    left_out = [said.say("vague", names=said.listed([*hidden]))] if hidden else []
-    return " ".join([*left_out, *([said.say("beyond", of=of)] if of else [])])
+def _captioned(view: View, chart: str, spec: dict[str, Any] | None, picture: Picture | None, release: Release, said: Texts) -> View:
+    """A view with what its chart shows and what its marks mean, which of its lines are not drawn, and of which rows the answers are."""
+    keys = [f"how_{chart}", *([f"how_{chart}_marked"] if spec is not None and marked(spec) else [])]
+    hidden, of = vague(picture) if picture is not None and chart == "lines" else (), of_words(release, said)
+    rest = [said.say("vague", names=said.listed([*hidden]))] if hidden else []
+    drawn = " ".join(said.say(key, percent=said.percent(release.level)) for key in keys)
+    return replace(view, drawn=drawn, said=" ".join([*rest, *([said.say("beyond", of=of)] if of else [])]))
 
 
 def _within(pictures: list[str | None]) -> Iterator[str | None]:
@@ -473,28 +465,36 @@ def _within(pictures: list[str | None]) -> Iterator[str | None]:
 
 def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, whole: bool) -> View:
     measure, unit = table.product.measure, measured_words(table.product, said)
-    if measure is not None and table.product.of_values:
-        unit = said.say("unit_measure", measure=measure, unit=said.exact(table.product.domain.measures[measure].unit))
+    if measure is not None and table.product.of_values and (step := table.product.domain.measures[measure].unit) != 1:
+        unit = said.say("unit_measure", measure=measure, unit=said.exact(step))
     unit = unit_words(unit, table.privacy, said)
     places, rows_said = np.arange(table.cells), said.say("rows_whole")
     if not whole:
         places = largest_first(table.answer, MOST_LARGEST)
         rows_said = said.say("rows_cut", count=len(places), all=table.cells, file=entry.files)
     extra = [name for name in table.numbers() if name not in ("answer", "noise_std", "approximation_std", "low", "high")]
-    alike = [place for place, along in enumerate(table.labels) if len(along) == 1 and table.cells > 1]
-    told = [said.say("alike", name=table.product.keys[place], value=table.shown[place][0]) for place in alike]
-    rows = _rows(table, places, extra, said) if table.labels else []
-    return View(
+    view = View(
         id=table.id,
         name=table_words(table.product, said),
         meta=said.say("meta", answers=said.some("answers", table.cells), unit=unit, margin=said.error(table.typical_margin)),
         total="" if table.labels else said.value(float(table.answer), float(table.margins)),
-        keys=[key for place, key in enumerate(table.product.keys) if place not in alike],
+        keys=table.product.keys,
         numbers=(said.say("col_answer"), said.say("col_margin", percent=said.percent(release.level)), *extra),
-        rows=[[cell for place, cell in enumerate(row) if place not in alike] for row in rows] if alike else rows,
-        rows_said=" ".join([rows_said, *told]),
+        rows=_rows(table, places, extra, said) if table.labels else [],
+        rows_said=rows_said,
         file=f"{entry.files.rsplit('/', 1)[-1]}.csv",
     )
+    return _without_alike(view, said)
+
+
+def _without_alike(view: View, said: Texts) -> View:
+    """A view without the keys that are equal in all of its rows, each of which becomes a sentence."""
+    alike = [place for place in range(len(view.keys)) if len(view.rows) > 1 and len({row[place] for row in view.rows}) == 1]
+    if not alike:
+        return view
+    told = [said.say("alike", name=view.keys[place], value=view.rows[0][place]) for place in alike]
+    keys, *rows = ([cell for place, cell in enumerate(row) if place not in alike] for row in [list(view.keys), *view.rows])
+    return replace(view, keys=keys, rows=rows, rows_said=" ".join([view.rows_said, *told]))
 
 
 def _rows(table: Table, places: np.ndarray, extra: Sequence[str], said: Texts) -> list[list[str]]:

@@ -315,7 +315,7 @@ def limit_words(privacy: Privacy, receipt: Mapping[str, Any], level: float, said
     if privacy.unit_column is None:
         return ""
     share, limit = cut_share(receipt, level), said.some("of", privacy.max_rows, column=repr(privacy.unit_column))
-    return limit if share is None else said.say("of_share", of=limit, share=said.percent(round(share.share, 2)))
+    return limit if share is None or share.share < 0.005 else said.say("of_share", of=limit, share=said.percent(round(share.share, 2)))
 
 
 def unit_words(unit: str, privacy: Privacy | None, said: Texts) -> str:

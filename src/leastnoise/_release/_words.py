@@ -294,10 +294,12 @@ def limits(release: Release, said: Texts = ENGLISH) -> list[str]:
     if drops(domain):
         sentences.append(f"{dropped_words(release, said)} {said.say('not_covered_dropped')}")
     if privacy.unit_column is not None:
-        values: dict[str, object] = {"column": repr(privacy.unit_column), "count": privacy.max_rows}
-        if privacy.max_per_cell is not None:
-            values |= {"rows": privacy.max_per_cell.rows, "names": said.listed([*privacy.max_per_cell.attributes])}
-        sentences.append(said.say("limit_unit" if privacy.max_per_cell is None else "limit_unit_cell", **values))
+        column, cell = repr(privacy.unit_column), privacy.max_per_cell
+        if cell is None:
+            sentences.append(said.some("limit_unit", privacy.max_rows, column=column))
+        else:
+            limits = {"count": privacy.max_rows, "rows": cell.rows, "names": said.listed([*cell.attributes])}
+            sentences.append(said.say("limit_unit_cell", column=column, **limits))
     sentences.append(said.say("limit_sample"))
     if any(product.of_values for product in release.workload):
         sentences.append(said.say("limit_sums"))

@@ -37,6 +37,9 @@ ASKED = ("counts", "top", "means", "median", "quartiles", "cdf", "sums")
 WEIGHTED = ("counts", "top", "means", "sums")
 """What rows may count for as often as their weight says."""
 PERIODS = ("year", "quarter", "month", "week", "day", "hour", "weekday")
+NUMBERS = {"1234.56": ("", ""), "1234,56": (",", ""), "1.234,56": (",", "."), "1,234.56": ("", ",")}
+"""How a file of texts may write numbers: the marks of decimals and of thousands, where they are not those of specs."""
+DAYS = {"2025-12-31": "", "31.12.2025": "%d.%m.%Y", "31/12/2025": "%d/%m/%Y", "12/31/2025": "%m/%d/%Y"}
 _SHARES = {"median": ["0.5"], "quartiles": ["0.25", "0.5", "0.75"]}
 _HEAD = """\
 # A spec for leastnoise, filled in on the page of `leastnoise studio` from names and types of columns: it holds no value of the data.
@@ -63,6 +66,11 @@ class Data:
         return self.source.table if isinstance(self.source, DatabaseTable) else self.source.name
 
     @property
+    def is_text(self) -> bool:
+        """Whether numbers and days are texts, of which the form has to be said."""
+        return not any(column.typed for column in self.columns)
+
+    @property
     def folder(self) -> Path:
         """Where the spec will be: beside a file, or in the current folder."""
         return Path.cwd() if isinstance(self.source, DatabaseTable) else self.source.absolute().parent
@@ -81,40 +89,53 @@ def looked_at(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
     return Data(source, layout, source_columns(columns(place)))
 
 
-def spec_of(data: Data, form: Form, language: str) -> str:
-    """The text of the spec that a form says, checked; numbers have a comma where the language writes one."""
+def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> str:
+    """The text of the spec that a form says, checked; numbers have a comma where the language writes one.
+
+    Where SQL may ask in place of the form, nothing has to be asked: the spec says then what all columns may hold.
+    """
     form = {key: _pointed(key, text) if language == "de" else text for key, text in form.items()}
+    questions = {int(part.group(1)) for key in form if (part := re.fullmatch(r"a(\d{1,3})\.what", key)) and form[key]}
     names = {}  # of attributes: as the column, with the unit of measure behind it
     for number, column in enumerate(data.columns):
         if kind := form.get(f"c{number}.kind"):
-            unit = form.get(f"c{number}.unit", "") if kind == "number" else ""
+            unit = form.get(f"c{number}.unit", "") if kind == "number" and questions else ""  # SQL calls a column by its name
             names[number] = f"{column.attribute} ({unit})" if unit else column.attribute
-    questions = {int(part.group(1)) for key in form if (part := re.fullmatch(r"a(\d{1,3})\.what", key)) and form[key]}
     asked = [_asked(question, names, form) for question in sorted(questions)]
-    if not asked:
+    if not asked and (not in_sql or form.get("how") == "within"):
         raise InputError("Nothing is asked yet: choose what to publish.")
     within = form.get("margin", "") if form.get("how") == "within" else ""
     if form.get("how") == "within" and not within:
         raise InputError("Say how far a number may be from the truth, such as 500; or give a budget.")
-    used = {name for entry in asked for name in _attributes(entry)}
+    used = {name for entry in asked for name in _attributes(entry)} if asked else {*names.values()}
     numbers = {name: number for number, name in names.items()}
     measured = {entry["means"]["of"] if "means" in entry else entry["sum"] for entry in asked if "means" in entry or "sum" in entry}
+    if not asked:
+        measured = {name for number, name in names.items() if form[f"c{number}.kind"] in ("whole", "number")}
     weights = {entry["weighted_by"] for entry in asked if "weighted_by" in entry}
     unknown = any(form[f"c{numbers[name]}.kind"] == "unknown" for name in used)
-    table: dict[str, Any] = {"source": data.table, "privacy": _privacy(data, form, unknown=unknown)}
+    table: dict[str, Any] = {"source": {**data.table, **_layout(form)}, "privacy": _privacy(data, form, unknown=unknown)}
     described = used or measured or weights  # a domain has an attribute, though none is asked about
     table["domain"] = {name: _attribute(data.columns[number], number, name, form) for number, name in names.items() if name in described}
     for name in sorted(measured | weights):
         column, said = data.columns[numbers[name]], {field: form.get(f"c{numbers[name]}.{field}", "") for field in ("low", "high", "step")}
         multiples = {"unit": said["step"]} if name in weights and form[f"c{numbers[name]}.kind"] == "number" else {}
         table.setdefault("measures", {})[name] = {"column": column.name, "clip": [_number(said["low"]), _number(said["high"])], **multiples}
-    table["workload"] = _within(within, asked, table.get("measures", {})) if within else asked
+    if asked:
+        table["workload"] = _within(within, asked, table.get("measures", {})) if within else asked
     table["plan"] = {"guard": "1/100"}
-    output = {"title": form.get("title", ""), "language": "" if language == "en" else language}
+    output = {"title": form.get("title", ""), "source": form.get("source", ""), "language": "" if language == "en" else language}
     table |= {"output": {key: text for key, text in output.items() if text}} if any(output.values()) else {}
     text = _HEAD + _written(table)
-    parse_spec(text, data.folder)
+    parse_spec(text if asked else f"{text}\n[[workload]]\nqueries = {{}}\n", data.folder)
     return text
+
+
+def _layout(form: Form) -> dict[str, str]:
+    """What is said of a file of texts."""
+    decimal, thousands = NUMBERS[one_of("how numbers are written", form.get("numbers") or "1234.56", NUMBERS)]
+    made = {"encoding": form.get("encoding", "").replace("utf-8", ""), "decimal": decimal, "thousands": thousands}
+    return {key: text for key, text in made.items() if text}
 
 
 def _pointed(key: str, text: str) -> str:
@@ -221,7 +242,8 @@ def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict
     elif kind == "number":
         table["bins"] = _bins(name, said("low"), said("high"), said("step"))
     elif kind == "dates":
-        table["dates"] = {"from": said("from"), "to": said("to"), "by": said("by")}
+        written = DAYS[one_of("how days are written", form.get("days") or "2025-12-31", DAYS)]
+        table["dates"] = {"from": said("from"), "to": said("to"), "by": said("by"), **({"format": written} if written else {})}
     elif kind == "unknown":
         table["unknown"] = {"most": _number(said("most"))}
     else:
@@ -230,8 +252,10 @@ def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict
     if said("edges") and kind in ("whole", "number"):
         levels["group"] = {"edges": [_number(edge) for edge in re.split(r"[\s,;]+", said("edges"))]}
     if said("level") and kind in ("list", "file", "whole"):
-        levels[said("level")] = {"file": said("level_file"), "key": said("level_key"), "value": said("level_value")}
-    more = {"outside": "other", "null": "other"} if said("other") and kind != "unknown" else {}
+        key = said("level_key") or said("file_column")
+        levels[said("level")] = {"file": said("level_file") or said("file"), "key": key, "value": said("level_value") or said("level")}
+    # without it a row whose text is not found would be in no table
+    more = {"outside": "other", "null": "other"} if said("other") or kind == "unknown" else {}
     return {**table, **more, **({"levels": levels} if levels else {})}
 
 
@@ -267,12 +291,13 @@ def _written(table: Mapping[str, Any]) -> str:
     return re.sub(r"(?<!\n)\n\[\[", "\n\n[[", tomlkit.dumps(document))
 
 
-def commands(path: Path) -> Sequence[str]:
-    """What releases by a spec, as it is typed where the studio was started."""
+def commands(path: Path, *, in_sql: bool = False) -> Sequence[str]:
+    """What releases by a spec, as it is typed where the studio was started; of one that asks nothing, with a file of questions."""
     import shlex
 
     place = os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
-    return [f"leastnoise plan {shlex.quote(place)}", f"leastnoise release {shlex.quote(place)} --out {shlex.quote(path.stem)}-release"]
+    asked = f"questions.sql --spec {shlex.quote(place)}" if in_sql else shlex.quote(place)
+    return [f"leastnoise plan {asked}", f"leastnoise release {asked} --out {shlex.quote(path.stem)}-release"]
 
 
 def choosing_page(lead: Lead, language: str = "en") -> Page:
@@ -328,8 +353,10 @@ def beginning_page(data: Data, lead: Lead, language: str = "en") -> Page:
 
     def write(asked: dict[str, Any]) -> Any:
         name = str(asked.get("name", ""))
-        path = save(data.folder / ".toml", "", name, spec_of(data, _form(asked), language))
-        return {"done": said.say("st_saved", file=str(path)), "commands": commands(path), "name": name}
+        text = spec_of(data, _form(asked), language, in_sql=True)
+        path = save(data.folder / ".toml", "", name, text)
+        asks = "\n[[workload]]" in text
+        return {"done": said.say("st_saved", file=str(path)), "commands": commands(path, in_sql=not asks), "name": name, "asked": asks}
 
     def further(asked: dict[str, Any]) -> Any:
         path = data.folder / Path(str(asked.get("name", ""))).name
@@ -375,6 +402,8 @@ def _choices(data: Data, said: Texts) -> dict[str, Any]:
         "periods": [(period, said.say(f"by_{period}")) for period in PERIODS],
         "files": sorted(place.name for place in data.folder.iterdir() if place.suffix.lower() == ".csv" and place.name != data.name),
         "rows": _INVENTED_ROWS,
+        "numbers": NUMBERS,
+        "days": DAYS,
         "name": f"{data.name.split('.')[0]}.toml",
     }
 

@@ -159,7 +159,7 @@ at("form").addEventListener("submit", async (event) => {
   say("");
   for (let view = await ask("/plan", { form: filled() }); view && number === planning; view = await ask("/view")) {
     if (view.error) { say(view.error); return; }
-    if (view.ended) { await show(view); at("result").focus(); return; }
+    if (view.ended) { await show(view); at("result").focus(); at("result").scrollIntoView(); return; }
     write(at("status"), view.status);
     await new Promise((done) => { setTimeout(done, 300); });
   }
@@ -183,6 +183,7 @@ at("save").addEventListener("click", async () => {
   write(at("commands"), saved.commands.join("\n"));
   at("after").hidden = false;
   at("further").dataset.name = saved.name;
+  at("further").hidden = !saved.asked;
 });
 at("further").addEventListener("click", async () => { if (await ask("/further", { name: at("further").dataset.name })) again(); });
 restore();
