@@ -1,7 +1,7 @@
 """Places in levels: what `auto` and named strategies promise for counts of places, groups of places and all, by sex and by sex and age.
 
     python bench/trees.py [--shapes even-4096 zipf-4 three] [--budgets rho epsilon] [--strategies auto level_tree] [--seconds 20]
-    python bench/trees.py --release 3 4 5 [--rows 10000000]
+    python bench/trees.py --release 3 4 5 [--rows 10000000] [--sources parquet duckdb spark]
 
 `even-N`: N places in groups of 16, 256 and 4,096. `zipf-D`: 10,000 places in a tree of D levels, the groups of a level from 1 to 2,000
 by a Zipf law. `three`: trees of 300, 500 and 60 leaves, all pairs of all their levels. Each plan is made in a process of its own on one
@@ -11,7 +11,8 @@ bound, for Laplace noise on equal groups the best weights of the tables of level
 ``--release``: codes of so many hexadecimal digits, with a level for each first digits, are asked for by all levels, by sex, and by sex and
 age, of rows in a Parquet file, by `leastnoise release` with a file of categories. CPU seconds, seconds and memory are those of the whole
 command (planning, reading, paying, measuring, estimating, writing, report), beside the CPU seconds in which DuckDB counts the cells of the
-finest table that hold rows, without noise.
+finest table that hold rows, without noise. The same rows can be a table of a DuckDB file, or a data frame of Spark in local mode with two
+cores and a heap of 1 GiB, whose Java process is counted by itself: its CPU seconds and its memory stand behind a plus sign.
 """
 
 import argparse
@@ -88,8 +89,8 @@ def plan(shape: str, budget: str, strategy: str, seconds: float) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def made_up(digits: int, rows: int, folder: Path) -> Path:
-    """A Parquet file of rows, the list of its codes, and the spec that asks for all levels of them."""
+def made_up(digits: int, rows: int, folder: Path, source: str = "parquet") -> Path:
+    """A file of rows, the list of its codes, and the spec that asks for all levels of them."""
     rng, places = np.random.default_rng(1), 16**digits
     codes = pa.array([f"{place:0{digits}x}" for place in range(places)])
     share = rng.permutation(1 / np.arange(1, places + 1) ** 0.8)
@@ -97,13 +98,18 @@ def made_up(digits: int, rows: int, folder: Path) -> Path:
     sex = pa.DictionaryArray.from_arrays(pa.array(rng.integers(0, 2, rows).astype(np.int8)), pa.array(["F", "M"]))
     age = pa.array(np.minimum(rng.gamma(3, 2.3, rows), 17).astype(np.int8))
     write_table(pa.table({"place": place.cast(pa.string()), "sex": sex.cast(pa.string()), "age": age}), folder / "people.parquet")
+    if source == "duckdb":
+        with duckdb.connect(folder / "people.duckdb") as database:
+            database.execute(f"CREATE TABLE people AS SELECT * FROM '{folder}/people.parquet'")  # noqa: S608 - a folder of its own
     (folder / "places.csv").write_text("code\n" + "\n".join(codes.to_pylist()) + "\n")
     levels = [f"d{first}" for first in range(1, digits)]
     along = ['place = "identity"', *(f'place = {{ level = "{level}" }}' for level in levels[::-1]), ""]
     others = ["", 'sex = "identity"', 'sex = "identity", age = "identity"']
     asked = [", ".join(filter(None, (one, other))) for other in others for one in along]
+    data = 'table = "people"\nconnection = "env:PEOPLE"' if source == "duckdb" else 'path = "people.parquet"'
     spec = [
-        '[source]\npath = "people.parquet"\n[privacy]\nrho = "1/2"\n[domain.place]\ncategories = { file = "places.csv", column = "code" }',
+        f"[source]\n{data}",
+        '[privacy]\nrho = "1/2"\n[domain.place]\ncategories = { file = "places.csv", column = "code" }',
         *(f"levels.{level} = {{ digits = {level[1:]} }}" for level in levels),
         '[domain.sex]\ncategories = ["F", "M"]\n[domain.age]\nintegers = [0, 17]',
         *(f"[[workload]]\nqueries = {{ {one} }}" if one else "[[workload]]\nmarginals = { ways = 0 }" for one in asked),
@@ -113,13 +119,15 @@ def made_up(digits: int, rows: int, folder: Path) -> Path:
     return folder / "spec.toml"
 
 
-def released(digits: int, rows: int) -> str:
+def released(digits: int, rows: int, source: str) -> str:
     """A row of the table of releases."""
     with tempfile.TemporaryDirectory() as name:
-        spec = made_up(digits, rows, Path(name))
+        spec = made_up(digits, rows, Path(name), source)
         start, before = time.time(), resource.getrusage(resource.RUSAGE_CHILDREN)
         command = [sys.executable, "-c", "from leastnoise._cli import main; main()", "release", str(spec), "--out", f"{name}/out"]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+        command = [sys.executable, __file__, "--spark", name] if source == "spark" else [*command, "--ledger", f"{name}/people.ledger"]
+        settings = {**os.environ, "PEOPLE": f"duckdb://{name}/people.duckdb", "PYSPARK_PYTHON": sys.executable}
+        said = subprocess.run(command, env=settings, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout  # noqa: S603
         seconds, used = time.time() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
         begun, query = time.process_time(), f"SELECT place, sex, age, COUNT(*) FROM '{name}/people.parquet' GROUP BY ALL"  # noqa: S608
@@ -127,9 +135,36 @@ def released(digits: int, rows: int) -> str:
         counted = time.process_time() - begun
         answers = sum(read_metadata(file).num_rows for file in Path(name, "out/answers").glob("*.parquet"))
         size = sum(file.stat().st_size for file in Path(name, "out").rglob("*") if file.is_file()) / 2**20
-    cells = [f"{16**digits:,}", f"{answers:,}", f"{cpu:.0f}", f"{cpu / counted:.1f}", f"{seconds:.0f}", f"{used.ru_maxrss / 1024:,.0f}"]
-    cells.append(f"{size:.0f}")
-    return "| " + " | ".join(cells) + " |"
+    used_by = [f"{cpu:.0f}", f"{cpu / counted:.1f}", f"{seconds:.0f}", f"{used.ru_maxrss / 1024:,.0f}"]
+    if source == "spark":
+        own, java, memory, heap = said.split()[-4:]
+        used_by = [f"{own} + {java}", f"{float(own) / counted:.1f}", f"{seconds:.0f}", f"{memory} + {heap}"]
+    return "| " + " | ".join([f"{16**digits:,}", source, f"{answers:,}", *used_by, f"{size:.0f}"]) + " |"
+
+
+def release_spark(folder: str) -> None:
+    """Release the rows as a data frame of Spark; print the CPU seconds of this process and of Java, and the most MiB that each held."""
+    from pyspark.sql import SparkSession
+    from spark import seconds, status
+
+    import leastnoise as ln
+
+    settings: dict[str, Any] = {
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.local.dir": folder,
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+    builder = SparkSession.builder.master("local[2]").config(map=settings)
+    spark = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
+    java = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001 - no public way
+    what = ln.read_spec(f"{folder}/spec.toml")
+    plan = ln.plan(what.workload, ln.Privacy(ln.ZCDP("1/2")), strategy="marginals")
+    rows = spark.read.parquet(f"{folder}/people.parquet")
+    ln.release(plan, rows, ledger=f"{folder}/people.ledger", dataset="people", out=f"{folder}/out", options=what.options)
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    most = own.ru_maxrss / 1024, status(java, "VmHWM") / 1024
+    print(f"{own.ru_utime + own.ru_stime:.0f}", f"{seconds(java):.0f}", *(f"{memory:,.0f}" for memory in most))
 
 
 def main() -> None:
@@ -141,12 +176,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--release", nargs="+", type=int, default=[], metavar="DIGITS")
     parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--sources", nargs="+", default=["parquet"], choices=["parquet", "duckdb", "spark"])
+    parser.add_argument("--spark", metavar="FOLDER", help=argparse.SUPPRESS)
     parser.add_argument("--row", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.release:
-        print("| places | answers | CPU s | over counts by DuckDB | s | MiB | files, MiB |\n|--:|--:|--:|--:|--:|--:|--:|")
+        print("| places | source | answers | CPU s | over counts by DuckDB | s | MiB | files, MiB |\n|--:|---|--:|--:|--:|--:|--:|--:|")
         for digits in given.release:
-            print(released(digits, given.rows), flush=True)
+            for source in given.sources:
+                print(released(digits, given.rows, source), flush=True)
+        return
+    if given.spark:
+        release_spark(given.spark)
         return
     if given.row:
         shape, budget, strategy = given.row

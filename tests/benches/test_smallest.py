@@ -28,6 +28,7 @@ SMALLEST = [
     ("series", "--periods", "2", "--months", "2", "--seeds", "0"),
     ("studio", "--ways", "1"),
     ("trees", "--shapes", "even-32", "--budgets", "rho", "--strategies", "workload"),
+    ("trees", "--release", "1", "--rows", "100", "--sources", "duckdb"),
 ]
 # Spark starts Java, which takes longer than all others together; sums is run with one threshold by tests/experiments.
 NOT_HERE = {"spark", "sums"}

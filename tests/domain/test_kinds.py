@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading, Unknown
-from leastnoise._domain._kind import Kind, find, number_text
+from leastnoise._domain._kind import Kind, number_text
 
 
 def test_sizes_and_labels():
@@ -136,9 +136,20 @@ def test_a_domain_is_shown_in_a_notebook_by_its_name():
 
 def test_a_level_that_is_unknown_is_told_what_there_is():
     with pytest.raises(InputError, match="a level must be declared; got 'five', and the attribute has none"):
-        find((), "five")
+        Integers(0, 9).level("five")
     with pytest.raises(InputError, match="a level must be one of 'five'; got 'six'"):
-        find(Integers(0, 9, levels={"five": {"width": 5}}).levels, "six")
+        Integers(0, 9, levels={"five": {"width": 5}}).level("six")
+
+
+def test_levels_that_are_given_later_are_checked_as_those_given_at_once():
+    given = {"half": ["low", "low", "high"]}
+    plain = Categories(["a", "b", "c"], spellings={"a": ["A"]})
+    assert plain.with_levels(given) == Categories(["a", "b", "c"], spellings={"a": ["A"]}, levels=given) != plain
+    with pytest.raises(InputError, match="the level 'half' must be a mapping from each cell to its group"):
+        plain.with_levels({"half": ["low"]})
+    for wrong in (True, "", 1.5):
+        with pytest.raises(InputError, match="a group of the level 'half' must be text that is not empty, or a whole number"):
+            plain.with_levels({"half": ["low", 1, wrong]})
 
 
 def test_edges_are_shown_as_they_can_be_written():

@@ -55,7 +55,7 @@ MUTANTS = {
         "again = np.flatnonzero(heads & squared)",
         "again = np.flatnonzero(heads & False)",
     ),
-    "a coin of complement": ("laplace", 10, 1, _draws, "heads[open_] = drawn < digits", "heads[open_] = drawn > digits"),
+    "a coin of complement": ("laplace", 10, 1, _draws, "heads: BoolArray = drawn < digits", "heads: BoolArray = drawn > digits"),
     "a table that loses its ambiguous prefixes": ("laplace", 3, 1, _draws, "drawn[ambiguous] = before", "drawn[ambiguous] = 0"),
     "uniforms one short": (
         "laplace",
@@ -119,9 +119,7 @@ def test_what_no_sample_sees_is_seen_by_enumeration():
         values, accepted = function(scalar(200), 200, 1 << 16, Script(words, then=None))
         assert (np.ptp(np.bincount(values[accepted].astype(np.int64))) == 0) == fair
     tied = {"numerators": scalar(1), "denominators": scalar(3)}  # digits 85, 85, ...
-    careless = mutant(
-        _draws, "np.flatnonzero(drawn == digits)\n            rest", "np.flatnonzero(drawn != drawn)\n            rest"
-    ).Ratios
+    careless = mutant(_draws, "np.flatnonzero(drawn == digits)", "np.flatnonzero(drawn != drawn)").Ratios
     for coins, right in ((_draws.Ratios, True), (careless, False)):
         assert coins(**tied).toss(np.array([0]), Script([85, 84], then=0)).tolist() == [right]
 

@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
+from leastnoise._kernel._outcome import outcome_to_text
 from leastnoise._mechanisms import _dawa
+from leastnoise._release import _writing
 from leastnoise._session import _finish
 
 PLAN = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
@@ -54,3 +56,24 @@ def test_a_plan_that_is_carried_out_otherwise_now_is_not_said_to_be_unpaid(tmp_p
             ln.resume(book)
     assert not re.search("nothing was spent|plan again", str(told.value), re.IGNORECASE)
     assert len(ln.resume(book)) == 1
+
+
+def test_a_disk_that_is_full_for_the_thread_that_writes_loses_nothing_that_was_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"], age=[1, 2, 3]), ways=1), ln.PureDP(1))
+    people = pd.DataFrame({"sex": ["F", "M", "M"], "age": [1, 2, 3]})
+    book, usual = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1))), _writing._write_part
+    with monkeypatch.context() as patch:
+        patch.setattr(_writing, "_write_part", lambda part, *rest: full() if part.id == "q2" else usual(part, *rest))
+        with pytest.raises(ln.PaidError) as stopped:
+            ln.release(plan, people, ledger=book, out=tmp_path / "a")
+    assert stopped.value.state == "resumable"
+    assert not (tmp_path / "a").exists()
+    (entry,) = book.entries()
+    drawn = book.pending(entry).steps[0].outcome
+    (finished,) = ln.resume(book)
+    assert drawn == "".join(outcome_to_text(finished.observation))
+    for table in finished.tables:
+        (file,) = (tmp_path / "a/answers").glob(f"{table.id}-*.csv")
+        assert pd.read_csv(file)["answer"].tolist() == table.answer.reshape(-1).tolist()

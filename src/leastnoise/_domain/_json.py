@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, fields, replace
+from dataclasses import MISSING, fields
 from fractions import Fraction
 from typing import Any
 
@@ -36,10 +36,7 @@ def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
 def kind_to_json(kind: Kind) -> dict[str, Any]:
     """Write a kind."""
     word = next(word for word, kinds in _KINDS.items() if isinstance(kind, kinds))
-    # `asdict` would copy the group of every cell
-    alone = Coded(kind.codes, null=kind.null, outside=kind.outside) if isinstance(kind, Coded) else replace(kind, levels=())
-    values = {**asdict(alone if kind.levels else kind), "reading": kind.reading, "levels": kind.levels}
-    said = {key: (values[name], usual) for key, (name, usual) in _fields(type(kind)).items()}
+    said = {key: (getattr(kind, name), usual) for key, (name, usual) in _fields(type(kind)).items()}
     return {"kind": word, **{key: _plain(value) for key, (value, usual) in said.items() if value != usual}}
 
 

@@ -6,9 +6,10 @@ Levels are public maps from the cells of an attribute to coarser ones, such as f
 import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import Field, asdict, dataclass, fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from leastnoise._check import Exact, InputError, did_you_mean, exact, html_facts, number_text, one_of, refuse, short, whole
 from leastnoise._domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS
@@ -56,7 +57,7 @@ def grouped(name: str, groups: Iterable[Label]) -> Level:
     """The level that puts cell after cell into these groups."""
     every = tuple(groups)
     cells = {label: cell for cell, label in enumerate(dict.fromkeys(every))}
-    return Level(name, tuple(cells), tuple(cells[label] for label in every))
+    return Level(name, tuple(cells), tuple(map(cells.__getitem__, every)))
 
 
 def levels_of(labels: Sequence[Label], given: object) -> tuple[Level, ...]:
@@ -88,7 +89,7 @@ def _level(name: object, labels: Sequence[Label], groups: object) -> Level:
         groups = [by_text[text] for text in texts]
     if not isinstance(groups, list) or len(groups) != len(labels):
         raise refuse(f"the level {called!r}", groups, allowed)
-    for value in groups:
+    for value in {*groups} if {*map(type, groups)} == {str} else groups:
         if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
             raise refuse(f"a group of the level {called!r}", value, "text that is not empty, or a whole number")
     return grouped(called, groups)
@@ -105,16 +106,6 @@ def _from_json(labels: Sequence[Label], value: object) -> Level:
 def level_json(level: Level) -> dict[str, Any]:
     """A level as plain JSON values."""
     return {"name": level.name, "labels": list(level.labels), "cells": list(level.cells)}
-
-
-def find(levels: Iterable[Level], name: str) -> Level:
-    """The level of this name."""
-    known = {level.name: level for level in levels}
-    if not known:
-        raise InputError(
-            f"a level must be declared; got {name!r}, and the attribute has none. Add it, for example levels.{name} = {{ ... }}."
-        )
-    return known[one_of("a level", name, known)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -165,11 +156,22 @@ class Kind(ABC):
 
     def level(self, name: str) -> Level:
         """Look up a level over all cells; ``other`` belongs to a group of that name."""
-        level = find((*self.levels, *self.implied_levels), name)
+        known = {level.name: level for level in (*self.levels, *self.implied_levels)}
+        if not known:
+            raise InputError(
+                f"a level must be declared; got {name!r}, and the attribute has none. Add it, for example levels.{name} = {{ ... }}."
+            )
+        level = known[one_of("a level", name, known)]
         if not self.has_other:
             return level
         labels = level.labels if OTHER in level.labels else (*level.labels, OTHER)
         return Level(name, labels, (*level.cells, labels.index(OTHER)))
+
+    def with_levels(self, levels: object) -> Self:
+        """The same with these levels; the cells, which can be a million, are not looked at again."""
+        made = copy(self)
+        made._keep(self.regular, (self.outside,), levels=levels)  # noqa: SLF001 - of the same class
+        return made
 
     def _keep(self, regular: int, allowed: tuple[str, ...], **parameters: object) -> None:
         """Set the fields of a kind that is being made: its own, checked, what every kind has, and levels over its labels."""

@@ -76,12 +76,12 @@ class Categories(Kind):
         if not values:
             raise refuse("categories", [], allowed)
         self._keep(len(values), LISTED, values=values)
-        seen: set[str] = set()
-        for value in values:
-            form = self.reading.form(str(value))
-            if form in seen:
-                raise InputError(f"categories must differ from each other; got {value!r} twice. Values are compared by their string form.")
-            seen.add(form)
+        forms = [self.reading.form(str(value)) for value in values]
+        seen = {*forms}
+        if len(seen) < len(forms):
+            first: dict[str, int] = {}
+            again = next(values[place] for place, form in enumerate(forms) if first.setdefault(form, place) < place)
+            raise InputError(f"categories must differ from each other; got {again!r} twice. Values are compared by their string form.")
         if self.has_other and OTHER in seen:
             raise InputError(
                 "categories must not contain 'other' when null or outside is 'other', which adds a cell of that name. "

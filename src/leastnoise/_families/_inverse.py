@@ -81,7 +81,8 @@ class Basis(ABC):
     def residual(self, v: FloatArray) -> FloatArray:
         """R v along the first axis."""
         solved = self.solve(v)
-        return np.asarray(solved - np.multiply.outer(self.mean, solved.sum(axis=0)))
+        along = np.multiply.outer(self.mean, solved.sum(axis=0))
+        return np.asarray(np.subtract(solved, along, out=along))  # of large tables one array less
 
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row q of an operator, shape (rows,)."""

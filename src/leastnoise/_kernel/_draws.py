@@ -157,17 +157,15 @@ class Ratios:
 
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
         """Compare a uniform real with x_i, one base-256 digit of both at a time (B1)."""
-        heads = np.zeros(index.size, dtype=np.bool_)
-        open_ = np.arange(index.size)
-        rest, denominators = at(self.numerators, index), at(self.denominators, index)
-        while open_.size:
-            rest = rest << np.uint64(8)
-            digits = rest // denominators
-            drawn = random_bytes(open_.size, entropy)
-            heads[open_] = drawn < digits
-            tied = np.flatnonzero(drawn == digits)
-            rest, denominators = at(rest - digits * denominators, tied), at(denominators, tied)
-            open_ = open_[tied]
+        rest, denominators = at(self.numerators, index) << np.uint64(8), at(self.denominators, index)
+        digits = rest // denominators
+        drawn = random_bytes(index.size, entropy)
+        heads: BoolArray = drawn < digits
+        tied = np.flatnonzero(drawn == digits)
+        if tied.size:  # the rest of these, times 256
+            same = at(denominators, tied)
+            later = Ratios(numerators=at(rest, tied) - at(digits, tied) * same, denominators=same)
+            heads[tied] = later.toss(np.arange(tied.size), entropy)
         return heads
 
 
@@ -237,7 +235,7 @@ def toss_exp(coins: Coins, index: Index, entropy: Entropy, *, linear: Scale, squ
         slot = random_bytes(alive.size, entropy) & np.uint8(slots - 1)
         limit = at(linear, alive)
         hit = np.flatnonzero(slot <= limit if square else slot < limit)
-        chosen, squared = alive[hit], (slot == limit)[hit]
+        chosen, squared = alive[hit], slot[hit] == at(limit, hit)
         heads = coins.toss(index[chosen], entropy)
         if square:
             again = np.flatnonzero(heads & squared)

@@ -34,11 +34,11 @@ _NEW = 60  # seconds
 
 
 def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write a CSV file: texts inert, and what is not a number (NaN) as nothing."""
+    """Write a CSV file: texts inert, lists of names as products, and what is not a number (NaN) as nothing."""
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         plain, quoted = (csv.writer(file, lineterminator="\n", quoting=rule) for rule in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
         for row in chain([header], rows):
-            known = ("" if value != value else value for value in row)  # noqa: PLR0124 - NaN
+            known = ("" if value != value else " x ".join(value) if isinstance(value, list) else value for value in row)  # noqa: PLR0124 - NaN
             fields = [inert_text(value) if isinstance(value, str) else value for value in known]
             # Before Python 3.13 the writer leaves a carriage return bare, where readers end the line.
             (quoted if any(isinstance(field, str) and "\r" in field for field in fields) else plain).writerow(fields)

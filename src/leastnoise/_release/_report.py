@@ -46,7 +46,7 @@ _MOST_BOUNDS = 40
 _OBJECTIVES = ("worst", "relative", "least")  # what a plan says that it was chosen for, if it is not the least total
 
 
-def report(release: Release, seen: "Seen", *, written: datetime | None = None) -> str:
+def report(release: Release, seen: "Seen") -> str:
     """The report as one HTML text, in the language of the release."""
     said, entries, summaries, statistics = texts(release.options.language), seen.entries, seen.summaries, len(release.statistics)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
@@ -56,7 +56,7 @@ def report(release: Release, seen: "Seen", *, written: datetime | None = None) -
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        head=_head(release, entries, summaries, said, (written or datetime.now(UTC)).astimezone(UTC)),
+        head=_head(release, entries, summaries, said, datetime.now(UTC)),
         index=_index(release, entries, summaries, said),
         statements=[_statement_view(release, number, said) for number in range(1, len(release.options.statements) + 1)],
         statistics=seen.views[:statistics],
@@ -64,7 +64,7 @@ def report(release: Release, seen: "Seen", *, written: datetime | None = None) -
         reading=_reading(release, said),
         spent=_spent(release, said),
         files=_files(release, entries, said),
-        use=_use(release, said, (written or datetime.now(UTC)).year),
+        use=_use(release, said, datetime.now(UTC).year),
     )
 
 

@@ -2,10 +2,10 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from leastnoise._release._texts import ENGLISH
 from leastnoise._release._texts import texts as catalogue
 from leastnoise._release._words import cut_words, of_words
 from leastnoise._threads import Beside
-from leastnoise._workload import Product, level_names
+from leastnoise._workload import level_names
 
 MOST_TABLE_FILES = 200
 BATCH_CELLS = 1_000_000
@@ -79,24 +79,13 @@ _MEANINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Formats:
-    """What is written, and the database that writes CSV: to make one takes eight times as long as to write a small table."""
-
-    parquet: bool
-    csv: Any
-
-
 @contextmanager
-def _formats(names: Sequence[str]) -> Iterator[_Formats]:
-    """For all files of a release."""
-    if "csv" not in names:
-        yield _Formats("parquet" in names, None)
-        return
-    import duckdb
-
-    with duckdb.connect(":memory:") as database:
-        yield _Formats("parquet" in names, database)
+def _formats(names: Sequence[str]) -> Iterator[tuple[bool, Any]]:
+    """Whether Parquet is written, and what writes CSV: to make a database takes eight times as long as to write a small table."""
+    if "csv" in names:
+        import duckdb
+    with duckdb.connect(":memory:") if "csv" in names else nullcontext() as database:
+        yield "parquet" in names, database
 
 
 def in_batches(release: Release) -> bool:
@@ -104,18 +93,16 @@ def in_batches(release: Release) -> bool:
     return len(release.tables) > MOST_TABLE_FILES
 
 
-def write_answers(release: Release, directory: Path) -> Iterator[tuple[Table, TableEntry]]:
-    """Write all answers and the index ``tables.csv``; each table is estimated once, and handed on with its entry when it is written.
+def write_answers(release: Release, directory: Path) -> Generator[tuple[Table, TableEntry], None, None]:
+    """Write all answers and the index ``tables.csv``; each table is estimated once, and handed on while it is written beside.
 
-    Guarantees: memory for one table, or for one batch of about a million answers where tables share files.
+    Guarantees: memory for one table and one more for each core, or so many batches of about a million answers where tables share files.
     """
     (directory / "answers").mkdir()
     entries = []
     others = [WRITERS[name](release, directory) for name in release.options.formats if name in WRITERS]
     with _formats(release.options.formats) as formats, Beside() as beside:
-        for table, stem in (
-            _batched(release, directory, formats, beside) if in_batches(release) else _one_by_one(release, directory, formats)
-        ):
+        for table, stem in (_batched if in_batches(release) else _one_by_one)(release, directory, formats, beside):
             entries.append(_entry(release, table, stem))
             for writer in others:
                 writer.add(table, stem)
@@ -130,8 +117,7 @@ def write_answers(release: Release, directory: Path) -> Iterator[tuple[Table, Ta
         answers = release.answered(text)
         for ending in {"csv", *release.options.formats} & {"csv", "parquet"}:
             write_columns(answers, directory / f"{statement_file(number)}.{ending}")
-    rows = ([" x ".join(value) if isinstance(value, list) else value for value in entry.to_json().values()] for entry in entries)
-    write_rows(directory / "tables.csv", TableEntry.__slots__, rows)
+    write_rows(directory / "tables.csv", TableEntry.__slots__, (entry.to_json().values() for entry in entries))
 
 
 def write_columns(columns: Columns, path: Path) -> None:
@@ -186,34 +172,30 @@ def statistic_file(release: Release, made: StatisticTable) -> str:
     return f"answers/{file_name(made.id, made.name, len(release.statistics))}"
 
 
-def _one_by_one(release: Release, directory: Path, formats: _Formats) -> Iterator[tuple[Table, str]]:
+def _one_by_one(release: Release, directory: Path, formats: tuple[bool, Any], beside: Beside) -> Iterator[tuple[Table, str]]:
+    """A file for each table and format, with the level along the attributes that have levels, where some table asks for one."""
+    leveled = any(one.keys != one.attributes for one in release.workload)
     for table in release.tables:
-        stem = f"answers/{file_name(table.id, table.name, len(release.tables))}"
-        _write_part(table, directory / stem, formats, _level(release, table.product))
+        stem, product = f"answers/{file_name(table.id, table.name, len(release.tables))}", table.product
+        pairs = zip(product.keys, product.attributes, strict=True)
+        levels = [key.removeprefix(f"{name}:") for key, name in pairs if level_names(product.domain.kind(name))]
+        beside.do(_write_part, table, directory / stem, formats, (" x ".join(levels) or "total") if leveled else None)
         yield table, stem
 
 
-def _level(release: Release, product: Product) -> str | None:
-    """The level that a table is of, along the attributes that have levels; None where no table asks for one."""
-    if all(one.keys == one.attributes for one in release.workload):
-        return None
-    pairs = zip(product.keys, product.attributes, strict=True)
-    return " x ".join(key.removeprefix(f"{name}:") for key, name in pairs if level_names(product.domain.kind(name))) or "total"
-
-
-def _write_part(part: Part, stem: Path, formats: _Formats, level: str | None = None) -> None:
+def _write_part(part: Part, stem: Path, formats: tuple[bool, Any], level: str | None = None) -> None:
     """One file a format: query, one column a key, and the numbers."""
     texts: dict[str, Sequence[str]] = {"query": [part.id]}
-    columns: dict[str, Array] = {"query": np.zeros(part.cells, dtype=np.int32)}
-    for column, labels, place in zip(part.key_columns(), part.labels, part.places(), strict=True):
+    columns: dict[str, Array] = {"query": np.broadcast_to(np.int32(0), part.cells)}
+    for axis, (column, labels) in enumerate(zip(part.key_columns(), part.labels, strict=True)):
         array = label_array(labels)
-        columns[column] = place if array.dtype == object else array[place]
         if array.dtype == object:
-            texts[column] = [*map(str, labels)]
+            texts[column], array = [*map(str, labels)], np.arange(len(labels), dtype=np.int32)
+        columns[column] = np.broadcast_to(np.expand_dims(array, [*range(1, part.low.ndim - axis)]), part.low.shape)
     _copy({**columns, **part.numbers()}, texts, stem, formats, level)
 
 
-def _batched(release: Release, directory: Path, formats: _Formats, beside: Beside) -> Iterator[tuple[Table, str]]:
+def _batched(release: Release, directory: Path, formats: tuple[bool, Any], beside: Beside) -> Iterator[tuple[Table, str]]:
     """Tables of one number of attributes go to one folder, as parts of about a million answers, written beside what is estimated."""
     batches: dict[int, list[Table]] = {}
     parts: dict[int, int] = {}
@@ -236,7 +218,7 @@ def _batched(release: Release, directory: Path, formats: _Formats, beside: Besid
         write(ways)
 
 
-def _write_batch(tables: Sequence[Table], stem: Path, some: Sequence[str], formats: _Formats) -> None:
+def _write_batch(tables: Sequence[Table], stem: Path, some: Sequence[str], formats: tuple[bool, Any]) -> None:
     """Answers of several tables along as many attributes in long form: query, attribute_1, value_1, ..., and the numbers."""
     texts: dict[str, list[str]] = {}
     sizes = [table.cells for table in tables]
@@ -268,41 +250,58 @@ def _write_batch(tables: Sequence[Table], stem: Path, some: Sequence[str], forma
 
 
 def _copy(
-    columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem: Path, formats: _Formats, level: str | None = None
+    columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem: Path, formats: tuple[bool, Any], level: str | None = None
 ) -> None:
     """Write columns to files; those in ``texts`` hold places in them. NaN is written as nothing. Parquet has the level too."""
     import pyarrow as pa
 
-    given = Names(set())
+    (parquet, csv), given = formats, Names(set())
     names = {name: given.give(name.encode("utf-8", "replace").decode()) for name in columns}
-    numbers = {name: _numbers(array) for name, array in columns.items()}
-
-    def table(texts: Mapping[str, Sequence[str]], names: Iterable[str]) -> Any:
-        arrays = [
-            pa.DictionaryArray.from_arrays(array, _strings(texts[name])) if name in texts else array for name, array in numbers.items()
-        ]
-        return pa.Table.from_arrays(arrays, names=[*names])
-
-    if formats.csv is not None:
+    if csv is not None:
         inert = {name: [inert_text(text) for text in known] for name, known in texts.items()}
-        with formats.csv.cursor() as connection:  # of its own, as parts are written on several threads
+        with csv.cursor() as connection:  # of its own, as parts are written on several threads
             connection.execute(_QUIET)
-            connection.register("answers", table(inert, map(inert_text, names.values())))
+            connection.register("answers", _batches(columns, inert, map(inert_text, names.values()), pa.LargeStringArray.take))
             path = str(stem.with_name(f"{stem.name}.csv")).replace("'", "''")
             connection.execute(f"COPY (SELECT * FROM answers) TO '{path}' (FORMAT csv, HEADER)")  # noqa: S608 - quoted
-    if formats.parquet:
-        from pyarrow.parquet import write_table
+    if parquet:
+        from pyarrow.parquet import ParquetWriter
 
+        if level is not None:  # an attribute may be called so, but none has no name
+            columns = {"query": columns["query"], "": columns["query"], **columns}
+            texts, names = {**texts, "": [level]}, {"query": names["query"], "": given.give("level"), **names}
         repeated = [names[name] for name, array in columns.items() if name in texts or name == "noise_std" or array.dtype.kind != "f"]
-        file = stem.with_name(f"{stem.name}.parquet")
         # Of the other columns the least and the largest value of a row group help no reader, and take a quarter of the time.
-        statistics_of = [names["query"]]
-        facts = {"use_dictionary": repeated, "write_statistics": statistics_of, "store_schema": False, "row_group_size": _ROW_GROUP}
-        whole = table(texts, names.values())
-        if level is not None:
-            repeated.append(given.give("level"))
-            whole = whole.add_column(1, repeated[-1], pa.DictionaryArray.from_arrays(numbers["query"], _strings([level])))
-        write_table(whole, file, compression="zstd", **facts)
+        facts = {"use_dictionary": repeated, "write_statistics": [names["query"]], "store_schema": False}
+        batches = _batches(columns, texts, names.values(), _labelled)
+        with ParquetWriter(stem.with_name(f"{stem.name}.parquet"), batches.schema, compression="zstd", **facts) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+
+
+def _batches(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], names: Iterable[str], labelled: Callable[..., Any]) -> Any:
+    """Columns of one size and any shape as Arrow's batches of one row group, each made when it is taken: of large tables one at a time."""
+    import pyarrow as pa
+
+    known, named = {name: _strings(each) for name, each in texts.items()}, [*names]
+
+    def batch(start: int) -> Any:
+        parts = {name: array.flat[start : start + _ROW_GROUP] for name, array in columns.items()}
+        arrays = [labelled(known[name], _numbers(part)) if name in known else _numbers(part) for name, part in parts.items()]
+        return pa.record_batch(arrays, names=named)
+
+    first, *starts = range(0, columns["query"].size, _ROW_GROUP)
+    begun = batch(first)
+    return pa.RecordBatchReader.from_batches(begun.schema, chain([begun], map(batch, starts)))
+
+
+def _labelled(texts: Any, places: Any) -> Any:
+    """A column of texts by their places, with those of the batch alone: every row group has a dictionary of its own."""
+    import pyarrow as pa
+
+    numbers = np.from_dlpack(places)
+    first, last = int(numbers.min()), int(numbers.max())
+    return pa.DictionaryArray.from_arrays(_numbers(numbers - first), texts.slice(first, last - first + 1))
 
 
 def _numbers(values: Array) -> Any:
@@ -354,7 +353,8 @@ def write_records(made: Records, path: Path) -> None:
 def fill_draft(release: Release, draft: Draft) -> None:
     """Write the files of a release into a draft, which is then published."""
     _write_measurements(release, draft.path / "measurements")
-    seen = views(release, write_answers(release, draft.path), catalogue(release.options.language))
+    with closing(write_answers(release, draft.path)) as written:  # whatever happens, no thread writes into a draft that is removed
+        seen = views(release, written, catalogue(release.options.language))
     write_covariances(release, draft.path)
     page = report(release, seen)
     (draft.path / "report.html").write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
@@ -378,8 +378,7 @@ def _write_measurements(release: Release, directory: Path) -> None:
         file.write("]}")
     if len(observation.measurements.blocks) > MOST_LISTED:
         tables = measured_tables(observation.measurements)
-        rows = ([" x ".join(value) if isinstance(value, list) else value for value in table.values()] for table in tables)
-        write_rows(directory / "tables.csv", tables[0], rows)
+        write_rows(directory / "tables.csv", tables[0], (table.values() for table in tables))
 
 
 def finishing_seconds(plan: Plan, options: Options, *, written: bool = True) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 from itertools import product as combinations
 from pathlib import Path
 from typing import Any
@@ -203,7 +203,7 @@ class PublicFiles:
     def categories(self, value: Mapping[str, Any]) -> tuple[str, ...]:
         """The values of a column, each once, in the order of the file."""
         table = known_keys("categories", value, ["file", "column", *_LAYOUT])
-        return tuple(dict.fromkeys(key for (key,) in self._columns("categories", table, "column")))
+        return tuple(dict.fromkeys(chain.from_iterable(self._columns("categories", table, "column"))))
 
     def pairs(self, what: str, value: Mapping[str, Any]) -> dict[str, str]:
         """The map that two columns are."""
@@ -246,7 +246,8 @@ class PublicFiles:
                 near = did_you_mean(table[key], header)
                 raise refuse(f"{key} of {what}", table[key], f"one column of {table['file']}, which has {', '.join(header[:20])}", near)
             places.append(header.index(table[key]))
-        return [tuple(row[place] for place in places) for row in rows[1:] if len(row) > max(places)]
+        known = [row for row in rows[1:] if len(row) > max(places)]
+        return [*zip(*([row[place] for row in known] for place in places), strict=True)]
 
     def _rows(self, what: str, path: Path, table: Mapping[str, Any]) -> list[list[str]]:
         delimiter, encoding = table.get("delimiter", ","), table.get("encoding", "utf-8-sig")
@@ -309,7 +310,7 @@ def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, rea
             if not isinstance(value, (list, tuple)):
                 raise refuse("categories", value, "a list of text or whole numbers, or { file, column }")
         made = _MAKERS[shape](shape, value, more)
-        return _MAKERS[shape](shape, value, {**more, "levels": _levels(found["levels"], made, files)}) if "levels" in found else made
+        return made.with_levels(_levels(found["levels"], made, files)) if "levels" in found else made
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,7 +404,7 @@ def _between(low: Fraction, high: Fraction | None, closed: str, *, whole_numbers
 def _by_digits(what: str, kind: Kind, given: object) -> list[str]:
     """The group of every code by its first digits or letters."""
     digits, codes = whole(what, given, 1), [str(label) for label in kind.regular_labels]
-    lengths, listed = {len(code) for code in codes}, isinstance(kind, Categories)
+    lengths, listed = {*map(len, codes)}, isinstance(kind, Categories)
     if not isinstance(kind, (Categories, Integers)) or min(lengths) < digits or (len(lengths) > 1 and not listed):
         raise refuse(what, given, f"given for codes of at least {digits} digits or letters each; numbers must have equally many")
     return [code[:digits] for code in codes]
