@@ -44,7 +44,8 @@ def test_a_fit_leaves_as_much_as_the_noise_and_no_more() -> None:
     for noise in (100.0, 10.0):
         asked, start = tables(noise)
         found = fit_mixture(10_000.0, start, asked, kinds=30)
-        assert found.residual == pytest.approx(RESIDUAL, abs=0.25)
+        fit = _Fit(10_000.0, start, asked, (np.log(np.concatenate(found.along)), np.log(found.shares)))
+        assert fit.slopes(*fit.distributions())[0] / fit.cells == pytest.approx(RESIDUAL, abs=0.25)
         for place, truth in enumerate(start):
             assert found.table([place]) == pytest.approx(truth, abs=3 * noise / 10_000)
         assert found.table([0, 1, 2]).sum() == pytest.approx(1)

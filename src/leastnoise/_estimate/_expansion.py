@@ -22,6 +22,7 @@ All are functions of noisy and public numbers alone.
 Source: docs/decisions/dawa.md; Stein, Ann. Statist. 9 (1981).
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
@@ -369,6 +370,7 @@ def _dense(matrix: Any) -> FloatArray:
 
 _FREE = 4  # blocks of a level: no prior can be learned from so few
 _CLEAR = 1e-6  # of the noise: a posterior that is nearer to it changes nothing
+_DRAWS, _SEED = 3, 20_261_126  # of more noise
 _NEAR = 1e-10  # squared standard errors, summed over all differences, at which the equations count as solved
 
 
@@ -385,7 +387,7 @@ class Runs:
         """Of measurements along one attribute; the runs are the cells where these are not on equal buckets."""
         (name,) = {name for block in made.blocks for name in block.attributes}
         size = made.domain.kind(name).size
-        runs = [_runs(factor.operator) for block in made.blocks for factor in block.factors if used(factor)]
+        runs = [starts_of(factor.operator) for block in made.blocks for factor in block.factors if used(factor)]
         starts = runs[0] if len({starts.tobytes() for starts in runs}) == 1 else np.arange(size)
         return Runs(name, starts, np.diff(starts, append=size))
 
@@ -407,12 +409,12 @@ class Runs:
 
 
 @singledispatch
-def _runs(operator: Operator) -> IntArray:
+def starts_of(operator: Operator) -> IntArray:
     """Where the runs of cells begin that queries do not tell apart."""
     return np.arange(operator.size)
 
 
-@_runs.register
+@starts_of.register
 def _(operator: Coarse) -> IntArray:
     return operator.starts
 
@@ -438,38 +440,54 @@ class Smoothed:
     @staticmethod
     def of(observation: Observation) -> "Smoothed":
         """From the observation of one step along one attribute."""
-        made, plain = observation.measurements, Estimate(observation)
-        runs, joint = Runs.of(made), Joint.of(made.domain, [(one.block, one.variance) for one in told(made, None)])
-        halving, estimated = runs.halving, plain.estimate(runs.blocks(made))
-        counts, variances = estimated.values[: len(runs.starts)], estimated.noise_std**2
-        total, parts = halving.differences(counts[None])
-        noise = halving.noise(variances)
-        tail = float(np.sqrt(np.median(variances[: len(runs.starts)]) / 2)) if made.noise.norm == 1 else None
-        shrunk = shrink(parts, noise, tail)
-        pilots = zip(parts, shrunk.means, shrunk.variances, noise, strict=True)
-        priors = [_prior(part[0], mean[0], left[0], noise_of) for part, mean, left, noise_of in pilots]
-        precision, pull = (np.concatenate([np.zeros(1), *(one[at] for one in priors)]) for at in range(2))
-        start = np.concatenate([total[0], *(one[0] for one in shrunk.means)])
-        spread = np.concatenate([variances[-1:], *noise])
-        known = spread > 0  # all but padding
-
-        def normal(vectors: FloatArray) -> FloatArray:
-            cells = runs.spread(halving.synthesised(vectors.T)[0])
-            back = halving.transposed(joint.gram(cells[:, None])[runs.starts].T)[0]
-            return (known * (back + precision * vectors[:, 0]))[:, None]
-
-        gathered = joint.gather([values[:, None] / made.grid for values in observation.values])[runs.starts].T
-        right = (known * (halving.transposed(gathered)[0] + pull))[:, None]
-        diagonal = (1 / np.where(known, spread, 1.0) + precision)[:, None]
-        left = right - normal(start[:, None])
-        mean = start + conjugate_gradients(normal, lambda residual: residual / diagonal, left, _NEAR)[:, 0]
-        parts = np.split(mean[None], np.cumsum([1, *map(len, halving.left)]), axis=1)[1:-1]
-        return Smoothed(plain, runs.spread(halving.together(mean[None, :1], parts)[0]))
+        made, random = observation.measurements, np.random.default_rng(_SEED)
+        stds = [made.grid * math.sqrt(block_variance(made, block)) for block in made.blocks]
+        plain, joint, least, means = _posterior_means(observation)
+        gone, follows = means - least, 0.0
+        for _ in range(_DRAWS):
+            added = [np.rint(std * random.standard_normal(len(value))) for std, value in zip(stds, observation.values, strict=True)]
+            values = tuple(value + more.astype(np.int64) for value, more in zip(observation.values, added, strict=True))
+            _, _, other, noisier = _posterior_means(replace(observation, values=values))
+            follows += float((other - least) @ joint.gram((noisier - other - gone)[:, None])[:, 0]) / _DRAWS
+        # All means move back to least squares as far as Stein's estimate of their squared error in what was measured advises.
+        way = max(-follows, 0.0) / max(float(gone @ joint.gram(gone[:, None])[:, 0]), _NEAR)
+        return Smoothed(plain, least + min(way, 1.0) * gone)
 
     def estimate(self, product: Product) -> Answer:
         """Posterior means, with the intervals of least squares: chosen without the data, they hold the truth whatever was shrunk."""
         values, plain = answers_of(product, self.cells), self.plain.estimate(product)
         return Answer(values, plain.noise_std, np.abs(values - plain.values), centre=plain.values)
+
+
+def _posterior_means(observation: Observation) -> tuple[Estimate, Joint, FloatArray, FloatArray]:
+    """Least squares, the joint form of what was measured, the cells by the former, and their posterior means."""
+    made, plain = observation.measurements, Estimate(observation)
+    runs, joint = Runs.of(made), Joint.of(made.domain, [(one.block, one.variance) for one in told(made, None)])
+    halving, estimated = runs.halving, plain.estimate(runs.blocks(made))
+    counts, variances = estimated.values[: len(runs.starts)], estimated.noise_std**2
+    total, parts = halving.differences(counts[None])
+    noise = halving.noise(variances)
+    tail = float(np.sqrt(np.median(variances[: len(runs.starts)]) / 2)) if made.noise.norm == 1 else None
+    shrunk = shrink(parts, noise, tail)
+    pilots = zip(parts, shrunk.means, shrunk.variances, noise, strict=True)
+    priors = [_prior(part[0], mean[0], left[0], noise_of) for part, mean, left, noise_of in pilots]
+    precision, pull = (np.concatenate([np.zeros(1), *(one[at] for one in priors)]) for at in range(2))
+    start = np.concatenate([total[0], *(one[0] for one in shrunk.means)])
+    spread = np.concatenate([variances[-1:], *noise])
+    known = spread > 0  # all but padding
+
+    def normal(vectors: FloatArray) -> FloatArray:
+        cells = runs.spread(halving.synthesised(vectors.T)[0])
+        back = halving.transposed(joint.gram(cells[:, None])[runs.starts].T)[0]
+        return (known * (back + precision * vectors[:, 0]))[:, None]
+
+    gathered = joint.gather([values[:, None] / made.grid for values in observation.values])[runs.starts].T
+    right = (known * (halving.transposed(gathered)[0] + pull))[:, None]
+    diagonal = (1 / np.where(known, spread, 1.0) + precision)[:, None]
+    left = right - normal(start[:, None])
+    mean = start + conjugate_gradients(normal, lambda residual: residual / diagonal, left, _NEAR)[:, 0]
+    parts = np.split(mean[None], np.cumsum([1, *map(len, halving.left)]), axis=1)[1:-1]
+    return plain, joint, runs.spread(counts), runs.spread(halving.together(mean[None, :1], parts)[0])
 
 
 def _prior(part: FloatArray, mean: FloatArray, left: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -51,7 +51,6 @@ class Mixture:
 
     shares: FloatArray
     along: tuple[FloatArray, ...]
-    residual: float
     penalty: float
 
     def table(self, attributes: Sequence[int]) -> FloatArray:
@@ -109,10 +108,9 @@ def refit_mixture(mixture: Mixture, total: float, start: Sequence[FloatArray], t
     """The mixture moved to other noise in the same tables: some rounds from it on, with its penalty."""
     logits, weights = (np.log(np.maximum(shares_of, 1e-12)) for shares_of in (np.concatenate(mixture.along), mixture.shares))
     fit = _Fit(total, start, tables, (logits, weights))
-    residual = 0.0
     for done in range(rounds):
-        residual = fit.round(mixture.penalty, _STEP * max(1 - done / rounds, 0.02))
-    return fit.mixture(residual, mixture.penalty)
+        fit.round(mixture.penalty, _STEP * max(1 - done / rounds, 0.02))
+    return fit.mixture(mixture.penalty)
 
 
 _Part: TypeAlias = tuple[int, IntArray]  # an attribute, and the first cells of its bins
@@ -251,7 +249,7 @@ class _Fit:
                 stalled = len(seen) > 30 and seen[-1] > 0.97 * seen[-21]
                 if end is None and self.rounds >= _LEAST_ROUNDS and (residual <= 1.03 * RESIDUAL or self.rounds >= most or stalled):
                     end = self.rounds
-        return self.mixture(residual, penalty)
+        return self.mixture(penalty)
 
     def round(self, penalty: float, size: float) -> float:
         """One step of a size; the mean squared residual before it."""
@@ -260,8 +258,8 @@ class _Fit:
         self.step(along, shares, spread, pull, penalty, size)
         return squares / max(self.cells, 1)
 
-    def mixture(self, residual: float, penalty: float) -> Mixture:
+    def mixture(self, penalty: float) -> Mixture:
         """What was reached."""
         along, shares = self.distributions()
         ends = np.append(self.first, len(along))
-        return Mixture(shares, tuple(along[ends[k] : ends[k + 1]] for k in range(len(self.sizes))), residual, penalty)
+        return Mixture(shares, tuple(along[ends[k] : ends[k + 1]] for k in range(len(self.sizes))), penalty)

@@ -14,9 +14,9 @@ Madow 1949 (rounding).
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial, singledispatch
+from functools import cached_property, lru_cache, partial
 from itertools import chain, combinations
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy as np
 from leastnoise._accuracy import block_variance, subsets
 from leastnoise._check import InputError
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
+from leastnoise._estimate._expansion import starts_of
 from leastnoise._estimate._least_squares import Answer, Estimate, Estimator
 from leastnoise._estimate._local_non_negative import (
     LocallyNonNegative,
@@ -34,7 +35,7 @@ from leastnoise._estimate._local_non_negative import (
 )
 from leastnoise._estimate._mixture import MORE_ROUNDS, ROUNDS, Mixture, NoisyTable, fit_mixture, refit_mixture, smoothed_shares
 from leastnoise._estimate._stated import Combination, PublicCounts, Sums, as_stated, possible_cells
-from leastnoise._linop import Coarse, Operator, along, apply
+from leastnoise._linop import along, apply
 from leastnoise._measurements import Observation
 from leastnoise._threads import Beside
 from leastnoise._workload import Product, marginals
@@ -72,7 +73,7 @@ class NoisyTables:
         names = tuple(name for name in made.domain.names if any(name in block.attributes for block in made.blocks))
         tables = []
         for block, value in zip(made.blocks, observation.values, strict=True):
-            starts = tuple(_starts(factor.operator) for factor in block.factors)
+            starts = tuple(starts_of(factor.operator) for factor in block.factors)
             counts = (value / made.grid).reshape([len(one) for one in starts])
             positions = tuple(names.index(factor.attributes[0]) for factor in block.factors)
             attributes = [names[at] for at in positions]
@@ -131,17 +132,6 @@ def _in_runs(public: Sequence[PublicCounts], names: Names, std: float) -> list[N
             starts = tuple(np.flatnonzero(np.diff(groups, prepend=-1)) for groups in sums.groups)
             found.append(NoisyTable(tuple(map(names.index, sums.names)), starts, sums.counts, std))
     return found
-
-
-@singledispatch
-def _starts(operator: Operator) -> IntArray:
-    """The first cells of the bins that are counted."""
-    return np.arange(operator.rows)
-
-
-@_starts.register
-def _(operator: Coarse) -> IntArray:
-    return operator.starts
 
 
 def _asked(cells: FloatArray, product: Product) -> FloatArray:
@@ -360,19 +350,16 @@ class Moved:
     def _shape(self, names: Names) -> list[int]:
         return [self.least_squares.observation.measurements.domain.kind(name).size for name in names]
 
-    @property
-    def _fitted(self) -> list[Names]:
-        return [*((name,) for name in self._names), *(names for names in self.tables if len(names) > 1)]
-
-    def _cells_of(self, parts: Mapping[Names, FloatArray]) -> Iterator[FloatArray]:
-        for names in self._fitted:
-            yield from_residual_parts(parts, names, self._shape(names))
+    def _cells_of(self, parts: Mapping[Names, FloatArray]) -> dict[Names, FloatArray]:
+        """Every attribute alone, and the tables."""
+        fitted = [*((name,) for name in self._names), *(names for names in self.tables if len(names) > 1)]
+        return {names: from_residual_parts(parts, names, self._shape(names)) for names in fitted}
 
     @cached_property
     def measured(self) -> NoisyTables:
         """Every attribute alone and all tables, each as if its cells had noise of their own."""
         tables = []
-        for names, counts in zip(self._fitted, self._cells_of(self._parts), strict=True):
+        for names, counts in self._cells_of(self._parts).items():
             shape = self._shape(names)
             cells = math.prod(shape)
             variance = sum(self._dimension(tau) * self._variance(tau) * math.prod(self._shape(tau)) for tau in subsets(names)) / cells**2
@@ -426,7 +413,7 @@ class Moved:
             }
             for _ in range(_REFITS)
         ]
-        refits = map(self._of_model, self.measured.refitted(self.mixture, [list(self._cells_of(noise)) for noise in noises]))
+        refits = map(self._of_model, self.measured.refitted(self.mixture, [list(self._cells_of(noise).values()) for noise in noises]))
         noisier = [
             (self._scaled(noise), {tau: part + noise[tau] for tau, part in self._parts.items()}, refit)
             for noise, refit in zip(noises, refits, strict=True)

@@ -44,9 +44,9 @@ from leastnoise._workload import Workload
 STRATEGY = "model"
 _COUNTING = Fraction(1, 50)  # of the budget at most; halved as long as the rows are still told within a part of those that decide
 _COUNTED, _HALVINGS = 0.05, 10
-# The share of rows in wrong cells below which the plan that does not look is carried out, by the norm (where both ways were as good),
+# The share of rows in wrong cells below which the plan that does not look is carried out, where both ways were as good, by the norm;
 _DENSE = {1: 0.075, 2: 0.03}
-_FULLER, _THREES = 0.16, Fraction(1, 2)  # and below which tables of three attributes are measured, with this part
+_THREES, _FEWER = Fraction(1, 2), {1: 0.47, 2: 0.19}  # the part for tables of three, and of the rows that decide what they need at least
 _FEW_CELLS = 9  # of tables of so many cells twice as much, and of 2 x 2 any, because they are seldom empty
 _FEW_ROWS = 100  # who asks for tables has more, so where these decide nothing is counted
 # The part for attributes alone, and where rows are not much too few, by the norm: coarse bins need good counts alone, but under Laplace
@@ -140,24 +140,19 @@ class Setting:
         return fit(self.plan.domain, shared_out(self.plan).share(share), self.noise, blocks)
 
     @cached_property
-    def misplaced(self) -> float:
-        """How many rows the plan that does not look puts into wrong cells; it says nothing of cells where other queries are asked."""
+    def deciding_rows(self) -> float:
+        """From how many rows on the plan that does not look is nearly right; it says nothing of cells where other queries are asked."""
         if not all(product.is_marginal for product in self.plan.workload):
             return math.inf
         rmse = Reference.read(self.plan.details["reference"]).rmse
         cells = np.array([product.rows for product in self.plan.workload])
-        return 0.4 * float(np.mean(cells * rmse)) / (1 + (_FEW_CELLS / float(cells.mean())) ** 6)
-
-    @property
-    def deciding_rows(self) -> float:
-        """From how many rows on the plan that does not look is nearly right."""
-        return self.misplaced / _DENSE[self.noise.norm]
+        return 0.4 * float(np.mean(cells * rmse)) / (_DENSE[self.noise.norm] * (1 + (_FEW_CELLS / float(cells.mean())) ** 6))
 
     def case(self, rows: int | None) -> str:
         """What is measured of so many rows, or where they are not counted."""
         if self.deciding_rows <= (_FEW_ROWS if rows is None else max(rows, 1)):
             return "model_tables"
-        return "model_fuller" if rows is not None and rows > self.misplaced / _FULLER else "model_bins"
+        return "model_fuller" if rows is not None and rows > _FEWER[self.noise.norm] * self.deciding_rows else "model_bins"
 
     @cached_property
     def counting(self) -> Fraction:
