@@ -48,6 +48,7 @@ SEEDED = (
     "_planner/",  # the same
     "_accuracy/_joint.py",  # error bars by simulation of the plan, which is public
     "_estimate/_mixture.py",  # where the fit of a model starts, which has nothing to do with the data
+    "_estimate/_expansion.py",  # the estimate of risk, by adding noise to what was measured
     "_estimate/_model.py",  # error bars by fitting the model to other noise, and records
     "_release/_records.py",  # values within the bins of these
     "_estimate/_non_negative.py",  # error bars, at the estimate
