@@ -68,7 +68,7 @@ def test_systematic_rounding_moves_no_number_by_one(whole: int, shares: list[flo
 
 def test_records_are_within_a_record_a_kind_of_the_model() -> None:
     random = np.random.default_rng(3)
-    mixture = Mixture(random.dirichlet(np.ones(6)), tuple(random.dirichlet(np.ones(size), 6).T for size in (4, 9)), 0.9, 1.0)
+    mixture = Mixture(random.dirichlet(np.ones(6)), tuple(random.dirichlet(np.ones(size), 6).T for size in (4, 9)), 1.0)
     found = records(mixture, 20_000, 5)
     assert np.array_equal(found, records(mixture, 20_000, 5))
     assert not np.array_equal(found, records(mixture, 20_000, 6))
