@@ -176,7 +176,7 @@ REFUSED = {
     "SELECT SUM(price + quantity) FROM sales": "SUM of an expression cannot be answered. Declare a measure",
     "SELECT SUM(discount) FROM sales": r"SUM\(discount\) cannot be answered. It needs one measure of that column",
     "SELECT COUNT(flag) FROM sales": r"COUNT\(flag\) cannot be answered. .* Or COUNT\(\*\) counts rows",
-    "SELECT AVG(CASE WHEN flag = 'A' THEN 1 ELSE 0 END) FROM sales": "AVG of CASE cannot be answered. One condition stands in it",
+    "SELECT AVG(CASE WHEN flag = 'A' THEN 1 ELSE 0 END) FROM sales": "A share is the mean of a column of zeros and ones",
     "SELECT SUM(CASE WHEN flag = 'A' THEN price ELSE 1 END) FROM sales": "SUM of CASE cannot be answered",
     "SELECT MEDIAN(region) FROM sales": "A quantile of the level region cannot be answered",
     "SELECT MEDIAN(quantity + 1) FROM sales": r"A quantile of quantity \+ 1 cannot be answered. Name one column",

@@ -326,7 +326,9 @@ class _Reader:
         rest = what.args.get("default") or what.args.get("false")
         nothing = rest is None or isinstance(rest, exp.Null) or (isinstance(node, exp.Sum) and rest.sql() == "0")
         if others or (what.args.get("ifs") and what.this is not None) or not nothing or isinstance(node, exp.Avg):
-            raise refused(clause, "One condition stands in it: CASE WHEN ... THEN ... END (of a sum: ELSE 0); or group by the CASE")
+            share = "A share is the mean of a column of zeros and ones: AVG of it, with clip = [0, 1]; or group by the CASE"
+            one = "One condition stands in it: CASE WHEN ... THEN ... END (of a sum: ELSE 0); or group by the CASE"
+            raise refused(clause, share if isinstance(node, exp.Avg) else one)
         return branch.args["true"], _items(self._cells(clause, branch.this))
 
     def _counted_unit(self, what: Node) -> str:
