@@ -1,4 +1,4 @@
-// Uses a page of the studio in a real browser, by keys alone, and says what it found: begin, plan, explore or tabs; with pictures, if there is a
+// Uses a page of the studio in a real browser, by keys alone, and says what it found: begin, plan, horizon, explore or tabs; with pictures, if there is a
 // folder for them.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -57,6 +57,28 @@ async function plans() {
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.getElementById("saved").textContent, patience);
   found.saved = await text("#saved");
+}
+
+// The horizon of a series by keys on a phone: what the facts say before and after, and the spec that is saved.
+async function horizons() {
+  await page.setViewport({ width: 380, height: 800 });
+  const facts = () => page.$$eval("#facts dt, #facts dd", (parts) => parts.map((part) => part.textContent));
+  const planned = (periods) => page.waitForFunction((start) => !document.body.classList.contains("waiting")
+    && [...document.querySelectorAll("#facts dd")].some((part) => part.textContent.startsWith(start)), patience, `${periods}, `);
+  await planned(6);
+  found.first = await facts();
+  found.reached = [await reach("#horizon")];
+  for (let step = 0; step < 3; step += 1) await page.keyboard.press("ArrowRight");
+  await planned(9);
+  found.longer = await facts();
+  await page.keyboard.press("Home");
+  await planned(2);
+  found.shortest = await facts();
+  found.spoken = await page.$eval("#horizon", (slider) => slider.getAttribute("aria-valuetext"));
+  found.narrow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  found.reached.push(await reach("#save"));
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.getElementById("saved").textContent, patience);
 }
 
 const violations = async () => {
@@ -257,7 +279,7 @@ export default async function studio(...given) {
   await page.goto(address, { waitUntil: "load" });
   found.address = await page.evaluate(() => location.href);
   await page.setViewport({ width: 1400, height: 900 });
-  await { begin: begins, plan: plans, explore: explores, tabs }[mode]();
+  await { begin: begins, plan: plans, explore: explores, horizon: horizons, tabs }[mode]();
   for (const width of [390, 800, 1400]) {
     await page.setViewport({ width, height: 900 });
     found.overflow[width] = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);

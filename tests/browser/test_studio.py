@@ -10,7 +10,7 @@ import pytest
 import leastnoise as ln
 from browser.browsers import BROWSERS, WHOLE
 from leastnoise._spec import read_spec
-from studio.conftest import SPEC, serving
+from studio.conftest import SERIES, SPEC, serving
 
 MEANS = """
 [[workload]]
@@ -92,6 +92,31 @@ def test_two_pages_of_one_spec_show_what_is_saved_and_what_is_refused(found_by, 
     assert found["visible"] == [True] * 13
     assert "the margin of a mean must be given with a size" in found["bulk"]
     assert "No table has a target" in found["vain"]
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_horizon_of_a_series_is_moved_by_keys_on_a_phone(found_by, language, tmp_path):
+    spec = tmp_path / "people.toml"
+    spec.write_text(f'{SERIES}[output]\nlanguage = "{language}"\n')
+    with serving(spec) as client:
+        found = used(found_by, "chrome", f"http://{client.host}{client.first}", tmp_path, "horizon")
+    assert found["narrow"] <= 0
+    facts = [dict(zip(each[::2], each[1::2], strict=True)) for each in (found["first"], found["longer"], found["shortest"])]
+    periods, margins, every, least = {
+        "en": ("Periods", "Margins, ", "Typical error of all answers", "the least possible is"),
+        "de": ("Perioden", "Spannen, ", "Typischer Fehler aller Ergebnisse", "mindestens m\u00f6glich ist"),
+    }[language]
+    assert [each[periods] for each in facts] == ["6, 2024-06-30", "9, 2024-09-30", "2, 2024-02-29"]
+    assert [[name for name in each if name.startswith(margins)] for each in facts] == [
+        [f"{margins}{end}" for end in ends]
+        for ends in (("2024-01", "2024-03", "2024-06"), ("2024-01", "2024-05", "2024-09"), ("2024-01", "2024-02"))
+    ]
+    assert all("month:prefix \u00b1 " in text for each in facts for name, text in each.items() if name.startswith(margins))
+    totals = [float(each[every].split(";")[0].replace(",", ".")) for each in facts]
+    assert totals[2] < totals[0] < totals[1]
+    assert all(least in each[every] for each in facts)
+    assert found["spoken"] == facts[2][periods]
+    assert read_spec(spec).domain.kind("month").size == 2
 
 
 @pytest.mark.parametrize("kind", BROWSERS if WHOLE else ["chrome"])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,26 +15,28 @@ import pytest
 import leastnoise as ln
 from leastnoise._accounting import ConcentratedCost, Noise, Privacy, PureCost
 from leastnoise._check import InputError, InternalError, LedgerError
+from leastnoise._domain import UnitCount
 from leastnoise._kernel import Ledger, NeedsData, SeededEntropy, Series, Terms, UnpaidSeries, _periods
 from leastnoise._kernel._measure import SAMPLERS
 from leastnoise._linop import Dense, Identity, Tree
-from leastnoise._measurements import Block, Factor, Measurements, cost
+from leastnoise._measurements import Block, Factor, Limits, Measurements, cost
 from leastnoise._table import Table
 
 PERIODS, GROUPS = 3, 2
-DOMAIN = ln.Domain(month=list(range(PERIODS)), group=list(range(GROUPS)))
-Row = tuple[int, int, int, int]  # its period, its group, when it comes and when it goes
+MEASURES = {"pay": ln.Measure("pay", -2, 3), "people": UnitCount(["month", "group"]), "ever": UnitCount(["group"])}
+DOMAIN = ln.Domain(month=list(range(PERIODS)), group=list(range(GROUPS)), measures=MEASURES)
+Row = tuple[int, ...]  # its period, its group, when it comes and when it goes, and its amount if it has one
 
 
-def measured(noise: Noise, *operators: Dense | Tree, privacy: Privacy | None = None) -> Measurements:
-    """Each operator along time with the groups, and once more with all of them together."""
+def measured(noise: Noise, *operators: Dense | Tree, privacy: Privacy | None = None, more: Sequence[Block] = ()) -> Measurements:
+    """Each operator along time with the groups, and once more with all of them together; and more blocks."""
     blocks = [
         Block((Factor(("month",), operator), *along), scale)
         for operator in operators
         for along, scale in (((Factor(("group",), Identity(GROUPS)),), Fraction(7, 2)), ((), Fraction(5)))
     ]
     budget = Privacy(ln.PureDP(1000) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(1000))
-    return Measurements(domain=DOMAIN, privacy=privacy or budget, noise=noise, blocks=tuple(blocks))
+    return Measurements(domain=DOMAIN, privacy=privacy or budget, noise=noise, blocks=(*blocks, *more))
 
 
 LOWER, HIERARCHY = (
@@ -52,7 +55,8 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def now(rows: Sequence[Row], period: int) -> Table:
     there = [row for row in rows if row[2] <= period < row[3]]
-    return Table(DOMAIN, {"month": [row[0] for row in there], "group": [row[1] for row in there]}, rows=len(there))
+    codes, amounts = {"month": [row[0] for row in there], "group": [row[1] for row in there]}, [(*row, 0)[4] for row in there]
+    return Table(DOMAIN, codes, {"pay": amounts}, rows=len(there))
 
 
 def outputs(plan: Measurements, late: str, rows: Sequence[Row]) -> list[tuple[np.ndarray, ...]]:
@@ -112,6 +116,52 @@ def test_neighbouring_streams_lose_no_more_than_was_paid_and_some_lose_it_all(no
 
     losses = {loss(plan, seen(one), outputs(plan, late, other)) for one, other in neighbours(late, gone=False) if len(one) < 2}
     losses |= {loss(plan, seen(one), outputs(plan, late, other)) for one, other in [*neighbours(late, gone=False)][::97]}
+    assert max(losses) == paid(plan)
+
+
+def summed(operator: Dense | Tree, measure: str = "pay", scale: Fraction = Fraction(9, 2), **how: Any) -> Block:
+    return Block((Factor(("month",), operator), Factor(("group",), Identity(GROUPS))), scale, measure, **how)
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("ends", [False, True], ids=["values", "ends"])
+@pytest.mark.parametrize(("noise", "operator"), KINDS, ids=["laplace", "gaussian", "hierarchy"])
+def test_sums_and_counts_of_neighbouring_streams_lose_no_more_than_was_paid_and_some_lose_it_all(
+    noise: Noise, operator: Dense, ends: bool
+) -> None:
+    """The row that one stream has more may go again, or get another amount, whenever it does."""
+    plan = measured(noise, operator, more=[summed(operator, ends=ends)])
+    losses = []
+    for base in [(), *((row,) for row in [*every_row(gone=True)][::11])]:
+        before = outputs(plan, "drop", base)
+        for period, group, come, left in every_row(gone=True)[::3]:
+            for amount, corrected in itertools.product((-2, 0, 3), (-2, 3)):
+                rows = (*base, (period, group, come, left, amount), (period, group, left, 99, corrected))
+                losses.append(loss(plan, before, outputs(plan, "drop", rows)))
+    assert max(losses) == paid(plan)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_units_in_each_period_lose_no_more_than_was_paid_whatever_rows_they_have_at_each_closing() -> None:
+    privacy = Privacy(ln.PureDP(1000), unit_column="id", max_rows=2 * PERIODS, max_per_cell=ln.PerCell(2, "month"))
+    plan = measured(Noise.DISCRETE_LAPLACE, Dense(np.eye(3, dtype=np.int64)), privacy=privacy, more=[summed(Identity(3), "people")])
+    kept = privacy.unit_column, privacy.max_rows, privacy.max_per_cell
+    bounds = dict(zip(("unit_column", "max_rows", "max_per_cell"), kept, strict=True))
+
+    def released(groups: Sequence[tuple[int, ...]]) -> list[tuple[np.ndarray, ...]]:
+        """Of one unit that has rows of these groups in every period at a closing; other rows of a group in a period are worth nothing."""
+        closed, drawn = _periods.Closed(), []
+        for now_in in groups:
+            rows = [(period, group, place == now_in.index(group)) for period in range(PERIODS) for place, group in enumerate(now_in)]
+            codes = {"month": [row[0] for row in rows], "group": [row[1] for row in rows]}
+            table = Table(DOMAIN, codes, {"people": [int(row[2]) for row in rows]}, rows=len(rows), **bounds)
+            closed = _periods.close(plan, "month", "drop", table, closed, SeededEntropy(1))
+            drawn.append(_periods.answers(plan, "month", closed))
+        return drawn
+
+    rows_of_a_unit = [(), (0,), (1,), (0, 0), (0, 1), (1, 1)]
+    none = released([()] * PERIODS)
+    losses = [loss(plan, none, released(each)) for each in itertools.product(rows_of_a_unit, repeat=PERIODS)]
     assert max(losses) == paid(plan)
 
 
@@ -284,7 +334,12 @@ def test_what_cannot_be_drawn_period_by_period_is_refused() -> None:
         for bound in bounds
     ]
     assert terms(units[-1]).along == "month"
-    cases = [(without, "drop", "periods of"), (plan, "never", "dropped"), (units[-1], "arrival", "must each be a unit")]
+    cases = [(without, "drop", "periods of"), (plan, "never", "one of 'drop', 'arrival'"), (units[-1], "arrival", "must each be a unit")]
+    block_of = functools.partial(summed, LOWER)
+    for more, late in ((block_of(), "arrival"), (block_of(limits=Limits([2])), "drop")):
+        cases.append((measured(Noise.DISCRETE_GAUSSIAN, LOWER, more=[more]), late, "of the periods of"))
+    ever = measured(Noise.DISCRETE_GAUSSIAN, LOWER, privacy=units[-1].privacy, more=[block_of("ever")])  # once in all: not of a period
+    cases.append((ever, "drop", "of units in each period"))
     for measurements, late, words in [*cases, *((one, "drop", "in each of the periods") for one in units[:-1])]:
         with pytest.raises(InputError, match=words):
             terms(measurements, late)
@@ -345,7 +400,7 @@ def test_every_table_of_a_series_is_along_time() -> None:
     domain, privacy = ln.Domain(month=[0, 1], group=[0, 1]), Privacy(ln.PureDP(1000))
     blocks = tuple(Block((Factor((name,), Identity(2)),), Fraction(5)) for name in ("month", "group"))
     made = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
-    with pytest.raises(InputError, match="Every measured table of a series must count rows in the periods"):
+    with pytest.raises(InputError, match="Every measured table of a series must be of the periods"):
         _periods.check_along(made, "month", "drop")
 
 

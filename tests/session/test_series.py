@@ -31,6 +31,8 @@ rho = "1000"
 dates = {{ column = "day", from = "2024-01-01", to = "2024-06-30", by = "month" }}
 [domain.sex]
 categories = ["F", "M"]
+[measures.paid]
+clip = [0, 500]
 [[workload]]
 queries = {{ month = "identity", sex = "identity" }}
 [[workload]]
@@ -62,7 +64,7 @@ class Office:
 
     def publish(self, day: str, through: str | None = None) -> Any:
         """What the program does on a day."""
-        names = "day,sex,person" if self.rows and len(self.rows[0]) == 3 else "day,sex"
+        names = ",".join(["day", "sex", "person", "paid"][: len(self.rows[0]) if self.rows else 2])
         (self.folder / "visits.csv").write_text("\n".join([names, *map(",".join, self.rows), ""]))
         self.patch.setattr(_periods, "_today", lambda: dt.date.fromisoformat(day))
         what = read_spec(self.folder / "spec.toml")
@@ -158,6 +160,46 @@ def test_python_publishes_what_is_due_of_a_spec_with_a_series(office: Office) ->
     assert ln.release_series(what, what.source, **given) == ()
     with pytest.raises(ln.InputError, match="A series must have a ledger"):
         ln.release_series(what, what.source, out=out)
+
+
+def test_a_guard_is_paid_once_before_the_first_period_and_stops_a_series_of_which_few_rows_are_used(office: Office) -> None:
+    office.spec(change=lambda text: text.replace("[series]", '[plan]\nguard = "1/100"\n[series]'))
+    office.come(*rows_of(1, 30, 40), *[("2023-01-15", "F")] * 200)
+    with pytest.raises(ln.GuardError, match=r"Only the guard was paid, rho = 10"):
+        office.publish("2024-02-10")
+    assert not (office.folder / office.out).exists()
+    office.book.set_budget(ln.ZCDP(1010))
+    office.rows[:] = rows_of(1, 30, 40)
+    assert office.publish("2024-02-10").paid
+    office.come(*[("2023-01-15", "F")] * 200)  # looked at once
+    office.publish("2024-03-10")
+    assert [entry.charge.rho for entry in office.book.entries() if entry.kind == "release"] == [10, 10, 990]
+    used = [ln.read_release(office.folder / office.out / period).receipt["guard_used"] for period in ("2024-01", "2024-02")]
+    assert used == [70, 70]
+
+
+def test_sums_means_and_units_are_published_period_by_period(office: Office) -> None:
+    asked = """means = { of = "paid", by = ["month", "sex"] }
+[[workload]]
+queries = { month = "prefix" }
+sum = "paid"
+[[workload]]
+queries = { month = "identity", sex = "identity" }
+count = "units"
+[series]"""
+    unit = 'unit = { column = "person", max_rows = 2 }'
+    office.spec(unit=unit, change=lambda text: text.replace("[series]", "[[workload]]\n" + asked).replace('"1000"', '"1e9"'))
+    office.come(("2024-01-10", "F", "ann", "100"), ("2024-01-11", "F", "ann", "600"), ("2024-01-12", "M", "bob", ""))
+    office.publish("2024-02-10")
+    office.come(("2024-02-10", "F", "ann", "7"), ("2024-01-15", "M", "bob", "400"))  # the latter comes late, and is dropped
+    office.publish("2024-03-10")
+    release = ln.read_release(office.folder / office.out / "2024-02")
+    assert release.tables["sum of paid by month:prefix"].answer.round() == pytest.approx([600, 607], abs=4)
+    assert release.tables["units by month x sex"].answer.round().tolist() == [[1, 1], [1, 0]]
+    assert release.tables["count of paid by month x sex"].answer.round().tolist() == [[2, 0], [1, 0]]
+    means = release.statistics["mean of paid by month x sex"]
+    assert means["mean"].round(2).tolist()[::2] == [300, 7]
+    assert '["paid", ["month", "sex"]' in office.private[0].read_text()
 
 
 def test_changes_are_published_when_the_later_period_is_over_with_the_error_of_the_difference(office: Office) -> None:
@@ -294,8 +336,10 @@ def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
         (('{ month = "prefix" }', '{ month = { level = "quarter" } }'), "what a series asks along month"),
         (("rolling = 3 }", "rolling = 9 }"), "from 1 to 6"),
         (('{ month = { rolling = 3 }, sex = "identity" }', '{ month = "identity", sex = { rolling = 2 } }'), "windows of dates"),
-        (("[series]", '[plan]\nguard = "1/100"\n[series]'), "does not have that yet"),
-        (("[series]", '[plan]\nobjective = "worst"\n[series]'), "does not have that yet"),
+        (("[series]", '[plan]\nobjective = "worst"\n[series]'), "a weight"),
+        (('{ month = "prefix" }', '{ month = "prefix" }\nsum = "paid"', 'late = "drop"', 'late = "arrival"'), '"drop" where sums'),
+        (('queries = { month = "prefix" }', 'means = { of = "paid", by = ["sex"] }'), "with month in by"),
+        (("clip = [0, 500]", "clip = [0, 500_000_000]", '{ month = "prefix" }', '{ month = "prefix" }\nsum = "paid"'), "a larger unit"),
     ],
 )
 def test_what_a_series_cannot_be_is_refused(office: Office, change: tuple[str, ...], words: str) -> None:
@@ -320,7 +364,7 @@ def test_units_have_so_many_rows_in_each_period_and_the_price_is_in_the_plan(off
 
 
 def made_up(periods: int, **kinds: Any) -> ln.Domain:
-    return ln.Domain(day=ln.Dates("2024-01-01", dt.date(2024, 1, 1) + dt.timedelta(days=periods - 1)), **kinds)
+    return ln.Domain({"day": ln.Dates("2024-01-01", dt.date(2024, 1, 1) + dt.timedelta(days=periods - 1))}, **kinds)
 
 
 def test_publishing_period_by_period_has_the_least_error_of_waiting_until_the_end() -> None:
@@ -366,6 +410,35 @@ def test_very_long_series_are_planned_by_a_form_that_is_near_the_optimum() -> No
     assert part.expected_error().tables[0].rmse == pytest.approx(
         math.sqrt(np.mean([e[0] ** 2 for e in period_errors(plan).values()][:300]))
     )
+
+
+@pytest.mark.parametrize("budget", [ln.ZCDP("1/8"), ln.ApproxDP(1, "1e-6"), ln.PureDP(1)], ids=["rho", "delta", "epsilon"])
+def test_sums_have_the_error_that_was_promised_for_their_period(tmp_path: Path, budget: Any) -> None:
+    periods, random = 5, np.random.default_rng(6)
+    domain = made_up(periods, group=ln.Coded(40), measures={"pay": ln.Measure("pay", -3, 40, unit="0.5")})
+    asked = ln.queries(domain, day="identity", group="identity", sum="pay") + ln.queries(domain, day="prefix", group="identity", sum="pay")
+    plan = series_plan(asked + ln.queries(domain, day="prefix", group="identity"), ln.Privacy(budget), AlongTime("day"), Search())
+    days, codes, paid = random.integers(periods, size=3000), random.integers(40, size=3000), random.integers(-6, 81, size=3000) / 2
+    frame = pd.DataFrame({"day": pd.Timestamp("2024-01-01") + pd.to_timedelta(days, "D"), "group": codes, "pay": paid})
+    truth = np.zeros((periods, 40))
+    np.add.at(truth, (days, codes), paid)
+    table, promised = read_table(plan, frame), [*period_errors(plan).values()]
+    squares, seeds = np.zeros((periods, 2)), 6
+    for seed in range(seeds):
+        series = UnpaidSeries(terms_of(plan), table, SeededEntropy(seed))
+        values = []
+        for period in range(periods):
+            values.append(series.period(tmp_path / f"{seed}.private"))
+            part = up_to(plan, period + 1)
+            assert part is not None
+            tables = _finish.Asked(ln.Options()).build(outcome_up_to(plan, part, values, "")).tables
+            for place, right in enumerate((truth[period], truth[: period + 1].sum(axis=0))):
+                name = f"sum of pay by day{':prefix' * place} x group"
+                squares[period, place] += ((tables[name].answer[-1] - right) ** 2).mean() / seeds
+    wanted = np.array([row[:2] for row in promised])
+    assert (np.sqrt(squares) / wanted).min() > 0.8  # of 240 answers each
+    assert (np.sqrt(squares) / wanted).max() < 1.2
+    assert np.sqrt((squares / wanted**2).mean()) == pytest.approx(1, abs=0.05)
 
 
 @pytest.mark.parametrize("budget", [ln.ZCDP("1/8"), ln.ApproxDP(1, "1e-6")], ids=["rho", "delta"])

@@ -46,6 +46,27 @@ margin = "60"
 strategy = "identity"
 """
 
+SERIES = """\
+[source]
+path = "people.csv"
+[privacy]
+rho = "1/8"
+[domain.month]
+dates = { column = "day", from = "2024-01-01", to = "2024-06-30", by = "month" }  # half a year
+[domain.sex]
+categories = ["F", "M"]
+[measures.pay]
+clip = [0, 100]
+[[workload]]
+queries = { month = "identity", sex = "identity" }
+[[workload]]
+queries = { month = "prefix" }
+[[workload]]
+means = { of = "pay", by = ["month"] }
+[series]
+along = "month"
+"""
+
 
 class Client:
     """Speaks HTTP and nothing else: headers are what the test says."""

@@ -17,14 +17,14 @@ from leastnoise._session import planned_spec
 from leastnoise._spec import read_spec
 from leastnoise._studio._draft import made
 from leastnoise._studio._planning import Planning, margins, view
-from studio.conftest import SPEC, Client, nobody_reads, serving
+from studio.conftest import SERIES, SPEC, Client, nobody_reads, serving
 from waiting import HANGS, wait_until
 
 SAID = texts("en")
 # What the studio may ask of the session: what is public. Nothing here takes a source.
 PUBLIC = {
-    "LEAST", "Least", "Price", "Reached", "Spec", "answering", "parse_spec", "plan_warnings",
-    "planned", "price", "read_spec_text", "reached", "reached_by_means", "read_release", "read_toml", "spec_from_table",
+    "LEAST", "Least", "Price", "Reached", "Spec", "answering", "parse_spec", "period_errors", "plan_warnings",
+    "planned", "price", "read_spec_text", "reached", "reached_by_means", "read_release", "read_toml", "series_plan", "spec_from_table",
     "spec_warnings", "stated",
 }  # fmt: skip
 # What asks a file or a database for the names and types of its columns alone; tests/studio/test_beginning.py destroys all values.
@@ -66,6 +66,25 @@ def test_what_is_shown_is_what_the_saved_spec_plans(client, spec):
     client.act("/save", name="people.toml")
     assert 'epsilon = "1/2"  # a year' in spec.read_text()
     assert "above 0" in client.act("/change", changes={"size": "0"})["refused"]
+
+
+def test_the_horizon_of_a_series_is_a_setting_of_its_spec(spec, planned_here):
+    spec.write_text(SERIES)
+    with serving(spec) as client:
+        assert 'id="horizon" type="range" min="2" max="24"' in client.enter()
+        first = client.until(lambda seen: seen["ready"])
+        assert typical(first)[:2] == promised(planned_spec(read_spec(spec)))[:2]
+        client.act("/change", changes={"periods": 9})
+        longer = client.until(lambda seen: seen["ready"])
+        assert longer["horizon"] == "9, 2024-09-30"
+        client.act("/save", name="people.toml")
+        saved = read_spec(spec)
+        assert 'to = "2024-09-30", by = "month" }  # half a year' in spec.read_text()
+        assert typical(longer)[:2] == promised(planned_spec(saved))[:2]
+        for wrong in (1, 3651, "6", True):
+            assert "periods must be" in client.act("/change", changes={"periods": wrong})["refused"]
+        client.act("/change", changes={"on": False}, rows=[0])
+        assert len(typical(client.until(lambda seen: seen["ready"]))) == 2
 
 
 def test_two_plans_side_by_side_and_what_tables_cost(client, spec):

@@ -410,6 +410,8 @@ def publish_due(what: Spec, out: Path, ledger: Path, plan: Callable[[], Plan], t
             ("series", drawn_words(done.state)),
             ("private", "exact counts lie in a file beside the ledger; keep it, show it to nobody"),
         ]
+    if done.paid and what.options.guard is not None:
+        facts.append(("guard", f"{what.options.guard} of the budget counted the rows that are used, once, before the first period"))
     show_facts([*facts, ("spent", f"{spent}, release {done.entry.number} of the data set {book.dataset!r}"), ("left", _left(book))])
 
 

@@ -120,6 +120,10 @@ class Dates(Kind):
         """The first so many periods alone, without levels of their own."""
         return replace(self, end=self.last_day(cells), levels=())
 
+    def reaching(self, cells: int) -> "Dates":
+        """So many periods from the first day on, also beyond the last one, without levels of their own."""
+        return replace(self, end=_EPOCH + dt.timedelta(days=_first_hour(self.first + cells, self.by) // 24 - 1), levels=())
+
     def over(self, day: dt.date) -> int:
         """How many periods are over on a day."""
         return sum(self.last_day(cells) < day for cells in range(1, self.regular + 1))

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from leastnoise._check import InputError, InternalError, LedgerError
+from leastnoise._check import InputError, InternalError, LedgerError, one_of
 from leastnoise._check.arrays import BoolArray, IntArray
+from leastnoise._domain import UnitCount
 from leastnoise._kernel import _words as words
 from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import Entropy
@@ -23,10 +24,9 @@ from leastnoise._kernel._ledger_file import flush_folder
 from leastnoise._kernel._measure import SAMPLERS, exact_answers
 from leastnoise._linop import SignedArray, last_cells, narrow
 from leastnoise._measurements import Block, Measurements, row_scales
-from leastnoise._table import Table
+from leastnoise._table import Table, Wanted
 
 PRIVATE = "PRIVATE: exact counts of rows, for the data's holder alone. Never publish or share this file. leastnoise needs it, unchanged."
-LATE = ("drop", "arrival")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +35,9 @@ class Closed:
 
     Attributes:
         number: of the last closed period; 0 before the first.
-        tables: by the attributes, two flat int64 tables over all periods, row-major, 0 in later ones: the counts as they were frozen, and
-            (0 unless late rows count on arrival) the most rows that each cell had whenever a period was closed.
+        tables: by the measure that is summed (None for rows) and the attributes, two flat int64 tables over all periods, row-major, 0 in
+            later ones: the counts or sums as they were frozen, and (0 unless late rows count on arrival) the most rows that each cell had
+            whenever a period was closed.
         noise: of the rows of the last period, int64, an array a block.
 
     >>> Closed().number
@@ -44,7 +45,7 @@ class Closed:
     """
 
     number: int = 0
-    tables: Mapping[tuple[str, ...], IntArray] = field(default_factory=dict)
+    tables: Mapping[Wanted, IntArray] = field(default_factory=dict)
     noise: tuple[IntArray, ...] = ()
 
 
@@ -57,25 +58,26 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
         late: what rows of closed periods do that were not there before: "drop", or "arrival".
 
     Raises:
-        InputError: a block without a factor on that attribute alone, one of sums, or units whose rows in a period have no bound of their
-            own, or count on arrival.
+        InputError: a block without a factor on that attribute alone, a sum with limits, one of rows that count on arrival, or a count of
+            units in all periods together; units whose rows in a period have no bound of their own, or count on arrival.
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
     >>> check_along(made, "month", "drop")
     >>> check_along(made, "month", "later")
     Traceback (most recent call last):
-    leastnoise._check._errors.InputError: Late rows are dropped ("drop") or counted on arrival ("arrival"); got 'later'.
+    leastnoise._check._errors.InputError: what late rows do must be one of 'drop', 'arrival'; got 'later'.
     """
-    if late not in LATE:
-        raise InputError(f'Late rows are dropped ("drop") or counted on arrival ("arrival"); got {late!r}.')
-    privacy, bound = measurements.privacy, measurements.privacy.max_per_cell
-    each = 0 if bound is None or bound.attributes != (along,) else bound.rows * measurements.domain.cells(along)
+    one_of("what late rows do", late, ("drop", "arrival"))
+    domain, privacy, bound = measurements.domain, measurements.privacy, measurements.privacy.max_per_cell
+    each = 0 if bound is None or bound.attributes != (along,) else bound.rows * domain.cells(along)
     if privacy.unit_column is not None and (late == "arrival" or not 0 < each <= privacy.max_rows):
         raise InputError(words.NO_BOUND.format(along=along))
+    # (P2)
+    bad = {name for name, one in domain.measures.items() if late != "drop" or (isinstance(one, UnitCount) and along not in one.attributes)}
     for block in measurements.blocks:
-        if block.measure is not None or (along,) not in [factor.attributes for factor in block.factors]:
-            raise InputError(f"Every measured table of a series must count rows in the periods of {along!r}. Make the plan again.")
+        if (along,) not in [factor.attributes for factor in block.factors] or block.limits is not None or block.measure in bad:
+            raise InputError(words.NOT_BY_PERIOD.format(along=along))
 
 
 def close(measurements: Measurements, along: str, late: str, table: Table, before: Closed, entropy: Entropy) -> Closed:
@@ -95,16 +97,16 @@ def close(measurements: Measurements, along: str, late: str, table: Table, befor
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
     >>> close(made, "month", "drop", Table(domain, {"month": [0, 0, 1]}), Closed(), SeededEntropy(1)).tables
-    {('month',): array([[2, 0],
+    {(None, ('month',)): array([[2, 0],
            [0, 0]])}
     """
     place, tables = before.number, {}
     # on arrival one table of all attributes, so that a row arrives in one period in all of them
-    sets = [measurements.columns()[0]] if late == "arrival" else list(dict.fromkeys(block.attributes for block in measurements.blocks))
-    for attributes, counts in count(table, sets):
+    for key in [(None, measurements.columns()[0])] if late == "arrival" else measured_tables(measurements):
+        ((attributes, counts),) = count(table, [key[1]], key[0])
         shape, axis = [*map(measurements.domain.cells, attributes)], attributes.index(along)
-        tables[attributes] = before.tables[attributes].copy() if place else np.zeros((2, counts.size), dtype=np.int64)
-        now, frozen, most = (np.moveaxis(one.reshape(shape), axis, 0) for one in (counts, *tables[attributes]))  # views, periods first
+        tables[key] = before.tables[key].copy() if place else np.zeros((2, counts.size), dtype=np.int64)
+        now, frozen, most = (np.moveaxis(one.reshape(shape), axis, 0) for one in (counts, *tables[key]))  # views, periods first
         frozen[place] = now[place]
         if late == "arrival":
             frozen[place] += np.maximum(now[:place] - most[:place], 0).sum(axis=0)
@@ -134,8 +136,7 @@ def answers(measurements: Measurements, along: str, closed: Closed) -> tuple[Sig
     >>> [len(values) for values in answers(made, "month", closed)]
     [1]
     """
-    kept: dict[tuple[str | None, tuple[str, ...]], IntArray] = {(None, names): counts for names, (counts, _) in closed.tables.items()}
-    frozen = Table.counted(measurements.domain, measurements.columns()[0], (), kept)
+    frozen = Table.counted(measurements.domain, *measurements.columns(), {key: counts for key, (counts, _) in closed.tables.items()})
     exact = dict(exact_answers(measurements, frozen))  # later periods are 0 there (P1)
     rows = [due(block, along, closed.number - 1) for block in measurements.blocks]
     if [int(own.sum()) for own in rows] != [*map(len, closed.noise)]:  # else one draw would be added to several answers
@@ -159,16 +160,29 @@ def fingerprint(measurements: Measurements, along: str, late: str) -> str:
     >>> fingerprint(first, "month", "drop") == fingerprint(second, "month", "drop")
     False
     """
-    domain, names = measurements.domain, measurements.columns()[0]
-    sizes = {block.attributes: math.prod(map(domain.cells, block.attributes)) for block in measurements.blocks}
-    trial = Table.counted(domain, names, (), {(None, each): np.arange(1, size + 1) * 7919 % 65521 for each, size in sizes.items()})
-    exact = dict(exact_answers(measurements, trial))
-    digest = hashlib.sha256(repr((measurements.noise.value, measurements.grid, names, domain.shape, along, late)).encode())
+    domain, columns = measurements.domain, measurements.columns()
+    trial = {key: np.arange(1, math.prod(map(domain.cells, key[1])) + 1) * 7919 % 65521 for key in measured_tables(measurements)}
+    exact = dict(exact_answers(measurements, Table.counted(domain, *columns, trial)))
+    digest = hashlib.sha256(repr((measurements.noise.value, measurements.grid, columns, domain.shape, along, late)).encode())
     for index, block in enumerate(measurements.blocks):
-        digest.update(repr((block.attributes, len(exact[index]))).encode())
+        digest.update(repr((block.measure, measurements.largest_values(block).tolist(), block.attributes, len(exact[index]))).encode())
         for numbers in (exact[index], *row_scales(block, measurements.grid)):
             digest.update(np.asarray(numbers).astype("<i8").tobytes())
     return digest.hexdigest()
+
+
+def measured_tables(measurements: Measurements) -> list[Wanted]:
+    """Which tables the queries are about: the measure that is summed, None for rows, and the attributes; each once.
+
+    Args:
+        measurements: the whole; of distances from both ends of a measure the counts of its values, or of rows, are needed too.
+
+    >>> measured_tables(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured())
+    [(None, ('sex',))]
+    """
+    tables = [(block.measure, block.attributes) for block in measurements.blocks]
+    tables += [(measurements.domain.count_of(str(block.measure)), block.attributes) for block in measurements.blocks if block.ends]
+    return list(dict.fromkeys(tables))
 
 
 def due(block: Block, along: str, period: int) -> BoolArray:
@@ -180,16 +194,16 @@ def due(block: Block, along: str, period: int) -> BoolArray:
         period: 0 for the first.
 
     Returns:
-        Booleans of shape (rows,) of each factor in turn.
+        Booleans of shape (copies of the block, rows of each factor in turn).
 
     >>> domain = ln.Domain(month=[1, 2, 3])
     >>> (block,) = ln.plan(ln.queries(domain, month="identity"), ln.ZCDP(1)).measured().blocks
     >>> due(block, "month", 1).tolist()
-    [False, True, False]
+    [[False, True, False]]
     """
-    shape = [factor.operator.rows for factor in block.factors]
-    axis = [factor.attributes for factor in block.factors].index((along,))
-    last = last_cells(block.factors[axis].operator)
+    shape = [block.copies, *(factor.operator.rows for factor in block.factors)]
+    axis = [factor.attributes for factor in block.factors].index((along,)) + 1
+    last = last_cells(block.factors[axis - 1].operator)
     return np.broadcast_to((last == period).reshape([-1 if place == axis else 1 for place in range(len(shape))]), shape)
 
 
@@ -209,7 +223,7 @@ def write_closed(file: Path, owner: str, closed: Closed) -> None:
     ...     read_closed(Path(folder, "state"), "ab12", 0).number
     0
     """
-    tables = [[names, *map(_text, counts)] for names, counts in closed.tables.items()]
+    tables = [[*key, *map(_text, counts)] for key, counts in closed.tables.items()]
     body = json.dumps([owner, closed.number, tables, [*map(_text, closed.noise)]])
     draft = file.with_name(f".{file.name}.draft")
     draft.unlink(missing_ok=True)
@@ -241,7 +255,7 @@ def read_closed(file: Path, owner: str, drawn: int) -> Closed:
         written_for, number, tables, noise = json.loads(body)
         if [first, digest, written_for] != [PRIVATE, hashlib.sha256(body.encode()).hexdigest(), owner] or number - drawn not in (0, 1):
             raise ValueError
-        kept = {tuple(names): np.array([*map(_array, counts)]) for names, *counts in tables}
+        kept = {(summed, tuple(names)): np.array([*map(_array, counts)]) for summed, names, *counts in tables}
     except (OSError, ValueError, TypeError):
         raise LedgerError(words.NO_PRIVATE_FILE.format(file=file)) from None
     return Closed(number=number, tables=kept, noise=tuple(map(_array, noise)))

@@ -349,9 +349,7 @@ class Series(Immutable):
             return answers(only, terms.along, closed)
 
         most = [block.rows for block in only.blocks]
-        return cast(
-            tuple[SignedArray, ...], _step(self, cost, request_of((what, number)), drawn, lambda text: values_from_text(text, most))
-        )
+        return tuple(_step(self, cost, request_of((what, number)), drawn, lambda text: values_from_text(text, most)))
 
     def __repr__(self) -> str:
         return f"<Series on private rows, {len(_inside(self).charges)} steps>"

@@ -45,6 +45,10 @@ NO_BOUND = (
     "Where a column names the units, a series needs a bound on a unit's rows in each of the periods of {along!r} (max_per_cell), "
     'of which max_rows holds all, and late = "drop"; rows that count on arrival must each be a unit.'
 )
+NOT_BY_PERIOD = (
+    "Every measured table of a series must be of the periods of {along!r}: counts of rows or, where late rows are dropped, of units in "
+    "each period, or sums without limits. Make the plan again."
+)
 NO_PRIVATE_FILE = (
     "The private file {file} is not there, is damaged, or is not of this series as the ledger has it. Later periods need its "
     "counts of the closed ones, which rows that changed since cannot give again. Restore it. Without it nothing later can be "

@@ -15,7 +15,7 @@ import numpy as np
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError, one_of, refuse
-from leastnoise._domain import FOLDED, Dates, Domain, PerCell
+from leastnoise._domain import FOLDED, Dates, Domain, PerCell, UnitCount
 from leastnoise._families import basis, causal_hierarchy, causal_strategies, ending_variances, first_rows, gram_of, summed
 from leastnoise._fitting import NOISES, fit
 from leastnoise._linop import Operator, largest_entry, last_cells
@@ -28,7 +28,7 @@ from leastnoise._workload import Product, QuerySet, Workload, identity
 LATE = ("drop", "arrival")
 _ASKED = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix", "change")
 _BITS, _LEAST_BITS = 29, 5  # of all factors of a block together, and along time: sums of 2^32 rows must stay below 2^62
-_Others = tuple[tuple[str, ...], tuple[QuerySet, ...]]
+_Others = tuple[str | None, tuple[str, ...], tuple[QuerySet, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +71,50 @@ def series_of(plan: Plan) -> AlongTime | None:
 def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search: Search) -> Plan:
     """The plan for all periods: the optimum along time, times what a planner finds for the other attributes."""
     series.dates(workload.domain)
-    if workload.statistics or workload.measures != (None,):
-        raise refuse("what a series asks for", "sums, units, means or quantiles", "counts of rows, by period and other attributes")
+    _check_asked(workload, series)
     along = [_asked_along(product, series.along) for product in workload]
     noise = max(NOISES[type(privacy.budget)], key=lambda one: one.norm)  # Gaussian noise where the budget has it
     others = [_others(product, series.along) for product in workload]
-    rows = {other: product.rows / operator.rows for product, operator, other in zip(workload, along, others, strict=True)}
+    largest = [workload.domain.largest_value(product.measure) for product in workload]
+    rows = {other: one.rows / own.rows * most**2 for one, own, other, most in zip(workload, along, others, largest, strict=True)}
     first = _strategies(series.along, _weighed(workload, along, [rows[other] for other in others]), noise, 20)[-1]
-    base = _of_one_period(workload, series.along, [basis(first).total_variance(operator) for operator in along], noise, search)
+    rows_of_unit = privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
+    budget = PureDP(1) if noise.norm == 1 else ZCDP(Fraction(1, 2))
+    of_period = Privacy(budget, unit_column=privacy.unit_column, max_rows=rows_of_unit)
+    base = _of_one_period(workload, series.along, [basis(first).total_variance(operator) for operator in along], of_period, search)
     errors = {
         _others(product, series.along): table.rmse**2 * table.queries
         for product, table in zip(base.workload, base.expected_error().tables, strict=True)
     }
     blocks = base.measured().blocks
-    room = _BITS - math.ceil(math.log2(max(math.prod(largest_entry(factor.operator) for factor in block.factors) for block in blocks)))
-    if room < _LEAST_BITS:
-        raise InputError("What is measured of the other attributes leaves no room for whole numbers along time. Choose another strategy.")
+    amounts = (int(base.measured().largest_values(block).max()) for block in blocks)
+    entries = (math.prod(largest_entry(factor.operator) for factor in block.factors) for block in blocks)
+    room = _BITS - math.ceil(math.log2(max(most * entry for most, entry in zip(amounts, entries, strict=True))))
+    if room < _LEAST_BITS and noise.norm > 1:
+        advice = "Choose a larger unit or smaller clip bounds for what is summed, or another strategy."
+        raise InputError(f"What is measured of the other attributes leaves no room for whole numbers along time. {advice}")
     details = {"series": {"along": series.along, "late": series.late}, "strategy_of_a_period": base.strategy}
     made = []
     for factor in _strategies(series.along, _weighed(workload, along, [errors[other] for other in others]), noise, room):
         timed = [(_over_time(block, factor, workload.domain), 1 / float(block.scale)) for block in blocks]
         made.append(promised(workload, fit(workload.domain, privacy, noise, timed), "series", details=details))
     return min(made, key=lambda plan: plan.expected_error().total_squared_error)
+
+
+def _check_asked(workload: Workload, series: AlongTime) -> None:
+    """Refuse what has no answer period by period."""
+    if series.late == "arrival" and workload.measures != (None,):
+        raise refuse(
+            "[series] late", "arrival", '"drop" where sums, means or units are asked for', "The sum of what came late is not known."
+        )
+    for asked in workload.statistics:
+        if asked.along.get(series.along) != identity():
+            raise refuse(f"the groups of the {asked.name}", asked.groups_name or "none", f"with {series.along} in by: one for each period")
+    measures = workload.domain.measures.values()
+    if any(isinstance(measure, UnitCount) and series.along not in measure.attributes for measure in measures):
+        raise refuse(
+            "of_unit", series.along, "attributes without it in a series", "A unit counts once in each period, and not once in all."
+        )
 
 
 def _asked_along(product: Product, along: str) -> Operator:
@@ -111,7 +133,7 @@ def _asked_along(product: Product, along: str) -> Operator:
 def _others(product: Product, along: str) -> _Others:
     """What a table asks of the other attributes."""
     kept = [(name, asked) for name, asked in zip(product.attributes, product.query_sets, strict=True) if name != along]
-    return tuple(name for name, _ in kept), tuple(asked for _, asked in kept)
+    return product.measure, tuple(name for name, _ in kept), tuple(asked for _, asked in kept)
 
 
 def _strategies(along: str, asked: list[tuple[float, Operator]], noise: Noise, bits: int) -> list[Factor]:
@@ -129,26 +151,27 @@ def _weighed(workload: Workload, along: list[Operator], errors: list[float]) -> 
     return [(weight, operator) for operator, weight in weights.items()]
 
 
-def _of_one_period(workload: Workload, along: str, errors: list[float], noise: Noise, search: Search) -> Plan:
+def _of_one_period(workload: Workload, along: str, errors: list[float], privacy: Privacy, search: Search) -> Plan:
     """What a planner finds for the other attributes: for a domain of one period, each table weighed by its error along time."""
     domain = _with_dates(workload.domain, along, 1)
     weights: dict[_Others, float] = {}
     for product, error in zip(workload, errors, strict=True):
         other = _others(product, along)
-        weights[other] = weights.get(other, 0.0) + product.importance * error
+        weights[other] = weights.get(other, 0.0) + float(product.weight) ** 2 * error
     most, products = max(weights.values()), []
-    for (names, asked), weight in weights.items():
+    for (measure, names, asked), weight in weights.items():
         sets = {along: identity(), **dict(zip(names, asked, strict=True))}
         ordered = tuple(name for name in domain.names if name in sets)
         share = Fraction(max(1, round(math.sqrt(weight / most) * 2**20)), 2**20)
-        products.append(Product(domain=domain, attributes=ordered, query_sets=tuple(map(sets.__getitem__, ordered)), weight=share))
-    return planned(Workload(domain, tuple(products)), Privacy(PureDP(1) if noise.norm == 1 else ZCDP(Fraction(1, 2))), search)
+        sets_of = tuple(map(sets.__getitem__, ordered))
+        products.append(Product(domain=domain, attributes=ordered, query_sets=sets_of, weight=share, measure=measure))
+    return planned(Workload(domain, tuple(products)), privacy, search)
 
 
 def _with_dates(domain: Domain, along: str, periods: int) -> Domain:
     """The same domain with the first periods alone."""
     kinds: dict[str, Any] = {name: domain.kind(name) for name in domain.names}
-    return Domain({**kinds, along: kinds[along].until(periods)})
+    return Domain({**kinds, along: kinds[along].until(periods)}, measures=domain.measures)
 
 
 def _over_time(block: Block, timed: Factor, domain: Domain) -> Block:
@@ -157,7 +180,7 @@ def _over_time(block: Block, timed: Factor, domain: Domain) -> Block:
     for factor in block.factors:
         names = tuple(name for name in factor.attributes if name not in timed.attributes)
         factors += [Factor(names, factor.operator, factor.row_weights)] if names else []
-    return Block(tuple(sorted(factors, key=lambda factor: domain.names.index(factor.attributes[0]))), block.scale)
+    return replace(block, factors=tuple(sorted(factors, key=lambda factor: domain.names.index(factor.attributes[0]))))
 
 
 def up_to(plan: Plan, periods: int) -> Plan | None:
@@ -176,7 +199,9 @@ def up_to(plan: Plan, periods: int) -> Plan | None:
         blocks.append(replace(block, factors=cut))
     facts = {**plan.details["series"], "through": str(domain.kind(series.along).labels[-1]), "periods": plan.domain.cells(series.along)}
     measurements = Measurements(domain=domain, privacy=plan.privacy, noise=measured.noise, blocks=tuple(blocks), grid=measured.grid)
-    return promised(Workload(domain, products), measurements, plan.strategy, details={**plan.details, "series": facts})
+    return promised(
+        Workload(domain, products, plan.workload.statistics), measurements, plan.strategy, details={**plan.details, "series": facts}
+    )
 
 
 def _first_periods(product: Product, along: str, domain: Domain) -> Product | None:
@@ -207,5 +232,7 @@ def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
         asked = product.operators[product.attributes.index(series.along)]
         sums, numbers = ending_variances(factor, asked, range(1, len(labels) + 1)), np.bincount(last_cells(asked), minlength=len(labels))
         unit = table.rmse**2 * asked.rows / basis(factor).total_variance(asked)  # what the other attributes make of unit noise
-        columns.append([math.sqrt(unit * one / number) if number else None for one, number in zip(sums, numbers, strict=True)])
+        columns.append(
+            [product.unit * math.sqrt(unit * one / number) if number else None for one, number in zip(sums, numbers, strict=True)]
+        )
     return {str(label): list(row) for label, *row in zip(labels, *columns, strict=True)}

@@ -19,7 +19,6 @@ from leastnoise._session._payments import (
 from leastnoise._session._periods import PeriodState, PublishedPeriods, is_unfinished, period_state, release_due
 from leastnoise._session._session import (
     audit,
-    check_affordable,
     find_categories,
     finish_all,
     planned_spec,

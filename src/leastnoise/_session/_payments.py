@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from leastnoise._accounting import ApproxDP, Cost, PureCost, SeriesCost
 from leastnoise._accuracy import require_memory
 from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
 from leastnoise._kernel import Entry, Ledger, Receipt, Series
-from leastnoise._plan import Plan, is_category_plan
+from leastnoise._plan import Plan, is_category_plan, with_guard
 from leastnoise._planning import SMALL, series_of, smallest, stated
 from leastnoise._release import Options, check_formats, finishing_seconds, written
 from leastnoise._session._ledgers import ledger_for, receipt_in
@@ -150,6 +151,15 @@ def check_writable(what: Spec) -> None:
     """Refuse formats that cannot be written here, or not for these tables; their sizes wait for categories that are still to be found."""
     known = all(search.found is not None for search in what.searches)
     check_formats(what.options.formats, written(what.workload.products) if known else ())
+
+
+def check_affordable(book: Ledger, plan: Plan, share: Fraction | None = None) -> None:
+    """Refuse early what the ledger would refuse to pay, before the data are read."""
+    if share is None:
+        book.check(plan.cost(), plan.privacy)
+    else:
+        whole = with_guard(plan.privacy, share)
+        book.check(SeriesCost(whole.budget), whole)
 
 
 def paid_before(book: Ledger, digest: str, output: str) -> Entry | None:

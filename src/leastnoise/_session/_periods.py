@@ -17,12 +17,13 @@ from leastnoise._kernel import Entry, Ledger, Receipt, Series
 from leastnoise._linop import SignedArray, last_cells, narrow
 from leastnoise._measurements import Observation
 from leastnoise._mechanisms import mechanism_of, terms_of
-from leastnoise._plan import Plan
+from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._planning import period_errors, series_of, up_to
 from leastnoise._release import Options, check_target, draft, write_series_page
 from leastnoise._session._finish import Asked, RowProgress, read_table, room_for, written_of
+from leastnoise._session._guard import guarded
 from leastnoise._session._ledgers import ledger_for, ledger_made
-from leastnoise._session._payments import check_writable, other_parts, paying, settle
+from leastnoise._session._payments import check_affordable, check_writable, other_parts, paying, settle
 from leastnoise._spec import Spec
 from leastnoise._threads import one_thread
 
@@ -126,12 +127,13 @@ def release_due(
     if entry is not None and book is not None and entry.state == "sealed":
         private_file(book, entry).unlink(missing_ok=True)  # of a run that was stopped between the two
         return PublishedPeriods(entry, False, (), None)
+    share = guard_share(what.options.guard) if entry is None else None  # a guard is paid once, before the first period
     if entry is None or book is None:
         check_target(target)
         made, drawn = plan(), 0
         mechanism_of(made).ready(made)
         if book is not None:
-            book.check(made.cost(), made.privacy)
+            check_affordable(book, made, share)
         kept = Asked(what.options, _adapters.location(source), joined=_adapters.join_facts(source), library=library_of(type(source)))
     else:
         pending = book.pending(entry)
@@ -143,9 +145,11 @@ def release_due(
             )
         kept = replace(Asked.from_json(pending.options), options=what.options)
     _check_not_older(target, [*map(str, what.series.dates(what.domain).labels)][drawn:])
-    table = read_table(made, source, progress) if due > drawn else None
+    table = read_table(made, source, progress, usage=share is not None) if due > drawn else None
     if book is None:
-        book = ledger_made(ledger, dataset or _adapters.dataset_name(source) or "data", made.privacy)
+        book = ledger_made(ledger, dataset or _adapters.dataset_name(source) or "data", with_guard(made.privacy, share))
+    if share is not None:
+        kept = replace(kept, guard=guarded(book, table, made.privacy, share).facts())
     with paying(book, room_for(made)) as process:
         if entry is None:
             facts = {"output": str(target), "description": _described(made), "options": kept.to_json(), "run": process}
@@ -223,9 +227,9 @@ def outcome_up_to(plan: Plan, part: Plan, values: Sequence[tuple[SignedArray, ..
     _, along = _dates(plan)
     observed = []
     for index, block in enumerate(plan.measured().blocks):
-        axis = [factor.attributes for factor in block.factors].index((along,))
-        last = last_cells(block.factors[axis].operator)
-        whole = np.zeros([factor.operator.rows for factor in block.factors], dtype=np.int64)
+        axis = [factor.attributes for factor in block.factors].index((along,)) + 1
+        last = last_cells(block.factors[axis - 1].operator)
+        whole = np.zeros([block.copies, *(factor.operator.rows for factor in block.factors)], dtype=np.int64)
         rows = np.moveaxis(whole, axis, 0)  # a view
         for period, drawn in enumerate(values):
             rows[last == period] = np.moveaxis(drawn[index].reshape([*whole.shape[:axis], -1, *whole.shape[axis + 1 :]]), axis, 0)

@@ -4,7 +4,6 @@ import json
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +46,7 @@ from leastnoise._session._guard import guard_measurements, guard_terms, guarded,
 from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._session._payments import (
     IN_MEMORY,
+    check_affordable,
     check_memory,
     check_searched,
     csv_blocks,
@@ -224,9 +224,10 @@ def _written(
 
 def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> Plan:
     r"""The plan that a spec asks for."""
-    if what.series is not None and isinstance(what.privacy, Privacy):
-        return series_plan(what.workload, what.privacy, what.series, what.search(progress))
-    return planned(what.workload, what.planned_privacy, what.search(progress), what.objective, what.options.level)
+    privacy = what.planned_privacy
+    if what.series is not None and isinstance(privacy, Privacy):
+        return series_plan(what.workload, privacy, what.series, what.search(progress))
+    return planned(what.workload, privacy, what.search(progress), what.objective, what.options.level)
 
 
 def spec_seconds(what: Spec) -> float:
@@ -385,15 +386,6 @@ def _expected(plan: Any, source: Any, *, options: Any = None, out: Any = None, *
     """For a notebook: how often reading tells how far it is, and the seconds after it; what cannot be used is refused later."""
     usable = isinstance(plan, Plan) and isinstance(options, (Options, type(None)))
     return csv_blocks(source), finishing_seconds(plan, options or Options(), written=out is not None) if usable else 0.0
-
-
-def check_affordable(book: Ledger, plan: Plan, share: Fraction | None = None) -> None:
-    """Refuse early what the ledger would refuse to pay, before the data are read."""
-    if share is None:
-        book.check(plan.cost(), plan.privacy)
-    else:
-        whole = with_guard(plan.privacy, share)
-        book.check(SeriesCost(whole.budget), whole)
 
 
 def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: Any = None, progress: RowProgress = None) -> list[Any]:

@@ -270,7 +270,9 @@ def spec_from_table(
     workload = together(asked)
     privacy = _privacy(protected, options.level, workload)
     if series is not None:
-        privacy = _of_series(series, privacy, workload, {**found, "searches": searches, "guard": plan.get("guard")})
+        privacy = _of_series(
+            series, privacy, workload, {**found, "unknown": searches, "objective": plan.get("objective", "total") != "total"}
+        )
     check_join(join, privacy.unit_column)
     check_searches(searches, privacy)
     for key in options.covariances:
@@ -314,15 +316,14 @@ def _of_series(series: AlongTime, privacy: Privacy | Least, workload: Workload, 
     """What protects a unit in all periods together; what a series does not have yet is refused."""
     if isinstance(privacy, Least):
         raise refuse("the budget of a spec with [series]", LEAST, "rho, or epsilon and delta", "Give the budget of all periods together.")
-    for what, there in (
-        ("[plan] guard", found["guard"] is not None),
-        ("[plan] objective", "objective" in found.get("plan", {})),
-        ("unknown categories", bool(found["searches"])),
-        ("[[impossible]]", "impossible" in found),
-        ("[[public]]", "public" in found),
+    for what, key, advice in (
+        ("[plan] objective", "objective", "Its total error is the least; give a table that must be more exact a weight."),
+        ("unknown categories", "unknown", "List them, such as those that were found for a release of the rows so far."),
+        ("[[impossible]]", "impossible", "Only the model of one release uses it; leave it out."),
+        ("[[public]]", "public", "It would have to be known for every period to come; leave it out."),
     ):
-        if there:
-            raise refuse("a spec with [series]", f"one with {what}", "one without", "A series does not have that yet.")
+        if found.get(key):
+            raise refuse("a spec with [series]", f"one with {what}", "one without", advice)
     if series.late == "arrival" and privacy.unit_column is not None:
         raise refuse("[series] late", "arrival", '"drop" where a column names the units', "What a unit adds later would have no bound.")
     return series.privacy(privacy, workload.domain)

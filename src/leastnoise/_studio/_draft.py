@@ -18,10 +18,12 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from leastnoise._accounting import Privacy
 from leastnoise._accuracy import within_memory
 from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
+from leastnoise._domain import Dates
 from leastnoise._plan import Plan
-from leastnoise._planning import answering, planned, price, stated
+from leastnoise._planning import answering, planned, price, series_plan, stated
 from leastnoise._release import Texts, statistic_words, table_words
 from leastnoise._spec import Spec, parse_spec, read_toml, spec_from_table
 from leastnoise._threads import one_thread
@@ -29,6 +31,7 @@ from leastnoise._workload import Product, Statistic, Workload, groups_of
 
 OBJECTIVES = ("total", "worst", "relative")
 TARGETS = ("margin", "relative", "rmse")
+MOST_PERIODS = 3650
 Question = tuple[object, ...]
 
 
@@ -81,6 +84,8 @@ class Draft:
     delta: str
     objective: str
     level: float
+    dates: Dates | None
+    periods: int
 
     @cached_property
     def spec(self) -> Spec:
@@ -108,7 +113,9 @@ def drafted(text: str, folder: Path, name: str = "the spec") -> Draft:
     privacy = table["privacy"]
     of = "rho" if "rho" in privacy else "epsilon"
     delta = str(privacy["delta"]) if "delta" in privacy else ""
-    return Draft(text, folder, tuple(rows), tuple(settings), of, str(privacy[of]), delta, spec.objective, spec.options.level)
+    dates = None if spec.series is None else spec.series.dates(spec.domain)
+    said = of, str(privacy[of]), delta, spec.objective, spec.options.level
+    return Draft(text, folder, tuple(rows), tuple(settings), *said, dates, 0 if dates is None else dates.size)
 
 
 _SAID = ("weight", "size", *TARGETS)
@@ -166,6 +173,7 @@ _WHOLE: Mapping[str, Callable[[object], Any]] = {
     "delta": _stripped_text,
     "objective": lambda value: one_of("objective", value, OBJECTIVES),
     "level": _number,
+    "periods": lambda value: whole("periods", value, 2, MOST_PERIODS),
 }
 _OF_A_ROW: Mapping[str, Callable[[object], Any]] = {
     "on": _flag,
@@ -187,6 +195,9 @@ def spec_text(draft: Draft) -> str:
     for table, key, value, usual in (("plan", "objective", draft.objective, "total"), ("output", "level", draft.level, 0.95)):
         if value != document.get(table, {}).get(key, usual):
             document.setdefault(table, {})[key] = value
+    if draft.dates is not None and draft.periods != draft.dates.size:
+        last = draft.dates.reaching(draft.periods).end
+        _put(document["domain"][document["series"]["along"]]["dates"], "to", str(last))
     before, entries = [*document["workload"]], []
     for part, entry in enumerate(before):
         rows = [(row.entry, setting) for row, setting in zip(draft.rows, draft.settings, strict=True) if row.part == part]
@@ -286,8 +297,11 @@ def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
                 tell({"first": answering(spec.workload, plan).to_json()})
                 wanted = False
 
-    search = replace(spec.search(lambda name: tell({"trying": name})), found=found)
-    plan = planned(spec.workload, spec.planned_privacy, search, spec.objective, spec.options.level)
+    search, privacy = spec.search(lambda name: tell({"trying": name})), spec.planned_privacy
+    if spec.series is not None and isinstance(privacy, Privacy):
+        plan = series_plan(spec.workload, privacy, spec.series, search)
+    else:
+        plan = planned(spec.workload, privacy, replace(search, found=found), spec.objective, spec.options.level)
     tell({"plan": plan.to_json()})
 
 

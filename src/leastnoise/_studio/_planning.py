@@ -19,10 +19,10 @@ from leastnoise._check import InputError
 from leastnoise._fitting import rescaled
 from leastnoise._measurements import Measurements
 from leastnoise._plan import Plan, Promise, TableError
-from leastnoise._planning import Price, Reached, answering, reached, reached_by_means, stated
+from leastnoise._planning import Price, Reached, answering, period_errors, reached, reached_by_means, stated
 from leastnoise._release import Texts, bet_words, budget_words, goodness, sums_words, texts
 from leastnoise._spec import Spec, plan_warnings, read_spec_text, spec_warnings
-from leastnoise._studio._draft import OBJECTIVES, TARGETS, Draft, Question, Row, Setting, changed, drafted, save, spec_text
+from leastnoise._studio._draft import MOST_PERIODS, OBJECTIVES, TARGETS, Draft, Question, Row, Setting, changed, drafted, save, spec_text
 from leastnoise._studio._pages import Page, action, asset, get, shown
 from leastnoise._workload import Workload
 
@@ -306,6 +306,8 @@ def view(seen: Seen) -> dict[str, Any]:
         "delta": draft.delta,
         "objective": draft.objective,
         "level": draft.level,
+        "periods": draft.periods,
+        "horizon": _horizon(draft),
         "facts": _facts(draft, seen.plan, said),
         "kept": None if seen.kept is None else _facts(seen.kept.draft, seen.kept.plan, said),
         "warnings": [*spec_warnings(draft.spec), *(plan_warnings(draft.spec, seen.plan, said) if seen.ready and seen.plan else ())],
@@ -340,8 +342,31 @@ def _facts(draft: Draft, plan: Plan | None, said: Texts) -> list[tuple[str, str]
     if ratio is not None:
         facts.append((said.say("goodness"), said.say("goodness_value", ratio=said.local(f"{ratio:.2f}"))))
     facts.append((said.say("st_objective"), said.say(f"st_{draft.objective}")))
+    facts += _of_periods(draft, plan, said)
     facts += [(said.say("st_of_values"), sentence) for sentence in sums_words(spec.workload, said)]
     return facts if privacy is None else [*facts, (said.say("h_protects"), bet_words(privacy, said))]
+
+
+def _horizon(draft: Draft) -> str:
+    """How many periods a series has, and its last day."""
+    return "" if draft.dates is None else f"{draft.periods}, {draft.dates.reaching(draft.periods).end}"
+
+
+def _of_periods(draft: Draft, plan: Plan | None, said: Texts) -> Iterator[tuple[str, str]]:
+    """How long a series is, the margins of answers that end in some of its periods, and the error of all beside the least possible."""
+    if draft.dates is None:
+        return
+    yield said.say("st_periods"), _horizon(draft)
+    errors = [] if plan is None else [*period_errors(plan).items()]
+    if plan is None or plan.promise is None or not errors:
+        return
+    times = interval_multiplier(plan.measured().noise, draft.level)
+    for place in sorted({0, (len(errors) - 1) // 2, len(errors) - 1}):
+        label, row = errors[place]
+        known = [(product.name, times * error) for product, error in zip(plan.workload, row, strict=True) if error is not None]
+        yield said.say("st_ending", period=label), "; ".join(f"{name} ± {said.error(margin)}" for name, margin in known)
+    total, least = (math.sqrt(one / plan.workload.rows) for one in (plan.promise.total_squared_error, plan.promise.lower_bound))
+    yield said.say("st_all_periods"), said.say("st_total_least", total=said.error(total), least=said.error(least))
 
 
 def _row_texts(
@@ -452,6 +477,7 @@ def _choices(planning: Planning, said: Texts) -> dict[str, Any]:
         "rows": [(row.name(said), said.plain(row.queries)) for row in draft.rows],
         "of": draft.of,
         "delta": bool(draft.delta),
+        "horizon": min(4 * draft.periods, MOST_PERIODS),
         "levels": [(level, said.percent(level)) for level in levels],
         "objectives": [(name, said.say(f"st_{name}")) for name in OBJECTIVES],
         "targets": [("", said.say("st_none")), *((name, said.say(f"st_{'share' if name == 'relative' else name}")) for name in TARGETS)],

@@ -42,6 +42,10 @@ function show(view, all = false) {
   const number = over / (under || 1);
   if (number > 0) at("slider").value = Math.round(100 * Math.log10(number));
   at("slider").setAttribute("aria-valuetext", `${at("slider").dataset.of} = ${view.size}`);
+  if (at("horizon")) {
+    at("horizon").value = view.periods;
+    at("horizon").setAttribute("aria-valuetext", view.horizon);
+  }
   fill(at("objective"), view.objective, all);
   fill(at("level"), String(view.level), all);
   list(at("facts"), view.facts);
@@ -132,6 +136,7 @@ at("slider").addEventListener("input", () => {
   at("size").value = size;
   change({ size });
 });
+if (at("horizon")) at("horizon").addEventListener("input", () => change({ periods: Number(at("horizon").value) }));
 at("size").addEventListener("change", () => change({ size: at("size").value }));
 if (at("delta")) at("delta").addEventListener("change", () => change({ delta: at("delta").value }));
 at("least").addEventListener("change", () => change({ size: at("least").checked ? "least" : sized(Number(at("slider").value)) }));
