@@ -197,8 +197,8 @@ count = "units"
     assert release.tables["sum of paid by month:prefix"].answer.round() == pytest.approx([600, 607], abs=4)
     assert release.tables["units by month x sex"].answer.round().tolist() == [[1, 1], [1, 0]]
     assert release.tables["count of paid by month x sex"].answer.round().tolist() == [[2, 0], [1, 0]]
-    means = release.statistics["mean of paid by month x sex"]
-    assert means["mean"].round(2).tolist()[::2] == [300, 7]
+    means = release.statistics["mean of paid by month x sex"].numbers()
+    assert means["mean"][[0, 2]].tolist() == pytest.approx([300, 7], abs=2)
     assert '["paid", ["month", "sex"]' in office.private[0].read_text()
 
 

@@ -24,7 +24,7 @@ SAID = texts("en")
 # What the studio may ask of the session: what is public. Nothing here takes a source.
 PUBLIC = {
     "LEAST", "Least", "Price", "Reached", "Spec", "answering", "parse_spec", "period_errors", "plan_warnings",
-    "planned", "price", "read_spec_text", "reached", "reached_by_means", "read_release", "read_toml", "series_plan", "spec_from_table",
+    "planned", "price", "read_spec_text", "reached", "reached_by_means", "read_release", "read_toml", "spec_from_table",
     "spec_warnings", "stated",
 }  # fmt: skip
 # What asks a file or a database for the names and types of its columns alone; tests/studio/test_beginning.py destroys all values.

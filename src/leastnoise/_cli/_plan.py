@@ -31,11 +31,11 @@ from leastnoise._cli._output import (
     without_cache,
     write_new,
 )
-from leastnoise._cli._release import period_facts, search_facts, show_periods, show_searches, warn, warn_of_bias
+from leastnoise._cli._release import search_facts, show_periods, show_searches, warn, warn_of_bias
 from leastnoise._frames import several
 from leastnoise._mechanisms import BY_NAME, Candidate
 from leastnoise._plan import Plan
-from leastnoise._planning import Price, answering, expected_seconds, of_size, prices, with_max_rows
+from leastnoise._planning import Price, answering, expected_seconds, of_size, period_errors, prices, with_max_rows
 from leastnoise._planning import compare as tried_on
 from leastnoise._progress import Progress
 from leastnoise._release import check_options
@@ -103,9 +103,11 @@ def plan(
         for name, plans in (("budgets", by_budget), ("max_rows", by_rows)):
             if plans:
                 further[name] = [_errors_json(other) for other in plans.values()]
+        if errors := period_errors(made):
+            further["periods"] = errors
         if prices:
             further["prices"] = [{"table": price.table, "alone": price.alone, "saved": price.saved} for price in prices]
-        show_json({**facts(made, seconds, what.options.level), **period_facts(made), **further, "warnings": [*warnings, *late]})
+        show_json({**facts(made, seconds, what.options.level), **further, "warnings": [*warnings, *late]})
         return
     show_plan(made, seconds, what.options.level)
     show_periods(made)

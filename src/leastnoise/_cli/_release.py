@@ -424,16 +424,9 @@ def drawn_words(state: PeriodState) -> str:
     return words + (f"; not published yet: {', '.join(state.unpublished)}" if state.unpublished else "")
 
 
-def period_facts(plan: Plan) -> dict[str, Any]:
-    """The errors that are promised for each period of a series, by table; nothing of other plans."""
-    errors = period_errors(plan)
-    return {"periods": errors} if errors else {}
-
-
 def show_periods(plan: Plan) -> None:
     """The errors that are promised for each period of a series; nothing of other plans."""
-    errors = [*period_facts(plan).get("periods", {}).items()]
-    if not errors:
+    if not (errors := [*period_errors(plan).items()]):
         return
     step = -(-len(errors) // _MOST_SHOWN)
     chosen = [pair for place, pair in enumerate(errors) if place % step == 0 or place == len(errors) - 1]

@@ -81,7 +81,8 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
     rows_of_unit = privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
     budget = PureDP(1) if noise.norm == 1 else ZCDP(Fraction(1, 2))
     of_period = Privacy(budget, unit_column=privacy.unit_column, max_rows=rows_of_unit)
-    base = _of_one_period(workload, series.along, [basis(first).total_variance(operator) for operator in along], of_period, search)
+    errors_along = [basis(first).total_variance(operator) for operator in along]
+    base = _of_one_period(workload, series.along, errors_along, of_period, replace(search, found=None))  # it finds plans of one period
     errors = {
         _others(product, series.along): table.rmse**2 * table.queries
         for product, table in zip(base.workload, base.expected_error().tables, strict=True)

@@ -14,7 +14,7 @@ from leastnoise._accounting import Cost, SeriesCost
 from leastnoise._check import InputError, LeastNoiseError, LedgerError, one_of, quoted, refuse
 from leastnoise._estimate import Outcome
 from leastnoise._exports import EXPORTS, Published
-from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series, Terms
+from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series, Terms, measured_tables
 from leastnoise._measurements import Observation
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan, measurements_from_value, read, read_json, values_from_json, versions
@@ -106,9 +106,8 @@ def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
     if plan.details.get("series", {}).get("late") == "arrival":  # one table, so that a row arrives in one period in all
         return {None: [plan.measurements.columns()[0]]}
     tables: dict[str | None, list[tuple[str, ...]]] = {}
-    for block in plan.measurements.blocks:
-        for measure in (block.measure, plan.domain.count_of(str(block.measure))) if block.ends else (block.measure,):
-            tables.setdefault(measure, []).append(block.attributes)
+    for measure, attributes in measured_tables(plan.measurements):
+        tables.setdefault(measure, []).append(attributes)
     return tables
 
 

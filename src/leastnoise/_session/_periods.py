@@ -12,18 +12,18 @@ from leastnoise import _adapters
 from leastnoise._check import InputError, LedgerError, one_of
 from leastnoise._domain import Dates
 from leastnoise._estimate import Fixed, Outcome
-from leastnoise._frames import library_of
-from leastnoise._kernel import Entry, Ledger, Receipt, Series
+from leastnoise._frames import library_of, several
+from leastnoise._kernel import Entry, Ledger, Receipt, Series, due
 from leastnoise._linop import SignedArray, last_cells, narrow
 from leastnoise._measurements import Observation
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._planning import period_errors, series_of, up_to
-from leastnoise._release import Options, check_target, draft, write_series_page
+from leastnoise._release import check_target, draft, write_series_page
 from leastnoise._session._finish import Asked, RowProgress, read_table, room_for, written_of
 from leastnoise._session._guard import guarded
 from leastnoise._session._ledgers import ledger_for, ledger_made
-from leastnoise._session._payments import check_affordable, check_writable, other_parts, paying, settle
+from leastnoise._session._payments import check_affordable, check_writable, other_parts, paying, receipt_of, settle
 from leastnoise._spec import Spec
 from leastnoise._threads import one_thread
 
@@ -32,8 +32,6 @@ from leastnoise._threads import one_thread
 class PeriodState:
     """How far a series has come: how many periods were drawn, how many are over, and which were drawn and are not in the directory."""
 
-    entry: Entry
-    along: str
     labels: tuple[str, ...]
     drawn: int
     due: int
@@ -65,9 +63,10 @@ def period_state(book: Ledger, entry: Entry) -> PeriodState | None:
     plan = Plan.from_json(pending.plan)
     dates, along = _dates(plan)
     labels, drawn = tuple(map(str, dates.labels)), len(pending.steps)
-    target = Path(entry.output)
-    missing = tuple(label for place, label in enumerate(labels[:drawn], 1) if not (target / label).exists() and _answers(plan, place))
-    return PeriodState(entry, along, labels, drawn, dates.over(_today()), missing)
+    target, asked = Path(entry.output), (product.operators[product.attributes.index(along)] for product in plan.workload)
+    first = min(int(last_cells(operator).min()) for operator in asked)  # what ends earlier is no release
+    missing = tuple(label for label in labels[first:drawn] if not (target / label).exists())
+    return PeriodState(labels, drawn, dates.over(_today()), missing)
 
 
 def is_series_plan(text: str) -> bool:
@@ -81,14 +80,6 @@ def is_unfinished(book: Ledger, entry: Entry) -> bool:
         return False
     state = period_state(book, entry)
     return state is None or bool(state.unpublished)
-
-
-def _answers(plan: Plan, periods: int) -> bool:
-    """Whether any question can be answered up to a period."""
-    series = series_of(plan)
-    return series is not None and any(
-        (last_cells(product.operators[product.attributes.index(series.along)]) < periods).any() for product in plan.workload
-    )
 
 
 def _dates(plan: Plan) -> tuple[Dates, str]:
@@ -144,7 +135,13 @@ def release_due(
                 f"in the ledger {book.path}. Go on with that spec, or choose another directory for this one, which is then paid."
             )
         kept = replace(Asked.from_json(pending.options), options=what.options)
-    _check_not_older(target, [*map(str, what.series.dates(what.domain).labels)][drawn:])
+    undrawn = map(str, what.series.dates(what.domain).labels[drawn:])
+    if beyond := next((label for label in undrawn if (target / label).exists()), ""):  # it would get a second value
+        raise LedgerError(
+            f"The directory {target} has a release of {beyond}, which the ledger has not drawn: ledger and private file are an older "
+            "copy, or the directory is of another series. Put back the newest ledger and private file, or choose another directory for a "
+            "new series. Nothing was drawn."
+        )
     table = read_table(made, source, progress, usage=share is not None) if due > drawn else None
     if book is None:
         book = ledger_made(ledger, dataset or _adapters.dataset_name(source) or "data", with_guard(made.privacy, share))
@@ -152,26 +149,17 @@ def release_due(
         kept = replace(kept, guard=guarded(book, table, made.privacy, share).facts())
     with paying(book, room_for(made)) as process:
         if entry is None:
-            facts = {"output": str(target), "description": _described(made), "options": kept.to_json(), "run": process}
-            receipt = Series.paid(terms_of(made), None, book, **facts).receipt
+            described = f"series of {len(what.series.dates(what.domain).labels)} periods along {what.series.along}, "
+            described += several(len(made.workload.products), "table")
+            facts = {"output": str(target), "description": described, "options": kept.to_json(), "run": process}
+            receipt = receipt_of(Series.paid(terms_of(made), None, book, **facts))
         else:
             receipt = book.take_over(entry, process)
-        if receipt is None:
-            raise LedgerError("A paid series has no receipt; please report this.")
         series = Series.resumed(terms_of(made), table, book, receipt)
         values = [series.period(private_file(book, receipt)) for _ in range(max(drawn, due))]
         written = _publish(made, values, book, kept, receipt, target)
-    return _published(book, receipt, written, paid=entry is None)
-
-
-def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:
-    """Refuse a ledger that was put back from a copy: a release of a period that it has not drawn would get a second value."""
-    if beyond := [label for label in undrawn if (target / label).exists()]:
-        raise LedgerError(
-            f"The directory {target} has a release of {beyond[0]}, which the ledger has not drawn: ledger and private file are an older "
-            "copy, or the directory is of another series. Put back the newest ledger and private file, or choose another directory for a "
-            "new series. Nothing was drawn."
-        )
+    paid = book.entries()[receipt.number - 1]
+    return PublishedPeriods(paid, entry is None, written, period_state(book, paid))
 
 
 def _due(dates: Dates, through: str | None) -> int:
@@ -197,11 +185,6 @@ def _entry_of(book: Ledger, target: Path) -> Entry | None:
     return None
 
 
-def _described(plan: Plan) -> str:
-    dates, along = _dates(plan)
-    return f"series of {dates.size} periods along {along}, {len(plan.workload.products)} tables"
-
-
 def _publish(
     plan: Plan, values: Sequence[tuple[SignedArray, ...]], book: Ledger, asked: Asked, receipt: Receipt, target: Path
 ) -> tuple[Path, ...]:
@@ -224,31 +207,23 @@ def _publish(
 
 def outcome_up_to(plan: Plan, part: Plan, values: Sequence[tuple[SignedArray, ...]], receipt: str) -> Outcome:
     """The rows of all periods so far, as one observation of the plan up to the last of them."""
-    _, along = _dates(plan)
-    observed = []
+    observed, along = [], _dates(plan)[1]
     for index, block in enumerate(plan.measured().blocks):
-        axis = [factor.attributes for factor in block.factors].index((along,)) + 1
-        last = last_cells(block.factors[axis - 1].operator)
-        whole = np.zeros([block.copies, *(factor.operator.rows for factor in block.factors)], dtype=np.int64)
-        rows = np.moveaxis(whole, axis, 0)  # a view
+        shape = [block.copies, *(factor.operator.rows for factor in block.factors)]
+        whole, known = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool)
         for period, drawn in enumerate(values):
-            rows[last == period] = np.moveaxis(drawn[index].reshape([*whole.shape[:axis], -1, *whole.shape[axis + 1 :]]), axis, 0)
-        observed.append(narrow(np.moveaxis(rows[last < len(values)], 0, axis).reshape(-1)))
+            rows = due(block, along, period)
+            whole[rows], known[rows] = drawn[index], True
+        observed.append(narrow(whole[known]))
     return Outcome(part, Observation(part.measured(), tuple(observed), receipt, private=bool(receipt)), Fixed())
 
 
-def _published(book: Ledger, receipt: Receipt, written: tuple[Path, ...], *, paid: bool) -> PublishedPeriods:
-    entry = book.entries()[receipt.number - 1]
-    return PublishedPeriods(entry, paid, written, period_state(book, entry))
-
-
-def finish_series(book: Ledger, entry: Entry, options: Options | None = None) -> PublishedPeriods:
+def finish_series(book: Ledger, entry: Entry) -> tuple[Path, ...]:
     """Publish what was drawn and is not in the directory; nothing is drawn, so neither rows nor the private file are needed."""
     pending = book.pending(entry)
-    plan, kept = Plan.from_json(pending.plan), Asked.from_json(pending.options)
-    asked = kept if options is None else replace(kept, options=options)
+    plan, asked = Plan.from_json(pending.plan), Asked.from_json(pending.options)
     with paying(book, room_for(plan)) as process:
         receipt = book.take_over(entry, process)
         series = Series.resumed(terms_of(plan), None, book, receipt)
         values = [series.period(private_file(book, receipt)) for _ in pending.steps]
-        return _published(book, receipt, _publish(plan, values, book, asked, receipt, Path(entry.output)), paid=False)
+        return _publish(plan, values, book, asked, receipt, Path(entry.output))

@@ -16,7 +16,7 @@ from leastnoise._frames import library_of, several
 from leastnoise._kernel import Entry, FoundKeys, KeySearch, Ledger, SeededEntropy, Series, Terms, UnpaidSeries
 from leastnoise._mechanisms import Run, mechanism_of, terms_of
 from leastnoise._plan import CategoryPlan, Plan, guard_share, is_category_plan, with_guard
-from leastnoise._planning import expected_seconds, planned, series_of, series_plan
+from leastnoise._planning import expected_seconds, series_of
 from leastnoise._progress import rows_shown
 from leastnoise._release import (
     Draft,
@@ -224,10 +224,7 @@ def _written(
 
 def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> Plan:
     r"""The plan that a spec asks for."""
-    privacy = what.planned_privacy
-    if what.series is not None and isinstance(privacy, Privacy):
-        return series_plan(what.workload, privacy, what.series, what.search(progress))
-    return planned(what.workload, privacy, what.search(progress), what.objective, what.options.level)
+    return what.plan(what.search(progress))
 
 
 def spec_seconds(what: Spec) -> float:
@@ -454,7 +451,7 @@ def _finished(book: Ledger, entry: Entry, source: Any, out: Any, progress: RowPr
     if is_series_plan(text):
         if out is not None:
             raise InputError("The releases of a series are in the directory that it was paid for; leave out the other one.")
-        written = finish_series(book, entry).releases
+        written = finish_series(book, entry)
         return Finished(entry, read_release(written[-1]) if written else None, Path(entry.output))
     if not is_category_plan(text):
         return finish_one(book, entry, source, out=out, progress=progress)

@@ -17,7 +17,7 @@ from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
 from leastnoise._plan import CategoryPlan, Plan, guard_share, plan_categories, without_guard
 from leastnoise._planner import PLANNERS
-from leastnoise._planning import OBJECTIVES, AlongTime, Least, looks, per_cell, stated
+from leastnoise._planning import OBJECTIVES, AlongTime, Least, looks, per_cell, planned, series_plan, stated
 from leastnoise._release import FoundCategories, Options, read_categories, table_position, written
 from leastnoise._spec._domain import (
     LAYOUT,
@@ -188,6 +188,13 @@ class Spec:
         """Which strategies are tried, and how long."""
         return Search(self.strategy, self.seconds, progress, impossible=self.impossible, public=self.public)
 
+    def plan(self, search: Search) -> Plan:
+        """What is planned with a search: a series, or one release."""
+        privacy = self.planned_privacy
+        if self.series is not None and isinstance(privacy, Privacy):
+            return series_plan(self.workload, privacy, self.series, search)
+        return planned(self.workload, privacy, search, self.objective, self.options.level)
+
     def data(self, place: Path | DatabaseTable) -> Any:
         """The data at a place, with the layout and the second table that the spec says."""
         data = CSV(place, **self.layout) if self.layout and isinstance(place, Path) else place
@@ -265,7 +272,14 @@ def spec_from_table(
     guard, labels = guard_share(plan.get("guard")), labels_from_spec(found["domain"], domain, files)
     with within("[output] "):
         options = Options(**output, guard=guard, labels=labels)
-    series = _series(found.get("series"), domain)
+    series = None
+    if "series" in found:
+        said: dict[str, Any] = known_keys("[series]", found["series"], ["along", "late"])
+        if "along" not in said:
+            raise InputError("[series] must have along = the attribute of dates whose periods are published one after the other.")
+        with within("[series] "):
+            series = AlongTime(**said)
+            series.dates(domain)
     asked, statements = _parts(domain, found["workload"], _of_unit(domain, protected))
     workload = together(asked)
     privacy = _privacy(protected, options.level, workload)
@@ -297,19 +311,6 @@ def spec_from_table(
         series=series,
         public=public_from_spec(workload.domain, found.get("public", []), files),
     )
-
-
-def _series(value: object, domain: Domain) -> AlongTime | None:
-    """What [series] says."""
-    if value is None:
-        return None
-    table: dict[str, Any] = known_keys("[series]", value, ["along", "late"])
-    if "along" not in table:
-        raise InputError("[series] must have along = the attribute of dates whose periods are published one after the other.")
-    with within("[series] "):
-        series = AlongTime(**table)
-        series.dates(domain)
-    return series
 
 
 def _of_series(series: AlongTime, privacy: Privacy | Least, workload: Workload, found: Mapping[str, Any]) -> Privacy:

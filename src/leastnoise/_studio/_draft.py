@@ -18,12 +18,11 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from leastnoise._accounting import Privacy
-from leastnoise._accuracy import within_memory
+from leastnoise._accuracy import checked_level, within_memory
 from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
 from leastnoise._domain import Dates
 from leastnoise._plan import Plan
-from leastnoise._planning import answering, planned, price, series_plan, stated
+from leastnoise._planning import answering, price, stated
 from leastnoise._release import Texts, statistic_words, table_words
 from leastnoise._spec import Spec, parse_spec, read_toml, spec_from_table
 from leastnoise._threads import one_thread
@@ -156,12 +155,6 @@ def _stripped_text(value: object) -> str:
     return value.strip()
 
 
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise refuse("level", value, "a number above 0 and below 1, such as 0.95")
-    return float(value)
-
-
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise refuse("on", value, "true or false")
@@ -172,7 +165,7 @@ _WHOLE: Mapping[str, Callable[[object], Any]] = {
     "size": _stripped_text,
     "delta": _stripped_text,
     "objective": lambda value: one_of("objective", value, OBJECTIVES),
-    "level": _number,
+    "level": checked_level,
     "periods": lambda value: whole("periods", value, 2, MOST_PERIODS),
 }
 _OF_A_ROW: Mapping[str, Callable[[object], Any]] = {
@@ -297,12 +290,8 @@ def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
                 tell({"first": answering(spec.workload, plan).to_json()})
                 wanted = False
 
-    search, privacy = spec.search(lambda name: tell({"trying": name})), spec.planned_privacy
-    if spec.series is not None and isinstance(privacy, Privacy):
-        plan = series_plan(spec.workload, privacy, spec.series, search)
-    else:
-        plan = planned(spec.workload, privacy, replace(search, found=found), spec.objective, spec.options.level)
-    tell({"plan": plan.to_json()})
+    search = replace(spec.search(lambda name: tell({"trying": name})), found=found)
+    tell({"plan": spec.plan(search).to_json()})
 
 
 @one_thread()

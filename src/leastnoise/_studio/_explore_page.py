@@ -44,10 +44,6 @@ class Exploring:
         self.table = lru_cache(maxsize=8)(self._table)
         self._covariances = lru_cache(maxsize=2)(release.covariances)
 
-    def shown(self, asked: Question, measure: str | None) -> Table:
-        """A table as the release publishes its own: rounded, and without small answers, where it is to be so."""
-        return published(self.table(asked, measure), self.release.options)
-
     def first(self) -> tuple[Question, str | None]:
         """The first that can be shown of the tables that were asked for, each attribute alone, and the total."""
         products, domain = self.release.workload.products, self.release.plan.domain
@@ -115,7 +111,7 @@ def exploring_page(path: Path) -> Page:
         return tuple((name, str(wanted[name])) for name in domain.names if wanted.get(name)), measure
 
     def table(body: dict[str, Any]) -> Any:
-        made = exploring.shown(*asked(body))
+        made = published(exploring.table(*asked(body)), release.options)
         numbers = zip(*(values.reshape(-1).tolist() for values in (made.answer, made.margins, made.low, made.high)), strict=True)
         rows = [
             [cell, said.number(answer, margin), said.error(margin), said.number(low, margin), said.number(high, margin)]
