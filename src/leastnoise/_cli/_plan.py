@@ -99,12 +99,11 @@ def plan(
     by_budget = {} if budgets is None else _by_budget(made, budgets)
     prices = _table_prices(made, what) if priced else ()
     if as_json:
-        further: dict[str, Any] = {"searches": list(search_facts(what))} if what.searches else {}
+        asked = ("searches", list(search_facts(what))), ("periods", period_errors(made))
+        further: dict[str, Any] = {name: value for name, value in asked if value}
         for name, plans in (("budgets", by_budget), ("max_rows", by_rows)):
             if plans:
                 further[name] = [_errors_json(other) for other in plans.values()]
-        if errors := period_errors(made):
-            further["periods"] = errors
         if prices:
             further["prices"] = [{"table": price.table, "alone": price.alone, "saved": price.saved} for price in prices]
         show_json({**facts(made, seconds, what.options.level), **further, "warnings": [*warnings, *late]})
