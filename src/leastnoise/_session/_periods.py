@@ -135,13 +135,7 @@ def release_due(
                 f"in the ledger {book.path}. Go on with that spec, or choose another directory for this one, which is then paid."
             )
         kept = replace(Asked.from_json(pending.options), options=what.options)
-    undrawn = map(str, what.series.dates(what.domain).labels[drawn:])
-    if beyond := next((label for label in undrawn if (target / label).exists()), ""):  # it would get a second value
-        raise LedgerError(
-            f"The directory {target} has a release of {beyond}, which the ledger has not drawn: ledger and private file are an older "
-            "copy, or the directory is of another series. Put back the newest ledger and private file, or choose another directory for a "
-            "new series. Nothing was drawn."
-        )
+    _check_not_older(target, [*map(str, what.series.dates(what.domain).labels)][drawn:])
     table = read_table(made, source, progress, usage=share is not None) if due > drawn else None
     if book is None:
         book = ledger_made(ledger, dataset or _adapters.dataset_name(source) or "data", with_guard(made.privacy, share))
@@ -160,6 +154,16 @@ def release_due(
         written = _publish(made, values, book, kept, receipt, target)
     paid = book.entries()[receipt.number - 1]
     return PublishedPeriods(paid, entry is None, written, period_state(book, paid))
+
+
+def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:
+    """Refuse a ledger that was put back from a copy: a release of a period that it has not drawn would get a second value."""
+    if beyond := [label for label in undrawn if (target / label).exists()]:
+        raise LedgerError(
+            f"The directory {target} has a release of {beyond[0]}, which the ledger has not drawn: ledger and private file are an older "
+            "copy, or the directory is of another series. Put back the newest ledger and private file, or choose another directory for a "
+            "new series. Nothing was drawn."
+        )
 
 
 def _due(dates: Dates, through: str | None) -> int:

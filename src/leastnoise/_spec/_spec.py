@@ -272,14 +272,7 @@ def spec_from_table(
     guard, labels = guard_share(plan.get("guard")), labels_from_spec(found["domain"], domain, files)
     with within("[output] "):
         options = Options(**output, guard=guard, labels=labels)
-    series = None
-    if "series" in found:
-        said: dict[str, Any] = known_keys("[series]", found["series"], ["along", "late"])
-        if "along" not in said:
-            raise InputError("[series] must have along = the attribute of dates whose periods are published one after the other.")
-        with within("[series] "):
-            series = AlongTime(**said)
-            series.dates(domain)
+    series = _series(found["series"], domain) if "series" in found else None
     asked, statements = _parts(domain, found["workload"], _of_unit(domain, protected))
     workload = together(asked)
     privacy = _privacy(protected, options.level, workload)
@@ -311,6 +304,17 @@ def spec_from_table(
         series=series,
         public=public_from_spec(workload.domain, found.get("public", []), files),
     )
+
+
+def _series(value: object, domain: Domain) -> AlongTime:
+    """What [series] says."""
+    table: dict[str, Any] = known_keys("[series]", value, ["along", "late"])
+    if "along" not in table:
+        raise InputError("[series] must have along = the attribute of dates whose periods are published one after the other.")
+    with within("[series] "):
+        series = AlongTime(**table)
+        series.dates(domain)
+    return series
 
 
 def _of_series(series: AlongTime, privacy: Privacy | Least, workload: Workload, found: Mapping[str, Any]) -> Privacy:
