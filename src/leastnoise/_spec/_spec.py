@@ -276,10 +276,7 @@ def spec_from_table(
     asked, statements = _parts(domain, found["workload"], _of_unit(domain, protected))
     workload = together(asked)
     privacy = _privacy(protected, options.level, workload)
-    if series is not None:
-        privacy = _of_series(
-            series, privacy, workload, {**found, "unknown": searches, "objective": plan.get("objective", "total") != "total"}
-        )
+    privacy = privacy if series is None else _of_series(series, privacy, workload, {**found, "unknown": searches})
     check_join(join, privacy.unit_column)
     check_searches(searches, privacy)
     for key in options.covariances:
@@ -321,13 +318,14 @@ def _of_series(series: AlongTime, privacy: Privacy | Least, workload: Workload, 
     """What protects a unit in all periods together; what a series does not have yet is refused."""
     if isinstance(privacy, Least):
         raise refuse("the budget of a spec with [series]", LEAST, "rho, or epsilon and delta", "Give the budget of all periods together.")
-    for what, key, advice in (
-        ("[plan] objective", "objective", "Its total error is the least; give a table that must be more exact a weight."),
-        ("unknown categories", "unknown", "List them, such as those that were found for a release of the rows so far."),
-        ("[[impossible]]", "impossible", "Only the model of one release uses it; leave it out."),
-        ("[[public]]", "public", "It would have to be known for every period to come; leave it out."),
+    other = found.get("plan", {}).get("objective", "total") != "total"
+    for what, there, advice in (
+        ("[plan] objective", other, "Its total error is the least; give a table that must be more exact a weight."),
+        ("unknown categories", bool(found["unknown"]), "List them, such as those that were found for a release of the rows so far."),
+        ("[[impossible]]", "impossible" in found, "Only the model of one release uses it; leave it out."),
+        ("[[public]]", "public" in found, "It would have to be known for every period to come; leave it out."),
     ):
-        if found.get(key):
+        if there:
             raise refuse("a spec with [series]", f"one with {what}", "one without", advice)
     if series.late == "arrival" and privacy.unit_column is not None:
         raise refuse("[series] late", "arrival", '"drop" where a column names the units', "What a unit adds later would have no bound.")
