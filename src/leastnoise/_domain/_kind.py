@@ -156,7 +156,7 @@ class Kind(ABC):
 
     def level(self, name: str) -> Level:
         """Look up a level over all cells; ``other`` belongs to a group of that name."""
-        known = {level.name: level for level in (*self.levels, *self.implied_levels)}
+        known: dict[str, Level] = {level.name: level for level in (*self.levels, *self.implied_levels)}
         if not known:
             raise InputError(
                 f"a level must be declared; got {name!r}, and the attribute has none. Add it, for example levels.{name} = {{ ... }}."

@@ -82,9 +82,12 @@ _MEANINGS = {
 @contextmanager
 def _formats(names: Sequence[str]) -> Iterator[tuple[bool, Any]]:
     """Whether Parquet is written, and what writes CSV: to make a database takes eight times as long as to write a small table."""
+    opened: Any = nullcontext()
     if "csv" in names:
         import duckdb
-    with duckdb.connect(":memory:") if "csv" in names else nullcontext() as database:
+
+        opened = duckdb.connect(":memory:")
+    with opened as database:
         yield "parquet" in names, database
 
 
