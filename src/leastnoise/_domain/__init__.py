@@ -1,7 +1,7 @@
 """Attributes with finite public lists of cells, and what happens to a value outside them.
 
 The rule that turns a value into a cell is written in `leastnoise._domain._kinds`; nothing here sees a row, and nothing here needs numpy.
-What must be right for a release to be private is in `_cells`, `_domain`, `_measure`, `_per_cell` and `_reading`; of the other files nothing
+What must be right for a release to be private is in `_cells`, `_domain`, `_measure` and `_reading`; of the other files nothing
 need be believed.
 """
 
@@ -11,7 +11,6 @@ from leastnoise._domain._domain import Domain
 from leastnoise._domain._json import kind_from_json, kind_to_json
 from leastnoise._domain._kind import RESERVED, Kind, Label, Level, known_keys
 from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
-from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted, parts
-from leastnoise._domain._per_cell import PerCell
+from leastnoise._domain._measure import Measure, PerCell, UnitCount, ValueCount, Weighted, parts
 from leastnoise._domain._reading import BLANKS, Reading, attribute_name
 from leastnoise._domain._rules import inner_edges, multiples, number_pattern
