@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from leastnoise._adapters import _column as column_module
-from leastnoise._adapters import columns, read
+from leastnoise._adapters import check_source, columns, read
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Categories, Coded, Domain, Integers, Measure
 from leastnoise._table import columns_of
@@ -276,8 +276,10 @@ def test_columns_of_types_without_a_rule_are_outside():
             domain = Domain({name: Categories(["x"], outside="other")})
             assert rows_of(read(source, domain)) == [(1,)]
         assert rows_of(read(source, Domain(a=Integers(0, 5, outside="other")))) == [(6,)]
-        with pytest.raises(InputError, match=r"the unit column 'a' of .* must hold numbers, text or dates; its type is "):
+        with pytest.raises(InputError, match=r"the column 'a' of .* must hold numbers, text or dates; its type is "):
             read(source, Domain(b=["x"]), unit_column="a")
+        with pytest.raises(InputError, match=r"the column 'd' of .* must hold numbers, text or dates; its type is "):
+            check_source(source, Domain(d=["x"]), ["d"], [], None)
 
 
 def test_text_of_pyarrow_that_is_not_utf8():

@@ -181,6 +181,7 @@ def test_the_dual_bound_of_one_strategy_holds_for_all() -> None:
 
 
 PLAN = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
+OF_LISTS = pa.table({"sex": [["F"]], "age": [17], "income": [0.0]})
 REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
     ("a workload that is none", lambda _: ln.plan([1, 2], ln.PureDP(1)), "workload must be a workload.*got 'list'"),
     ("a budget that is none", lambda _: ln.plan(workload(), 1.0), "budget must be PureDP"),
@@ -197,6 +198,7 @@ REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
     ("a source that is none", lambda at: ln.release(PLAN, 17, ledger=at / "x.ledger"), "source must be"),
     ("a source that is not there", lambda at: ln.release(PLAN, at / "no.csv", ledger=at / "x.ledger"), "no.csv"),
     ("a column that is not there", lambda at: ln.release(PLAN, PEOPLE[["sex", "income"]], ledger=at / "x.ledger"), "age"),
+    ("a column of lists", lambda at: ln.release(PLAN, OF_LISTS, ledger=at / "x.ledger"), "'sex' of .* must hold numbers, text or dates"),
     ("a directory that is there", lambda at: ln.release(PLAN, PEOPLE, ledger=at / "x.ledger", out=at), "must not exist yet"),
 ]
 

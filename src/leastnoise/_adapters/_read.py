@@ -16,7 +16,7 @@ from leastnoise._adapters._location import check_unit
 from leastnoise._adapters._places import CSV, DatabaseTable, Joined
 from leastnoise._adapters._units import MOST_CUT, Units, usage_table
 from leastnoise._adapters._values import is_null, is_spelled_null, text
-from leastnoise._adapters._words import NO_SOURCE, STRANGE_UNIT, no_column
+from leastnoise._adapters._words import NO_SOURCE, STRANGE_COLUMN, no_column
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
 from leastnoise._domain import DROP, Domain, Keys, PerCell, Rule, UnitCount, parts
@@ -149,16 +149,22 @@ def _whole_column(parts: list[Array], chosen: BoolArray) -> Array:
 
 
 def check_source(source: Any, domain: Domain, attributes: Sequence[str], measures: Sequence[str], unit_column: str | None) -> None:
-    """Refuse what `read` would refuse before it reads a row, for whoever wants to know earlier; nothing that was opened is given away.
+    """Refuse, before anything is paid, what `read` would refuse before it reads a row, and columns of which no value would be in a cell.
+
+    Nothing that was opened is given away.
 
     Raises:
-        InputError: as for `read`, whose arguments these are, with the attributes and measures that will be read.
+        InputError: as for `read`, whose arguments these are, with the attributes and measures that will be read; or a column of a type
+            that no rule reads, such as lists.
 
     >>> check_source("/nowhere.csv", Domain(sex=["F", "M"]), ["sex"], [], None)
     Traceback (most recent call last):
     leastnoise._check._errors.InputError: the source must be a file that exists; there is no file '/nowhere.csv'.
     """
-    opened_for(source, domain, attributes, measures, unit_column)
+    opened, names = opened_for(source, domain, attributes, measures, unit_column)
+    for name in names:
+        if name in opened.strange:
+            raise InputError(STRANGE_COLUMN.format(name=name, what=opened.what, kind=opened.strange[name]))
 
 
 def opened_for(
@@ -180,8 +186,8 @@ def opened_for(
     for name in wanted:
         if opened.names.count(name) != 1:
             raise InputError(no_column(opened.what, opened.names, name))
-    if unit_column is not None and unit_column in opened.strange:
-        raise InputError(STRANGE_UNIT.format(name=unit_column, what=opened.what, kind=opened.strange[unit_column]))
+    if unit_column is not None and unit_column in opened.strange:  # units could not be told apart
+        raise InputError(STRANGE_COLUMN.format(name=unit_column, what=opened.what, kind=opened.strange[unit_column]))
     return opened, wanted
 
 

@@ -37,7 +37,7 @@ NO_SOURCE = (
     "the source must be a path to {endings} files, a pandas, Polars, PyArrow, Spark or Ibis table, a DuckDB relation or a "
     "DatabaseTable; got an object of type {kind!r}."
 )
-STRANGE_UNIT = "the unit column {name!r} of {what} must hold numbers, text or dates; its type is {kind}."
+STRANGE_COLUMN = "the column {name!r} of {what} must hold numbers, text or dates; its type is {kind}. Convert it to one of these."
 NOT_OF_THE_UNIT = (
     "a table that is joined must be of the unit's own rows, or public: a row of it would be in the rows of several units. It is "
     "joined on {own!r}, and {got}. Make {own!r} the unit, or say public = true if everyone may know what that table holds."

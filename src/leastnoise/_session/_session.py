@@ -307,6 +307,7 @@ def release(
         check_affordable(book, plan, share)
     name = dataset or _adapters.dataset_name(source) or "data" if book is None else book.dataset
     check_searched(asked.searches, name)
+    _adapters.check_source(source, plan.domain, *plan.used(), plan.privacy.unit_column)
     with nullcontext() if target is None else draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if book is None:  # another process may have made it meanwhile
