@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 49_670, "files": 207, "functions": 3_460, "code": 29_560}
+CEILINGS = {"lines": 49_670, "files": 206, "functions": 3_460, "code": 29_570}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
