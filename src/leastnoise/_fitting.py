@@ -236,12 +236,12 @@ def key_rule(privacy: Privacy) -> KeyRule:
     for more in _MORE:
         scale = root_up(privacy.distance / square * more**2)
         candidates.append(KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=_short(scale), threshold=2))
-    found = [rule for one in candidates if (rule := _least_threshold(one, privacy)) is not None]
-    if not found:
+    rules = [rule for candidate in candidates if (rule := _least_threshold(candidate, privacy)) is not None]
+    if not rules:
         raise InputError(
             f"A search for keys within {budget!r} would need a threshold above 2^40. Give it more of the budget, or a larger delta."
         )
-    return min(found, key=lambda rule: (found_often(rule), rule.scale))
+    return min(rules, key=lambda rule: (found_often(rule), rule.scale))
 
 
 def found_often(rule: KeyRule) -> int:

@@ -56,7 +56,7 @@ def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
     kinds: dict[str, type] = {kind.__name__.lower(): kind for kind in operators()}
     try:
         kind = kinds[value["kind"]]
-        made: Operator = kind(**{one.name: _read(value[one.name], one.type, cells) for one in fields(kind) if one.init})
+        made: Operator = kind(**{entry.name: _read(value[entry.name], entry.type, cells) for entry in fields(kind) if entry.init})
     except (KeyError, TypeError, RecursionError):
         raise refuse("operator", value if len(str(value)) < 80 else "something else", "an operator as a plan file has it") from None
     return made
@@ -114,7 +114,7 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
         noise=Noise(one_of("mechanism", value["mechanism"], [kind.value for kind in Noise])),
         blocks=tuple(
             Block(
-                tuple(factors[whole("a factor's place", place, 0, len(factors) - 1)] for place in entry["factors"]),
+                tuple(factors[whole("a factor's place", number, 0, len(factors) - 1)] for number in entry["factors"]),
                 fraction_from_text("scale", entry["scale"]),
                 entry["measure"],
                 limits[whole("the place of limits", entry["limits"], 0, len(limits) - 1)] if "limits" in entry else None,
@@ -191,10 +191,10 @@ def _versions() -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        own = version("leastnoise")
+        package = version("leastnoise")
     except PackageNotFoundError:  # run from a source tree
-        own = "unknown"
-    return {"leastnoise": own, "numpy": np.__version__, "python": platform.python_version()}
+        package = "unknown"
+    return {"leastnoise": package, "numpy": np.__version__, "python": platform.python_version()}
 
 
 def guard_share(value: Any) -> Fraction | None:
@@ -417,7 +417,7 @@ class Plan:
         if self.measurements is not None:
             columns = self.measurements.columns()
             attributes, measures = attributes.union(columns[0]), measures.union(columns[1])
-        return tuple(one for one in self.domain.names if one in attributes), tuple(one for one in self.domain.measures if one in measures)
+        return tuple(key for key in self.domain.names if key in attributes), tuple(key for key in self.domain.measures if key in measures)
 
     def to_json(self) -> str:
         """The plan as one JSON text, the same for equal plans."""
@@ -427,7 +427,7 @@ class Plan:
     def _text(self) -> str:
         asked: dict[str, Any] = {"questions": self.workload.to_json()}
         if self.workload.statistics:
-            asked["statistics"] = [one.to_json() for one in self.workload.statistics]
+            asked["statistics"] = [statistic.to_json() for statistic in self.workload.statistics]
         if self.measurements is None:
             fallback = {} if self.fallback is None else {"independent": json.loads(self.fallback.to_json())}
             value = {
@@ -568,15 +568,15 @@ def is_category_plan(text: str) -> bool:
 
 
 def _category_plan(value: Mapping[str, Any]) -> CategoryPlan:
-    found: dict[str, Any] = known_keys("a search for categories", value, ["search", "privacy", "rule", "attribute"])
-    if found["search"] != CATEGORY_FORMAT:
-        raise refuse("the format of a search for categories", found["search"], repr(CATEGORY_FORMAT))
-    name, kind = kind_from_json(found["attribute"])
+    entries: dict[str, Any] = known_keys("a search for categories", value, ["search", "privacy", "rule", "attribute"])
+    if entries["search"] != CATEGORY_FORMAT:
+        raise refuse("the format of a search for categories", entries["search"], repr(CATEGORY_FORMAT))
+    name, kind = kind_from_json(entries["attribute"])
     if not isinstance(kind, Unknown):
         raise refuse("the attribute of a search for categories", kind, "Unknown")
-    rule = found["rule"]
+    rule = entries["rule"]
     made = KeyRule(noise=Noise(rule["noise"]), scale=Fraction(rule["scale"]), threshold=rule["threshold"])
-    return CategoryPlan(attribute=name, kind=kind, privacy=privacy_from_json(found["privacy"]), rule=made)
+    return CategoryPlan(attribute=name, kind=kind, privacy=privacy_from_json(entries["privacy"]), rule=made)
 
 
 def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> CategoryPlan:
@@ -604,5 +604,5 @@ def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> 
     if not isinstance(privacy.budget, ApproxDP):
         advice = "Nobody can be found under delta = 0: a category of one person must have a chance of nothing to be seen."
         raise refuse("the budget of a search for categories", privacy.budget, "ApproxDP(epsilon, delta)", advice)
-    own = Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, privacy.max_rows)  # whatever is bounded in other cells
-    return CategoryPlan(attribute=attribute, kind=kind, privacy=own, rule=key_rule(own))
+    plain = Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, privacy.max_rows)  # whatever is bounded in other cells
+    return CategoryPlan(attribute=attribute, kind=kind, privacy=plain, rule=key_rule(plain))

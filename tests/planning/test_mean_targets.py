@@ -66,7 +66,7 @@ def test_errors_of_means_are_those_of_the_sum_less_the_mean_times_the_count(meas
         ]
         assert goal.error(made) == pytest.approx(max(spreads), rel=0.15)  # 300 draws
         tables = made.expected_error().tables
-        for place, limit in zip(goal.places, goal.limits, strict=True):
+        for place, limit in zip(goal.tables, goal.limits, strict=True):
             assert tables[place].rmse <= limit * goal.error(made) * (1 + 1e-9)
 
 

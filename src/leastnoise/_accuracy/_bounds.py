@@ -107,14 +107,14 @@ def nuclear_norm(
         return _whole(products[0], worth)
     others: list[tuple[Names, float, float, float]] = []  # the norm across the total along all attributes, the whole, the part of the total
     if all(product.is_marginal for product in products):
-        best = {tau: own for tau, own in _marginal_norms(products, worth).items() if tau or total}
+        best = {tau: norm for tau, norm in _marginal_norms(products, worth).items() if tau or total}
     else:
         known = _levels(products)
         leveled = [
             all(known[name].level(operator) is not None for name, operator in zip(product.attributes, product.operators, strict=True))
             for product in products
         ]
-        chained, rest = [*compress(products, leveled)], [*compress(products, [not one for one in leveled])]
+        chained, rest = [*compress(products, leveled)], [*compress(products, [not chain for chain in leveled])]
         spectra = {name: levels.spectrum for name, levels in known.items()}
         wide = {name for name, parts in spectra.items() if parts[0].size > 1}
         if rest or _seen([parts[0] for parts in spectra.values()], [*_terms(chained, known)]) is None:
@@ -122,8 +122,8 @@ def nuclear_norm(
             for product in chained:
                 if wide & {*product.attributes}:
                     grouped.setdefault(product.attributes, []).append(product)
-            for names, own in grouped.items():
-                terms = _terms(own, {name: known[name] for name in names})
+            for names, group in grouped.items():
+                terms = _terms(group, {name: known[name] for name in names})
                 others.append((names, *_group_norms([spectra[name] for name in names], terms, worth(names))))
             chained = [product for product in chained if not wide & {*product.attributes}]
             known = {name: levels for name, levels in known.items() if name not in wide}
@@ -131,15 +131,15 @@ def nuclear_norm(
             spectra |= {name: _weighted_spectrum(chained, name, known[name]) for name in wide}
         best = _level_norms(chained, known, spectra, worth, total=total) if chained else {}
         for product in rest:
-            across, along = (_norm(product, part, worth) for part in (nuclear_across, lambda one: nuclear_parts(one)[1]))
+            across, along = (_norm(product, part, worth) for part in (nuclear_across, lambda matrix: nuclear_parts(matrix)[1]))
             others.append((product.attributes, across, _whole(product, worth), along))
     for names, across, _, _ in others:
         best[names] = max(best.get(names, 0.0), across)
-    summed = found = math.fsum(best.values())
+    summed = bound = math.fsum(best.values())
     for names, _, whole, along in others:
         left = summed - math.fsum(best.get(tau, 0.0) for tau in subsets(names))
-        found = max(found, left + whole - (0.0 if total else along))
-    return found
+        bound = max(bound, left + whole - (0.0 if total else along))
+    return bound
 
 
 def _norm(product: Product, part: Callable[[Operator], float], worth: Callable[[Names], float]) -> float:
@@ -155,13 +155,13 @@ def _marginal_norms(products: Sequence[Product], worth: Callable[[Names], float]
     if not products:
         return {}
     domain, asked = products[0].domain, numbered(products)
-    places = np.array([one.place for one in asked.along], dtype=np.int64)
+    positions = np.array([along.place for along in asked.along], dtype=np.int64)
     shape = np.array(domain.shape, dtype=np.float64)
-    squares = {id(product.weight): float(product.weight) ** 2 for product in {id(one.weight): one for one in products}.values()}
+    squares = {id(product.weight): float(product.weight) ** 2 for product in {id(other.weight): other for other in products}.values()}
     weights = np.array([squares[id(product.weight)] for product in products])
     terms = []
     for where, rows in asked.widths:
-        sets = places[rows]
+        sets = positions[rows]
         terms.append(Terms(sets, np.ones(sets.shape), np.ones(sets.shape), weights[where] / shape[sets].prod(axis=1)))
     names = np.array(domain.names, dtype=object)
     norms: dict[Names, float] = {}
@@ -182,7 +182,7 @@ def _levels(products: Sequence[Product]) -> dict[str, Levels]:
     for name, operators in asked.items():
         size = next(iter(operators)).size
         levels[name] = Levels.plain(size)
-        for operator in sorted(operators, key=lambda one: -one.rows):
+        for operator in sorted(operators, key=lambda level: -level.rows):
             more = levels[name].including(operator)
             if more is not None and more.spectrum:
                 levels[name] = more
@@ -193,8 +193,8 @@ def _terms(products: Sequence[Product], known: Mapping[str, Levels]) -> dict[tup
     """The squared weight of every product, by the levels along all attributes."""
     terms: dict[tuple[int, ...], float] = {}
     for product in products:
-        own = dict(zip(product.attributes, product.operators, strict=True))
-        key = tuple(levels.level(own.get(name, Total(levels.size))) or 0 for name, levels in known.items())
+        operators = dict(zip(product.attributes, product.operators, strict=True))
+        key = tuple(levels.level(operators.get(name, Total(levels.size))) or 0 for name, levels in known.items())
         terms[key] = terms.get(key, 0.0) + float(product.weight) ** 2
     return terms
 
@@ -237,9 +237,9 @@ def _level_norms(
 def _group_norms(spectra: Sequence[Sequence[Part]], terms: Mapping[tuple[int, ...], float], worth: float) -> tuple[float, float, float]:
     """Of tables of levels by the same attributes the norm across the total along all of them, the whole, and the part of the total."""
     whole = math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*spectra))
-    across = math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*([part.across for part in own] for own in spectra)))
+    across = math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*([part.across for part in parts] for parts in spectra)))
     along = math.fsum(
-        weight * math.prod(own[0].grams[level, 0, 0] for level, own in zip(levels, spectra, strict=True))
+        weight * math.prod(parts[0].grams[level, 0, 0] for level, parts in zip(levels, spectra, strict=True))
         for levels, weight in terms.items()
     )
     return worth * across, worth * whole, worth * math.sqrt(along)
@@ -249,48 +249,48 @@ def _seen(parts: Sequence[Part], keys: Sequence[tuple[int, ...]]) -> list[IntArr
     """The directions of a product of spaces that tables of levels tell of; None where they are too many."""
     axes = [[part.seen(level) for part, level in zip(parts, key, strict=True)] for key in keys]
     sizes = [part.size for part in parts]
-    if math.prod(sizes) > _MOST_DIRECTIONS or max(math.prod(map(len, own)) for own in axes) > _MOST_JOINT:
+    if math.prod(sizes) > _MOST_DIRECTIONS or max(math.prod(map(len, along)) for along in axes) > _MOST_JOINT:
         return None
-    seen = [np.ravel_multi_index(np.ix_(*own), sizes).reshape(-1) for own in axes]
+    seen = [np.ravel_multi_index(np.ix_(*along), sizes).reshape(-1) for along in axes]
     return seen if len(np.unique(np.concatenate(seen))) <= _MOST_JOINT else None
 
 
 def _joint_root(parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *, total: bool = True) -> float:
     """tr M^(1/2) of a weighted sum M of Kronecker products of Gram matrices, or where that is too large a bound below it."""
-    wide = [place for place, part in enumerate(parts) if part.size != 1]
+    wide = [index for index, part in enumerate(parts) if part.size != 1]
     often, weights = math.prod(part.often for part in parts), dict[tuple[int, ...], float]()
     for levels, weight in terms.items():
         scale = weight * math.prod(float(part.grams[level, 0, 0]) for part, level in zip(parts, levels, strict=True) if part.size == 1)
-        key = tuple(levels[place] for place in wide)
-        if scale > 0 and all(parts[place].grams[level].any() for place, level in zip(wide, key, strict=True)):
+        key = tuple(levels[index] for index in wide)
+        if scale > 0 and all(parts[index].grams[level].any() for index, level in zip(wide, key, strict=True)):
             weights[key] = weights.get(key, 0.0) + scale
     if not weights or not (wide or total):
         return 0.0
     if not wide:
         return often * math.sqrt(weights[()])
-    seen = _seen([parts[place] for place in wide], [*weights])
+    seen = _seen([parts[index] for index in wide], [*weights])
     if seen is not None:
         directions = np.unique(np.concatenate(seen))
         gram = np.zeros((len(directions), len(directions)))
-        for (key, weight), own in zip(weights.items(), seen, strict=True):
-            at, grams = np.searchsorted(directions, own), list[FloatArray]()
-            for place, level in zip(wide, key, strict=True):
-                axis = parts[place].seen(level)
-                grams.append(parts[place].grams[level][np.ix_(axis, axis)])
-            gram[np.ix_(at, at)] += weight * reduce(lambda product, own: np.asarray(np.kron(product, own)), grams, np.ones((1, 1)))
+        for (key, weight), shown in zip(weights.items(), seen, strict=True):
+            at, grams = np.searchsorted(directions, shown), list[FloatArray]()
+            for index, level in zip(wide, key, strict=True):
+                rows = parts[index].seen(level)
+                grams.append(parts[index].grams[level][np.ix_(rows, rows)])
+            gram[np.ix_(at, at)] += weight * reduce(lambda left, right: np.asarray(np.kron(left, right)), grams, np.ones((1, 1)))
         return often * root_trace(gram if total else gram[1:, 1:])  # the first direction is that of equal cells
     # No less than any of the terms, nor than a product of sums below all of them.
     alone = max(
-        math.sqrt(w) * math.prod(root_trace(parts[p].grams[own]) for p, own in zip(wide, key, strict=True)) for key, w in weights.items()
+        math.sqrt(w) * math.prod(root_trace(parts[p].grams[k]) for p, k in zip(wide, key, strict=True)) for key, w in weights.items()
     )
     sums = [
         {level: math.fsum(w for key, w in weights.items() if key[at] == level) for level in {key[at] for key in weights}}
         for at in range(len(wide))
     ]
     least = min(
-        weights.get(key, 0.0) / math.prod(own[level] for own, level in zip(sums, key, strict=True)) for key in itertools.product(*sums)
+        weights.get(key, 0.0) / math.prod(axis[level] for axis, level in zip(sums, key, strict=True)) for key in itertools.product(*sums)
     )
-    each = (root_trace(np.asarray(sum(w * parts[p].grams[level] for level, w in own.items()))) for p, own in zip(wide, sums, strict=True))
+    each = (root_trace(np.asarray(sum(w * parts[p].grams[level] for level, w in axis.items()))) for p, axis in zip(wide, sums, strict=True))
     return often * max(alone, math.sqrt(least) * math.prod(each))
 
 
@@ -417,11 +417,11 @@ def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, Floa
             chosen = [(more, value * factor) for columns, value in chosen for more, factor in ((columns, out), ((*columns, column), in_))]
         for columns, value in chosen:
             parts.setdefault(len(columns), []).append((term.sets[:, list(columns)], value))
-    found = []
+    added = []
     for size in sorted(parts):
         sets, sums = zip(*parts[size], strict=True)
-        found.append(_added(np.concatenate(sets), np.concatenate(sums), count))
-    return found
+        added.append(_added(np.concatenate(sets), np.concatenate(sums), count))
+    return added
 
 
 def _added(sets: IntArray, values: FloatArray, count: int) -> tuple[IntArray, FloatArray]:

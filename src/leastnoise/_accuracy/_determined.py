@@ -81,14 +81,14 @@ class _Axis:
     def needs(self, operator: Operator) -> tuple[int, ...] | None:
         """The parts that some row needs; None if a row lies outside all of them."""
         if self.whole is None:
-            return next(((place,) for place, space in enumerate(self.spaces) if space.holds(operator)), None)
+            return next(((part,) for part, space in enumerate(self.spaces) if space.holds(operator)), None)
         if not self.whole.holds(operator):
             return None
-        return tuple(place for place, other in enumerate(self.spaces[::-1]) if not other.holds(operator))
+        return tuple(part for part, other in enumerate(self.spaces[::-1]) if not other.holds(operator))
 
 
 def _united(tables: Iterable[int]) -> int:
-    return reduce(lambda one, other: one | other, tables, 0)
+    return reduce(lambda bits, other: bits | other, tables, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,10 +127,10 @@ class Span:
                 tables[name] += number
                 operators[name][_along(factor, self.sizes[name])] = None
         axes: dict[str, _Axis] = {}
-        for name, own in operators.items():
+        for name, along in operators.items():
             if tables[name] < len(self.blocks):
-                own[Total(self.sizes[name])] = None
-            spaces = _distinct(own)
+                along[Total(self.sizes[name])] = None
+            spaces = _distinct(along)
             axis = None if spaces is None else _Axis.of(self.sizes[name], spaces)
             if axis is None:
                 return None
@@ -170,26 +170,26 @@ class Span:
     def _tables(self) -> Mapping[str, tuple[int, ...]]:
         """For every part along an attribute the tables that have it, as bits of one number."""
         every = (1 << len(self.blocks)) - 1
-        own: dict[tuple[str, Operator], int] = {}
-        for place, block in enumerate(self.blocks):
+        bits: dict[tuple[str, Operator], int] = {}
+        for number, block in enumerate(self.blocks):
             for factor in block.factors:
                 for name in factor.attributes:
                     key = name, _along(factor, self.sizes[name])
-                    own[key] = own.get(key, 0) | 1 << place
-        found = {}
+                    bits[key] = bits.get(key, 0) | 1 << number
+        parts = {}
         for name, axis in (self.axes or {}).items():
-            known = {operator: tables for (other, operator), tables in own.items() if other == name}
+            known = {operator: tables for (other, operator), tables in bits.items() if other == name}
             summed = Total(self.sizes[name])
             known[summed] = known.get(summed, 0) | every & ~_united(known.values())
             having = [(axis.has(operator), tables) for operator, tables in known.items()]
-            found[name] = tuple(_united(tables for has, tables in having if has[part]) for part in range(len(axis.spaces)))
-        return found
+            parts[name] = tuple(_united(tables for has, tables in having if has[part]) for part in range(len(axis.spaces)))
+        return parts
 
     @cached_property
     def _of_totals(self) -> dict[str, tuple[int, ...] | None]:
         """What is needed along attributes that are summed over, but for those along which every table has the total."""
-        found = {name: self._needed(name, Total(self.sizes[name])) for name in self.axes or ()}
-        return {name: tables for name, tables in found.items() if tables != ((1 << len(self.blocks)) - 1,)}
+        needed = {name: self._needed(name, Total(self.sizes[name])) for name in self.axes or ()}
+        return {name: tables for name, tables in needed.items() if tables != ((1 << len(self.blocks)) - 1,)}
 
 
 def _along(factor: Factor, size: int) -> Operator:
@@ -197,8 +197,8 @@ def _along(factor: Factor, size: int) -> Operator:
     return factor.operator if len(factor.attributes) == 1 else Identity(size)
 
 
-def _both(one: int, other: int) -> int:
-    return one & other
+def _both(bits: int, other: int) -> int:
+    return bits & other
 
 
 def _summed(operator: Operator) -> bool:
@@ -226,19 +226,19 @@ def split(product: Product, names: Collection[str]) -> tuple[Product, tuple[int,
 
 def require(span: Span | None, product: Product) -> bool:
     """Refuse a product that the measurements do not determine."""
-    found = None if span is None else span.determines(product)
-    if found is False:
+    determined = None if span is None else span.determines(product)
+    if determined is False:
         raise undetermined(product)
-    return found is True
+    return determined is True
 
 
 def _distinct(operators: Iterable[Operator]) -> list[RowSpace] | None:
     """Row spaces of operators, smallest first, each once; None if one is not known."""
-    found: list[RowSpace] = []
+    spaces: list[RowSpace] = []
     for operator in operators:
         space = row_space(operator)
         if space is None:
             return None
-        if not any(other.dimension == space.dimension and other.includes(space) for other in found):
-            found.append(space)
-    return sorted(found, key=lambda one: one.dimension)
+        if not any(other.dimension == space.dimension and other.includes(space) for other in spaces):
+            spaces.append(space)
+    return sorted(spaces, key=lambda known: known.dimension)

@@ -37,13 +37,13 @@ def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
     if fine > 8:
         # Poisson summation: what is left out is below exp(-2 pi^2 64) relatively.
         return (fine**2 + (1 / 12 if noise is Noise.ROUNDED_GAUSSIAN else 0.0)) / grid**2
-    places = np.arange(1, 12 + math.ceil(12 * fine), dtype=float)
+    values = np.arange(1, 12 + math.ceil(12 * fine), dtype=float)
     if noise is Noise.DISCRETE_GAUSSIAN:
-        mass = np.exp(-0.5 * (places / fine) ** 2)
-        return float(2 * (places**2 @ mass) / (1 + 2 * mass.sum())) / grid**2
+        mass = np.exp(-0.5 * (values / fine) ** 2)
+        return float(2 * (values**2 @ mass) / (1 + 2 * mass.sum())) / grid**2
     # E Z^2 = sum over k >= 1 of (2k - 1) P(|Z| >= k), and |Z| >= k when |N| >= k - 1/2.
-    tails = np.array([math.erfc((place - 0.5) / (fine * math.sqrt(2))) for place in places])
-    return float((2 * places - 1) @ tails) / grid**2
+    tails = np.array([math.erfc((value - 0.5) / (fine * math.sqrt(2))) for value in values])
+    return float((2 * values - 1) @ tails) / grid**2
 
 
 def interval_multiplier(noise: Noise, level: float) -> float:

@@ -17,10 +17,10 @@ def available_memory() -> int | None:
     """Bytes that may be used: what LEASTNOISE_MEMORY says, else the least of what the machine and its control groups have left."""
     wanted = os.environ.get(VARIABLE, "").strip()
     if wanted:
-        found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)\s*([KMGT]?)i?B?", wanted, re.IGNORECASE)
-        if not found:
+        match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)\s*([KMGT]?)i?B?", wanted, re.IGNORECASE)
+        if not match:
             raise InputError(f"{VARIABLE} must be a size such as 8G or 500M; got {wanted[:40]!r}.")
-        return int(float(found[1]) * _UNITS[found[2].upper()])
+        return int(float(match[1]) * _UNITS[match[2].upper()])
     left = [size for size in (_free_of_machine(), *map(_free_of_group, _groups())) if size is not None]
     return min(left) if left else None
 
@@ -74,17 +74,17 @@ def _groups() -> list[str]:
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
         return []
-    found: dict[str, None] = {}
+    folders: dict[str, None] = {}
     for line in lines:
-        _, kinds, place = line.split(":", 2)
+        _, kinds, path = line.split(":", 2)
         if kinds and "memory" not in kinds.split(","):
             continue
         top = Path("/sys/fs/cgroup/memory" if kinds else "/sys/fs/cgroup")
-        inner = top / place.strip("/")
+        inner = top / path.strip("/")
         for folder in (inner, *inner.parents):
             if folder.is_relative_to(top):
-                found[str(folder)] = None
-    return list(found)
+                folders[str(folder)] = None
+    return list(folders)
 
 
 def _free_of_group(folder: str) -> int | None:

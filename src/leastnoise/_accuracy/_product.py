@@ -76,13 +76,13 @@ class ProductCells(Cells):
         """For every block a number; blocks with one number differ in attributes alone."""
         factors = {id(factor): factor for table in self.measured for factor in table.block.factors}
         equal: dict[object, int] = {}
-        own = {
-            place: equal.setdefault((factor.key(), id(self.structure.bases[factor.attributes[0]])), len(equal))
-            for place, factor in factors.items()
+        kind_of = {
+            key: equal.setdefault((factor.key(), id(self.structure.bases[factor.attributes[0]])), len(equal))
+            for key, factor in factors.items()
         }
         numbers: dict[object, int] = {}
         return [
-            numbers.setdefault((table.grid, table.variance, *[own[id(factor)] for factor in table.block.factors]), len(numbers))
+            numbers.setdefault((table.grid, table.variance, *[kind_of[id(factor)] for factor in table.block.factors]), len(numbers))
             for table in self.measured
         ]
 
@@ -108,26 +108,26 @@ class ProductCells(Cells):
     @cached_property
     def shared(self) -> dict[Names, FloatArray]:
         """For every tau that many narrow blocks contain the sum over them of what ``_made`` adds up, from one pass over the blocks."""
-        wanted = {tau for tau, places in self.containing.items() if len(places) > self.few}
+        wanted = {tau for tau, numbers in self.containing.items() if len(numbers) > self.few}
         sums = {tau: np.zeros([self.sizes[name] for name in tau]) for tau in wanted}
         alike: dict[tuple[int, frozenset[Places]], list[int]] = {}
-        for place, (names, across) in enumerate(self.along):
+        for number, (names, across) in enumerate(self.along):
             if _is_wide(names, across) or (names == across and names not in wanted):
                 continue
-            found = frozenset(_places(names, tau) for tau in explained(names, across) if tau in wanted)
-            alike.setdefault((self.kinds[place], found), []).append(place)
-        for (_, chosen), places in alike.items():
-            for some in self._some(places):
-                for own, stack in self._parts(some, chosen).items():
-                    for place, part in zip(some, stack, strict=True) if own in chosen else ():
-                        sums[_named(self.along[place][0], own)] += part / self.measured[place].variance
+            taken = frozenset(_places(names, tau) for tau in explained(names, across) if tau in wanted)
+            alike.setdefault((self.kinds[number], taken), []).append(number)
+        for (_, chosen), numbers in alike.items():
+            for some in self._some(numbers):
+                for axes, stack in self._parts(some, chosen).items():
+                    for number, part in zip(some, stack, strict=True) if axes in chosen else ():
+                        sums[_named(self.along[number][0], axes)] += part / self.measured[number].variance
         return sums
 
-    def _some(self, places: Sequence[int]) -> Iterator[list[int]]:
+    def _some(self, numbers: Sequence[int]) -> Iterator[list[int]]:
         """Blocks that are alike, so many at a time as fit into the processor's cache, or nearly."""
-        step = max(1, _MOST_TOGETHER // max(1, self.measured[places[0]].block.rows)) if places else 1
-        for start in range(0, len(places), step):
-            yield [*places[start : start + step]]
+        step = max(1, _MOST_TOGETHER // max(1, self.measured[numbers[0]].block.rows)) if numbers else 1
+        for start in range(0, len(numbers), step):
+            yield [*numbers[start : start + step]]
 
     def _components(self, taus: Sequence[Names], *, kept: bool) -> FloatArray:
         """u(tau) for every tau, all on attributes with the same bases; shape: (number of them, sizes of tau)."""
@@ -145,18 +145,18 @@ class ProductCells(Cells):
         summed = np.zeros([len(taus), *(self.sizes[name] for name in taus[0])])
         groups: dict[tuple[int, int, Places], tuple[list[int], list[int]]] = {}
         for row, tau in enumerate(taus):
-            places = self.containing.get(tau, [])
-            if len(places) > self.few:
-                summed[row], places = self.shared[tau], []
-            within = [place for place in self.wide if set(self.along[place][1]) <= set(tau) <= set(self.along[place][0])]
-            for turn, place in enumerate(places + within):  # of one group every tau is in a row of its own
-                rows, blocks = groups.setdefault((turn, self.kinds[place], _places(self.along[place][0], tau)), ([], []))
+            numbers = self.containing.get(tau, [])
+            if len(numbers) > self.few:
+                summed[row], numbers = self.shared[tau], []
+            within = [number for number in self.wide if set(self.along[number][1]) <= set(tau) <= set(self.along[number][0])]
+            for turn, number in enumerate(numbers + within):  # of one group every tau is in a row of its own
+                rows, blocks = groups.setdefault((turn, self.kinds[number], _places(self.along[number][0], tau)), ([], []))
                 rows.append(row)
-                blocks.append(place)
-        for (_, _, own), (rows, blocks) in groups.items():
+                blocks.append(number)
+        for (_, _, axes), (rows, blocks) in groups.items():
             done = 0
             for some in self._some(blocks):
-                summed[rows[done : done + len(some)]] += self._parts(some, {own})[own] / self.measured[some[0]].variance
+                summed[rows[done : done + len(some)]] += self._parts(some, {axes})[axes] / self.measured[some[0]].variance
                 done += len(some)
         if self.structure.leveled is not None:
             axis = taus[0].index(self.structure.leveled)
@@ -169,15 +169,15 @@ class ProductCells(Cells):
         strengths[~(strengths > 0)] = 1.0
         return summed / strengths.reshape(-1, *[1] * (summed.ndim - 1))
 
-    def _parts(self, places: Sequence[int], wanted: AbstractSet[Places]) -> dict[Places, FloatArray]:
+    def _parts(self, numbers: Sequence[int], wanted: AbstractSet[Places]) -> dict[Places, FloatArray]:
         """(R on tau, mean^T elsewhere) F^T diag(w^2) z of blocks that are alike, for at least those tau that are wanted and explained."""
-        block = self.measured[places[0]].block
-        one = next(iter(wanted)) if len(wanted) == 1 else None
-        every = tuple(range(len(self.along[places[0]][0])))
+        block = self.measured[numbers[0]].block
+        only = next(iter(wanted)) if len(wanted) == 1 else None
+        every = tuple(range(len(self.along[numbers[0]][0])))
         whole = every in wanted
         # Every factor takes the first axis and puts what is left of it last, so in the end the blocks are first, and their axes in order.
-        parts: dict[Places, FloatArray] = {(): np.stack([self.measured[place].values for place in places], axis=1)}
-        shapes: dict[Places, list[int]] = {(): [len(places)]}
+        parts: dict[Places, FloatArray] = {(): np.stack([self.measured[number].values for number in numbers], axis=1)}
+        shapes: dict[Places, list[int]] = {(): [len(numbers)]}
         at = 0
         for factor in block.factors:
             split: dict[Places, FloatArray] = {}
@@ -192,9 +192,9 @@ class ProductCells(Cells):
                     split[tau] = cube.sum(axis=0)
                     continue
                 spread = apply_transpose(factor.operator, cube)
-                if not alone and (one is None or at not in one):
+                if not alone and (only is None or at not in only):
                     split[tau] = basis.mean @ spread
-                if at in one if one is not None else whole or (*tau, at) != every:
+                if at in only if only is not None else whole or (*tau, at) != every:
                     split[*tau, at] = (spread if leveled else basis.residual(spread)).T
                     shapes[*tau, at] = [*shapes[tau], self.sizes[name]]
             parts = split
@@ -206,14 +206,14 @@ class ProductCells(Cells):
         if (*tables,) in self._latest:
             return self._latest[*tables,]
         alike: dict[tuple[int, ...], list[int]] = {}
-        for place, names in enumerate(tables):
-            alike.setdefault(tuple([id(self.structure.bases[name]) for name in self._taken(names)]), []).append(place)
+        for number, names in enumerate(tables):
+            alike.setdefault(tuple([id(self.structure.bases[name]) for name in self._taken(names)]), []).append(number)
         if len(alike) == 1:
             answer = self._together(tables)
         else:
             answer = np.empty([len(tables), *(self.sizes[name] for name in tables[0])])
-            for places in alike.values():
-                answer[places] = self._together([tables[place] for place in places])
+            for numbers in alike.values():
+                answer[numbers] = self._together([tables[number] for number in numbers])
         if self.structure.leveled is not None:  # tables of its levels come one after the other
             self._latest.clear()
             self._latest[*tables,] = answer
@@ -237,20 +237,20 @@ class ProductCells(Cells):
                 parts[chosen] = self._components(taus, kept=len(chosen) < width or width <= 1 or fixed is not None)
                 if fixed is not None and level not in tables[0]:
                     parts[chosen], sizes[fixed] = parts[chosen].sum(axis=1 + chosen.index(fixed), keepdims=True), 1
-        for place in range(width - 1, -1, -1):  # one attribute after the other, the last first
-            mean = self.structure.bases[taken[0][place]].mean
-            behind = sizes[place + 1 :]
-            for chosen in _subsets(place):
-                if (*chosen, place) not in parts:
+        for axis in range(width - 1, -1, -1):  # one attribute after the other, the last first
+            mean = self.structure.bases[taken[0][axis]].mean
+            behind = sizes[axis + 1 :]
+            for chosen in _subsets(axis):
+                if (*chosen, axis) not in parts:
                     continue
-                own = parts.pop((*chosen, place))
-                if place == fixed:
-                    parts[chosen] = own
+                component = parts.pop((*chosen, axis))
+                if axis == fixed:
+                    parts[chosen] = component
                     continue
                 part = parts[chosen]
                 before = part.shape[: len(chosen) + 1]
                 spread = part.reshape(*before, 1, *behind) * mean.reshape(-1, *[1] * len(behind))
-                parts[chosen] = np.add(spread, own, out=spread)
+                parts[chosen] = np.add(spread, component, out=spread)
         answer = parts[()] if width else np.array(parts[()])  # what is kept is not given away
         return answer.reshape(len(tables), *(self.sizes[name] for name in tables[0]))
 
@@ -262,7 +262,7 @@ def _subsets(width: int) -> tuple[Places, ...]:
 
 
 def _named(names: Names, chosen: Places) -> Names:
-    return tuple([names[place] for place in chosen])
+    return tuple([names[axis] for axis in chosen])
 
 
 def _places(names: Names, tau: Names) -> Places:
@@ -311,25 +311,25 @@ class ProductStructure(Structure):
     def _asked(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
         """The queries along the attribute with levels, a total where there is none; the other attributes, and the queries along them."""
         along = dict(zip(product.attributes, product.operators, strict=True))
-        own = None if self.leveled is None else along.pop(self.leveled, None)
-        return own or Total(1 if self.levels is None else self.levels.size), tuple(along), [*along.values()]
+        queries = None if self.leveled is None else along.pop(self.leveled, None)
+        return queries or Total(1 if self.levels is None else self.levels.size), tuple(along), [*along.values()]
 
-    def _along_levels(self, tau: Names, own: Operator) -> FloatArray | None:
+    def _along_levels(self, tau: Names, queries: Operator) -> FloatArray | None:
         """The variances of queries along the attribute with levels, without the others' parts; None if no query has a part on tau."""
         if self.levels is None:
             known = self.strength(tau)
             return np.array([1 / known]) if known > 0 else None
         inverse = self.inverse(tau)
-        return None if inverse is None else inverse.variances(own)
+        return None if inverse is None else inverse.variances(queries)
 
     def parts(self, name: str, operator: Operator) -> tuple[FloatArray, FloatArray]:
         """For every row q along an attribute: (q mean)^2 and q R q."""
         key = (name, operator)
         if key not in self._cache:
-            own = self.bases[name]
-            squares = apply(operator, own.mean) ** 2
+            basis = self.bases[name]
+            squares = apply(operator, basis.mean) ** 2
             # The difference is at least 0; rounding could leave it just below.
-            self._cache[key] = squares, np.maximum(own.variances(operator) - own.kappa * squares, 0.0)
+            self._cache[key] = squares, np.maximum(basis.variances(operator) - basis.kappa * squares, 0.0)
         return self._cache[key]
 
     def sums(self, name: str, operator: Operator) -> tuple[float, float]:
@@ -343,18 +343,18 @@ class ProductStructure(Structure):
         self.require(product)
         if len(product.attributes) > 1 and sum(product.shape) <= _MOST_SORTED and self._rows_alike(product):
             return np.full(product.shape, self._summed(product) / product.rows)
-        own, names, operators = self._asked(product)
+        queries, names, operators = self._asked(product)
         kinds = [np.column_stack(self.parts(name, operator)) for name, operator in zip(names, operators, strict=True)]
-        listed = self._listed(own, names, kinds)
+        listed = self._listed(queries, names, kinds)
         if self.leveled in product.attributes:
             return np.moveaxis(listed, 0, product.attributes.index(str(self.leveled)))
         return np.asarray(listed[0])
 
-    def _listed(self, own: Operator, names: Names, kinds: Sequence[FloatArray]) -> FloatArray:
+    def _listed(self, queries: Operator, names: Names, kinds: Sequence[FloatArray]) -> FloatArray:
         """Variances from rows of ``parts`` along every attribute, those along the attribute with levels first."""
-        total = np.zeros([own.rows, *map(len, kinds)])
+        total = np.zeros([queries.rows, *map(len, kinds)])
         for tau in subsets(names):
-            term = self._along_levels(tau, own)
+            term = self._along_levels(tau, queries)
             if term is not None:  # else no query has such a part
                 for name, kind in zip(names, kinds, strict=True):
                     term = np.multiply.outer(term, kind[:, 1 if name in tau else 0])
@@ -363,7 +363,7 @@ class ProductStructure(Structure):
 
     def errors(self, product: Product) -> Errors:
         summed = self.total(product)
-        own, names, operators = self._asked(product)
+        queries, names, operators = self._asked(product)
         if len(names) == 1 and self.levels is None and product.rows <= MOST_LISTED:  # takes less than finding those that are alike
             own_basis, precision = self.bases[names[0]], self.strength(names)  # where all variances are q G^-1 q over one precision
             alone = precision > 0 and math.isclose(self.strength(()) * own_basis.kappa, precision, rel_tol=1e-12)
@@ -373,19 +373,19 @@ class ProductStructure(Structure):
             if self._rows_alike(product):
                 return Errors(summed, summed / product.rows)
             kinds = [self._highest(name, operator) for name, operator in zip(names, operators, strict=True)]
-            exact = own.rows * math.prod(map(len, kinds)) <= MOST_LISTED
+            exact = queries.rows * math.prod(map(len, kinds)) <= MOST_LISTED
             if not exact and self.levels is not None:  # no answer is above what it would be with the largest of all parts
                 kinds = [kind.max(axis=0, keepdims=True) for kind in kinds]
             if exact or self.levels is not None:
-                return Errors(summed, float(self._listed(own, names, kinds).max()), exact)
+                return Errors(summed, float(self._listed(queries, names, kinds).max()), exact)
         return Errors(summed, self._above_all(product), exact=False)
 
     def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
         pairs = zip(products, self._even(products), strict=True)
-        return [self.variances(product) if one is None else np.full(product.shape, one.largest) for product, one in pairs]
+        return [self.variances(product) if even is None else np.full(product.shape, even.largest) for product, even in pairs]
 
     def errors_of(self, products: Sequence[Product]) -> list[Errors]:
-        return [self.errors(product) if one is None else one for product, one in zip(products, self._even(products), strict=True)]
+        return [self.errors(product) if even is None else even for product, even in zip(products, self._even(products), strict=True)]
 
     def _even(self, products: Sequence[Product]) -> Sequence[Errors | None]:
         """``errors`` of products whose answers have one variance each, with arrays in place of a product at a time; None of others."""
@@ -393,27 +393,27 @@ class ProductStructure(Structure):
             return [None] * len(products)
         asked = numbered(products)
         alike, parts = self._alike_along(asked.along)
-        answers = np.array([one.operator.rows for one in asked.along], dtype=np.int64)
-        found: list[Errors | None] = [None] * len(products)
-        for places, rows in asked.widths:
+        answers = np.array([along.operator.rows for along in asked.along], dtype=np.int64)
+        errors: list[Errors | None] = [None] * len(products)
+        for numbers, rows in asked.widths:
             plain = alike[rows].all(axis=1)
-            chosen, own = places[plain].tolist(), rows[plain]
+            chosen, sets = numbers[plain].tolist(), rows[plain]
             if not chosen:
                 continue
-            totals, missing = np.zeros(len(own)), np.zeros(len(own), dtype=bool)
+            totals, missing = np.zeros(len(sets)), np.zeros(len(sets), dtype=bool)
             for tau in product_of((0, 1), repeat=rows.shape[1]):
-                inside = [column for column, one in enumerate(tau) if one]
-                known, term = self._strengths(asked.along, own[:, inside]), np.ones(len(own))
-                for column, one in enumerate(tau):
-                    term = term * parts[own[:, column], one]
+                inside = [column for column, bit in enumerate(tau) if bit]
+                known, term = self._strengths(asked.along, sets[:, inside]), np.ones(len(sets))
+                for column, bit in enumerate(tau):
+                    term = term * parts[sets[:, column], bit]
                 missing |= ~(known > 0)
-                totals += np.divide(term, known, out=np.zeros(len(own)), where=known > 0)
+                totals += np.divide(term, known, out=np.zeros(len(sets)), where=known > 0)
             for at in np.flatnonzero(missing).tolist():  # a part that nothing tells of may not be needed
                 self.require(products[chosen[at]])
-            means = totals / answers[own].prod(axis=1, dtype=np.float64)
-            for place, total, mean in zip(chosen, totals.tolist(), means.tolist(), strict=True):
-                found[place] = Errors(total, mean)
-        return found
+            means = totals / answers[sets].prod(axis=1, dtype=np.float64)
+            for number, total, mean in zip(chosen, totals.tolist(), means.tolist(), strict=True):
+                errors[number] = Errors(total, mean)
+        return errors
 
     def _strengths(self, along: Sequence[Along], rows: IntArray) -> FloatArray:
         """lambda(tau) of sets of attributes, a row each, as places in a list of what is asked along them."""
@@ -423,16 +423,16 @@ class ProductStructure(Structure):
             codes = (rows * len(along) ** np.arange(rows.shape[1])).sum(axis=1, dtype=np.int64)
             _, first, every = np.unique(codes, return_index=True, return_inverse=True)
             distinct = rows[first]
-        taus = map(tuple, np.array([one.name for one in along], dtype=object)[distinct].tolist())
+        taus = map(tuple, np.array([asked.name for asked in along], dtype=object)[distinct].tolist())
         return np.fromiter(map(self.narrow.get, taus, repeat(0.0)), np.float64, len(distinct))[every]
 
     def _alike_along(self, along: Sequence[Along]) -> tuple[BoolArray, FloatArray]:
         """Of what is asked along attributes: whether all rows are alike and determined, and ``sums``."""
         alike = [
-            one.operator.rows <= _MOST_SORTED and self.span.needs(one.name, one.operator) and self._alike(one.name, one.operator)
-            for one in along
+            asked.operator.rows <= _MOST_SORTED and self.span.needs(asked.name, asked.operator) and self._alike(asked.name, asked.operator)
+            for asked in along
         ]
-        sums = [self.sums(one.name, one.operator) if plain else (0.0, 0.0) for one, plain in zip(along, alike, strict=True)]
+        sums = [self.sums(asked.name, asked.operator) if plain else (0.0, 0.0) for asked, plain in zip(along, alike, strict=True)]
         return np.array(alike, dtype=bool), np.array(sums, dtype=np.float64).reshape(-1, 2)
 
     def _above_all(self, product: Product) -> float:
@@ -471,7 +471,7 @@ class ProductStructure(Structure):
         return self._summed(product)
 
     def _summed(self, product: Product) -> float:
-        own, names, operators = self._asked(product)
+        queries, names, operators = self._asked(product)
         sums = [self.sums(name, operator) for name, operator in zip(names, operators, strict=True)]
         answer = 0.0
         for tau in subsets(names):
@@ -480,7 +480,7 @@ class ProductStructure(Structure):
                 known = self.strength(tau)
                 answer += term / known if known > 0 else 0.0
             elif (inverse := self.inverse(tau)) is not None:
-                answer += term * inverse.total_variance(own)
+                answer += term * inverse.total_variance(queries)
         return answer
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
@@ -493,8 +493,8 @@ class ProductStructure(Structure):
         operators: list[dict[str, Operator]] = [dict(zip(p.attributes, p.operators, strict=True)) for p in (product, other)]
         names = [name for name in product.domain.names if name in operators[0] or name in operators[1] or name == self.leveled]
         shared = tuple(name for name in names if name in operators[0] and name in operators[1] and name != self.leveled)
-        rows = {name: [dense(own.get(name, Total(self.bases[name].size))).astype(float) for own in operators] for name in names}
-        means = {name: np.outer(*(one @ self.bases[name].mean for one in rows[name])) for name in names if name != self.leveled}
+        rows = {name: [dense(along.get(name, Total(self.bases[name].size))).astype(float) for along in operators] for name in names}
+        means = {name: np.outer(*(matrix @ self.bases[name].mean for matrix in rows[name])) for name in names if name != self.leveled}
         spread = {name: rows[name][0] @ self.bases[name].residual(rows[name][1].T) for name in shared}
         answer = np.zeros((product.rows, other.rows))
         for tau in subsets(shared):

@@ -163,7 +163,7 @@ class PairStructure(JointStructure):
         """What rounding left of the residual, where weights are very unequal, is solved for again."""
         values = [table.values[:, None] for table in measured]
         cells = self.solve(self.joint.gather(values))
-        left = [own - self.joint.answers(block, cells) for own, (block, _) in zip(values, self.joint.blocks, strict=True)]
+        left = [column - self.joint.answers(block, cells) for column, (block, _) in zip(values, self.joint.blocks, strict=True)]
         return JointCells(self.joint.names, (cells + self.solve(self.joint.gather(left))).reshape(self.joint.shape))
 
     def operators(self, product: Product) -> list[Operator]:
@@ -247,13 +247,13 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
         known = Factor(factor.attributes, Identity(factor.operator.size)) if contrast_strength(factor) is not None else factor
         apart &= len(factor.attributes) == 1
         along.setdefault(factor.attributes[0], {})[known] = None
-    mixed = [name for name, own in along.items() if len(own) > 1]
-    measured = {name: next(iter(own)).operator for name, own in along.items()}
+    mixed = [name for name, factors in along.items() if len(factors) > 1]
+    measured = {name: next(iter(factors)).operator for name, factors in along.items()}
     # groups of cells, each of which is in one: in any number, without a matrix
-    mixed = mixed or [name for name, own in measured.items() if own.rows < own.size and partition(own) is not None][:1]
+    mixed = mixed or [name for name, matrix in measured.items() if matrix.rows < matrix.size and partition(matrix) is not None][:1]
     if apart and len(mixed) <= 1:
         try:
-            bases = _bases(plan.domain, {name: next(iter(own)) for name, own in along.items() if name not in mixed})
+            bases = _bases(plan.domain, {name: next(iter(factors)) for name, factors in along.items() if name not in mixed})
             levels = nested_levels(plan.domain.kind(mixed[0]).size, [factor.operator for factor in along[mixed[0]]]) if mixed else None
             structure = None if mixed and levels is None else _product_structure(tables, bases, span, *mixed, levels=levels)
         except Undetermined:  # a strategy that does not determine every cell may still determine the queries
@@ -295,14 +295,14 @@ def _product_structure(
         bases = {**bases, leveled: IdentityBasis(levels.size)}
     # Few factors make very many blocks: what is known of each is looked up once, and found by the object.
     distinct = {id(factor): factor for block, _ in tables for factor in block.factors if factor.attributes != (leveled,)}
-    strengths = {place: contrast_strength(factor) or 1.0 for place, factor in distinct.items()}
-    along = {place: [factor.attributes[0]] if used(factor) else [] for place, factor in distinct.items()}
-    apart = {place: along[place] if leaves_out_total(factor.operator) else [] for place, factor in distinct.items()}
-    shrink = {name: 1 / own.kappa for name, own in bases.items()}
+    strengths = {key: contrast_strength(factor) or 1.0 for key, factor in distinct.items()}
+    along = {key: [factor.attributes[0]] if used(factor) else [] for key, factor in distinct.items()}
+    apart = {key: along[key] if leaves_out_total(factor.operator) else [] for key, factor in distinct.items()}
+    shrink = {name: 1 / basis.kappa for name, basis in bases.items()}
     for block, variance in tables:
-        own = [place for place in map(id, block.factors) if place in distinct]
-        precision = math.prod(map(strengths.__getitem__, own), start=1 / variance)
-        names, across = (tuple(chain.from_iterable(map(which.__getitem__, own))) for which in (along, apart))
+        keys = [key for key in map(id, block.factors) if key in distinct]
+        precision = math.prod(map(strengths.__getitem__, keys), start=1 / variance)
+        names, across = (tuple(chain.from_iterable(map(which.__getitem__, keys))) for which in (along, apart))
         if levels is None and names == across:
             narrow[names] = narrow.get(names, 0.0) + precision
             continue
@@ -405,14 +405,14 @@ def promised(
     tables, total = [], 0.0
     worth: dict[tuple[int, str | None], tuple[float, float]] = {}  # very many tables share few weights
     for product in workload:
-        found = next(errors[product.measure])
+        error = next(errors[product.measure])
         key = id(product.weight), product.measure
         importance, weight = worth.get(key) or worth.setdefault(key, (product.importance, float(product.weight)))
-        total += importance * found.total
+        total += importance * error.total
         rows = product.rows
-        mean = found.total / rows
-        largest = math.sqrt(max(found.largest, mean))
-        tables.append(TableError(product.name, rows, weight, math.sqrt(mean), largest, not found.exact))
+        mean = error.total / rows
+        largest = math.sqrt(max(error.largest, mean))
+        tables.append(TableError(product.name, rows, weight, math.sqrt(mean), largest, not error.exact))
     facts = dict(details or {})
     unit_bound = float(facts.get("unit_bound", 0.0))
     bound = 0.0 if exact else lower_bound(workload, measurements.privacy, measurements.noise, unit_bound)

@@ -36,7 +36,7 @@ class Search:
     strategy: str = "auto"
     seconds: float = SECONDS
     tell: Progress = None
-    found: Callable[[Plan], None] | None = None
+    on_plan: Callable[[Plan], None] | None = None
     every: bool = False
     own: Planner | None = None
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
@@ -109,22 +109,22 @@ class Comparison(Framed, tuple[Candidate, ...]):
 
     def columns(self) -> Columns:
         """One row a strategy; the errors of one that cannot be used are NaN, and ``reason`` says why."""
-        promises = [None if one.plan is None else one.plan.expected_error() for one in self]
-        least = [None if one is None else one.times_least for one in promises]
+        promises = [None if tried.plan is None else tried.plan.expected_error() for tried in self]
+        least = [None if promise is None else promise.times_least for promise in promises]
         return {
-            "strategy": np.array([one.strategy for one in self], dtype=object),
-            "noise": np.array([one.noise.value for one in self], dtype=object),
-            "expected_total_squared_error": np.array([math.nan if one is None else one.total_squared_error for one in promises]),
-            "error_over_least": np.array([math.nan if one is None else one for one in least]),
-            "seconds": np.array([one.seconds for one in self]),
-            "reason": np.array([one.reason for one in self], dtype=object),
+            "strategy": np.array([tried.strategy for tried in self], dtype=object),
+            "noise": np.array([tried.noise.value for tried in self], dtype=object),
+            "expected_total_squared_error": np.array([math.nan if error is None else error.total_squared_error for error in promises]),
+            "error_over_least": np.array([math.nan if ratio is None else ratio for ratio in least]),
+            "seconds": np.array([tried.seconds for tried in self]),
+            "reason": np.array([tried.reason for tried in self], dtype=object),
         }
 
 
 def noises(privacy: Privacy) -> tuple[Noise, ...]:
     """The kinds of noise that can meet a budget, the usual one first."""
-    found = NOISES[type(privacy.budget)]
-    return found[:1] if found[0] is Noise.DISCRETE_GAUSSIAN else found
+    kinds = NOISES[type(privacy.budget)]
+    return kinds[:1] if kinds[0] is Noise.DISCRETE_GAUSSIAN else kinds
 
 
 def candidates(
@@ -143,11 +143,11 @@ def candidates(
     if strategy == "auto":
         tasks = _within(workload, privacy, seconds)
     else:
-        one = strategy if isinstance(strategy, Planner) else PLANNERS[one_of("strategy", strategy, ("auto", *PLANNERS))]
-        tasks = [(one, Task(workload, privacy, noise)) for noise in noises(privacy)]
+        chosen = strategy if isinstance(strategy, Planner) else PLANNERS[one_of("strategy", strategy, ("auto", *PLANNERS))]
+        tasks = [(chosen, Task(workload, privacy, noise)) for noise in noises(privacy)]
     many = len(workload.products) > _MANY_TABLES
     if many:
-        tasks.sort(key=lambda one: not one[0].contains(workload))
+        tasks.sort(key=lambda pair: not pair[0].contains(workload))
     contained: dict[tuple[str, Noise], str] = {}
     begun = now()
     least, proved = dict.fromkeys(noises(privacy), math.inf), dict.fromkeys(noises(privacy), 0.0)
@@ -201,8 +201,8 @@ def _clock(
     if not _slow(planner, task, seconds):
         return Clock(end, now)
     if task.seconds > 0:
-        own = min(task.seconds, planner.least_seconds(task.workload, task.norm))
-        end = max(end - ways * sum(other.seconds for _, other in others), min(end, now() + _RIGHT * ways * own))
+        needed = min(task.seconds, planner.least_seconds(task.workload, task.norm))
+        end = max(end - ways * sum(other.seconds for _, other in others), min(end, now() + _RIGHT * ways * needed))
     else:
         end = begun + max(seconds / 2, seconds - _GRACE)  # a second is what loading takes
     return Clock(end - planner.step(task.workload), now)
@@ -212,8 +212,8 @@ def _best(planner: Planner, task: Task, *, iterate: bool) -> tuple[Plan | None, 
     """The better plan of counts and sums measured together, which is mostly the better one, and apart; or None and why there is none."""
     both = _planned(partial(together, planner), task, iterate=iterate)[0] if task.workload.counted_sums else None
     apart, reason = (None, "") if both and over() else _planned(planner.strategy, task, iterate=iterate)
-    found = [one for one in (apart, both) if one is not None]
-    return min(found, key=lambda one: one.expected_error().total_squared_error, default=None), "" if found else reason
+    plans = [plan for plan in (apart, both) if plan is not None]
+    return min(plans, key=lambda plan: plan.expected_error().total_squared_error, default=None), "" if plans else reason
 
 
 def _planned(propose: Callable[[Task], Strategy], task: Task, *, iterate: bool) -> tuple[Plan | None, str]:
@@ -253,7 +253,7 @@ def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequenc
         shares[tried] = shares.get(tried, 0.0) + share
         left -= share
     tasks = [(planner, Task(workload, privacy, noise, share / ways)) for (planner, noise), share in shares.items()]
-    return sorted(tasks, key=lambda one: not one[1].seconds > 0)
+    return sorted(tasks, key=lambda pair: not pair[1].seconds > 0)
 
 
 def reweighted(plan: Plan, workload: Workload) -> Plan:
@@ -268,10 +268,10 @@ def searched_again(plan: Plan, workload: Workload, search: Search, seconds: floa
     planner = search.own or PLANNERS[plan.strategy]
     noise = plan.measured().noise
     given = max(seconds / _ways(workload), planner.least_seconds(workload, noise.norm))
-    found, reason = _best(planner, Task(workload, plan.privacy, noise, given), iterate=True)
-    if found is None:
+    best, reason = _best(planner, Task(workload, plan.privacy, noise, given), iterate=True)
+    if best is None:
         raise InputError(reason)
-    return found
+    return best
 
 
 def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
@@ -299,23 +299,23 @@ def too_large(error: MemoryError) -> str:
 def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
     """Candidates with the largest lower bound of all that have their noise: a dual bound that one of them computed holds for the others."""
     bounds: dict[Noise, float] = {}
-    for one in tried:
-        if one.plan is not None:
-            bounds[one.noise] = max(bounds.get(one.noise, 0.0), one.plan.lower_bound())
+    for entry in tried:
+        if entry.plan is not None:
+            bounds[entry.noise] = max(bounds.get(entry.noise, 0.0), entry.plan.lower_bound())
     return [
-        one
-        if one.plan is None
-        else replace(one, plan=replace(one.plan, promise=replace(one.plan.expected_error(), lower_bound=bounds[one.noise])))
-        for one in tried
+        entry
+        if entry.plan is None
+        else replace(entry, plan=replace(entry.plan, promise=replace(entry.plan.expected_error(), lower_bound=bounds[entry.noise])))
+        for entry in tried
     ]
 
 
 def _reasons(tried: Sequence[Candidate]) -> str:
     """Why nothing can be used, each reason once: reasons that differ in numbers alone are one."""
     known: dict[str, tuple[dict[str, None], str]] = {}
-    for one in tried:
-        names, _ = known.setdefault(re.sub(r"[\d./e+-]+", "#", one.reason), ({}, one.reason.rstrip(".")))
-        names[one.strategy] = None
+    for entry in tried:
+        names, _ = known.setdefault(re.sub(r"[\d./e+-]+", "#", entry.reason), ({}, entry.reason.rstrip(".")))
+        names[entry.strategy] = None
     return "; ".join(f"{', '.join(names)}: {reason}" for names, reason in known.values())
 
 
@@ -372,17 +372,17 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
     listed = []
     with _UNCOLLECTED if len(workload.products) > _MANY_TABLES else nullcontext():
         wanted = search.own or search.strategy
-        for one in candidates(workload, privacy, wanted, search.seconds, search.tell, every=search.every, now=search.now):
-            listed.append(one)
-            if search.found is not None and one.plan is not None:
-                search.found(one.plan)
+        for entry in candidates(workload, privacy, wanted, search.seconds, search.tell, every=search.every, now=search.now):
+            listed.append(entry)
+            if search.on_plan is not None and entry.plan is not None:
+                search.on_plan(entry.plan)
     tried = sharpened(listed)
     best = min(tried, key=lambda candidate: candidate.rank)
     if best.plan is None and search.own is not None:
         raise InputError(best.reason)
     if best.plan is None:
         raise InputError(f"No strategy can be used for this workload. {_reasons(tried)}.")
-    ended = [*dict.fromkeys(one.strategy for one in tried if one.ended)]
+    ended = [*dict.fromkeys(entry.strategy for entry in tried if entry.ended)]
     return replace(best.plan, details={**best.plan.details, **({ENDED_EARLY: ended} if ended else {})}), tuple(tried)
 
 
@@ -398,9 +398,9 @@ def crowded(plan: Plan, search: Search) -> dict[str, float]:
         least = min(lower_bound(alone, even, noise) for noise in noises(even)) / (product.importance * product.rows)
         if table.rmse > _CROWDED * math.sqrt(least) > 0:  # the total of replaced rows is public: its least error is 0
             doubtful.append((table.rmse / math.sqrt(least), table, alone))
-    found: dict[str, float] = {}
+    ratios: dict[str, float] = {}
     end = search.now() + search.seconds * 2 * _NEXT_TO_NOTHING
-    for _, table, alone in sorted(doubtful, key=lambda one: -one[0]):
+    for _, table, alone in sorted(doubtful, key=lambda entry: -entry[0]):
         if search.now() > end:
             break
         # Nothing has less error for disjoint sums of cells than they themselves.
@@ -409,5 +409,5 @@ def crowded(plan: Plan, search: Search) -> dict[str, float]:
         with suppress(InputError):
             tried, _ = choose(alone, even, Search(strategy, seconds=search.seconds * _NEXT_TO_NOTHING, now=search.now))
             ratio = table.rmse / tried.expected_error().tables[0].rmse
-            found |= {table.name: ratio} if ratio > _CROWDED else {}
-    return found
+            ratios |= {table.name: ratio} if ratio > _CROWDED else {}
+    return ratios

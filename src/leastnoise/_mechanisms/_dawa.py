@@ -388,12 +388,12 @@ class PlaneSetting:
     @property
     def asked(self) -> list[tuple[float, tuple[Operator, Operator]]]:
         """The queries along both attributes, with what a squared error of theirs counts."""
-        found = []
+        queries = []
         for product in self.plan.workload:
             known = dict(zip(product.attributes, product.operators, strict=True))
             first, second = (known.get(name, Total(size)) for name, size in zip(self.attributes, self.shape, strict=True))
-            found.append((product.importance, (first, second)))
-        return found
+            queries.append((product.importance, (first, second)))
+        return queries
 
     @property
     def narrow(self) -> bool:

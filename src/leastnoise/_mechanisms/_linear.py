@@ -30,7 +30,7 @@ class Linear(Mechanism):
 
     def ready(self, plan: Plan) -> Run:
         """Its measurements must answer its questions, as well as it promises."""
-        measurements, exact = plan.measured(), [one.block for one in public_of(plan)]
+        measurements, exact = plan.measured(), [public.block for public in public_of(plan)]
         _check_promise(plan.expected_error(), promised(plan.workload, measurements, exact=exact).expected_error())
 
         def run(series: Series) -> Outcome:

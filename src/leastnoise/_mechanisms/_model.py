@@ -124,7 +124,7 @@ class Setting:
     @cached_property
     def public_rows(self) -> int | None:
         """The number of rows if it is public."""
-        return next((one.rows for one in read_public(self.plan.domain, self.stated["public"])), None)
+        return next((table.rows for table in read_public(self.plan.domain, self.stated["public"])), None)
 
     @property
     def noise(self) -> Noise:
@@ -181,7 +181,7 @@ class Setting:
         sizes = [self.plan.domain.kind(name).size for name in self.names]
         factors = [Factor((name,), Identity(size)) for name, size in zip(self.names, sizes, strict=True)]
         relative = precisions(sizes, [1.0] * len(sizes))
-        blocks = [(Block((one,), Fraction(1)), float(weight)) for one, weight in zip(factors, relative, strict=True)]
+        blocks = [(Block((factor,), Fraction(1)), float(weight)) for factor, weight in zip(factors, relative, strict=True)]
         return self.fitted(self.part(self.alone_share(case)), blocks)
 
     @cached_property
@@ -199,14 +199,14 @@ class Setting:
 
     def together(self, first: Observation, tables: Mapping[tuple[str, ...], float], share: Fraction) -> Measurements:
         """Tables on bins that follow from noisy counts of the attributes alone."""
-        told, share = NoisyTables.of(first), self.part(share)
+        noisy, share = NoisyTables.of(first), self.part(share)
         whole = self.total(share)
         std = math.sqrt(block_variance(whole, whole.blocks[0]))
-        shares = dict(zip(told.names, told.shares, strict=True))
+        shares = dict(zip(noisy.names, noisy.shares, strict=True))
         blocks = []
-        for names, (weight, starts) in binned_tables(shares, tables, told.total, std, self.noise.norm).items():
+        for names, (weight, starts) in binned_tables(shares, tables, noisy.total, std, self.noise.norm).items():
             sizes = [len(shares[name]) for name in names]
-            bins = [Identity(n) if n == len(one) else Coarse(Identity(len(one)), one, n) for n, one in zip(sizes, starts, strict=True)]
+            bins = [Identity(n) if n == len(cut) else Coarse(Identity(len(cut)), cut, n) for n, cut in zip(sizes, starts, strict=True)]
             factors = tuple(Factor((name,), operator) for name, operator in zip(names, bins, strict=True))
             blocks.append((Block(factors, Fraction(1)), weight))
         return self.fitted(share, blocks)
@@ -253,7 +253,7 @@ def _steps(setting: Setting) -> list[dict[str, Any]]:
 def plan_model(workload: Workload, privacy: Privacy, search: Search) -> Plan:
     """The public plan: shares of the budget, and the plan that does not look."""
     pairs = pairs_of(workload)
-    reference, _ = choose(workload, privacy, replace(search, strategy="auto", found=None))
+    reference, _ = choose(workload, privacy, replace(search, strategy="auto", on_plan=None))
     details = {
         "mechanism": reference.measured().noise.value,
         "pairs": len(pairs),
@@ -271,47 +271,47 @@ def plan_model(workload: Workload, privacy: Privacy, search: Search) -> Plan:
 
 def setting_of(plan: Plan) -> Setting:
     """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
-    found = Setting(plan, pairs_of(plan.workload))
+    setting = Setting(plan, pairs_of(plan.workload))
 
-    def told() -> dict[str, Any]:
-        read_combinations(plan.domain, found.stated["impossible"])
-        read_public(plan.domain, found.stated["public"])
-        if plan.details.get("gaussian") != squares_added(plan.privacy, found.noise).get("gaussian"):
+    def details() -> dict[str, Any]:
+        read_combinations(plan.domain, setting.stated["impossible"])
+        read_public(plan.domain, setting.stated["public"])
+        if plan.details.get("gaussian") != squares_added(plan.privacy, setting.noise).get("gaussian"):
             raise ValueError("its steps do not share out what their noise adds up")
-        return {"steps": _steps(found), "mechanism": (fallback(plan).noise if found.may_not_look else noises(plan.privacy)[0]).value}
+        return {"steps": _steps(setting), "mechanism": (fallback(plan).noise if setting.may_not_look else noises(plan.privacy)[0]).value}
 
-    require_details(plan, told)
-    rescaled(fallback(plan), shared_out(plan).share(1 - found.counting))
-    for case in ("model_bins", "model_fuller") if found.counting else (found.case(found.public_rows),):
-        found.alone(case)  # refused now, and not when the first step has been paid for
-    return found
+    require_details(plan, details)
+    rescaled(fallback(plan), shared_out(plan).share(1 - setting.counting))
+    for case in ("model_bins", "model_fuller") if setting.counting else (setting.case(setting.public_rows),):
+        setting.alone(case)  # refused now, and not when the first step has been paid for
+    return setting
 
 
-def carry_out(found: Setting, series: Series) -> Outcome:
+def carry_out(setting: Setting, series: Series) -> Outcome:
     """Count the rows if they decide, then measure tables on bins or what the plan that does not look measures."""
-    rows, share = found.public_rows, found.counting
+    rows, share = setting.public_rows, setting.counting
     if share:
-        counted = series.measure(found.total(share))
+        counted = series.measure(setting.total(share))
         rows = int(counted.values[0][0] / counted.measurements.grid)
-    if found.case(rows) != "model_tables":
-        return on_bins(found, series, rows)
-    rest = series.measure(rescaled(fallback(found.plan), shared_out(found.plan).share(1 - share)))
-    return Outcome(found.plan, join([rest], found.plan.privacy), OnTables(rows=rows, asked=found.asked, **found.stated))
+    if setting.case(rows) != "model_tables":
+        return on_bins(setting, series, rows)
+    rest = series.measure(rescaled(fallback(setting.plan), shared_out(setting.plan).share(1 - share)))
+    return Outcome(setting.plan, join([rest], setting.plan.privacy), OnTables(rows=rows, asked=setting.asked, **setting.stated))
 
 
-def on_bins(found: Setting, series: Series, rows: int | None) -> Outcome:
+def on_bins(setting: Setting, series: Series, rows: int | None) -> Outcome:
     """Measure attributes alone, then pairs of them on bins, and tables of three if rows are not much too few for them."""
-    case = found.case(rows)
-    first = series.measure(found.alone(case))
-    threes = found.threes if case == "model_fuller" else {}
-    rest = 1 - found.alone_share(case)
-    steps = [(found.pairs, rest - _THREES), (threes, _THREES)] if threes else [(found.pairs, rest)]
-    measured = [series.measure(found.together(first, tables, share)) for tables, share in steps]
-    blocks = [block for one in measured for block in one.measurements.blocks]
+    case = setting.case(rows)
+    first = series.measure(setting.alone(case))
+    threes = setting.threes if case == "model_fuller" else {}
+    rest = 1 - setting.alone_share(case)
+    steps = [(setting.pairs, rest - _THREES), (threes, _THREES)] if threes else [(setting.pairs, rest)]
+    measured = [series.measure(setting.together(first, tables, share)) for tables, share in steps]
+    blocks = [block for observation in measured for block in observation.measurements.blocks]
     cells = sum(block.rows for block in blocks)
     kind = OnThrees if threes else OnBins
-    finding = kind(rows=rows, tables=len(blocks), cells=cells, asked=found.asked, **found.stated)
-    return Outcome(found.plan, join([first, *measured], found.plan.privacy), finding)
+    finding = kind(rows=rows, tables=len(blocks), cells=cells, asked=setting.asked, **setting.stated)
+    return Outcome(setting.plan, join([first, *measured], setting.plan.privacy), finding)
 
 
 class Model(Mechanism):

@@ -124,10 +124,10 @@ class Mechanism(Protocol):
 def reference_plan(workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None) -> Plan:
     """The best data-independent plan that takes seconds, not minutes."""
     names = [planner.name for planner in PLANNERS.values() if planner.reference(workload)]
-    tried = [one for name in names for one in candidates(workload, privacy, name, tell=progress)]
+    tried = [entry for name in names for entry in candidates(workload, privacy, name, tell=progress)]
     best = min(tried, key=lambda candidate: candidate.total)
     if best.plan is None:
-        raise InputError("No strategy can be used for this workload. " + "; ".join(f"{one.strategy}: {one.reason}" for one in tried))
+        raise InputError("No strategy can be used for this workload. " + "; ".join(f"{entry.strategy}: {entry.reason}" for entry in tried))
     return best.plan
 
 
@@ -143,12 +143,12 @@ def fallback(plan: Plan) -> Measurements:
     return plan.fallback.measured()
 
 
-def require_details(plan: Plan, told: Callable[[], Mapping[str, Any]]) -> None:
+def require_details(plan: Plan, details: Callable[[], Mapping[str, Any]]) -> None:
     """Refuse a plan, perhaps from a file that somebody wrote, whose details are not what this version carries out, or cannot be read."""
     try:
         fallback(plan)
         tables = len(Reference.read(plan.details["reference"]).rmse)
-        same = all(json.dumps(plan.details[name]) == json.dumps(value) for name, value in told().items())
+        same = all(json.dumps(plan.details[name]) == json.dumps(value) for name, value in details().items())
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"The data-aware plan cannot be read: {str(error).rstrip('.')}. Make the plan again; nothing was spent.") from None
     if not same or tables != len(plan.workload.products):

@@ -73,16 +73,16 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
     series.dates(workload.domain)
     _check_asked(workload, series)
     along = [_asked_along(product, series.along) for product in workload]
-    noise = max(NOISES[type(privacy.budget)], key=lambda one: one.norm)  # Gaussian noise where the budget has it
+    noise = max(NOISES[type(privacy.budget)], key=lambda kind: kind.norm)  # Gaussian noise where the budget has it
     others = [_others(product, series.along) for product in workload]
     largest = [workload.domain.largest_value(product.measure) for product in workload]
-    rows = {other: one.rows / own.rows * most**2 for one, own, other, most in zip(workload, along, others, largest, strict=True)}
+    rows = {other: table.rows / asked.rows * most**2 for table, asked, other, most in zip(workload, along, others, largest, strict=True)}
     first = _strategies(series.along, _weighed(workload, along, [rows[other] for other in others]), noise, 20)[-1]
     rows_of_unit = privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
     budget = PureDP(1) if noise.norm == 1 else ZCDP(Fraction(1, 2))
     of_period = Privacy(budget, unit_column=privacy.unit_column, max_rows=rows_of_unit)
     errors_along = [basis(first).total_variance(operator) for operator in along]
-    base = _of_one_period(workload, series.along, errors_along, of_period, replace(search, found=None))  # it finds plans of one period
+    base = _of_one_period(workload, series.along, errors_along, of_period, replace(search, on_plan=None))  # it finds plans of one period
     errors = {
         _others(product, series.along): table.rmse**2 * table.queries
         for product, table in zip(base.workload, base.expected_error().tables, strict=True)
@@ -125,10 +125,10 @@ def _asked_along(product: Product, along: str) -> Operator:
             f"Every table of a series has its periods; {product.name} has none. Ask for {along} = 'prefix' for what was counted so far, or "
             f"{along} = 'identity' for each period."
         )
-    place = product.attributes.index(along)
-    if product.query_sets[place].kind not in _ASKED:
-        raise refuse(f"what a series asks along {along}", product.query_sets[place].kind, "one of " + ", ".join(_ASKED))
-    return product.operators[place]
+    index = product.attributes.index(along)
+    if product.query_sets[index].kind not in _ASKED:
+        raise refuse(f"what a series asks along {along}", product.query_sets[index].kind, "one of " + ", ".join(_ASKED))
+    return product.operators[index]
 
 
 def _others(product: Product, along: str) -> _Others:
@@ -190,13 +190,13 @@ def up_to(plan: Plan, periods: int) -> Plan | None:
     if series is None:
         raise InputError("This plan is no series; make it with [series] along = ... in the spec.")
     domain = _with_dates(plan.domain, series.along, periods)
-    products = tuple(one for product in plan.workload if (one := _first_periods(product, series.along, domain)) is not None)
+    products = tuple(early for product in plan.workload if (early := _first_periods(product, series.along, domain)) is not None)
     if not products:
         return None
     measured = plan.measured()
     blocks = []
     for block in measured.blocks:
-        cut = tuple(first_rows(own, periods) if own.attributes == (series.along,) else own for own in block.factors)
+        cut = tuple(first_rows(factor, periods) if factor.attributes == (series.along,) else factor for factor in block.factors)
         blocks.append(replace(block, factors=cut))
     facts = {**plan.details["series"], "through": str(domain.kind(series.along).labels[-1]), "periods": plan.domain.cells(series.along)}
     measurements = Measurements(domain=domain, privacy=plan.privacy, noise=measured.noise, blocks=tuple(blocks), grid=measured.grid)
@@ -207,17 +207,17 @@ def up_to(plan: Plan, periods: int) -> Plan | None:
 
 def _first_periods(product: Product, along: str, domain: Domain) -> Product | None:
     """The questions of a table that end within the first periods; None if none does."""
-    place, periods = product.attributes.index(along), domain.cells(along)
-    asked = product.query_sets[place]
+    index, periods = product.attributes.index(along), domain.cells(along)
+    asked = product.query_sets[index]
     if asked.kind == "change":
         if asked.arguments[0][0] >= periods:
             return None
     elif asked.arguments:
-        kept = [one for one, last in zip(asked.arguments, last_cells(product.operators[place]), strict=True) if last < periods]
+        kept = [argument for argument, last in zip(asked.arguments, last_cells(product.operators[index]), strict=True) if last < periods]
         if not kept:
             return None
-        asked = QuerySet(asked.kind, tuple(one[:periods] if asked.kind == "matrix" else one for one in kept))
-    sets = (*product.query_sets[:place], asked, *product.query_sets[place + 1 :])
+        asked = QuerySet(asked.kind, tuple(argument[:periods] if asked.kind == "matrix" else argument for argument in kept))
+    sets = (*product.query_sets[:index], asked, *product.query_sets[index + 1 :])
     return replace(product, domain=domain, query_sets=sets)
 
 
@@ -227,13 +227,13 @@ def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
     if series is None:
         return {}
     labels = plan.domain.kind(series.along).labels
-    factor = next(own for own in plan.measured().blocks[0].factors if own.attributes == (series.along,))
+    factor = next(factor for factor in plan.measured().blocks[0].factors if factor.attributes == (series.along,))
     columns = []
     for product, table in zip(plan.workload, plan.expected_error().tables, strict=True):
         asked = product.operators[product.attributes.index(series.along)]
         sums, numbers = ending_variances(factor, asked, range(1, len(labels) + 1)), np.bincount(last_cells(asked), minlength=len(labels))
         unit = table.rmse**2 * asked.rows / basis(factor).total_variance(asked)  # what the other attributes make of unit noise
         columns.append(
-            [product.unit * math.sqrt(unit * one / number) if number else None for one, number in zip(sums, numbers, strict=True)]
+            [product.unit * math.sqrt(unit * variance / number) if number else None for variance, number in zip(sums, numbers, strict=True)]
         )
     return {str(label): list(row) for label, *row in zip(labels, *columns, strict=True)}

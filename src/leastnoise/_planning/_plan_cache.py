@@ -79,7 +79,7 @@ def _tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Plan, 
         best = replace(best, details={**best.details, "crowded": details})
     first, *others = sorted(tried, key=lambda candidate: candidate.rank)
     candidates = replace(first, plan=best), *others
-    if not any(one.ended for one in tried):  # another time it may find more
+    if not any(candidate.ended for candidate in tried):  # another time it may find more
         _write(cache_file(workload, privacy, search), lambda: json.dumps([_entry(candidate) for candidate in candidates]))
     return best, candidates
 
@@ -143,7 +143,7 @@ def _write(path: Path | None, text_of: Callable[[], str]) -> None:
             Path(draft).replace(path)
         except OSError:
             Path(draft).unlink(missing_ok=True)
-        known = sorted(((one.stat(), one) for one in path.parent.glob("*.json")), key=lambda pair: pair[0].st_mtime_ns, reverse=True)
+        known = sorted(((entry.stat(), entry) for entry in path.parent.glob("*.json")), key=lambda pair: pair[0].st_mtime_ns, reverse=True)
         sizes = accumulate(stat.st_size for stat, _ in known)
         for (_, old), total in zip(known, sizes, strict=True):
             if total > _MOST_BYTES:

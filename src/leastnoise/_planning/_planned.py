@@ -177,7 +177,7 @@ def with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
 
     if None not in made.workload.measures:
         raise InputError("Public counts are of use where counts are asked for; this workload asks for sums alone. Leave [[public]] out.")
-    exact = [one.block for one in read_public(made.domain, public)]
+    exact = [table.block for table in read_public(made.domain, public)]
     if any(known.solver_cells for known in structures(made.workload, made.measured(), exact).values()):
         raise UnsupportedQuery("The measurements have no common form with the public counts.")
     return promised(made.workload, made.measured(), made.strategy, details={**made.details, "public": list(public)}, exact=exact)

@@ -38,7 +38,7 @@ class MeanGoal:
     asked: Statistic
     most: float
     size: float
-    places: tuple[int, int]
+    tables: tuple[int, int]
     limits: tuple[float, float]
     level: float | None
 
@@ -57,7 +57,7 @@ class MeanGoal:
     def error(self, plan: Plan) -> float:
         """Standard error of a mean by the delta method, or half the width of its interval, at most; in the measure's amounts."""
         measured, tables = plan.measured(), plan.expected_error().tables
-        counts, sums = (tables[number] for number in self.places)
+        counts, sums = (tables[number] for number in self.tables)
         amounts = float(plan.domain.measure(self.asked.of).unit) / self.size
         if self.level is None:
             return mean_error(measured, self.asked.of, counts.rmse, sums.rmse) * amounts
@@ -70,9 +70,9 @@ class MeanGoal:
         """Squared error over squared limit: at most 1 where the target is kept."""
         return (self.error(plan) / self.most) ** 2
 
-    def std(self, noise: Noise, place: int) -> float:
+    def std(self, noise: Noise, number: int) -> float:
         """The standard error of a table beyond which the target cannot be kept."""
-        return _std(self.limits[self.places.index(place)], self.level, noise)
+        return _std(self.limits[self.tables.index(number)], self.level, noise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +88,18 @@ class Goal:
         """Whether there is a limit at all."""
         return math.isfinite(self.most) or bool(self.means)
 
-    def ratio(self, plan: Plan, place: int) -> float:
+    def ratio(self, plan: Plan, number: int) -> float:
         """Squared error over squared limit of a table, or of means that are made of it: at most 1 where the goal is kept."""
-        table, measured = plan.expected_error().tables[place], plan.measured()
+        table, measured = plan.expected_error().tables[number], plan.measured()
         if self.level is None:
-            own = table.rmse
+            error = table.rmse
         else:
-            own = interval_multiplier(measured.noise, self.level) * table.largest_std + 0.5 / measured.grid
-        return max([(own / self.most) ** 2, *(goal.ratio(plan) for goal in self.means)])
+            error = interval_multiplier(measured.noise, self.level) * table.largest_std + 0.5 / measured.grid
+        return max([(error / self.most) ** 2, *(goal.ratio(plan) for goal in self.means)])
 
-    def std(self, noise: Noise, place: int) -> float:
+    def std(self, noise: Noise, number: int) -> float:
         """The standard error that keeps the goal, but for half a step of the noise."""
-        return min([_std(self.most, self.level, noise), *(goal.std(noise, place) for goal in self.means)])
+        return min([_std(self.most, self.level, noise), *(goal.std(noise, number) for goal in self.means)])
 
 
 def _std(most: float, level: float | None, noise: Noise) -> float:
@@ -112,7 +112,7 @@ def goals_of(workload: Workload, level: float) -> tuple[Goal, ...]:
         raise InputError("No table has a target. Give one table at least a margin, a relative error with a size, or an rmse.")
     means = mean_goals(workload, level)
     return tuple(
-        goal(product, level, [mean_goal for mean_goal in means if number in mean_goal.places]) for number, product in enumerate(workload)
+        goal(product, level, [mean_goal for mean_goal in means if number in mean_goal.tables]) for number, product in enumerate(workload)
     )
 
 
@@ -213,12 +213,12 @@ def nearly_balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal],
         return Balanced(searched_again(near, workload, search, _quick(search, workload, privacy).seconds), workload, kept).ratio
 
 
-def rebalanced(found: Balanced, privacy: Privacy, search: Search) -> Balanced:
+def rebalanced(before: Balanced, privacy: Privacy, search: Search) -> Balanced:
     """The same under another budget of the same kind: the measurements found, with their scales for it and weights that fit it."""
     try:
-        start = replace(found, plan=answering(found.asked, found.plan, privacy))
+        start = replace(before, plan=answering(before.asked, before.plan, privacy))
     except InputError:
-        return balanced(found.asked, privacy, found.goals, replace(search, strategy=found.plan.strategy))
+        return balanced(before.asked, privacy, before.goals, replace(search, strategy=before.plan.strategy))
     return _moved(start, _ROUNDS, search)
 
 
@@ -311,11 +311,11 @@ def _wanted(goals: Sequence[Goal]) -> FloatArray:
 def _weighted(workload: Workload, goals: Sequence[Goal], shares: FloatArray, noise: Noise) -> Workload:
     """The workload whose weighted squared error is the sum of shares times ratios, but for a factor."""
     stds = np.array([goal.std(noise, number) for number, goal in enumerate(goals)])
-    largest = np.array([workload.domain.largest_value(one.measure) for one in workload])
+    largest = np.array([workload.domain.largest_value(product.measure) for product in workload])
     weights = np.sqrt(shares / np.array([product.rows for product in workload])) * largest / stds
     weights = np.maximum(weights / weights.max(), _LEAST_WEIGHT)
     exact = [Fraction(max(1, round(weight * 2**_WEIGHT_BITS)), 2**_WEIGHT_BITS) for weight in weights]
-    return Workload(workload.domain, tuple(replace(one, weight=weight) for one, weight in zip(workload, exact, strict=True)))
+    return Workload(workload.domain, tuple(replace(product, weight=weight) for product, weight in zip(workload, exact, strict=True)))
 
 
 def dual(asked: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
@@ -407,13 +407,13 @@ def least(workload: Workload, privacy: Least, search: Search | None = None) -> P
     ratio = dual(even(workload, goals), goals, of_size_one, noises(of_size_one)[0])
     # Below this no plan keeps all targets, and the best one is not far above.
     size = min(max(_rounded(part(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL), Fraction(_MOST_BUDGET))
-    found = balanced(workload, privacy.privacy(size), goals, search)
+    best = balanced(workload, privacy.privacy(size), goals, search)
     for _ in range(_TRIES):  # errors of small noise do not scale exactly
-        before, size = size, _rounded(float(size) * part(found.ratio, found.plan.privacy))
+        before, size = size, _rounded(float(size) * part(best.ratio, best.plan.privacy))
         if abs(size / before - 1) < Fraction(1, 100):
             break
-        found = rebalanced(found, privacy.privacy(_checked(size)), search)
-    return _smallest(workload, goals, found.plan, privacy.privacy, size)
+        best = rebalanced(best, privacy.privacy(_checked(size)), search)
+    return _smallest(workload, goals, best.plan, privacy.privacy, size)
 
 
 def _checked(size: Fraction) -> Fraction:
@@ -468,7 +468,7 @@ def worst(workload: Workload, privacy: Privacy, search: Search, level: float = L
     if workload.has_targets:
         goals = goals_of(workload, level)
     else:
-        alone = {question: choose(own, privacy, search)[0] for question, own in _alone(workload).items()}
+        alone = {question: choose(asked, privacy, search)[0] for question, asked in _alone(workload).items()}
         goals = tuple(Goal(alone[product.question].expected_error().tables[0].rmse) for product in workload)
     return answering(workload, balanced(workload, privacy, goals, search).plan)
 
@@ -557,8 +557,8 @@ def price(plan: Plan, numbers: Sequence[int], search: Search | None = None, know
     if count <= len(apart):
         raise InputError("Tables have a price where there are others beside them; keep at least one more.")
     inside, outside = (
-        part(_ratio(plan, [number for number in range(count) if (number in apart) is own], search or Search(), known), plan.privacy)
-        for own in (True, False)
+        part(_ratio(plan, [number for number in range(count) if (number in apart) is kept], search or Search(), known), plan.privacy)
+        for kept in (True, False)
     )
     return Price(", ".join(plan.workload.products[number].name for number in numbers), inside, 1 - min(1.0, outside))
 

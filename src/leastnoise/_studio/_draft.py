@@ -290,7 +290,7 @@ def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
                 tell({"first": answering(spec.workload, plan).to_json()})
                 wanted = False
 
-    search = replace(spec.search(lambda name: tell({"trying": name})), found=found)
+    search = replace(spec.search(lambda name: tell({"trying": name})), on_plan=found)
     tell({"plan": spec.plan(search).to_json()})
 
 
