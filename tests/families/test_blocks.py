@@ -93,7 +93,7 @@ def test_given_ranges_are_planned_as_well_as_by_descent_on_all_of_them() -> None
 def test_blocks_sums_by_themselves_are_measured_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leastnoise._families._blocks._FEW", 4)
     found = fit_blocks(prefix_gram(5000), steps=20)
-    assert found.own.any()
+    assert found.diagonal.any()
     factor = nested_factor("a", 5000, found, 14)
     assert unit_error(factor, Prefix(5000)) == pytest.approx(found.rmse, rel=0.02)  # of whole blocks
 

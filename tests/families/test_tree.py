@@ -37,7 +37,7 @@ def test_levels_of_nodes_that_are_alike_are_kept_as_one_number(tree: Tree) -> No
     precision = np.repeat(weights, tree.level_sizes)
     known = TreeInverse(tree, precision)
     assert known.alike
-    assert all(level.strides == (0,) for level in known.own)
+    assert all(level.strides == (0,) for level in known.upward)
     np.testing.assert_allclose(known.mean, np.full(tree.size, 1 / tree.size), rtol=1e-12)
     asked = [Prefix(tree.size), AllRanges(tree.size), Identity(tree.size), tree]
     check_answers(known, np.sqrt(precision)[:, None] * dense(tree), asked, np.random.default_rng(0))

@@ -49,19 +49,19 @@ class BlockPIdentity:
 
     inner: PIdentity  # within a block, of sensitivity 1; a last, shorter block has its first cells
     divisors: FloatArray  # what the coefficients within each block are divided by, shape (blocks,)
-    own: FloatArray  # of every block's sum by itself, shape (blocks,), before it is divided too; zeros where it is left out
+    diagonal: FloatArray  # of every block's sum by itself, shape (blocks,), before it is divided too; zeros where it is left out
     rows: FloatArray  # weighted sums of blocks, shape (p, blocks), before they are divided too
     rmse: float  # unit RMSE under L1, of whole blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """A workload in blocks: ``own`` times every cell's query, and pairs of a and b, (value at 0, slope) by block, shape (blocks, 2)."""
+    """A workload in blocks: ``identity`` times each cell's query, and pairs of a and b, (value at 0, slope) by block, shape (blocks, 2)."""
 
     # Of given ranges, ``local`` has the coefficients within every block, shape (blocks, 2, 2), and ``across`` what they ask of pairs of
     # blocks on average, shape (blocks, blocks).
 
-    own: float
+    identity: float
     pairs: tuple[tuple[FloatArray, FloatArray], ...]
     local: FloatArray
     across: FloatArray
@@ -104,11 +104,11 @@ def _(gram: RangesGram, width: int) -> _Split:
     blocks, ends = -(-gram.size // width), gram.high + 1
     alone = (gram.low // width == gram.high // width) & ((gram.low % width > 0) | (ends % width > 0))
     low, stop = gram.low[~alone], ends[~alone]
-    own = float((ends - gram.low)[alone].sum()) / gram.size
+    identity = float((ends - gram.low)[alone].sum()) / gram.size
     covered = np.cumsum(np.bincount(-(-low // width), minlength=blocks + 1) - np.bincount(stop // width, minlength=blocks + 1))
     starting, ending = (np.bincount(end[end % width > 0] // width, minlength=blocks)[:, None, None] for end in (low, stop))
     local = covered[:blocks, None, None] * _ALIKE + starting * np.array([[1.0, 0.0], [1.0, 0.0]]) / width
-    return own, (), (local + ending * np.array([[1.0, -1.0 / width], [0.0, 0.0]]), gram.coarsen(width).array)
+    return identity, (), (local + ending * np.array([[1.0, -1.0 / width], [0.0, 0.0]]), gram.coarsen(width).array)
 
 
 @_split.register
@@ -118,31 +118,31 @@ def _(gram: WidthGram, width: int) -> _Split:
 
 @_split.register
 def _(gram: ScaledSum, width: int) -> _Split:
-    own, pairs, (local, across) = 0.0, [], _NOTHING
+    identity, pairs, (local, across) = 0.0, [], _NOTHING
     for weight, part in gram.parts:
         alone, rest, blocks = _split(part, width)
-        own, local, across = own + weight * alone, local + weight * blocks[0], across + weight * blocks[1]
+        identity, local, across = identity + weight * alone, local + weight * blocks[0], across + weight * blocks[1]
         pairs += [(weight * a, b) for a, b in rest]
-    return own, tuple(pairs), (local, across)
+    return identity, tuple(pairs), (local, across)
 
 
 def _asked(gram: Gram, width: int, blocks: int) -> _Asked:
     """The blocks of a workload."""
-    own, generators, (local, across) = _split(gram, width)
+    identity, generators, (local, across) = _split(gram, width)
     starts, cells, pairs = width * np.arange(blocks, dtype=float), np.arange(gram.size), []
     for pair in generators:
-        lines = [(float(one[0]), float(one[1] - one[0])) for one in pair]
-        if not all(np.allclose(first + slope * cells, one) for (first, slope), one in zip(lines, pair, strict=True)):
+        lines = [(float(vector[0]), float(vector[1] - vector[0])) for vector in pair]
+        if not all(np.allclose(first + slope * cells, vector) for (first, slope), vector in zip(lines, pair, strict=True)):
             raise NotApplicable(_MADE_FOR)
         a, b = (np.column_stack([first + slope * starts, np.full(blocks, slope)]) for first, slope in lines)
         pairs.append((a, b))
-    return _Asked(own, tuple(pairs), local + np.zeros((blocks, 2, 2)), across + np.zeros((blocks, blocks)))
+    return _Asked(identity, tuple(pairs), local + np.zeros((blocks, 2, 2)), across + np.zeros((blocks, blocks)))
 
 
-def _forms(one: FloatArray) -> FloatArray:
+def _forms(matrix: FloatArray) -> FloatArray:
     """Of every row y of a matrix summed: y^T T y for the symmetric T with entries E_i(cell) E_j(other), cell <= other, shape (2, 2)."""
-    cells = np.arange(one.shape[1])
-    parts = [one, one * cells]
+    cells = np.arange(matrix.shape[1])
+    parts = [matrix, matrix * cells]
     before = [np.cumsum(part, axis=1) - part for part in parts]
     return np.array([[float((2 * before[i] * parts[j] + parts[i] * parts[j]).sum()) for j in range(2)] for i in range(2)])
 
@@ -170,19 +170,19 @@ def blocks_objective(asked: _Asked, support: Support, values: FloatArray, above:
     together, squares = known * np.outer(s, s), s**2
     forms, of_squares = _forms(shares[None, :]), float(shares @ shares)
     cells = np.arange(width)
-    own = np.array([[float((sigma**2 * cells ** (i + j)).sum()) for j in range(2)] for i in range(2)])
-    traces, trace = own - _forms(lifted), float((sigma**2).sum() - (lifted**2).sum())
+    of_diagonal = np.array([[float((sigma**2 * cells ** (i + j)).sum()) for j in range(2)] for i in range(2)])
+    traces, trace = of_diagonal - _forms(lifted), float((sigma**2).sum() - (lifted**2).sum())
     within, all_blocks = asked.within(squares), asked.within(np.diag(together).copy()) + asked.between(together)
-    coefficients, cell = all_blocks - k * within, asked.own * float(np.trace(together) - k * squares.sum())
-    error = float((within * traces).sum() + asked.own * squares.sum() * trace + (coefficients * forms).sum() + cell * of_squares)
+    coefficients, cell = all_blocks - k * within, asked.identity * float(np.trace(together) - k * squares.sum())
+    error = float((within * traces).sum() + asked.identity * squares.sum() * trace + (coefficients * forms).sum() + cell * of_squares)
     # By the inner strategy: the Gram matrix df/dP.
     moments = np.array([1.0, float(shares @ cells)])
-    of_pairs = asked.of_shares(moments, forms) + asked.own * of_squares * np.eye(len(s))
+    of_pairs = asked.of_shares(moments, forms) + asked.identity * of_squares * np.eye(len(s))
     turn = (_times(coefficients, shares) + cell * shares) / k
     level = (
         float((((known @ known) * np.outer(s, s)) * of_pairs).sum())
-        - 2 * k * float(((coefficients + k * within) * forms).sum() + (cell + asked.own * k * squares.sum()) * of_squares)
-        + k**2 * float((within * forms).sum() + asked.own * squares.sum() * of_squares)
+        - 2 * k * float(((coefficients + k * within) * forms).sum() + (cell + asked.identity * k * squares.sum()) * of_squares)
+        + k**2 * float((within * forms).sum() + asked.identity * squares.sum() * of_squares)
     ) / k**2
     falling = within @ np.stack([np.ones(width), cells])
     parts: list[tuple[float, Gram]] = [
@@ -190,11 +190,11 @@ def blocks_objective(asked: _Asked, support: Support, values: FloatArray, above:
         (1.0, GeneratedGram(cells.astype(float), falling[1], 1)),
         (1.0, GeneratedGram(turn, np.ones(width), 1)),
     ]
-    if asked.own:
-        parts.append((asked.own * float(squares.sum()), WidthGram(width, 1)))
+    if asked.identity:
+        parts.append((asked.identity * float(squares.sum()), WidthGram(width, 1)))
     _, by_values = p_identity_objective(ScaledSum(tuple(parts)), support, values)
     # By the sums.
-    apart = asked.of_blocks(traces - k * forms) + asked.own * (trace - k * of_squares)
+    apart = asked.of_blocks(traces - k * forms) + asked.identity * (trace - k * of_squares)
     by_divisors = 2 * s * apart + 2 * (known * of_pairs) @ s
     turned = known @ (of_pairs * np.outer(s, s)) @ known
     return error, by_values, by_divisors - 2 * np.vstack([above[:1] * turned.diagonal(), above[1:] @ turned])
@@ -244,13 +244,13 @@ def _descend(gram: Gram, asked: _Asked, windows: Sequence[Window], above: FloatA
         error, by_values, by_rows = blocks_objective(asked, support, point[: len(values)], point[len(values) :].reshape(above.shape))
         return error, np.concatenate([by_values, by_rows.reshape(-1)])
 
-    found, least = descended(objective, np.concatenate([values, above.reshape(-1)]), most, steps)
-    theta = _without_small(support.spread(found[: len(values)], np.zeros((len(windows), support.size))))
-    above = found[len(values) :].reshape(above.shape)
+    optimum, least = descended(objective, np.concatenate([values, above.reshape(-1)]), most, steps)
+    theta = _without_small(support.spread(optimum[: len(values)], np.zeros((len(windows), support.size))))
+    above = optimum[len(values) :].reshape(above.shape)
     sigma = 1 + theta.sum(axis=0)
     inner = PIdentity(diagonal=1 / sigma, rows=theta / sigma, rmse=math.nan)
     rmse = math.sqrt(least / gram.queries)
-    return BlockPIdentity(inner=inner, divisors=1 + above.sum(axis=0), own=above[0], rows=_without_small(above[1:]), rmse=rmse)
+    return BlockPIdentity(inner=inner, divisors=1 + above.sum(axis=0), diagonal=above[0], rows=_without_small(above[1:]), rmse=rmse)
 
 
 def _without_small(rows: FloatArray) -> FloatArray:
@@ -287,23 +287,23 @@ class NestedInverse(Solved):
         return np.concatenate([first.swapaxes(0, 1).reshape(self.before, -1), second]).reshape(v.shape)
 
     @cached_property
-    def _places(self) -> tuple[IntArray, FloatArray, FloatArray]:
+    def _prefixes(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Of the first 0, 1, ..., n cells: the block that the last of them is in, their share of its mean, and what R adds."""
         block, shares, spread = [], [], []
-        for place, height in enumerate(self.heights):
-            share, own = self._within[place == len(self.heights) - 1]
-            block.append(np.full(len(share), place))
+        for index, height in enumerate(self.heights):
+            share, added = self._within[index == len(self.heights) - 1]
+            block.append(np.full(len(share), index))
             shares.append(share)
-            spread.append(own / height**2)
+            spread.append(added / height**2)
         return np.append(0, np.concatenate(block)), np.append(0.0, np.concatenate(shares)), np.append(0.0, np.concatenate(spread))
 
     @cached_property
     def _within(self) -> tuple[tuple[FloatArray, FloatArray], ...]:
-        found = []
-        for own in (self.inner, self.last):
-            share = np.cumsum(own.mean)
-            found.append((share, np.maximum(own.variances(Prefix(own.size)) - own.kappa * share**2, 0.0)))
-        return tuple(found)
+        answer = []
+        for base in (self.inner, self.last):
+            share = np.cumsum(base.mean)
+            answer.append((share, np.maximum(base.variances(Prefix(base.size)) - base.kappa * share**2, 0.0)))
+        return tuple(answer)
 
     @cached_property
     def _corners(self) -> tuple[FloatArray, FloatArray]:
@@ -314,16 +314,16 @@ class NestedInverse(Solved):
         np.cumsum(along, axis=1, out=both[:, 1:])
         return along, both
 
-    def _covariances(self, one: IntArray, other: IntArray) -> FloatArray:
+    def _covariances(self, count: IntArray, other: IntArray) -> FloatArray:
         """Of what the blocks' sums say of the first cells, so many and so many."""
-        (blocks, shares, _), (along, both) = self._places, self._corners
-        a, b, x, y = blocks[one], blocks[other], shares[one], shares[other]
+        (blocks, shares, _), (along, both) = self._prefixes, self._corners
+        a, b, x, y = blocks[count], blocks[other], shares[count], shares[other]
         return np.asarray(both[a, b] + y * along[a, b] + x * along[b, a] + x * y * self.sums[a, b])
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
         cells = np.arange(1, self.size + 1)
-        answer = self._covariances(cells, cells) + self._places[2][1:]
+        answer = self._covariances(cells, cells) + self._prefixes[2][1:]
         answer.setflags(write=False)
         return answer
 
@@ -332,15 +332,15 @@ class NestedInverse(Solved):
         ends = high + 1
         answer = self._covariances(ends, ends) + self._covariances(low, low) - 2 * self._covariances(low, ends)
         block = np.minimum(low // self.inner.size, len(self.heights) - 1)
-        same = block == self._places[0][ends]
-        spread = self._places[2]
+        same = block == self._prefixes[0][ends]
+        spread = self._prefixes[2]
         answer[~same] += spread[ends[~same]] + spread[low[~same]]
-        for own, chosen in ((self.inner, same & (low < self.before)), (self.last, same & (low >= self.before))):
+        for base, chosen in ((self.inner, same & (low < self.before)), (self.last, same & (low >= self.before))):
             if chosen.any():
                 first = block[chosen] * self.inner.size
-                asked = Ranges(own.size, low[chosen] - first, high[chosen] - first)
-                shares = np.append(0.0, np.cumsum(own.mean))
-                part = own.variances(asked) - own.kappa * (shares[asked.high + 1] - shares[asked.low]) ** 2
+                asked = Ranges(base.size, low[chosen] - first, high[chosen] - first)
+                shares = np.append(0.0, np.cumsum(base.mean))
+                part = base.variances(asked) - base.kappa * (shares[asked.high + 1] - shares[asked.low]) ** 2
                 answer[chosen] += np.maximum(part, 0.0) / self.heights[block[chosen]] ** 2
         return answer
 
@@ -348,8 +348,8 @@ class NestedInverse(Solved):
         """What the sums say is largest from block to block, being convex in the shares."""
         # What a block says of a part of itself is at most what R adds at each end, and of a range within it what it says alone.
         narrowest = (self.inner, self.heights[:-1].min()), (self.last, self.heights[-1])
-        within = max(own.largest_range() / float(height) ** 2 for own, height in narrowest)
-        return max(within, largest_between(self.sums) + 2 * float(self._places[2].max()))
+        within = max(base.largest_range() / float(height) ** 2 for base, height in narrowest)
+        return max(within, largest_between(self.sums) + 2 * float(self._prefixes[2].max()))
 
 
 @structured.register
@@ -379,9 +379,9 @@ def nested_factor(name: str, size: int, blocks: BlockPIdentity, bits: int) -> Fa
     norm, left = int((diagonal + below.sum(axis=0)).max()), size - (len(blocks.divisors) - 1) * len(diagonal)
     below = below if len(below) else np.ones((1, len(diagonal)), dtype=np.int64)
     within = [DiagonalAndRows(diagonal[:cells], below[:, :cells]) for cells in (len(diagonal), left)]
-    sums, own = (np.rint(norm * part / blocks.divisors).astype(np.int64) for part in (blocks.rows, blocks.own))
-    sums = sums[sums.any(axis=1)] if sums.any() else np.ones((1, len(own)), dtype=np.int64)
-    above = DiagonalAndRows(np.maximum(own, 1), sums) if blocks.own.any() else Dense(sums)
+    sums, alone = (np.rint(norm * part / blocks.divisors).astype(np.int64) for part in (blocks.rows, blocks.diagonal))
+    sums = sums[sums.any(axis=1)] if sums.any() else np.ones((1, len(alone)), dtype=np.int64)
+    above = DiagonalAndRows(np.maximum(alone, 1), sums) if blocks.diagonal.any() else Dense(sums)
     unit = min(2**_BLOCK_BITS, 2**_MOST_BITS / blocks.divisors.min())  # a total alone is nearly all that is measured
     heights = np.rint(unit * blocks.divisors.min() / blocks.divisors).astype(np.int64)
     weights = np.append(

@@ -37,10 +37,10 @@ class Rest:
 def tilt(gram: FloatArray, pull: float, weights: FloatArray | None = None, *, gap: float = 1e-3) -> tuple[FloatArray, FloatArray]:
     """The tilt that goes with a price of the total."""
     n = len(gram)
-    found = _optimum(np.eye(n), gram + pull, weights, gap, 200)
+    optimum = _optimum(np.eye(n), gram + pull, weights, gap, 200)
     # X^-1 1 by the rows of X = F^T F.
-    mean = np.linalg.solve(found.rows, np.linalg.solve(found.rows.T, np.ones(n)))
-    return mean / mean.sum(), found.weights
+    mean = np.linalg.solve(optimum.rows, np.linalg.solve(optimum.rows.T, np.ones(n)))
+    return mean / mean.sum(), optimum.weights
 
 
 def rest(gram: FloatArray, mean: FloatArray, weights: FloatArray | None = None, *, gap: float = 1e-3, steps: int = 500) -> Rest:

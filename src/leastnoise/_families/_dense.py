@@ -149,10 +149,10 @@ def reduce_l1_norm(matrix: FloatArray, restarts: int = 1) -> FloatArray:
     best, least = matrix, scale
     rng = np.random.default_rng(0)
     starts = [rng.standard_normal((rows, rank)) for _ in range(restarts)]
-    own = np.zeros((rows, rank))
+    given = np.zeros((rows, rank))
     fitting = min(rows, len(matrix))
-    own[:fitting] = (np.linalg.svd(matrix, full_matrices=False)[0][:, :rank])[:fitting]
-    for start in [own + 1e-3 * rng.standard_normal(own.shape), *starts]:
+    given[:fitting] = (np.linalg.svd(matrix, full_matrices=False)[0][:, :rank])[:fitting]
+    for start in [given + 1e-3 * rng.standard_normal(given.shape), *starts]:
         free = start
         for sharpness, width in _SHARPENING:
 
@@ -267,10 +267,10 @@ def _spectrum(gram: Gram) -> Spectrum:
 
 def _refined(small: FloatArray, size: int) -> FloatArray:
     """Dual weights of fewer cells, as a start for more of them."""
-    # They are powers of the distance to the ends, so logarithms are interpolated over log-odds of the place; the cells next to the ends
+    # They are powers of the distance to the ends, so logarithms are interpolated over log-odds of the position; the cells next to the ends
     # look alike at every size, so they are taken one by one.
-    place, cells = (np.log((2 * np.arange(count) + 1) / (2 * (count - np.arange(count)) - 1)) for count in (len(small), size))
-    weights = np.exp(np.interp(cells, place, np.log(small)))
+    odds, cells = (np.log((2 * np.arange(count) + 1) / (2 * (count - np.arange(count)) - 1)) for count in (len(small), size))
+    weights = np.exp(np.interp(cells, odds, np.log(small)))
     edge = min(_EDGE, len(small) // 4)
     weights[:edge] = small[:edge] * (weights[edge] / small[edge])
     weights[-edge:] = small[-edge:] * (weights[-edge - 1] / small[-edge - 1])
@@ -323,9 +323,9 @@ def optimal_factor(gram: Gram, *, gap: float = 1e-3) -> tuple[FloatArray, float,
     if not asked.any():
         raise InputError("No query asks for any cell, so there is nothing to plan. Remove the empty query set.")
     if not asked.all():
-        inner, lower, own = optimal_factor(DenseGram(gram.dense()[np.ix_(asked, asked)], gram.queries), gap=gap)
+        inner, lower, dual = optimal_factor(DenseGram(gram.dense()[np.ix_(asked, asked)], gram.queries), gap=gap)
         factor, weights = np.zeros((len(inner), gram.size)), np.zeros(gram.size)
-        factor[:, asked], weights[asked] = inner, own
+        factor[:, asked], weights[asked] = inner, dual
         return factor, lower, weights
     if gram.by_matrix and gram.size > _SMALL:
         short, order = recognise(gram)

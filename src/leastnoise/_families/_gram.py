@@ -240,7 +240,7 @@ class RangesGram(Gram):
         from scipy.sparse import csr_array
 
         ends, ones = (self.low, self.high + 1), np.ones(len(self.low))
-        corners = [(one, other, ones if one is other else -ones) for one in ends for other in ends]
+        corners = [(row, column, ones if row is column else -ones) for row in ends for column in ends]
         rows, columns, values = (np.concatenate(part) for part in zip(*corners, strict=True))
         return csr_array((values, (rows, columns)), shape=(self.size + 1,) * 2)
 
@@ -279,13 +279,13 @@ class RangesGram(Gram):
 
 def ranges_gram(size: int, low: IntArray, high: IntArray) -> Gram:
     """The Gram matrix of given ranges, as that of prefix sums, of one width or of all ranges where they are these."""
-    cells, places = np.arange(size), np.sort(low * size + high)
+    cells, indices = np.arange(size), np.sort(low * size + high)
     width = int(high[0] - low[0]) + 1
-    if len(low) == size and np.array_equal(places, cells):
+    if len(low) == size and np.array_equal(indices, cells):
         return prefix_gram(size)
-    if len(low) == size - width + 1 and np.array_equal(places, (cells * (size + 1) + width - 1)[: size - width + 1]):
+    if len(low) == size - width + 1 and np.array_equal(indices, (cells * (size + 1) + width - 1)[: size - width + 1]):
         return WidthGram(size, width)
-    if len(low) == size * (size + 1) // 2 and np.array_equal(places, np.flatnonzero(np.tri(size, dtype=bool).T)):
+    if len(low) == size * (size + 1) // 2 and np.array_equal(indices, np.flatnonzero(np.tri(size, dtype=bool).T)):
         return all_ranges_gram(size)
     return RangesGram(size, low, high)
 
@@ -363,10 +363,10 @@ class ScaledSum(Gram):
     def generators(self) -> Generators | None:
         pairs: list[tuple[FloatArray, FloatArray]] = []
         for weight, part in self.parts:
-            own = part.generators()
-            if own is None:
+            terms = part.generators()
+            if terms is None:
                 return None
-            pairs += [(weight * a, b) for a, b in own]
+            pairs += [(weight * a, b) for a, b in terms]
         return tuple(pairs)
 
     def block_products(self, vector: FloatArray, width: int) -> FloatArray:
@@ -380,11 +380,11 @@ def recognise(gram: Gram) -> tuple[Gram, IntArray]:
     """Order the cells of a workload given as a matrix along a line, and find its short form if it has one."""
     order = line_order(gram)
     ordered = gram.dense()[np.ix_(order, order)]
-    for turned, places in ((ordered, order), (ordered[::-1, ::-1], order[::-1])):
+    for turned, cells in ((ordered, order), (ordered[::-1, ::-1], order[::-1])):
         if turned[0, -1] > 0:
             rising, falling = turned[:, -1] / turned[0, -1], turned[0]
             if np.allclose(np.triu(np.outer(rising, falling)), np.triu(turned), rtol=1e-12, atol=0):
-                return GeneratedGram(rising, falling, gram.queries), places
+                return GeneratedGram(rising, falling, gram.queries), cells
     return DenseGram(ordered, gram.queries), order
 
 
@@ -395,16 +395,16 @@ def merge_equal_cells(gram: Gram) -> tuple[DenseGram, IntArray]:
     matrix = gram.dense()
     _, first, group = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
     kept = first[order]
-    return DenseGram(matrix[np.ix_(kept, kept)], gram.queries), place[group.reshape(-1)]
+    return DenseGram(matrix[np.ix_(kept, kept)], gram.queries), rank[group.reshape(-1)]
 
 
 def all_alike(gram: Gram) -> bool:
     """Whether no query tells any cell from another, at any size: every cell is asked for as often as the first, and together with it."""
-    own, first = gram.diagonal(), np.eye(1, gram.size)
-    return bool((own == own[0]).all() and (gram.rows(first)[0] == own[0]).all())
+    diagonal, first = gram.diagonal(), np.eye(1, gram.size)
+    return bool((diagonal == diagonal[0]).all() and (gram.rows(first)[0] == diagonal[0]).all())
 
 
 def line_order(gram: Gram) -> IntArray:
@@ -417,8 +417,8 @@ def line_order(gram: Gram) -> IntArray:
 
     if gram.size < 3:
         return np.arange(gram.size)
-    own, matrix = gram.diagonal(), gram.dense()
-    apart = own[:, None] + own - 2 * matrix
+    diagonal, matrix = gram.diagonal(), gram.dense()
+    apart = diagonal[:, None] + diagonal - 2 * matrix
     best, shortest = np.arange(gram.size), math.inf
     for close in (matrix, apart.max() - apart):
         _, vectors = eigh(np.diag(close.sum(axis=1)) - close, subset_by_index=[0, 1])
@@ -490,10 +490,10 @@ def fitted_to(fit: Fit, name: str, asked: Sequence[tuple[float, Operator]], norm
     starts = np.unique(np.concatenate([first_cells(operator) for _, operator in asked]))
     grams = [(weight, gram_of(on_runs(operator, starts))) for weight, operator in asked]
     find = partial(fitted, fit) if any(gram.by_matrix for _, gram in grams) else fit
-    found = find(name, summed(grams), norm, bits)
+    fitting = find(name, summed(grams), norm, bits)
     if len(starts) == size:
-        return found
-    return Fitted(Factor((name,), Coarse(found.factor.operator, starts, size), found.factor.row_weights), found.bound)
+        return fitting
+    return Fitted(Factor((name,), Coarse(fitting.factor.operator, starts, size), fitting.factor.row_weights), fitting.bound)
 
 
 def fitted(fit: Fit, name: str, gram: Gram, norm: int, bits: int) -> Fitted:
@@ -504,9 +504,9 @@ def fitted(fit: Fit, name: str, gram: Gram, norm: int, bits: int) -> Fitted:
     small, group = merge_equal_cells(gram)
     if small.size == gram.size:
         return fit(name, gram, norm, bits)
-    found = fit(name, small, norm, bits)
-    wide = Dense(dense(found.factor.operator)[:, group])
-    return Fitted(Factor((name,), wide, found.factor.row_weights), found.bound)
+    narrow = fit(name, small, norm, bits)
+    wide = Dense(dense(narrow.factor.operator)[:, group])
+    return Fitted(Factor((name,), wide, narrow.factor.row_weights), narrow.bound)
 
 
 def every_cell(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:

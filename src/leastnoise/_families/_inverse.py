@@ -266,9 +266,9 @@ def _(operator: Coarse, factor: Factor) -> Basis:
 def basis(factor: Factor) -> Basis:
     """The basis of a factor on one attribute."""
     operator = factor.operator
-    found = structured(operator, factor)
-    if found is not None:
-        return found
+    known = structured(operator, factor)
+    if known is not None:
+        return known
     if operator.size > MOST_DENSE:
         raise InputError(
             f"This strategy needs a dense matrix of {operator.size} x {operator.size}; at most {MOST_DENSE} cells are allowed. "
@@ -307,10 +307,10 @@ def largest_between(covariance: FloatArray) -> float:
     sums: FloatArray = np.zeros((len(covariance) + 1,) * 2)
     np.cumsum(covariance, axis=0, out=sums[1:, 1:])
     np.cumsum(sums[1:, 1:], axis=1, out=sums[1:, 1:])
-    own: FloatArray = np.diag(sums).copy()
+    diagonal: FloatArray = np.diag(sums).copy()
     np.multiply(sums, -2, out=sums)
-    np.add(sums, own, out=sums)
-    np.add(sums, own[:, None], out=sums)
+    np.add(sums, diagonal, out=sums)
+    np.add(sums, diagonal[:, None], out=sums)
     return float(sums.max())
 
 

@@ -85,14 +85,14 @@ class Levels:
 
     def level(self, operator: Operator) -> int | None:
         """The level whose groups are an operator's rows."""
-        own = partition(operator)
-        return None if own is None else next((at for at, groups in enumerate(self.groups) if np.array_equal(groups, own)), None)
+        labels = partition(operator)
+        return None if labels is None else next((at for at, groups in enumerate(self.groups) if np.array_equal(groups, labels)), None)
 
     def including(self, operator: Operator) -> "Levels | None":
         """The same with one level more; None if it does not lie between others."""
         if operator not in self._including:
-            own = partition(operator)
-            self._including[operator] = None if own is None else _levels([*self.groups, own])
+            labels = partition(operator)
+            self._including[operator] = None if labels is None else _levels([*self.groups, labels])
         return self._including[operator]
 
     @cached_property
@@ -127,10 +127,10 @@ class Levels:
         for level, (parents, times) in enumerate(zip(orbits.parents, orbits.times, strict=True)):
             sisters: list[list[tuple[FloatArray, FloatArray]]] = [[] for _ in orbits.numbers[level + 1]]
             often = orbits.numbers[level] * (1 - 1 / times)
-            for (grams, cells), parent, count, own in zip(below, parents.tolist(), times.tolist(), often.tolist(), strict=True):
-                if own:
+            for (grams, cells), parent, count, number in zip(below, parents.tolist(), times.tolist(), often.tolist(), strict=True):
+                if number:
                     key = grams.tobytes()
-                    apart[key] = Part(grams / self.size, own + (apart[key].often if key in apart else 0.0))
+                    apart[key] = Part(grams / self.size, number + (apart[key].often if key in apart else 0.0))
                 sisters[parent].append((grams, cells * math.sqrt(count)))
             below = []
             for parts in sisters:
@@ -139,9 +139,9 @@ class Levels:
                     return []
                 joined = np.zeros((depth, len(cells), len(cells)))
                 joined[level + 1] = np.outer(cells, cells)
-                for grams, own_cells in parts:
-                    joined[: level + 1, at : at + len(own_cells), at : at + len(own_cells)] = grams[: level + 1]
-                    at += len(own_cells)
+                for grams, part_cells in parts:
+                    joined[: level + 1, at : at + len(part_cells), at : at + len(part_cells)] = grams[: level + 1]
+                    at += len(part_cells)
                 below.append((joined, cells))
         ((grams, cells),) = below
         turned = np.linalg.svd(cells[None])[2]
@@ -163,8 +163,8 @@ class Levels:
             drawn = random.integers(1 << 62, size=(int(classes[-1].max()) + 1, 2))[classes[-1]]
             classes.append(np.unique(self.summed(level, drawn), axis=0, return_inverse=True)[1].reshape(-1))
         orbit, of_groups, parents, times = classes[-1], [classes[-1]], [], []
-        for own, above in zip(classes[-2::-1], self.parents[::-1], strict=True):
-            keys = orbit[above] * (int(own.max()) + 1) + own
+        for labels, above in zip(classes[-2::-1], self.parents[::-1], strict=True):
+            keys = orbit[above] * (int(labels.max()) + 1) + labels
             _, first, fresh, number = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
             parents.append(orbit[above[first]])
             times.append(number / np.bincount(orbit)[parents[-1]])
@@ -188,19 +188,19 @@ class Orbits:
 
     def up(self, precisions: Sequence[Precision]) -> tuple[int, list[FloatArray], list[FloatArray]]:
         """The finest level that is measured, and from it on v and S of every orbit; the sums begin a level later."""
-        start = next(level for level, own in enumerate(precisions) if np.any(own))
-        own, below = [np.broadcast_to(1 / precisions[start], self.numbers[start].shape)], list[FloatArray]()
+        start = next(level for level, precision in enumerate(precisions) if np.any(precision))
+        upward, below = [np.broadcast_to(1 / precisions[start], self.numbers[start].shape)], list[FloatArray]()
         for level in range(start, len(self.parents)):
-            below.append(np.bincount(self.parents[level], self.times[level] * own[-1]).astype(np.float64))
-            own.append(below[-1] / (1 + precisions[level + 1] * below[-1]))
-        return start, own, below
+            below.append(np.bincount(self.parents[level], self.times[level] * upward[-1]).astype(np.float64))
+            upward.append(below[-1] / (1 + precisions[level + 1] * below[-1]))
+        return start, upward, below
 
-    def down(self, start: int, own: Sequence[FloatArray], below: Sequence[FloatArray]) -> list[FloatArray]:
+    def down(self, start: int, upward: Sequence[FloatArray], below: Sequence[FloatArray]) -> list[FloatArray]:
         """f of every orbit, from the finest level that is measured on."""
-        final = [own[-1]]
+        final = [upward[-1]]
         for level in range(len(below) - 1, -1, -1):
             parents = self.parents[start + level]
-            final.insert(0, own[level] - (own[level] / below[level][parents]) ** 2 * (below[level] - final[0])[parents])
+            final.insert(0, upward[level] - (upward[level] / below[level][parents]) ** 2 * (below[level] - final[0])[parents])
         return final
 
     def error(self, precisions: Sequence[Precision], asked: Sequence[float]) -> tuple[float, list[FloatArray]]:
@@ -208,25 +208,25 @@ class Orbits:
         slopes = [np.zeros(len(numbers)) for numbers in self.numbers]
         if not any(map(np.any, precisions)):
             return math.inf, slopes
-        start, own, below = self.up(precisions)
-        if any(one > 0 for one in asked[:start]):
+        start, upward, below = self.up(precisions)
+        if any(weight > 0 for weight in asked[:start]):
             return math.inf, slopes
-        final = self.down(start, own, below)
-        back_final = [one * self.numbers[start + at] for at, one in enumerate(asked[start:])]
-        error = sum(float(back @ one) for back, one in zip(back_final, final, strict=True))
-        back_own, back_below = [np.zeros(len(one)) for one in own], [np.zeros(len(one)) for one in below]
+        final = self.down(start, upward, below)
+        back_final = [weight * self.numbers[start + at] for at, weight in enumerate(asked[start:])]
+        error = sum(float(back @ variances) for back, variances in zip(back_final, final, strict=True))
+        back_upward, back_below = [np.zeros(len(level)) for level in upward], [np.zeros(len(level)) for level in below]
         for at in range(len(below)):  # the reverse of ``down``
             parents = self.parents[start + at]
-            share, rest = own[at] / below[at][parents], (below[at] - final[at + 1])[parents]
-            back_own[at] += back_final[at] * (1 - 2 * share * rest / below[at][parents])
+            share, rest = upward[at] / below[at][parents], (below[at] - final[at + 1])[parents]
+            back_upward[at] += back_final[at] * (1 - 2 * share * rest / below[at][parents])
             back_final[at + 1] += np.bincount(parents, back_final[at] * share**2)
             back_below[at] += np.bincount(parents, back_final[at] * (2 * share**2 * rest / below[at][parents] - share**2))
-        back_own[-1] += back_final[-1]
+        back_upward[-1] += back_final[-1]
         for at in range(len(below) - 1, -1, -1):  # the reverse of ``up``
-            slopes[start + at + 1] = back_own[at + 1] * own[at + 1] ** 2
-            back_below[at] += back_own[at + 1] * (own[at + 1] / below[at]) ** 2
-            back_own[at] += self.times[start + at] * back_below[at][self.parents[start + at]]
-        slopes[start] = back_own[0] * own[0] ** 2
+            slopes[start + at + 1] = back_upward[at + 1] * upward[at + 1] ** 2
+            back_below[at] += back_upward[at + 1] * (upward[at + 1] / below[at]) ** 2
+            back_upward[at] += self.times[start + at] * back_below[at][self.parents[start + at]]
+        slopes[start] = back_upward[0] * upward[0] ** 2
         return error, slopes
 
 
@@ -270,12 +270,12 @@ class LevelInverse:
 
     @cached_property
     def _orbits(self) -> Orbits:
-        return self.levels.orbits if all(np.ndim(own) == 0 for own in self.precisions) else self.levels.each
+        return self.levels.orbits if all(np.ndim(precision) == 0 for precision in self.precisions) else self.levels.each
 
     @cached_property
     def _passes(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        start, own, below = self._orbits.up(self.precisions)
-        return start, own, below, self._orbits.down(start, own, below)
+        start, upward, below = self._orbits.up(self.precisions)
+        return start, upward, below, self._orbits.down(start, upward, below)
 
     def variances(self, operator: Operator) -> FloatArray:
         """q X^+ q for every row of an operator."""
@@ -315,11 +315,11 @@ class LevelInverse:
 
     def squares(self, v: FloatArray) -> FloatArray:
         """v^T X^+ v for every column, by the pass up alone."""
-        (start, own, below, _), of_groups = self._passes, self._orbits.of_groups
+        (start, upward, below, _), of_groups = self._passes, self._orbits.of_groups
         gathered, lengths = self._gathered(v)
-        product = gathered * (own[0][of_groups[start]] / lengths)[:, None]
+        product = gathered * (upward[0][of_groups[start]] / lengths)[:, None]
         answer = ((gathered / lengths[:, None]) * product).sum(axis=0)
-        for level, (under, after) in enumerate(zip(below, own[1:], strict=True), start):
+        for level, (under, after) in enumerate(zip(below, upward[1:], strict=True), start):
             groups, product = of_groups[level + 1], self.levels.summed(level, product)
             answer -= ((under - after) / under**2)[groups] @ product**2
             product = product * (after / under)[groups][:, None]
@@ -328,14 +328,14 @@ class LevelInverse:
     def solve(self, v: FloatArray) -> FloatArray:
         """X^+ v along the first axis, by the two passes."""
         column, levels = (slice(None),) + (None,) * (v.ndim - 1), self.levels
-        (start, own, below, _), of_groups = self._passes, self._orbits.of_groups
+        (start, upward, below, _), of_groups = self._passes, self._orbits.of_groups
         gathered, lengths = self._gathered(v)
-        estimates = [gathered * (own[0][of_groups[start]] / lengths)[column]]
+        estimates = [gathered * (upward[0][of_groups[start]] / lengths)[column]]
         for at, under in enumerate(below):
-            shrink = (own[at + 1] / under)[of_groups[start + at + 1]]
+            shrink = (upward[at + 1] / under)[of_groups[start + at + 1]]
             estimates.append(levels.summed(start + at, estimates[-1]) * shrink[column])
         for at in range(len(below) - 1, -1, -1):
             level = start + at
             missing = (estimates[at + 1] - levels.summed(level, estimates[at])) / below[at][of_groups[level + 1]][column]
-            estimates[at] = estimates[at] + own[at][of_groups[level]][column] * missing[levels.parents[level]]
+            estimates[at] = estimates[at] + upward[at][of_groups[level]][column] * missing[levels.parents[level]]
         return np.asarray((estimates[0] / lengths[column])[levels.groups[start]])

@@ -97,7 +97,7 @@ def bell_shapes(size: int) -> list[list[Shape]]:
         return [[(finest, 15.0, False)] for finest in (18.0, 24.0)]
     coarser = (15.0, 12.5, 10.0, 20.0, 8.0)
     finest = (13.0, 15.0, 18.0, 21.0, 25.0, 30.0, 36.0, 43.0)
-    return [[(own, ratio, above) for ratio in coarser for above in (False, True)] for own in finest]
+    return [[(distance, ratio, above) for ratio in coarser for above in (False, True)] for distance in finest]
 
 
 def other_starts(size: int) -> Iterator[list[Window]]:
@@ -178,8 +178,8 @@ class Support:
         order = np.argsort(self.cells, kind="stable")
         cover = np.bincount(self.cells, minlength=self.size)
         member = np.full((self.size, int(cover.max())), count)
-        place = np.arange(count) - np.repeat(np.cumsum(cover) - cover, cover)
-        member[self.cells[order], place] = order
+        slot = np.arange(count) - np.repeat(np.cumsum(cover) - cover, cover)
+        member[self.cells[order], slot] = order
         by_start, by_stop = np.argsort(starts, kind="stable"), np.argsort(stops, kind="stable")
         length = stops - starts
         # Where, in running sums along each row that begin with a zero, the part before another row's start, or stop, ends.
@@ -213,21 +213,21 @@ class PIdentity:
 
     def dyadic(self, bits: int = 20) -> tuple[IntArray, IntArray]:
         """Round to nearest on the grid 2^-bits: ``diagonal`` (n) and ``rows`` (p x n, rows that vanish left out) as integers."""
-        own = np.rint(np.ldexp(self.diagonal, bits)).astype(np.int64)
-        if not own.all():
+        diagonal = np.rint(np.ldexp(self.diagonal, bits)).astype(np.int64)
+        if not diagonal.all():
             raise InputError(f"A cell's own query rounds to zero on the grid 2^-{bits}. Use more bits or another strategy.")
-        return own, to_dyadic(self.rows, bits) if np.rint(np.ldexp(self.rows, bits)).any() else np.zeros((0, len(own)), np.int64)
+        return diagonal, to_dyadic(self.rows, bits) if np.rint(np.ldexp(self.rows, bits)).any() else np.zeros((0, len(diagonal)), np.int64)
 
 
 def p_identity_rmse(gram: Gram, diagonal: FloatArray | IntArray, rows: FloatArray | IntArray) -> float:
     """Unit RMSE under L1 of ``[diag(diagonal); rows]`` of any scale and sign, for instance of a rounded one; O(p^2 n)."""
-    own, sums = np.asarray(diagonal, float), np.asarray(rows, float)
-    scale = float((np.abs(own) + np.abs(sums).sum(axis=0)).max())
-    scaled = sums / own
-    inner = scaled / own
+    diag, sums = np.asarray(diagonal, float), np.asarray(rows, float)
+    scale = float((np.abs(diag) + np.abs(sums).sum(axis=0)).max())
+    scaled = sums / diag
+    inner = scaled / diag
     lifted = gram.rows(inner) @ inner.T
     gain = float((positive_inverse(np.eye(len(sums)) + scaled @ scaled.T) * lifted).sum()) if len(sums) else 0.0
-    return scale * math.sqrt(float((gram.diagonal() / own**2).sum() - gain) / gram.queries)
+    return scale * math.sqrt(float((gram.diagonal() / diag**2).sum() - gain) / gram.queries)
 
 
 def positive_inverse(matrix: FloatArray) -> FloatArray:
@@ -307,11 +307,11 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
     def by_cell(entries: FloatArray) -> FloatArray:
         return np.asarray(np.append(entries, 0.0)[layout.member])
 
-    def product(one: FloatArray, other: FloatArray) -> FloatArray:
+    def product(sparse: FloatArray, other: FloatArray) -> FloatArray:
         """Of a sparse matrix of entries with the transpose of another."""
-        terms = by_cell(one)[:, :, None] * by_cell(other)[:, None, :]
-        found = np.bincount(layout.pair.reshape(-1), terms.reshape(-1), (p + 1) ** 2).reshape(p + 1, p + 1)
-        return np.asarray(found[:p, :p], float)
+        terms = by_cell(sparse)[:, :, None] * by_cell(other)[:, None, :]
+        summed = np.bincount(layout.pair.reshape(-1), terms.reshape(-1), (p + 1) ** 2).reshape(p + 1, p + 1)
+        return np.asarray(summed[:p, :p], float)
 
     local = np.zeros(len(values))
     lifted = np.zeros((p, p))
@@ -362,14 +362,14 @@ def descend(gram: Gram, support: Support, values: FloatArray, steps: int) -> tup
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         error, gradient = p_identity_objective(gram, support, point)
         s = 1 + np.bincount(support.cells, weights=point, minlength=gram.size)
-        own = float(s @ (s * asked))
+        certain = float(s @ (s * asked))
         # So far out that the error drowns in rounding: what is certain, the cells' own part, leads back.
-        if not error > _CERTAIN * own:
-            return own, 2 * (s * asked)[support.cells]
+        if not error > _CERTAIN * certain:
+            return certain, 2 * (s * asked)[support.cells]
         return error, gradient
 
-    found, least = descended(objective, values, TALLEST, steps)
-    return found, math.sqrt(least / gram.queries)
+    theta, least = descended(objective, values, TALLEST, steps)
+    return theta, math.sqrt(least / gram.queries)
 
 
 @dataclass(slots=True)
@@ -408,7 +408,7 @@ def _halve(gram: Gram, runs: list[_Run], rounds: Sequence[tuple[int, int]], scal
     for at, (keep, steps) in enumerate(rounds):
         runs = _best(runs, keep)
         if len(runs) == 1:
-            runs[0].further(gram, scale * sum(own for _, own in rounds[at:]))
+            runs[0].further(gram, scale * sum(more for _, more in rounds[at:]))
             break
         for run in runs:
             run.further(gram, steps * scale)
@@ -419,16 +419,16 @@ def _from_bells(gram: Gram, effort: float) -> _Run:
     """From layers of bells: they are compared as they are, and only the best descend."""
     keep, last = (8, 250) if gram.size <= _MEDIUM else (4, 120) if gram.size <= LARGE else (1, 20)
     middle = 18.0, 15.0, False
-    ends = min(_in_time(ENDS), key=lambda one: _begun(gram, layers_of_bells(gram.size, middle, one)).rmse)
+    ends = min(_in_time(ENDS), key=lambda end: _begun(gram, layers_of_bells(gram.size, middle, end)).rmse)
 
     def best(shapes: Iterable[Shape]) -> tuple[_Run, Shape]:
-        tried = ((_begun(gram, layers_of_bells(gram.size, one, ends)), one) for one in _in_time(shapes))
-        return min(tried, key=lambda found: found[0].rmse)
+        tried = ((_begun(gram, layers_of_bells(gram.size, shape, ends)), shape) for shape in _in_time(shapes))
+        return min(tried, key=lambda pair: pair[0].rmse)
 
     groups = bell_shapes(gram.size)
     if effort < _ALL_STARTS and gram.size > 2 * _SHORT:  # the distance of the finest first, then what is above them
-        found = best(group[0] for group in groups)
-        runs = [found[0], best(next(group[1:] or group for group in groups if group[0] == found[1]))[0]]
+        pair = best(group[0] for group in groups)
+        runs = [pair[0], best(next(group[1:] or group for group in groups if group[0] == pair[1]))[0]]
     else:
         runs = [best(group)[0] for group in _in_time(groups)]
     return _halve(gram, runs, ((max(1, round(keep * effort)), 20), (max(1, round(keep * effort / 3)), 60), (1, last)), effort)
@@ -448,16 +448,16 @@ def _tidy(theta: FloatArray) -> FloatArray:
     """Leave out the rows that have vanished, and give a row that has shrunk to one cell to that cell's own query, which is better."""
     theta = np.where(theta > 1e-9, theta, 0.0)
     single = (theta > 0).sum(axis=1) == 1
-    own = 1 + theta[single].sum(axis=0)
-    return np.asarray(theta[~single & theta.any(axis=1)] / own)
+    diagonal = 1 + theta[single].sum(axis=0)
+    return np.asarray(theta[~single & theta.any(axis=1)] / diagonal)
 
 
 def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     """Find a p-Identity strategy of small error: bells, the total, and on short attributes blocks and random rows as starts."""
-    found = kept_fit(gram, effort) if gram.size <= MOST_KEPT else _fit(gram, effort)
+    strategy = kept_fit(gram, effort) if gram.size <= MOST_KEPT else _fit(gram, effort)
     if over():
         kept_fit.cache_clear()  # what ended early is not what the next search would find
-    return found
+    return strategy
 
 
 def _fit(gram: Gram, effort: float) -> PIdentity:

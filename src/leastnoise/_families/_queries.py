@@ -126,8 +126,8 @@ def _(operator: Ranges) -> Facts:
     n = operator.size
 
     def edges() -> IntArray:
-        found = np.unique(np.concatenate([[0], operator.low, operator.high + 1]))
-        return found[found < n]
+        cells = np.unique(np.concatenate([[0], operator.low, operator.high + 1]))
+        return cells[cells < n]
 
     def between(starts: IntArray) -> Operator:
         low, high = (np.searchsorted(starts, ends, side="right") - 1 for ends in (operator.low, operator.high))
@@ -487,8 +487,8 @@ def _(operator: Dense) -> Triangle | None:
     lower = not operator.matrix[0, 1:].any()
     if (np.triu(operator.matrix, 1) if lower else np.tril(operator.matrix, -1)).any():
         return None
-    own = np.abs(operator.matrix.diagonal())
-    return Triangle(lower, float(own.min() / own.max())) if own.any() else None
+    diagonal = np.abs(operator.matrix.diagonal())
+    return Triangle(lower, float(diagonal.min() / diagonal.max())) if diagonal.any() else None
 
 
 def of_gram(gram: FloatArray) -> RowSpace:

@@ -89,16 +89,16 @@ def descended(objective: Objective, start: FloatArray, most: float | FloatArray,
         if over():
             break
         free = ~(((point <= 0) & (slope > 0)) | ((point >= most) & (slope < 0)))
-        found = _along(logarithm, (point, value, slope), _direction(slope, free, memory), most)
-        if found is None:
+        reached = _along(logarithm, (point, value, slope), _direction(slope, free, memory), most)
+        if reached is None:
             if not memory:
                 break
             memory.clear()  # what was seen of the bend misleads here
             continue
-        step, gained, bend = found[0] - point, value - found[1], found[2] - slope
+        step, gained, bend = reached[0] - point, value - reached[1], reached[2] - slope
         if float(step @ bend) > 1e-10 * float(bend @ bend):
             memory.append((step, bend, 1 / float(step @ bend)))
-        point, value, slope = found
+        point, value, slope = reached
         if gained <= _LEAST_GAIN * max(1.0, abs(value)):
             break
     return point, math.exp(value)
@@ -149,20 +149,20 @@ def _direction(slope: FloatArray, free: BoolArray, memory: _Memory) -> FloatArra
     return _direction(slope, free, memory)
 
 
-Found = TypeVar("Found")
-Step = Callable[[FloatArray], tuple[FloatArray, float, Found]]
+Rest = TypeVar("Rest")
+Step = Callable[[FloatArray], tuple[FloatArray, float, Rest]]
 
 
-def dual_ascent(step: Step[Found], weights: FloatArray, gap: float, steps: int) -> tuple[float, FloatArray, float, Found]:
+def dual_ascent(step: Step[Rest], weights: FloatArray, gap: float, steps: int) -> tuple[float, FloatArray, float, Rest]:
     """Multiply dual weights of columns by powers of what the columns cost, until none costs more than 1 + gap; the best step of all."""
     # ``step`` gives for weights of sum 1 what each column costs (1 where the weight is above 0 at the optimum), the dual value, and what
     # goes with both. Given back: the largest cost, the weights, their value and the rest.
-    best: tuple[float, FloatArray, float, Found] | None = None
+    best: tuple[float, FloatArray, float, Rest] | None = None
     previous, power = -math.inf, 2.0  # squares take half the steps of the first power; a third power oscillates
     for _ in range(steps):
-        costs, value, found = step(weights)
+        costs, value, rest = step(weights)
         if best is None or costs.max() < best[0]:
-            best = float(costs.max()), weights, value, found
+            best = float(costs.max()), weights, value, rest
         if best[0] - 1 <= gap or over():
             break
         # The dual value can only rise under the plain first power: when a longer step lowers it, come back to that.

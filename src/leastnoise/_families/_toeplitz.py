@@ -54,15 +54,15 @@ def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
     lengths = np.diff(starts, append=size)
     values = np.rint(np.add.reduceat(root, starts) / lengths * 2.0 ** min(_VALUE_BITS, bits - scale_bits)).astype(np.int64)
     norms = np.sqrt(np.cumsum(np.repeat(values.astype(float) ** 2, lengths)))[::-1]
-    places = np.unique(size - np.rint(size * (np.arange(_RUNS + 1) / _RUNS) ** 2).astype(np.int64))
-    scales = np.maximum(1, np.floor(2**scale_bits * norms[-1] / norms[places[:-1]])).astype(np.int64)
-    return Toeplitz(np.array(starts), values, np.repeat(scales, np.diff(places)))
+    bounds = np.unique(size - np.rint(size * (np.arange(_RUNS + 1) / _RUNS) ** 2).astype(np.int64))
+    scales = np.maximum(1, np.floor(2**scale_bits * norms[-1] / norms[bounds[:-1]])).astype(np.int64)
+    return Toeplitz(np.array(starts), values, np.repeat(scales, np.diff(bounds)))
 
 
-def convolved(one: FloatArray, other: FloatArray, size: int) -> FloatArray:
+def convolved(array: FloatArray, other: FloatArray, size: int) -> FloatArray:
     """The first entries of the convolution of an array with another one, along the first axis."""
-    length = 1 << max(1, len(one) + len(other) - 2).bit_length()
-    turned = np.fft.rfft(one, length, axis=0).reshape(-1, *([1] * (other.ndim - 1)))
+    length = 1 << max(1, len(array) + len(other) - 2).bit_length()
+    turned = np.fft.rfft(array, length, axis=0).reshape(-1, *([1] * (other.ndim - 1)))
     return np.asarray(np.fft.irfft(turned * np.fft.rfft(other, length, axis=0), length, axis=0)[:size])
 
 
@@ -143,12 +143,12 @@ class ToeplitzInverse(Solved):
         def weights(cells: int) -> FloatArray:
             if cells == 0:
                 return np.zeros(self.size)
-            found = runs[int(np.searchsorted(starts, cells - 1, side="right")) - 1][2].copy()
-            found[:cells] += sums[cells - 1 :: -1] / self.strategy.scales[cells - 1]
-            return found
+            row = runs[int(np.searchsorted(starts, cells - 1, side="right")) - 1][2].copy()
+            row[:cells] += sums[cells - 1 :: -1] / self.strategy.scales[cells - 1]
+            return row
 
         apart = (weights(end + 1) - weights(start) for start, end in zip(low.tolist(), high.tolist(), strict=True))
-        return np.array([one @ one for one in apart])
+        return np.array([difference @ difference for difference in apart])
 
     def _runs(self, *, copy: bool = False) -> Iterator[tuple[int, int, FloatArray]]:
         """The runs of equal scales: first cell, the one after the last, and what the cells before them weigh."""
@@ -227,17 +227,17 @@ def causal_hierarchy(name: str, asked: Asked) -> Factor:
         raise NotApplicable(
             f"Under a pure budget a series may have at most {_MOST_HIERARCHY} periods; got {size}. Use longer periods, or rho or a delta."
         )
-    times = sorted({round(one) for one in np.linspace(1, size, min(size, _MOST_TIMES))})
-    found = [Factor((name,), Identity(size))]
+    times = sorted({round(time) for time in np.linspace(1, size, min(size, _MOST_TIMES))})
+    candidates = [Factor((name,), Identity(size))]
     for branching in range(2, min(size, _MOST_BRANCHING) + 1):
-        found += [_hierarchy(name, size, branching, ratio) for ratio in _RATIOS]
+        candidates += [_hierarchy(name, size, branching, ratio) for ratio in _RATIOS]
 
     def error(factor: Factor) -> float:
         norm = float((np.abs(dense(factor.operator)) * factor.weights[:, None]).sum(axis=0).max())
         variances = [weight * ending_variances(factor, operator, times) for weight, operator in asked]
-        return norm**2 * sum(float(one.sum()) for one in variances)
+        return norm**2 * sum(float(ending.sum()) for ending in variances)
 
-    return min(found, key=error)
+    return min(candidates, key=error)
 
 
 def _hierarchy(name: str, size: int, branching: int, ratio: float) -> Factor:
@@ -285,8 +285,8 @@ def ending_variances(factor: Factor, operator: Operator, times: Sequence[int]) -
     if factor.operator.rows == factor.operator.size:  # they never change
         every = np.bincount(last, weights=basis(factor).variances(operator), minlength=operator.size)
         return np.asarray(every[np.array(times) - 1])
-    queries, found = dense(operator), []
+    queries, variances = dense(operator), []
     for cells in times:
         chosen = queries[last == cells - 1, :cells]
-        found.append(basis(first_rows(factor, cells)).total_variance(Dense(chosen)) if len(chosen) else 0.0)
-    return np.array(found)
+        variances.append(basis(first_rows(factor, cells)).total_variance(Dense(chosen)) if len(chosen) else 0.0)
+    return np.array(variances)

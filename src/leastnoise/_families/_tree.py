@@ -135,9 +135,9 @@ def block_traces(gram: Gram, widths: Sequence[int]) -> FloatArray:
         whole_sums = runs[0].sum(axis=0)
         for rising, falling in zip(runs[1::2], runs[2::2], strict=True):
             before = np.zeros(len(whole_sums))
-            for place in range(1, joined):
-                before += rising[place - 1]
-                whole_sums += 2 * before * falling[place]
+            for index in range(1, joined):
+                before += rising[index - 1]
+                whole_sums += 2 * before * falling[index]
         totals = [run.sum(axis=0) for run in runs[1:]]
         known[width] = whole_sums, list(zip(totals[::2], totals[1::2], strict=True))
     return np.array([known[width][0].sum() / width for width in widths])
@@ -150,13 +150,13 @@ def _(gram: ScaledSum, widths: Sequence[int]) -> FloatArray:
 
 @block_traces.register
 def _(gram: RangesGram, widths: Sequence[int]) -> FloatArray:
-    found = []
+    traces = []
     for width in widths:  # a range is of some whole blocks, and of a part of its first and of its last one
         first, last = gram.low // width, gram.high // width
         begin, end = np.minimum(gram.high + 1, (first + 1) * width) - gram.low, gram.high + 1 - last * width
         parts = np.where(last > first, (last - first - 1) * float(width) ** 2 + end.astype(float) ** 2, 0.0)
-        found.append(float((begin.astype(float) ** 2 + parts).sum()) / width)
-    return np.array(found)
+        traces.append(float((begin.astype(float) ** 2 + parts).sum()) / width)
+    return np.array(traces)
 
 
 def _sensitivity(weights: FloatArray, norm: int) -> FloatArray:
@@ -186,8 +186,8 @@ def _curvature(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: in
     pulls = 2 * amounts * squares
     levels = np.arange(logs.shape[-1])
     both = 8 * amounts[..., :, None] * amounts[..., None, :] * cubes[..., np.maximum.outer(levels, levels)]
-    own = (2 * norm * shares - 2 * pulls)[..., None] * np.eye(len(levels))
-    return np.asarray(both + own - pulls[..., :, None] * pulls[..., None, :] - 2 * norm * shares[..., :, None] * shares[..., None, :])
+    diagonal = (2 * norm * shares - 2 * pulls)[..., None] * np.eye(len(levels))
+    return np.asarray(both + diagonal - pulls[..., :, None] * pulls[..., None, :] - 2 * norm * shares[..., :, None] * shares[..., None, :])
 
 
 def _bounded(logs: FloatArray, widths: FloatArray) -> FloatArray:
@@ -278,8 +278,8 @@ def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
     traces = dict(zip(widths, block_traces(gram, widths), strict=True))
 
     def score(chain: Sequence[int]) -> float:
-        own = np.array([*(traces[width] for width in chain), 0.0])
-        return len(chain) ** (3 - norm) * float(((own[:-1] - own[1:]) / np.cumsum(chain)).sum())
+        levels = np.array([*(traces[width] for width in chain), 0.0])
+        return len(chain) ** (3 - norm) * float(((levels[:-1] - levels[1:]) / np.cumsum(chain)).sum())
 
     best = min(chains, key=score)
     return weighted_tree(gram, best, np.ones(len(best)), norm)
@@ -299,14 +299,14 @@ def _fit_levels(gram: Gram, norm: int) -> ScaledTree:
     # Levels that have shrunk to the least weight are left out, and what is left is weighed again.
     kept = [
         tuple(
-            width for width, weight in zip(chains[place], own, strict=False) if width == 1 or weight > 1.01 * math.exp(_LEAST) * own.max()
+            width for width, weight in zip(chains[index], row, strict=False) if width == 1 or weight > 1.01 * math.exp(_LEAST) * row.max()
         )
-        for place, own in zip(best, weights, strict=True)
+        for index, row in zip(best, weights, strict=True)
     ]
     kept = list(dict.fromkeys(kept))[: 32 if gram.size <= 4096 else 4]
     best, weights = _weigh(*_parts_of(kept, traces), norm, 60)
-    found = [weighted_tree(gram, kept[place], own[: len(kept[place])], norm, traces) for place, own in zip(best, weights, strict=True)]
-    return min(found, key=lambda tree: tree.rmse)
+    trees = [weighted_tree(gram, kept[index], row[: len(kept[index])], norm, traces) for index, row in zip(best, weights, strict=True)]
+    return min(trees, key=lambda tree: tree.rmse)
 
 
 _kept_levels = lru_cache(maxsize=FITS)(_fit_levels)
@@ -359,9 +359,9 @@ def fit_greedy_h(gram: Gram) -> ScaledTree:
 
 def tree_factor(name: str, size: int, widths: Sequence[int], scales: Sequence[np.ndarray]) -> Fitted:
     """A hierarchy from the narrowest level up, with a scale a node; levels without any weight are left out."""
-    used = [place for place in range(len(widths)) if scales[place].max() > 0]
-    tree = Tree(size, tuple(int(widths[place]) for place in reversed(used)))
-    weights = np.concatenate([scales[place] for place in reversed(used)])
+    used = [level for level in range(len(widths)) if scales[level].max() > 0]
+    tree = Tree(size, tuple(int(widths[level]) for level in reversed(used)))
+    weights = np.concatenate([scales[level] for level in reversed(used)])
     return Fitted(Factor((name,), tree, _whole_weights(weights)))
 
 
@@ -403,7 +403,7 @@ class TreeInverse(Solved):
     precision: FloatArray
     ratios: tuple[int, ...] = field(init=False, repr=False)  # children of a node of each level, from the root down
     # variance of the nodes of each level from their subtrees; where ``alike``, a view of one number
-    own: tuple[FloatArray, ...] = field(init=False, repr=False)
+    upward: tuple[FloatArray, ...] = field(init=False, repr=False)
     below: tuple[FloatArray, ...] = field(init=False, repr=False)  # sum of their children's variances, the same way; not of the cells
     alike: bool = field(init=False, repr=False)  # whether all nodes of each level have the same precision and the same number of cells
 
@@ -418,13 +418,13 @@ class TreeInverse(Solved):
         alike = all(self.tree.size % width == 0 for width in widths) and all((level == level[0]).all() for level in precisions)
         if alike:
             precisions = [level[:1] for level in precisions]
-        own: list[FloatArray] = [1 / precisions[-1]]
+        upward: list[FloatArray] = [1 / precisions[-1]]
         below: list[FloatArray] = []
         for precision, ratio in zip(precisions[-2::-1], reversed(ratios), strict=True):
-            below.insert(0, ratio * own[0] if alike else run_sums(own[0], ratio))
-            own.insert(0, 1 / (precision + 1 / below[0]))
+            below.insert(0, ratio * upward[0] if alike else run_sums(upward[0], ratio))
+            upward.insert(0, 1 / (precision + 1 / below[0]))
         object.__setattr__(self, "ratios", tuple(ratios))
-        object.__setattr__(self, "own", tuple(np.broadcast_to(level, count) for level, count in zip(own, counts, strict=True)))
+        object.__setattr__(self, "upward", tuple(np.broadcast_to(level, count) for level, count in zip(upward, counts, strict=True)))
         object.__setattr__(self, "below", tuple(np.broadcast_to(level, count) for level, count in zip(below, counts[:-1], strict=True)))
         object.__setattr__(self, "alike", alike)
 
@@ -434,19 +434,19 @@ class TreeInverse(Solved):
 
     @cached_property
     def _of_total(self) -> FloatArray:
-        return np.full(self.size, self.own[0][0] / self.size) if self.alike else self.solve(np.ones(self.size))
+        return np.full(self.size, self.upward[0][0] / self.size) if self.alike else self.solve(np.ones(self.size))
 
     def solve(self, v: FloatArray) -> FloatArray:
         """G^-1 v along the first axis, by the two passes."""
         column = (slice(None),) + (None,) * (v.ndim - 1)
-        estimates = [v * self.own[-1][column]]
-        for own, below, ratio in zip(self.own[-2::-1], self.below[::-1], reversed(self.ratios), strict=True):
+        estimates = [v * self.upward[-1][column]]
+        for upward, below, ratio in zip(self.upward[-2::-1], self.below[::-1], reversed(self.ratios), strict=True):
             # Only the cells carry data here, so a node's estimate is its children's, shrunk by its own measurement of zero.
-            estimates.insert(0, run_sums(estimates[0], ratio) * (own / below)[column])
+            estimates.insert(0, run_sums(estimates[0], ratio) * (upward / below)[column])
         for level, ratio in enumerate(self.ratios, 1):
-            own = self.own[level]
+            upward = self.upward[level]
             missing = (estimates[level - 1] - run_sums(estimates[level], ratio)) / self.below[level - 1][column]
-            estimates[level] = estimates[level] + own[column] * run_spread(missing, ratio, len(own))
+            estimates[level] = estimates[level] + upward[column] * run_spread(missing, ratio, len(upward))
         return estimates[-1]
 
     def total_variance(self, operator: Operator) -> float:
@@ -460,11 +460,11 @@ class TreeInverse(Solved):
     @cached_property
     def posterior(self) -> tuple[FloatArray, ...]:
         """Variance of every node's final estimate, level by level from the root."""
-        final: list[FloatArray] = [self.own[0]]
+        final: list[FloatArray] = [self.upward[0]]
         for level, ratio in enumerate(self.ratios, 1):
-            own = self.own[level]
-            summed = run_spread(self.below[level - 1], ratio, len(own))
-            final.append(own - own**2 / summed + (own / summed) ** 2 * run_spread(final[-1], ratio, len(own)))
+            upward = self.upward[level]
+            summed = run_spread(self.below[level - 1], ratio, len(upward))
+            final.append(upward - upward**2 / summed + (upward / summed) ** 2 * run_spread(final[-1], ratio, len(upward)))
         return tuple(final)
 
     @cached_property
@@ -474,22 +474,22 @@ class TreeInverse(Solved):
         # once. Where the nodes are alike so are their prefixes, which are then those of one node: share (i + 1) / width.
         if self.alike:
             noise, width = np.zeros(1), 1
-            for own, ratio in zip(self.own[:0:-1], reversed(self.ratios), strict=True):
+            for upward, ratio in zip(self.upward[:0:-1], reversed(self.ratios), strict=True):
                 share, before = np.arange(1.0, width + 1) / width, np.arange(float(ratio))[:, None]
                 # share^2 + before - (share + before)^2 / ratio, multiplied out so that few terms need all the cells.
-                fixed = noise + own[0] * (1 - 1 / ratio) * share**2
-                noise = (fixed + own[0] * (before - before**2 / ratio) - (2 * own[0] / ratio * before) * share).reshape(-1)
+                fixed = noise + upward[0] * (1 - 1 / ratio) * share**2
+                noise = (fixed + upward[0] * (before - before**2 / ratio) - (2 * upward[0] / ratio * before) * share).reshape(-1)
                 width *= ratio
             share = np.arange(1.0, width + 1) / width
         else:
             share, noise, width = np.ones(self.size), np.zeros(self.size), 1
-            for own, below, ratio in zip(self.own[:0:-1], self.below[::-1], reversed(self.ratios), strict=True):
-                before = np.cumsum(own) - own
-                siblings = run_spread(before - run_spread(before[::ratio], ratio, len(own)), width, self.size)
+            for upward, below, ratio in zip(self.upward[:0:-1], self.below[::-1], reversed(self.ratios), strict=True):
+                before = np.cumsum(upward) - upward
+                siblings = run_spread(before - run_spread(before[::ratio], ratio, len(upward)), width, self.size)
                 summed = run_spread(below, ratio * width, self.size)
-                share, noise = _lift(share, noise, run_spread(own, width, self.size), siblings, summed)
+                share, noise = _lift(share, noise, run_spread(upward, width, self.size), siblings, summed)
                 width *= ratio
-        answer = np.asarray(share**2 * self.own[0][0] + noise, dtype=np.float64)
+        answer = np.asarray(share**2 * self.upward[0][0] + noise, dtype=np.float64)
         answer.setflags(write=False)
         return answer
 
@@ -506,34 +506,34 @@ class TreeInverse(Solved):
         same = starts == ends
         answer[same] = final[-1][starts[same]]
         open_ &= ~same
-        for level in range(len(self.own) - 1, 0, -1):
-            own, ratio = self.own[level], self.ratios[level - 1]
+        for level in range(len(self.upward) - 1, 0, -1):
+            upward, ratio = self.upward[level], self.ratios[level - 1]
             summed, above = self.below[level - 1], final[level - 1]
-            ahead = np.concatenate([[0.0], np.cumsum(own)])
+            ahead = np.concatenate([[0.0], np.cumsum(upward)])
             parent_start, parent_end = starts // ratio, ends // ratio
             meet = open_ & (parent_start == parent_end)
             if meet.any():
                 s, e, p = starts[meet], ends[meet], parent_start[meet]
                 middle = ahead[e] - ahead[s + 1]
                 first, last = from_start[meet], to_end[meet]
-                linear = first * own[s] + middle + last * own[e]
-                square = first**2 * own[s] + middle + last**2 * own[e]
+                linear = first * upward[s] + middle + last * upward[e]
+                square = first**2 * upward[s] + middle + last**2 * upward[e]
                 share = linear / summed[p]
                 answer[meet] = noise_start[meet] + noise_end[meet] + square - linear * share + share**2 * above[p]
                 open_ &= ~meet
             # Both parts move up one level: the end's part takes in all siblings before it, the start's part those after it.
             begin = ahead[parent_end * ratio]
-            finish = ahead[np.minimum((parent_start + 1) * ratio, len(own))]
-            to_end, noise_end = _lift(to_end, noise_end, own[ends], ahead[ends] - begin, summed[parent_end])
-            from_start, noise_start = _lift(from_start, noise_start, own[starts], finish - ahead[starts + 1], summed[parent_start])
+            finish = ahead[np.minimum((parent_start + 1) * ratio, len(upward))]
+            to_end, noise_end = _lift(to_end, noise_end, upward[ends], ahead[ends] - begin, summed[parent_end])
+            from_start, noise_start = _lift(from_start, noise_start, upward[starts], finish - ahead[starts + 1], summed[parent_start])
             starts, ends = parent_start, parent_end
         return answer
 
 
-def _lift(share: FloatArray, noise: FloatArray, own: FloatArray, siblings: FloatArray, summed: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _lift(share: FloatArray, noise: FloatArray, v: FloatArray, siblings: FloatArray, summed: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Express a part of a node, with all of some siblings, by its parent's value and independent noise."""
-    linear = share * own + siblings
-    return linear / summed, noise + share**2 * own + siblings - linear**2 / summed
+    linear = share * v + siblings
+    return linear / summed, noise + share**2 * v + siblings - linear**2 / summed
 
 
 def largest_on_tree(known: TreeInverse) -> float:
@@ -542,37 +542,37 @@ def largest_on_tree(known: TreeInverse) -> float:
     best, width = float(final[-1].max()), 1
     # Suffixes and prefixes of the nodes of a level: shares and noise by cell, of one node where all are alike.
     from_start = to_end = (np.ones(1 if known.alike else known.size), np.zeros(1 if known.alike else known.size))
-    for level in range(len(known.own) - 1, 0, -1):
+    for level in range(len(known.upward) - 1, 0, -1):
         ratio = known.ratios[level - 1]
-        parents = 1 if known.alike else len(known.own[level - 1])
+        parents = 1 if known.alike else len(known.upward[level - 1])
         nodes: FloatArray = np.zeros((parents, ratio))
-        here = known.own[level][: parents * ratio]
+        here = known.upward[level][: parents * ratio]
         nodes.reshape(-1)[: len(here)] = here
         summed, above = known.below[level - 1][:parents], final[level - 1][:parents]
         if known.alike:
             from_start, to_end = ((np.tile(share, ratio), np.tile(noise, ratio)) for share, noise in (from_start, to_end))
         cells = len(to_end[0])
-        own = np.repeat(nodes.reshape(-1), width)[:cells]
-        ends, starts = _runs(to_end, own, width, parents * ratio), _runs(from_start, own, width, parents * ratio)
+        upward = np.repeat(nodes.reshape(-1), width)[:cells]
+        ends, starts = _runs(to_end, upward, width, parents * ratio), _runs(from_start, upward, width, parents * ratio)
         best = max(best, _largest_at(nodes, summed, above, starts, ends))
         ahead = np.cumsum(nodes, axis=1) - nodes
         behind = nodes.sum(axis=1, keepdims=True) - ahead - nodes
         whole = np.repeat(summed, ratio * width)[:cells]
         from_start, to_end = (
-            _lift(*part, own, np.repeat(siblings.reshape(-1), width)[:cells], whole)
+            _lift(*part, upward, np.repeat(siblings.reshape(-1), width)[:cells], whole)
             for part, siblings in ((from_start, behind), (to_end, ahead))
         )
         width *= ratio
     return best
 
 
-def _runs(part: Part, own: FloatArray, width: int, nodes: int) -> Part:
+def _runs(part: Part, v: FloatArray, width: int, nodes: int) -> Part:
     """The largest a and the least x of runs of cells of every node, two arrays of shape (nodes, runs)."""
     share, noise = part
     runs = next(count for count in range(min(width, _RUNS), 0, -1) if width % count == 0)
     most, least = np.full(nodes * width, -np.inf), np.zeros(nodes * width)
-    most[: len(share)] = noise + share**2 * own
-    least[: len(share)] = share * own
+    most[: len(share)] = noise + share**2 * v
+    least[: len(share)] = share * v
     return most.reshape(nodes, runs, -1).max(axis=2), least.reshape(nodes, runs, -1).min(axis=2)
 
 
@@ -591,8 +591,8 @@ def _largest_at(nodes: FloatArray, summed: FloatArray, above: FloatArray, starts
             for e in range(s + 1, ratio):
                 middle = (ahead[part, e] - ahead[part, s] - nodes[part, s])[:, None, None]
                 linear = x[part, s, :, None] + y[part, e, None, :] + middle
-                found = a[part, s, :, None] + b[part, e, None, :] + middle - curve[part, None, None] * linear**2
-                best = max(best, float(found.max()))
+                variances = a[part, s, :, None] + b[part, e, None, :] + middle - curve[part, None, None] * linear**2
+                best = max(best, float(variances.max()))
     return best
 
 

@@ -206,11 +206,11 @@ def first_levels(costs: Sequence[float], total: float, norm: int) -> tuple[tuple
     def error(point: FloatArray) -> float:
         spread = 1 / weights_of(point) ** 2
         upward = [float(spread[0])]  # variance of a block from the measurements inside it
-        for own, low, high in zip(spread[1:], powers[:-1], powers[1:], strict=True):
+        for variance, low, high in zip(spread[1:], powers[:-1], powers[1:], strict=True):
             below = upward[-1] * 2 ** (high - low)
-            upward.append(below * float(own) / (below + float(own)))
-        places = np.searchsorted(powers, np.arange(depth), side="right") - 1
-        parts = (costs[level] * 2 ** (level + 1 - powers[level_of]) * upward[level_of] for level, level_of in enumerate(places.tolist()))
+            upward.append(below * float(variance) / (below + float(variance)))
+        indices = np.searchsorted(powers, np.arange(depth), side="right") - 1
+        parts = (costs[level] * 2 ** (level + 1 - powers[level_of]) * upward[level_of] for level, level_of in enumerate(indices.tolist()))
         return float(sum(parts) + total * 2 ** (depth - top) * upward[-1])
 
     minimum = minimize(
@@ -270,8 +270,8 @@ def divided(
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
     """What the second round measures: each block of a level is halved until its parts deserve no more, and light blocks are joined."""
     # A block of the tree that deserves at most half a part in all, or two where no query is of many cells, is one part.
-    own, starts = np.asarray(counts * float(rate), dtype=np.float64), tree.starts[base]
-    first = _joined(tree, base, own, _LIGHT_NARROW if narrow else _LIGHT)
+    shares, starts = np.asarray(counts * float(rate), dtype=np.float64), tree.starts[base]
+    first = _joined(tree, base, shares, _LIGHT_NARROW if narrow else _LIGHT)
     deserved = np.maximum(counts, 1) * float(rate)
     deserved[np.bincount(first)[first] > 1] = 1.0
     depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base).astype(np.int64)
@@ -335,7 +335,7 @@ def table_bins(parts: Sequence[FloatArray], share: float) -> tuple[IntArray, ...
     """Bins along attributes so that an average cell of their table holds ``share`` of the rows; small attributes leave it to the others."""
     even = share ** (1 / len(parts))
     starts: dict[int, IntArray] = {}
-    for side in sorted(range(len(parts)), key=lambda one: len(bins(parts[one], even))):
+    for side in sorted(range(len(parts)), key=lambda axis: len(bins(parts[axis], even))):
         starts[side] = bins(parts[side], min(share ** (1 / (len(parts) - len(starts))), 1.0))
         share = min(share * len(starts[side]), 1.0)
     return tuple(starts[side] for side in range(len(parts)))
@@ -352,6 +352,6 @@ def binned_tables(
     for _ in range(_ROUNDS + 1):
         noise = std * (relative**norm).sum() ** (1 / norm) / relative
         held = _HELD * noise / np.maximum(total, noise)
-        made = [table_bins([shares[name] for name in names], float(one)) for names, one in zip(tables, held, strict=True)]
+        made = [table_bins([shares[name] for name in names], float(share)) for names, share in zip(tables, held, strict=True)]
         last, relative = relative, precisions([math.prod(map(len, starts)) for starts in made], list(tables.values()))
-    return {names: (float(one), starts) for names, one, starts in zip(tables, last, made, strict=True)}
+    return {names: (float(precision), starts) for names, precision, starts in zip(tables, last, made, strict=True)}

@@ -333,10 +333,10 @@ def _proposed(closure: Closure, coefficient: FloatArray, asked: list[AttributeSe
             most = guess + math.log(8.0)
         if not guess <= most:
             continue
-        own = proposed is asked or proposed is needed  # the largest of these are in no other table
-        tables = proposed if own and len(asked) > _LARGE else sorted(set(proposed), key=lambda names: (-len(names), names))
+        given = proposed is asked or proposed is needed  # the largest of these are in no other table
+        tables = proposed if given and len(asked) > _LARGE else sorted(set(proposed), key=lambda names: (-len(names), names))
         missing = np.ones(len(needed), dtype=bool)
-        if not own:
+        if not given:
             missing = ~(np.asarray(incidence(closure, tables).sum(axis=1)).ravel()[at] > 0)
             tables += [attributes for attributes, lacks in zip(needed, missing.tolist(), strict=True) if lacks]
         if not len(tables) <= _MOST_TABLES or (key := repr(tables).encode() if len(tables) < _KEY else origin.encode()) in seen:
@@ -428,14 +428,14 @@ def _laid(
     turn: int,
 ) -> list[AttributeSet]:
     """Lay attributes on the points of a design: at random (turn 0), or the larger attributes apart from each other."""
-    place = rng.permutation(points)
+    shuffled = rng.permutation(points)
     order = rng.permutation(len(attributes))
     if turn > 0:
         order = order[np.argsort([-shape[attributes[i]] for i in order], kind="stable")]
     on: list[list[int]] = [[] for _ in range(points)]
     load = np.zeros(points)
     for rank, i in enumerate(order.tolist()):
-        at = int(place[rank % points]) if turn == 0 else int(place[load[place].argmin()])
+        at = int(shuffled[rank % points]) if turn == 0 else int(shuffled[load[shuffled].argmin()])
         on[at].append(attributes[i])
         load[at] += math.log(max(shape[attributes[i]], 1.0001))
     tables = {tuple(sorted({*hubs, *(i for point in block for i in on[point])})) for block in blocks}
@@ -463,26 +463,26 @@ def design_seconds(workload: Workload) -> float:
 def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]) -> Strategy:
     """Choose the tables to measure with Laplace noise, and their best weights."""
     domain = workload.domain
-    if len({one for product in workload for one in product.attributes}) < 2:
+    if len({axis for product in workload for axis in product.attributes}) < 2:
         return weighted_strategy(name, workload, along, Candidates(workload.tables), 1)  # nothing to combine
     chosen: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
     for measure, sets in workload.tables.items():
         products = workload.of(measure)
-        factors = {one: factor_along(domain, one, along) for one in dict.fromkeys(one for names in sets for one in names)}
+        factors = {axis: factor_along(domain, axis, along) for axis in dict.fromkeys(axis for names in sets for axis in names)}
         sums = error_sums(products, factors)
-        kappa = {one: basis(factor).kappa for one, factor in factors.items()}
-        shape = tuple(max(2, round(kappa[one])) if one in kappa else 2 for one in domain.names)
+        kappa = {axis: basis(factor).kappa for axis, factor in factors.items()}
+        shape = tuple(max(2, round(kappa[axis])) if axis in kappa else 2 for axis in domain.names)
         # the search counts lambda(tau) without the product of the sizes of tau; see ``_tables``.
         design = _design(_Searched(closed(shape, [taus for taus, _ in sums]), shrunk(domain, kappa, sums)))
         tables = [tuple(domain.names[at] for at in table) for table in design.tables]
         weights = design.theta.tolist()
-        if any(math.prod(domain.kind(one).size for one in names) > MOST_TABLE_CELLS for names in tables):
+        if any(math.prod(domain.kind(axis).size for axis in names) > MOST_TABLE_CELLS for names in tables):
             tables, weights = [*sets], [1.0] * len(sets)
         # Between measures the budget is split as between tables that share nothing; the optimiser goes on from there.
         largest = domain.largest_value(measure)
         share = (design.error * largest**2) ** (1 / 3)
-        norms = [block_norm(domain, Block(tuple(factors[one] for one in names), Fraction(1), measure), 1) for names in tables]
+        norms = [block_norm(domain, Block(tuple(factors[axis] for axis in names), Fraction(1), measure), 1) for names in tables]
         chosen[measure] = tables
         start[measure] = [share * weight / norm for weight, norm in zip(weights, norms, strict=True)]
     return weighted_strategy(name, workload, along, Candidates(chosen, start), 1)

@@ -98,8 +98,8 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
                 continue
             if along:
                 go_on()
-            found_along = fitted_to(now, attribute, asked, norm, bits)
-            along[attribute], bounds[attribute], fitted_by[attribute] = found_along.factor, found_along.bound, (now, shares)
+            fitting = fitted_to(now, attribute, asked, norm, bits)
+            along[attribute], bounds[attribute], fitted_by[attribute] = fitting.factor, fitting.bound, (now, shares)
     tables = asked_tables(workload)
     (sets,) = tables.values()
     joint = tuple(attribute for attribute in workload.domain.names if any(attribute in names for names in sets))
@@ -107,12 +107,12 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
     if joint not in sets and cells <= min(MOST_TABLE_CELLS, 2**24):
         sets.append(joint)
     bound = _certificate(workload, bounds)
-    found = weighted_strategy(name, workload, along, Candidates(tables), norm, privacy=task.privacy)
+    proposed = weighted_strategy(name, workload, along, Candidates(tables), norm, privacy=task.privacy)
     if bound > 0:
-        found = replace(found, details={"unit_bound": bound})
+        proposed = replace(proposed, details={"unit_bound": bound})
     if norm == 1 and len(sets) > 2:
-        found = min(found, designed_strategy(name, workload, along), key=lambda strategy: strategy.error)
-    return found
+        proposed = min(proposed, designed_strategy(name, workload, along), key=lambda strategy: strategy.error)
+    return proposed
 
 
 def _p_identity(task: Task) -> Strategy:

@@ -60,7 +60,7 @@ class _Leveled:
         """Every asked level by every asked set of others."""
         levels = dict.fromkeys((measure, level) for measure, level, _, _ in self.asked)
         others = dict.fromkeys((measure, names) for measure, _, names, _ in self.asked)
-        return [(measure, level, names) for measure, level in levels for own, names in others if own == measure]
+        return [(measure, level, names) for measure, level in levels for of_measure, names in others if of_measure == measure]
 
     @property
     def blocks(self) -> list[Block]:
@@ -68,12 +68,12 @@ class _Leveled:
         domain, tables = self.workload.domain, []
         operators = {self.levels.level(operator): operator for attribute, _, operator in self.workload.along if attribute == self.name}
         for measure, level, names in self.tables:
-            own = {attribute: factor_along(domain, attribute, {}) for attribute in names}
+            factors = {attribute: factor_along(domain, attribute, {}) for attribute in names}
             if level < len(self.levels.groups) - 1:
-                own[self.name] = Factor((self.name,), operators[level])
-            if not math.prod(domain.kind(attribute).size for attribute in own) <= MOST_TABLE_CELLS:
-                raise NotApplicable(f"the table of {' x '.join(own)} has over {MOST_TABLE_CELLS} cells")
-            tables.append(Block(tuple(own[attribute] for attribute in domain.names if attribute in own), Fraction(1), measure))
+                factors[self.name] = Factor((self.name,), operators[level])
+            if not math.prod(domain.kind(attribute).size for attribute in factors) <= MOST_TABLE_CELLS:
+                raise NotApplicable(f"the table of {' x '.join(factors)} has over {MOST_TABLE_CELLS} cells")
+            tables.append(Block(tuple(factors[attribute] for attribute in domain.names if attribute in factors), Fraction(1), measure))
         return tables
 
     @cached_property
@@ -83,13 +83,13 @@ class _Leveled:
         spaces = []
         for measure, tau in dict.fromkeys((measure, tau) for measure, _, names, _ in self.asked for tau in subsets(names)):
             wanted, known = np.zeros(len(self.levels.groups)), np.zeros((len(self.levels.groups), len(self.tables)))
-            for own, level, names, importance in self.asked:
-                if own == measure and {*tau} <= {*names}:
+            for of_measure, level, names, importance in self.asked:
+                if of_measure == measure and {*tau} <= {*names}:
                     wanted[level] += importance * math.prod(
                         sizes[attribute] - 1.0 if attribute in tau else 1 / sizes[attribute] for attribute in names
                     )
-            for column, (own, level, names) in enumerate(self.tables):
-                if own == measure and {*tau} <= {*names}:
+            for column, (of_measure, level, names) in enumerate(self.tables):
+                if of_measure == measure and {*tau} <= {*names}:
                     known[level, column] = math.prod(1 / sizes[attribute] for attribute in names if attribute not in tau)
             if wanted.any():
                 spaces.append((wanted, known))
@@ -119,7 +119,7 @@ class _Groups:
     def tables(self) -> list[list[int]]:
         """Those of every level, the total first, up to the finest that has some."""
         levels = [level for _, level, _ in self.asked.tables]
-        return [[at for at, own in enumerate(levels) if own == level] for level in reversed(range(min(levels), len(self.orbits.numbers)))]
+        return [[i for i, here in enumerate(levels) if here == level] for level in reversed(range(min(levels), len(self.orbits.numbers)))]
 
     @property
     def orbits(self) -> Orbits:
@@ -127,7 +127,7 @@ class _Groups:
         return self.asked.levels.orbits
 
     @cached_property
-    def told(self) -> list[tuple[list[float], list[FloatArray]]]:
+    def information(self) -> list[tuple[list[float], list[FloatArray]]]:
         """For every measure and tau what is asked of each level, and by how much the tables of each tell of it at cost 1."""
         return [
             (wanted.tolist(), [(known[:, tables] / self.cost[tables] ** 2).sum(axis=0) for tables in self.tables])
@@ -137,7 +137,7 @@ class _Groups:
     def parts(self, point: FloatArray) -> list[FloatArray]:
         """Of every level what each orbit gives to each table and leaves, in no unit."""
         numbers = self.orbits.numbers[::-1]
-        sizes = [(len(own), len(tables) + 1) for own, tables in zip(numbers, self.tables, strict=False)]
+        sizes = [(len(level), len(tables) + 1) for level, tables in zip(numbers, self.tables, strict=False)]
         sizes[-1] = len(numbers[len(sizes) - 1]), len(self.tables[-1])
         ends = np.cumsum([rows * columns for rows, columns in sizes])[:-1]
         return [part.reshape(size) for part, size in zip(np.split(point, ends), sizes, strict=True)]
@@ -155,12 +155,12 @@ class _Groups:
     def error(self, point: FloatArray) -> tuple[float, FloatArray]:
         """The total squared error, and its derivatives."""
         left, spent = self.spent(point)
-        total, slopes, finer = 0.0, [np.zeros_like(own) for own in spent], len(self.orbits.numbers) - len(spent)
-        for wanted, told in self.told:
-            precisions = [own @ tells for own, tells in zip(spent, told, strict=True)]
+        total, slopes, finer = 0.0, [np.zeros_like(given) for given in spent], len(self.orbits.numbers) - len(spent)
+        for wanted, known in self.information:
+            precisions = [given @ tells for given, tells in zip(spent, known, strict=True)]
             error, gains = self.orbits.error([*[0.0] * finer, *precisions[::-1]], wanted)
             total += error
-            slopes = [slope - np.outer(gain, tells) for slope, gain, tells in zip(slopes, reversed(gains), told, strict=False)]
+            slopes = [slope - np.outer(gain, tells) for slope, gain, tells in zip(slopes, reversed(gains), known, strict=False)]
         worth, gradient = np.zeros(0), list[FloatArray]()
         for at in reversed(range(len(spent))):  # what is left is worth what those below make of it
             part, slope = self.parts(point)[at], slopes[at]
@@ -185,7 +185,7 @@ class _Groups:
         if error < alike * (1 - _GAIN):
             best, error = descended(self.error, best, 1.0, _MOST_STEPS)
         columns = {
-            table: own[:, at] for tables, own in zip(self.tables, self.spent(best)[1], strict=True) for at, table in enumerate(tables)
+            table: spent[:, at] for tables, spent in zip(self.tables, self.spent(best)[1], strict=True) for at, table in enumerate(tables)
         }
         return error, [columns[table] for table in range(len(shares))]
 
@@ -244,7 +244,7 @@ def marginals(task: Task) -> Strategy:
         error, spent = groups.least((weights.theta * cost) ** 2, weights.error)
         if error < weights.error * (1 - _GROUP_GAIN):
             tables = zip(blocks, spent, cost.tolist(), strict=True)
-            kept = tuple(groups.weighted(block, own / unit**2) for block, own, unit in tables if own.max() > _LEAST_SPENT)
+            kept = tuple(groups.weighted(block, squares / unit**2) for block, squares, unit in tables if squares.max() > _LEAST_SPENT)
             return Strategy("marginals", kept, error=error)
     fewer = _added(asked.errors, cost) if norm == 1 else None
     return weighed("marginals", blocks, cost, weights if fewer is None or weights.error < fewer.error else fewer)

@@ -322,9 +322,9 @@ def _descend(start: FloatArray, errors: Errors, cost: FloatArray, norm: int, ite
         bounds=Bounds(np.zeros(int(used.sum())), np.inf),
         options={"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20, "ftol": tolerance, "gtol": 1e-9},
     )
-    found = np.zeros_like(theta)
-    found[used] = np.where(result.x > 1e-7 * result.x.max(), result.x, 0.0)
-    candidates = [weights / _privacy_cost(weights, cost, norm) for weights in (found, theta)]
+    optimum = np.zeros_like(theta)
+    optimum[used] = np.where(result.x > 1e-7 * result.x.max(), result.x, 0.0)
+    candidates = [weights / _privacy_cost(weights, cost, norm) for weights in (optimum, theta)]
     at = int(np.argmin(reached := [errors(weights**2)[0] for weights in candidates]))
     return Weights(theta=candidates[at], error=reached[at])
 

@@ -62,7 +62,7 @@ def cells_along(workload: Workload) -> Mapping[str, int]:
     asked: dict[str, list[Operator | None]] = {}
     for name, queries, operator in workload.along:
         asked.setdefault(name, []).append(None if queries.form.structured else operator)
-    return {name: workload.domain.kind(name).size if None in own else _runs(tuple(own)) for name, own in asked.items()}
+    return {name: workload.domain.kind(name).size if None in operators else _runs(tuple(operators)) for name, operators in asked.items()}
 
 
 @lru_cache(maxsize=64)
@@ -90,12 +90,12 @@ def lines(workload: Workload) -> dict[str, Line]:
     return {
         name: Line(
             cells[name],
-            all(query_set.form.structured for query_set in own)
-            or [*own.values()] == [cells[name]],  # each run by itself, as the groups of a level
-            len(own) == 1,
-            1.0 if len(own) == 1 else again,
+            all(query_set.form.structured for query_set in sets)
+            or [*sets.values()] == [cells[name]],  # each run by itself, as the groups of a level
+            len(sets) == 1,
+            1.0 if len(sets) == 1 else again,
         )
-        for name, own in asked.items()
+        for name, sets in asked.items()
     }
 
 

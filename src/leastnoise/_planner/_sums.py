@@ -155,12 +155,12 @@ def choose_threshold(
 ) -> ThresholdChoice:
     """The candidate with the least predicted squared error."""
     missed = gram if lost is None else lost
-    places = np.asarray(cells)
-    if len(tail) != len(places) - 1:
-        raise InputError(f"There must be one count for each interval between {len(places)} candidates; got {len(tail)}.")
+    indices = np.asarray(cells)
+    if len(tail) != len(indices) - 1:
+        raise InputError(f"There must be one count for each interval between {len(indices)} candidates; got {len(tail)}.")
     centres = (edges + np.concatenate([[0], edges[:-1]])) / 2
-    candidates = edges[places]
-    counts = _by_cell(falling_counts(tail, candidates, law), places, len(edges))
+    candidates = edges[indices]
+    counts = _by_cell(falling_counts(tail, candidates, law), indices, len(edges))
     bias, spread = [], []
     for threshold in candidates:
         excess = counts * np.maximum(centres - threshold, 0.0)
@@ -168,20 +168,20 @@ def choose_threshold(
         bias.append(math.sqrt(max(squared, 0.0) / gram.queries))
         spread.append(noise * unit_noise(np.minimum(edges, threshold)))
     best = int(np.argmin(np.square(bias) + np.square(spread)))
-    told = _by_cell(falling_counts(tail, candidates, TailLaw(law.sure)), places, len(edges))
+    sure = _by_cell(falling_counts(tail, candidates, TailLaw(law.sure)), indices, len(edges))
     return ThresholdChoice(
         threshold=int(candidates[best]),
         candidates=candidates,
         bias=np.array(bias),
         noise=np.array(spread),
-        excess=told * np.maximum(centres - candidates[best], 0.0),
+        excess=sure * np.maximum(centres - candidates[best], 0.0),
     )
 
 
-def _by_cell(counts: FloatArray, places: IntArray, cells: int) -> FloatArray:
+def _by_cell(counts: FloatArray, indices: IntArray, cells: int) -> FloatArray:
     """Counts of intervals between candidates, spread evenly over their cells."""
     by_cell = np.zeros(cells)
-    for start, stop, count in zip(places[:-1], places[1:], counts, strict=True):
+    for start, stop, count in zip(indices[:-1], indices[1:], counts, strict=True):
         by_cell[start + 1 : stop + 1] = count / (stop - start)
     return by_cell
 
@@ -228,8 +228,8 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
     limited = Limits(limits, attribute)
     apart, together = asked_tables(workload), asked_tables(workload)
     for sets in together.values():
-        joint = tuple(one for one in workload.domain.names if any(one in names for names in sets))
-        if joint not in sets and math.prod(factor_along(workload.domain, one, along).operator.rows for one in joint) <= _MOST_JOINT:
+        joint = tuple(axis for axis in workload.domain.names if any(axis in names for names in sets))
+        if joint not in sets and math.prod(factor_along(workload.domain, axis, along).operator.rows for axis in joint) <= _MOST_JOINT:
             sets.append(joint)
     alone = weighted_strategy("truncated_sums", workload, along, Candidates(apart), norm, limits=limited)
     if apart == together:
@@ -407,7 +407,7 @@ class Choices:
             totals = stop.totals @ sums
             mode = int(np.argmax(totals / stop.noise))
             missing = self._missing(totals, mode, last)
-            predicted = [self.stops[place].variance + self._lost(missing, place) for place in range(mode, last + 1)]
+            predicted = [self.stops[index].variance + self._lost(missing, index) for index in range(mode, last + 1)]
             best = mode + int(np.argmin(predicted))
             if best == last:
                 return self._run(sums, totals, mode, last)
@@ -462,9 +462,9 @@ class GroupBuckets:
     @staticmethod
     def of(attribute: str, edges: IntArray, threshold: int) -> "GroupBuckets":
         """Under a threshold."""
-        places = candidate_cells(edges)
-        places = places[edges[places] <= threshold]
-        last = places[candidate_cells(edges[places], _LARGEST_RATIO)]
+        cells = candidate_cells(edges)
+        cells = cells[edges[cells] <= threshold]
+        last = cells[candidate_cells(edges[cells], _LARGEST_RATIO)]
         return GroupBuckets(
             attribute=attribute,
             limits=np.minimum(edges, threshold),
@@ -484,13 +484,13 @@ class GroupBuckets:
         groups = len(sums)
         profile = self._profile(sums.sum(axis=0), noise * np.sqrt(groups))
         weights = profile / noise**2
-        told = float(weights @ profile)
+        precision = float(weights @ profile)
         shares = np.full(groups, 1 / groups)
-        if told > 0:
-            single = sums @ weights / told
-            apart = max(float(np.mean((single - 1 / groups) ** 2)) - 1 / told, 0.0)
-            trust = apart / (apart + 1 / told)
-            shares = np.sqrt((1 / groups + trust * (single - 1 / groups)) ** 2 + trust / told)
+        if precision > 0:
+            single = sums @ weights / precision
+            apart = max(float(np.mean((single - 1 / groups) ** 2)) - 1 / precision, 0.0)
+            trust = apart / (apart + 1 / precision)
+            shares = np.sqrt((1 / groups + trust * (single - 1 / groups)) ** 2 + trust / precision)
         clear = np.where(sums > _clear(sums.size) * noise, np.sqrt(np.maximum(sums**2 - noise**2, 0.0)), 0.0)
         beyond = np.zeros((groups, len(noise) + 1))
         beyond[:, :-1] = np.maximum(shares[:, None] * profile, clear)[:, ::-1].cumsum(axis=1)[:, ::-1]

@@ -63,18 +63,18 @@ def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> li
     """c(tau): what each residual space contributes to the total squared error, per unit of 1 / lambda(tau)."""
     domain = products[0].domain
     asked = numbered(products)
-    means, spreads = np.array([basis(factors[one.name]).split_sums(one.operator) for one in asked.along]).reshape(-1, 2).T
-    places = np.array([one.place for one in asked.along], dtype=np.int64)
+    means, spreads = np.array([basis(factors[entry.name]).split_sums(entry.operator) for entry in asked.along]).reshape(-1, 2).T
+    positions = np.array([entry.place for entry in asked.along], dtype=np.int64)
     importance = np.array([product.importance for product in products])
     # An attribute of one cell has no differences, and a design may leave it out.
-    single = np.array(domain.shape)[places] == 1
+    single = np.array(domain.shape)[positions] == 1
     terms = []
     for where, rows in asked.widths:
         weights = importance[where] * np.where(single[rows], means[rows], 1.0).prod(axis=1)
         for kept in np.unique(~single[rows], axis=0) if single.any() else np.ones((1, rows.shape[1]), dtype=bool):
             some = (~single[rows] == kept).all(axis=1)
             left = rows[some][:, kept]
-            terms.append(Terms(places[left], spreads[left], means[left], weights[some]))
+            terms.append(Terms(positions[left], spreads[left], means[left], weights[some]))
     return subset_sums(terms, len(domain.names))
 
 
@@ -97,26 +97,26 @@ def weighted_strategy(
 ) -> Strategy:
     """The best weights of given tables, recovery by least squares included."""
     domain, tables = workload.domain, candidates.tables
-    positions = {one: at for at, one in enumerate(domain.names)}
+    positions = {axis: at for at, axis in enumerate(domain.names)}
     blocks: list[Block] = []
     matrices, coefficients = [], []
     for measure, sets in tables.items():
         products = workload.of(measure)
         asked = {*chain.from_iterable(sets), *workload.used[measure]}
-        factors = {one: factor_along(domain, one, along) for one in asked}
+        factors = {axis: factor_along(domain, axis, along) for axis in asked}
         for names in sets:
-            own = tuple([factors[one] for one in names])
-            rows, cells = math.prod([factor.operator.rows for factor in own]), math.prod([factor.operator.size for factor in own])
+            parts = tuple([factors[axis] for axis in names])
+            rows, cells = math.prod([factor.operator.rows for factor in parts]), math.prod([factor.operator.size for factor in parts])
             if not max(rows, cells) <= MOST_TABLE_CELLS:
                 raise NotApplicable(f"the table of {' x '.join(names)} has over {MOST_TABLE_CELLS} cells")
-            blocks.append(Block(own, Fraction(1), measure, limits))
+            blocks.append(Block(parts, Fraction(1), measure, limits))
         sums = error_sums(products, factors)
         closure = closed(domain.shape, [taus for taus, _ in sums])
-        kappa = {one: basis(factor).kappa for one, factor in factors.items()}
+        kappa = {axis: basis(factor).kappa for axis, factor in factors.items()}
         # lambda(tau) times the product of 1 / kappa over tau has the same entry in all rows of a table's column.
-        share = {one: domain.kind(one).size / kappa[one] for one in factors}
-        columns = [math.prod([share[one] for one in names]) for names in sets]
-        numbered = [tuple([positions[one] for one in names]) for names in sets]
+        share = {axis: domain.kind(axis).size / kappa[axis] for axis in factors}
+        columns = [math.prod([share[axis] for axis in names]) for names in sets]
+        numbered = [tuple([positions[axis] for axis in names]) for names in sets]
         matrices.append(incidence(closure, numbered) * np.array(columns))
         coefficients.append(shrunk(domain, kappa, sums))
     if len(blocks) == 1:
@@ -144,12 +144,12 @@ def table_costs(domain: Domain, blocks: Sequence[Block], norm: int, privacy: Pri
     return cost
 
 
-def weighed(name: str, blocks: Sequence[Block], cost: FloatArray, found: Weights) -> Strategy:
+def weighed(name: str, blocks: Sequence[Block], cost: FloatArray, weights: Weights) -> Strategy:
     """Tables with their weights; one with next to none of the budget tells next to nothing, and its scale could not be drawn."""
-    shares = found.theta * cost
+    shares = weights.theta * cost
     used = shares > _LEAST_SHARE * shares.max()
-    kept = tuple((block, float(weight)) for block, weight, use in zip(blocks, found.theta, used, strict=True) if use)
-    return Strategy(name, kept, error=found.error)
+    kept = tuple((block, float(weight)) for block, weight, use in zip(blocks, weights.theta, used, strict=True) if use)
+    return Strategy(name, kept, error=weights.error)
 
 
 def shrunk(domain: Domain, kappa: Mapping[str, float], sums: Sequence[tuple[IntArray, FloatArray]]) -> FloatArray:
@@ -308,15 +308,15 @@ def _columns(domain: Domain, blocks: Sequence[Block], norm: int) -> FloatArray |
     parts = []
     for block in blocks:
         sums = {f.attributes[0]: column_sums(f.operator, f.weights**norm, norm).astype(float) ** (1 / norm) for f in block.factors}
-        parts.append({name: own if own.min() < own.max() else own[:1] for name, own in sums.items()})
-    names = [name for name in domain.names if any(len(own.get(name, ())) > 1 for own in parts)]
+        parts.append({name: norms if norms.min() < norms.max() else norms[:1] for name, norms in sums.items()})
+    names = [name for name in domain.names if any(len(along.get(name, ())) > 1 for along in parts)]
     cells = math.prod(domain.kind(name).size for name in names)
     if not names or not (cells <= _MOST_COLUMNS and cells * len(blocks) <= _MOST_ENTRIES):
         return None
     columns = np.empty((len(blocks), cells))
-    for row, block, own in zip(columns, blocks, parts, strict=True):
+    for row, block, along in zip(columns, blocks, parts, strict=True):
         cube = np.full([1] * len(names), float(domain.largest_value(block.measure)))
-        for name, sums_along in own.items():
+        for name, sums_along in along.items():
             cube = cube * (sums_along.reshape([-1 if name == other else 1 for other in names]) if name in names else sums_along[0])
         row[:] = np.broadcast_to(cube, [domain.kind(name).size for name in names]).reshape(-1)
     return columns
@@ -324,8 +324,8 @@ def _columns(domain: Domain, blocks: Sequence[Block], norm: int) -> FloatArray |
 
 def _workload_seconds(workload: Workload) -> float:
     """Estimated CPU seconds: of the programme for single queries, and of the inverses that the error bars need."""
-    own = workload.products[0].operators
-    entries = own[0].rows * own[0].size if len(workload.products) == 1 == len(own) else 0
+    operators = workload.products[0].operators
+    entries = operators[0].rows * operators[0].size if len(workload.products) == 1 == len(operators) else 0
     return shortly(workload) + (1.8 * entries / 2**20 if entries <= _MOST_ENTRIES else 0.0) + _inverse_seconds(workload)
 
 
@@ -372,10 +372,10 @@ def optimal_budgets(magnitudes: FloatArray, errors: FloatArray, norm: int, *, ga
     entries, root = (magnitudes, 3) if norm == 1 else (magnitudes**2, 2)
 
     def step(weights: FloatArray) -> tuple[FloatArray, float, FloatArray]:
-        own = entries @ weights
-        bound = float(((errors * own ** (root - 1)) ** (1 / root)).sum())
-        budget = (errors / own) ** (1 / root)
-        budget /= float(own @ budget)  # theta for Laplace, theta^2 for Gaussian noise
+        prices = entries @ weights
+        bound = float(((errors * prices ** (root - 1)) ** (1 / root)).sum())
+        budget = (errors / prices) ** (1 / root)
+        budget /= float(prices @ budget)  # theta for Laplace, theta^2 for Gaussian noise
         cost = entries.T @ budget
         return cost, bound, budget / float(cost.max())
 

@@ -28,7 +28,7 @@ from leastnoise._planner._strategy import Planner, Strategy, Task, lines, rich, 
 from leastnoise._workload import Workload
 
 Names = tuple[str, ...]
-Place = tuple[str | None, str]  # a measure and an attribute
+Along = tuple[str | None, str]  # a measure and an attribute
 _PULLS = np.geomspace(3e-3, 1e3, 12)  # in units of the mean squared column norm of what is asked
 _FINE = 8  # points between two of them
 _MOST_CELLS = 1024
@@ -82,10 +82,10 @@ class _Terms:
 def tilted(task: Task) -> Strategy:
     """Measure the residual spaces of all asked tables by strategies that fit the queries."""
     workload, privacy = task.workload, task.privacy
-    roles, places = _roles(workload) if rich(workload) else ([], {})
+    roles, role_of = _roles(workload) if rich(workload) else ([], {})
     if not any(role.grams for role in roles):
         raise NotApplicable("along every attribute only cells are asked for, which residual answers with the least error")
-    terms = _terms(workload, roles, places)
+    terms = _terms(workload, roles, role_of)
     values = _start(roles)
     chosen: dict[int, FloatArray] = {}
     for _ in range(2 if any(len(role.grams) > 1 for role in roles) else 1):
@@ -93,7 +93,7 @@ def tilted(task: Task) -> Strategy:
             chosen = _tilts(roles, terms, values)
         except np.linalg.LinAlgError:
             raise NotApplicable("the queries along an attribute are too unlike each other for its eigenvectors") from None
-    tops = _tops(workload.domain, privacy, terms, values, places, chosen)
+    tops = _tops(workload.domain, privacy, terms, values, role_of, chosen)
     operators: dict[int, Operator] = {}
     norms: dict[int, float] = {}
     for number, role in enumerate(roles):
@@ -107,7 +107,7 @@ def tilted(task: Task) -> Strategy:
     for (measure, tau), asked in zip(terms.taus, terms.sums(values).tolist(), strict=True):
         if not asked > 0:
             continue
-        numbers = [places[measure, name] for name in tau]
+        numbers = [role_of[measure, name] for name in tau]
         largest = workload.domain.largest_value(measure)
         factors = tuple(Factor((name,), operators[number]) for name, number in zip(tau, numbers, strict=True))
         height = largest * math.prod(norms[number] for number in numbers)
@@ -115,18 +115,18 @@ def tilted(task: Task) -> Strategy:
     return Strategy("tilted", tuple(blocks), error=terms.error(values))
 
 
-def _roles(workload: Workload) -> tuple[list[_Role], dict[Place, int]]:
+def _roles(workload: Workload) -> tuple[list[_Role], dict[Along, int]]:
     """Which attributes share a strategy, and the role of each."""
-    asked: dict[Place, dict[Operator, None]] = {}
+    asked: dict[Along, dict[Operator, None]] = {}
     for product in workload:
         for name, operator in zip(product.attributes, product.operators, strict=True):
             asked.setdefault((product.measure, name), {})[operator] = None
     roles: list[_Role] = []
     known: dict[tuple[str | None, frozenset[Operator]], int] = {}
-    numbers: dict[Place, int] = {}
+    numbers: dict[Along, int] = {}
     slot = 1
-    for asked_place, operators in asked.items():
-        key = asked_place[0], frozenset(operators)
+    for along, operators in asked.items():
+        key = along[0], frozenset(operators)
         if key not in known:
             size, every = next(iter(operators)).size, tuple(operators)
             rich = size > 1 and any(operator != Identity(size) for operator in every)
@@ -136,11 +136,11 @@ def _roles(workload: Workload) -> tuple[list[_Role], dict[Place, int]]:
             known[key] = len(roles)
             roles.append(_Role(size, every, grams, slot))
             slot += 2 * len(every)
-        numbers[asked_place] = known[key]
+        numbers[along] = known[key]
     return roles, numbers
 
 
-def _terms(workload: Workload, roles: Sequence[_Role], places: Mapping[Place, int]) -> _Terms:
+def _terms(workload: Workload, roles: Sequence[_Role], role_of: Mapping[Along, int]) -> _Terms:
     entries = sum(2 ** len(product.attributes) for product in workload)
     if not entries <= _MOST_TERMS:
         raise NotApplicable(f"the asked tables have {entries} subsets of attributes; at most {_MOST_TERMS} are allowed")
@@ -150,15 +150,15 @@ def _terms(workload: Workload, roles: Sequence[_Role], places: Mapping[Place, in
     slots = np.zeros((entries, width), dtype=np.int64)
     entry = 0
     for product in workload:
-        own = []
+        starts = []
         for name, operator in zip(product.attributes, product.operators, strict=True):
-            role = roles[places[product.measure, name]]
-            own.append(role.slot + 2 * role.asked.index(operator))
+            role = roles[role_of[product.measure, name]]
+            starts.append(role.slot + 2 * role.asked.index(operator))
         for names in subsets(product.attributes):
             tau[entry] = taus.setdefault((product.measure, names), len(taus))
             # The budget of a sum pays for its largest value, as its importance is divided by it.
             importance[entry] = float(product.weight) ** 2
-            slots[entry, : len(own)] = [slot + (name in names) for slot, name in zip(own, product.attributes, strict=True)]
+            slots[entry, : len(starts)] = [slot + (name in names) for slot, name in zip(starts, product.attributes, strict=True)]
             entry += 1
     return _Terms(tuple(taus), tau, importance, slots)
 
@@ -168,9 +168,9 @@ def _start(roles: Sequence[_Role]) -> FloatArray:
     values = np.ones(1 + 2 * sum(len(role.asked) for role in roles))
     for role in roles:
         n = role.size
-        for place, gram in enumerate(role.grams or [np.eye(n)] * len(role.asked)):
+        for index, gram in enumerate(role.grams or [np.eye(n)] * len(role.asked)):
             mean = float(gram.sum()) / n**2
-            values[role.slot + 2 * place : role.slot + 2 * place + 2] = mean, (n - 1) / n * max(0.0, float(np.trace(gram)) - n * mean)
+            values[role.slot + 2 * index : role.slot + 2 * index + 2] = mean, (n - 1) / n * max(0.0, float(np.trace(gram)) - n * mean)
     return values
 
 
@@ -205,29 +205,29 @@ def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[in
         if not np.ptp(apart) > 1e-12 * np.abs(apart).max():
             raise NotApplicable("along an attribute with queries of its own only totals are asked for; ask for total instead")
         tilts = np.empty((len(_PULLS), 2 * len(role.asked)))
-        dual = own = None
+        dual = weights = None
         for at, pull in enumerate(_PULLS * float(np.trace(base)) / role.size):
             go_on()
             mean, dual = tilt(base, pull, dual)
-            best = rest(apart, mean, own)
-            own = best.weights
+            best = rest(apart, mean, weights)
+            weights = best.weights
             _put(role, values, mean, best.rows)
             tilts[at] = values[role.slot : role.slot + 2 * len(role.asked)]
         curves[number] = np.exp(CubicSpline(np.arange(len(_PULLS)), np.log(np.maximum(tilts, 1e-300)))(grid)), base, apart
-    places = dict.fromkeys(curves, len(grid) // 2)
+    indices = dict.fromkeys(curves, len(grid) // 2)
     for _ in range(3):
         for number, (curve, _, _) in curves.items():
-            own_slots = slice(roles[number].slot, roles[number].slot + curve.shape[1])
+            span = slice(roles[number].slot, roles[number].slot + curve.shape[1])
             for other, (line, _, _) in curves.items():
-                values[roles[other].slot : roles[other].slot + line.shape[1]] = line[places[other]]
+                values[roles[other].slot : roles[other].slot + line.shape[1]] = line[indices[other]]
             errors = []
             for point in curve:
-                values[own_slots] = point
+                values[span] = point
                 errors.append(terms.error(values))
-            places[number] = int(np.argmin(errors))
+            indices[number] = int(np.argmin(errors))
     chosen = {}
     for number, (_, base, apart) in curves.items():
-        exponent = np.interp(grid[places[number]], np.arange(len(_PULLS)), np.log(_PULLS))
+        exponent = np.interp(grid[indices[number]], np.arange(len(_PULLS)), np.log(_PULLS))
         mean, _ = tilt(base, math.exp(exponent) * float(np.trace(base)) / roles[number].size, gap=1e-4)
         chosen[number] = rest(apart, mean, gap=1e-6).rows
         _put(roles[number], values, mean, chosen[number])
@@ -238,13 +238,13 @@ def _merged(role: _Role, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """What is asked along an attribute as one Gram matrix: for the tilt, and for the rows."""
     if len(role.grams) == 1:
         return role.grams[0], role.grams[0]
-    own = slopes[role.slot : role.slot + 2 * len(role.asked)]
-    along, apart = (np.tensordot(own[part::2], np.array(role.grams), axes=1) for part in (0, 1))
+    of_role = slopes[role.slot : role.slot + 2 * len(role.asked)]
+    along, apart = (np.tensordot(of_role[part::2], np.array(role.grams), axes=1) for part in (0, 1))
     return sum((gram / np.trace(gram) for gram in (along, apart) if np.trace(gram) > 0), np.zeros_like(apart)), apart
 
 
 def _tops(
-    domain: Domain, privacy: Privacy, terms: _Terms, values: FloatArray, places: Mapping[Place, int], chosen: Mapping[int, FloatArray]
+    domain: Domain, privacy: Privacy, terms: _Terms, values: FloatArray, role_of: Mapping[Along, int], chosen: Mapping[int, FloatArray]
 ) -> dict[int, int]:
     """The largest entry of every role's whole rows for which exact sums and noise scales have room."""
     sums = terms.sums(values)
@@ -257,7 +257,7 @@ def _tops(
     grid = max(0.0, math.ceil(8 - math.log2(float(noise.min())))) if isinstance(privacy.budget, ApproxDP) else 0.0
     bits = dict.fromkeys(chosen, float(_TOP_BITS))
     for (measure, tau), deviation in zip(terms.taus, noise.tolist(), strict=True):
-        numbers = [places[measure, name] for name in tau]
+        numbers = [role_of[measure, name] for name in tau]
         fitted = [number for number in numbers if number in chosen]
         if not fitted or not math.isfinite(deviation):
             continue
@@ -278,7 +278,7 @@ def _seconds(workload: Workload) -> float:
     """Estimated CPU seconds: of the curve of tilts along every attribute, twice where several query sets share one."""
     if any(workload.domain.kind(name).size > _MOST_CELLS for name in rich(workload)):
         return shortly(workload)
-    again = 1 if all(one.one_set for one in lines(workload).values()) else 1.5
+    again = 1 if all(line.one_set for line in lines(workload).values()) else 1.5
     return shortly(workload) + again * sum(1.7 * (workload.domain.kind(name).size / 256) ** 2.2 for name in rich(workload))
 
 

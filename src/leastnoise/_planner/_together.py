@@ -52,23 +52,23 @@ def together(planner: Planner, task: Task) -> Strategy:
     wanted = [(measure, products) for measure, products in [*asked, (None, _beside(task, counts))] if products]
     for measure, products in wanted:
         part = Workload(task.workload.domain, tuple(products))
-        own = replace(task, workload=part)
+        subtask = replace(task, workload=part)
         try:
-            made = planner.strategy(own)
+            made = planner.strategy(subtask)
         except NotApplicable:
             if not rich(task.workload):
                 raise
             if not rich(part):
-                made = (MARGINALS if task.norm == 1 else RESIDUAL).propose(own)  # nothing to fit along attributes
+                made = (MARGINALS if task.norm == 1 else RESIDUAL).propose(subtask)  # nothing to fit along attributes
             elif len(part.products) == 1 < len(task.workload.products):
-                made = (P_IDENTITY if task.norm == 1 else GAUSSIAN_OPTIMUM).strategy(own)  # one table, of which no part can be made
+                made = (P_IDENTITY if task.norm == 1 else GAUSSIAN_OPTIMUM).strategy(subtask)  # one table, of which no part can be made
             else:
                 raise
         details |= made.details
         blocks = [(block if measure is None else replace(block, measure=measure, ends=True), weight) for block, weight in made.blocks]
         alone = fit(task.workload.domain, task.privacy, task.noise, blocks)
-        told = part.measures if measure is None else (measure, counts[measure])
-        answered = Workload(task.workload.domain, tuple(product for product in task.workload if product.measure in told))
+        covered = part.measures if measure is None else (measure, counts[measure])
+        answered = Workload(task.workload.domain, tuple(product for product in task.workload if product.measure in covered))
         parts.append(([(block, 1 / float(block.scale)) for block in alone.blocks], answered))
     # A bound for counts alone is none for counts and sums.
     kept = {name: value for name, value in details.items() if name != _UNIT_BOUND}
@@ -114,31 +114,31 @@ def _beside(task: Task, counts: _Counts) -> list[Product]:
         often = middle(workload.domain.measure(str(product.measure))) if product.measure in counts else 1.0
         key = (counted, *_table(product))
         worth[key] = product, worth.get(key, (product, 0.0))[1] + product.importance * often**2, counted
-    return [_counts(product, own, counted) for product, own, counted in worth.values() if own > 0] + others
+    return [_counts(product, importance, counted) for product, importance, counted in worth.values() if importance > 0] + others
 
 
 def _balanced(task: Task, parts: Sequence[tuple[Weighted, Workload]]) -> Weighted:
     """All parts, each with the strength beside the others that leaves the least error."""
 
     def joined(strengths: Sequence[float]) -> list[tuple[Block, float]]:
-        return [(block, weight * 2**own) for (part, _), own in zip(parts, strengths, strict=True) for block, weight in part]
+        return [(block, weight * 2**strength) for (part, _), strength in zip(parts, strengths, strict=True) for block, weight in part]
 
     def error(blocks: Weighted, workload: Workload) -> float:
         known = structures(workload, fit(task.workload.domain, task.privacy, task.noise, blocks))
-        if any(own.solver_cells for own in known.values()):
+        if any(structure.solver_cells for structure in known.values()):
             return math.inf
         return math.fsum(product.importance * known[product.measure].total(product) for product in workload)
 
-    def changed(part_number: int, own: float) -> float:
-        return error(joined([*strengths[:part_number], own, *strengths[part_number + 1 :]]), task.workload)
+    def changed(part_number: int, strength: float) -> float:
+        return error(joined([*strengths[:part_number], strength, *strengths[part_number + 1 :]]), task.workload)
 
     strengths = [0.0] * len(parts)
     smooth = max(weight for part, _ in parts for _, weight in part) <= _SMOOTH
     if smooth and sum(len(answered.measures) for _, answered in parts) == len(task.workload.measures):
         # No two parts tell of one thing, so that each has its own error over its share of the budget, squared or not.
         alone = [error(part, answered) for part, answered in parts]
-        if all(0 < own < math.inf for own in alone):
-            return joined([math.log2(own) / (3 if task.norm == 1 else 4) for own in alone])
+        if all(0 < least < math.inf for least in alone):
+            return joined([math.log2(least) / (3 if task.norm == 1 else 4) for least in alone])
     blocks = [block for part, _ in parts for block, _ in part]
     factors = {factor for block in blocks for factor in block.factors}
     along = [name for factor in factors for name in factor.attributes]
@@ -156,7 +156,7 @@ def _least(error: Callable[[float], float]) -> float:
     """Where an error is least, by golden sections."""
     low, high = -_WIDEST, _WIDEST
     inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
-    errors = [error(own) for own in inner]
+    errors = [error(point) for point in inner]
     for _ in range(_TRIES):
         if errors[0] <= errors[1]:
             high, inner, errors = inner[1], [0.0, inner[0]], [0.0, errors[0]]
@@ -178,7 +178,7 @@ def shared(task: Task, blocks: tuple[tuple[Block, float], ...]) -> tuple[tuple[B
     small = task.privacy.share(Fraction(1, 8 * math.ceil(largest)))
     measured = fit(task.workload.domain, small, task.noise, blocks)
     parts, known = list(views(measured)), structures(task.workload, measured)
-    if len(parts) == 1 or any(own.solver_cells for own in known.values()):
+    if len(parts) == 1 or any(structure.solver_cells for structure in known.values()):
         return blocks
     # A weight m times as large has 1 / m^2 of the error and m, or m^2, times the cost.
     root = 3 if task.noise is Noise.DISCRETE_LAPLACE else 4

@@ -65,12 +65,12 @@ def union(task: Task) -> Strategy:
 def _partings(products: Sequence[Product], sizes: dict[str, int]) -> list[tuple[bool, ...]]:
     """The products that ask the same along an attribute, or nothing, against all others."""
     sets: set[tuple[str, QuerySet | None]] = {
-        (name, asked) for own in products for name, asked in zip(own.attributes, own.query_sets, strict=True)
+        (name, asked) for product in products for name, asked in zip(product.attributes, product.query_sets, strict=True)
     }
     sets |= {(name, None) for name in sizes}
     partings = []
     for name, asked in sorted(sets, key=repr):
-        parting = tuple(dict(zip(own.attributes, own.query_sets, strict=True)).get(name) == asked for own in products)
+        parting = tuple(dict(zip(product.attributes, product.query_sets, strict=True)).get(name) == asked for product in products)
         if any(parting) and not all(parting):
             partings.append(parting if not parting[0] else tuple(not side for side in parting))
     if not partings:
@@ -84,13 +84,13 @@ def _quick_errors(products: Sequence[Product], sizes: dict[str, int], norm: int)
 
     @cache
     def error(chosen: tuple[bool, ...]) -> float:
-        own = [product for product, one in zip(products, chosen, strict=True) if one]
-        each = np.array([product.importance for product in own])
+        asked = [product for product, kept in zip(products, chosen, strict=True) if kept]
+        each = np.array([product.importance for product in asked])
         for name, size in sizes.items():
-            grams = [gram(operator) for operator in _along(own, name, size)]
+            grams = [gram(operator) for operator in _along(asked, name, size)]
             _, group = merge_equal_cells(DenseGram(np.sum(grams, axis=0), 1))
             first = np.unique(group, return_index=True)[1]
-            each = each * [float(one.diagonal()[first].sum()) for one in grams]
+            each = each * [float(matrix.diagonal()[first].sum()) for matrix in grams]
         return float(each.sum()) ** (1 / 3 if norm == 1 else 1 / 2)
 
     return error
@@ -98,12 +98,12 @@ def _quick_errors(products: Sequence[Product], sizes: dict[str, int], norm: int)
 
 def _along(products: Sequence[Product], name: str, size: int) -> list[Operator]:
     """What each product asks along an attribute."""
-    return [dict(zip(own.attributes, own.operators, strict=True)).get(name, Total(size)) for own in products]
+    return [dict(zip(product.attributes, product.operators, strict=True)).get(name, Total(size)) for product in products]
 
 
 def _table(products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[Fit], norm: int) -> tuple[Factor, ...]:
     """One table for some products: a strategy along every attribute, fitted in sweeps with those along the others fixed."""
-    asked = {name: _along(products, name, sizes[name]) for name in sizes if any(name in own.attributes for own in products)}
+    asked = {name: _along(products, name, sizes[name]) for name in sizes if any(name in product.attributes for product in products)}
     bits = min(20, _MOST_BITS // max(1, len(asked)))
     factors: dict[str, Factor] = {}
     # Along each attribute the error of every product, by which the others' Gram matrices are weighted.
@@ -112,7 +112,7 @@ def _table(products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[
         for name, operators in asked.items():
             go_on()
             others = [error[other] for other in asked if other != name]
-            weights = np.prod(np.array([*others, [own.importance for own in products]]), axis=0)
+            weights = np.prod(np.array([*others, [product.importance for product in products]]), axis=0)
             weighed = list(zip((weights / weights.max()).tolist(), operators, strict=True))
             factors[name] = fitted_to(fit, name, weighed, norm, bits).factor
             height = block_norm(products[0].domain, Block((factors[name],), Fraction(1)), norm)
@@ -123,9 +123,9 @@ def _table(products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[
 def _strategy(workload: Workload, parting: tuple[bool, ...], sizes: dict[str, int], norm: int, sweeps: Sequence[Fit]) -> Strategy:
     """Both tables with the best split of the budget."""
     blocks, heights = [], []
-    for one in (False, True):
-        own = [product for product, side in zip(workload.products, parting, strict=True) if side is one]
-        block = Block(_table(own, sizes, sweeps, norm), Fraction(1))
+    for chosen in (False, True):
+        products = [product for product, side in zip(workload.products, parting, strict=True) if side is chosen]
+        block = Block(_table(products, sizes, sweeps, norm), Fraction(1))
         if not block.rows <= MOST_TABLE_CELLS:
             raise NotApplicable(f"a table would have {block.rows} rows; at most {MOST_TABLE_CELLS} are allowed")
         blocks.append(block)
