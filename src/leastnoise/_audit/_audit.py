@@ -62,8 +62,8 @@ class Law:
 
     def __init__(self, selection: LeastCost, sizes: Sequence[int], cell: int, privacy: Privacy) -> None:
         tree = block_tree(*sizes) if len(sizes) == 2 else interval_tree(*sizes)
-        place = int(np.flatnonzero(tree.order == cell)[0])
-        path = [int(np.searchsorted(starts, place, side="right")) - 1 for starts in tree.starts[:-1]]
+        position = int(np.flatnonzero(tree.order == cell)[0])
+        path = [int(np.searchsorted(starts, position, side="right")) - 1 for starts in tree.starts[:-1]]
         self._beside = sum(int(tree.broods(level)[block]) - 1 for level, block in enumerate(path))  # subtrees without the cell
         self._penalty, self._rows = float(selection.penalty), equal_rows(privacy)
         self._scale = privacy.distance / float(selection.epsilon)
@@ -181,18 +181,18 @@ def way_part(plan: Plan, way: Way, effort: Effort) -> Part:
     pairs = {number: Pairs(step) for number, step in enumerate(way.steps) if isinstance(step, Measurements)}
 
     def distance(rows: tuple[Row, Row | None]) -> float:
-        one, other = (held(row, plan.privacy) for row in rows)
-        return sum(known.of(one, other, 1).distance(known.measured.noise.norm) for known in pairs.values())
+        before, after = (held(row, plan.privacy) for row in rows)
+        return sum(known.of(before, after, 1).distance(known.measured.noise.norm) for known in pairs.values())
 
     best = max(pairs_of_rows(plan.domain, plan.privacy), key=distance)
-    one, other = (held(row, plan.privacy) for row in best)
+    before, after = (held(row, plan.privacy) for row in best)
     units = max(1, min(_MOST_UNITS, math.floor(4 / distance(best))))
     first, second = list[FloatArray](), list[FloatArray]()
-    for count in effort.batches(min([_CHOICES, *(at_a_time(known.measured, known.of(one, other, units)) for known in pairs.values())])):
+    for count in effort.batches(min([_CHOICES, *(at_a_time(known.measured, known.of(before, after, units)) for known in pairs.values())])):
         ratios = np.zeros((2, count))
         for number, step in enumerate(way.steps):
             if isinstance(step, Measurements):
-                pair = pairs[number].of(one, other, units)
+                pair = pairs[number].of(before, after, units)
                 ratios += [pair.ratio(drawn, step.noise.norm) for drawn in draw(step, pair, count, effort)]
             else:
                 ratios += _choice_ratios(plan, step, best, units, count, effort)
@@ -273,8 +273,8 @@ def key_at_threshold(plan: CategoryPlan, effort: Effort) -> Part:
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = tail_of(noise, scale / factor)
-        one, other = (np.where(thresholds <= _NEVER, 1.0, tail(np.maximum(thresholds, threshold) - units)) for units in held)
-        return one, other
+        above, below = (np.where(thresholds <= _NEVER, 1.0, tail(np.maximum(thresholds, threshold) - units)) for units in held)
+        return above, below
 
     factor = sharpness(first, second, effort.risk, tails)
     return Part(name="a key at the threshold", claim=1 / scale, lower_bound=factor / scale, trials=len(first), units=held[0] - held[1])
@@ -341,7 +341,7 @@ def audited(
     # Of each look at most three events, of each event two probabilities.
     effort = Effort(trials=trials, seconds=seconds / len(looks), risk=(1 - confidence) / (6 * len(looks)), entropy=entropy)
     seen = [look(effort) for look in looks]
-    parts = [part for found in seen for part in (found if isinstance(found, tuple) else (found,))]
+    parts = [part for outcome in seen for part in (outcome if isinstance(outcome, tuple) else (outcome,))]
     together = max((part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound)
     measured = None if isinstance(plan, CategoryPlan) else plan.measurements
     measure = next(iter(parameters(plan.privacy.budget)))

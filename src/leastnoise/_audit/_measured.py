@@ -214,7 +214,7 @@ class Pair:
 
     held: tuple[Held, Held]
     units: int
-    places: IntArray
+    queries: IntArray
     centres: IntArray
     shifts: FloatArray
     scales: FloatArray
@@ -256,19 +256,19 @@ class Pairs:
     def unseen_by(self, pair: Pair) -> Pair | None:
         """The units told best by one query of blocks, or of a measure's end, whose answers do not differ for a pair; None without any."""
         ends = np.cumsum([block.rows // block.copies for block in self.measured.blocks for _ in range(block.copies)])
-        seen = set(np.searchsorted(ends, pair.places, side="right").tolist())
+        seen = set(np.searchsorted(ends, pair.queries, side="right").tolist())
 
-        def told(other: Pair) -> float:
-            blocks = np.searchsorted(ends, other.places, side="right").tolist()
+        def unseen(other: Pair) -> float:
+            blocks = np.searchsorted(ends, other.queries, side="right").tolist()
             apart = np.abs(other.shifts / other.scales).tolist()
             return max((distance for block, distance in zip(blocks, apart, strict=True) if block not in seen), default=0.0)
 
-        best = self._best(told) if len(seen) < len(ends) else pair
-        return best if told(best) > 0 else None
+        best = self._best(unseen) if len(seen) < len(ends) else pair
+        return best if unseen(best) > 0 else None
 
-    def _best(self, told: Callable[[Pair], float]) -> Pair:
+    def _best(self, distance: Callable[[Pair], float]) -> Pair:
         pairs = pairs_of_units(self.measured.domain, self.measured.privacy)
-        best = max(pairs, key=lambda two: float(f"{told(self.of(two[0], two[1], 1)):.9g}"))  # of equal ones the first
+        best = max(pairs, key=lambda two: float(f"{distance(self.of(two[0], two[1], 1)):.9g}"))  # of equal ones the first
         single = self.of(best[0], best[1], 1)
         alone = float(np.max(np.abs(single.shifts) / single.scales))
         most = math.floor(4 / single.distance(self.measured.noise.norm))
@@ -356,7 +356,7 @@ def candidates(domain: Domain) -> Iterator[Row]:
 
 
 def _column(plan: Measurements, row: Row) -> dict[int, int]:
-    """What a row adds to all measured queries, in multiples of 1 / grid, by their places; zeros left out."""
+    """What a row adds to all measured queries, in multiples of 1 / grid, by their indices; zeros left out."""
     column_of_row: dict[int, int] = {}
     starts = itertools.accumulate((block.rows for block in plan.blocks), initial=0)
     for block, start in zip(plan.blocks, starts, strict=False):
@@ -390,7 +390,7 @@ def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> tupl
     drawn = []
     for held in pair.held:
         every = np.concatenate(rehearse(measured, *columns_of(measured.domain, held, pair.units), count, effort.entropy))
-        drawn.append(every[pair.places].astype(np.int64) - pair.centres[:, None])
+        drawn.append(every[pair.queries].astype(np.int64) - pair.centres[:, None])
     return drawn[0], drawn[1]
 
 
@@ -434,9 +434,9 @@ def _alone(name: str, measured: Measurements, pair: Pair, drawn: tuple[IntArray,
     """The query that tells a pair best, by the law of its noise."""
     worst = int(np.argmax(np.abs(pair.shifts) / pair.scales))
     sign = 1 if pair.shifts[worst] > 0 else -1
-    one, other = (sign * trials[worst].astype(np.float64) for trials in drawn)
+    first, second = (sign * trials[worst].astype(np.float64) for trials in drawn)
     shift, scale = float(abs(pair.shifts[worst])), float(pair.scales[worst])
-    factor = sharpness(one, other, effort.risk, _tails(measured.noise, shift, scale))
+    factor = sharpness(first, second, effort.risk, _tails(measured.noise, shift, scale))
     claim = shift / scale / pair.units
     return Part(name=name, claim=claim, lower_bound=claim * factor, trials=drawn[0].shape[1], units=pair.units)
 

@@ -43,11 +43,11 @@ def draw_lines(picture: Picture) -> Spec:
     )
     names = ("",) if groups is None else groups.labels
     hidden = vague(picture)
-    drawn = [place for place, name in enumerate(names) if name not in hidden]
+    drawn = [index for index, name in enumerate(names) if name not in hidden]
     at = (axis.moments or axis.labels) if axis.kind == "times" or axis.high is None else axis.high.tolist()
     rows = [
         {"x": at[point], "group": name, "answer": short(answer[g][i]), "low": short(low[g][i]), "high": short(high[g][i]), **alone}
-        for g, name in ((place, names[place]) for place in drawn)
+        for g, name in ((index, names[index]) for index in drawn)
         for i, (point, alone) in enumerate(zip(points, _alone(answer[g]), strict=True))
     ]
     x: Spec = {"field": "x", "type": "temporal" if axis.kind == "times" else "quantitative", "title": picture.heading(axis)}
@@ -56,11 +56,11 @@ def draw_lines(picture: Picture) -> Spec:
         x["scale"] = {"type": "utc", "nice": False}
     colour: Spec = {"value": SERIES[0]}
     dash: Spec = {}
-    names = tuple(names[place] for place in drawn)
+    names = tuple(names[index] for index in drawn)
     if groups is not None:
         legend = {"columns": 3, "symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3}
-        colour = told_apart(names, [SERIES[place] for place in drawn], groups.name) | {"legend": legend}
-        dash = {"strokeDash": told_apart(names, [DASHES[place] for place in drawn], groups.name) | {"legend": legend}}
+        colour = told_apart(names, [SERIES[index] for index in drawn], groups.name) | {"legend": legend}
+        dash = {"strokeDash": told_apart(names, [DASHES[index] for index in drawn], groups.name) | {"legend": legend}}
     tip = tips(("x", axis.name), *([("group", groups.name)] if groups is not None else []))
     band = {"y": amount(picture, "low"), "y2": {"field": "high"}}
     layer: list[Spec] = [

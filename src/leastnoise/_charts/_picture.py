@@ -64,8 +64,8 @@ class Picture:
     def rows(self) -> list[dict[str, Any]]:
         """One record a cell, in row-major order: k0, k1, ... the labels, answer, low, high."""
         flat = zip(*(values.reshape(-1).tolist() for values in (self.answer, self.low, self.high)), strict=True)
-        places = np.unravel_index(np.arange(self.cells), self.answer.shape) if self.axes else ()
-        keys = [np.array(axis.labels, dtype=object)[place].tolist() for axis, place in zip(self.axes, places, strict=True)]
+        indices = np.unravel_index(np.arange(self.cells), self.answer.shape) if self.axes else ()
+        keys = [np.array(axis.labels, dtype=object)[index].tolist() for axis, index in zip(self.axes, indices, strict=True)]
         return [
             {**{f"k{number}": key[row] for number, key in enumerate(keys)}, "answer": short(a), "low": short(b), "high": short(c)}
             for row, (a, b, c) in enumerate(flat)
@@ -106,11 +106,11 @@ def short(value: float) -> float:
 
 
 def largest_first(values: FloatArray, most: int) -> IntArray:
-    """The places of the largest numbers, the largest first, equal ones in their order; NaN is the least."""
+    """The positions of the largest numbers, the largest first, equal ones in their order; NaN is the least."""
     known = np.where(np.isnan(values), -np.inf, values).reshape(-1)
     if most < known.size:  # a table may have millions
-        places = np.flatnonzero(known >= np.partition(known, known.size - most)[known.size - most])
-        return places[np.argsort(-known[places], kind="stable")][:most]
+        positions = np.flatnonzero(known >= np.partition(known, known.size - most)[known.size - most])
+        return positions[np.argsort(-known[positions], kind="stable")][:most]
     return np.argsort(-known, kind="stable")
 
 
@@ -189,5 +189,5 @@ def tips(*fields: tuple[str, str]) -> list[Spec]:
 
 def told_apart(names: Sequence[str], by: Sequence[Any], title: str) -> Spec:
     """The encoding of groups by colours, dashes or shapes of their own."""
-    scale = {"domain": [*names], "range": [by[place % len(by)] for place in range(len(names))]}
+    scale = {"domain": [*names], "range": [by[index % len(by)] for index in range(len(names))]}
     return {"field": "group", "type": "nominal", "title": title, "scale": scale}

@@ -133,8 +133,8 @@ class Counts:
 
 def quantile_counts(estimate: Estimate, asked: UpTo) -> Counts:
     """The counts that quantiles are tested by."""
-    found = estimate.estimate(asked.product)
-    upto, variances = asked.arranged(found.values), asked.arranged(found.noise_std) ** 2
+    answer = estimate.estimate(asked.product)
+    upto, variances = asked.arranged(answer.values), asked.arranged(answer.noise_std) ** 2
     behind, rest = upto[..., -1:] - upto, np.zeros(upto.shape)
     if len(asked.cells) > 1:
         rest[..., :-1] = asked.arranged(estimate.estimate(asked.behind()).noise_std) ** 2
@@ -182,24 +182,24 @@ class Quantiles(Framed, Sequence[Quantile]):
     """Quantiles group by group: a sequence that gives a data frame and prints as a table.
 
     Attributes:
-        found: the quantiles.
+        quantiles: each with its interval and its group.
         by: what the columns of their groups are called: attributes, or ``store:region`` for a level.
         library: of its data frames; None where the data came as none.
     """
 
-    found: tuple[Quantile, ...]
+    quantiles: tuple[Quantile, ...]
     by: tuple[str, ...] = ()
     library: str | None = None
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.quantiles)
 
     @overload
-    def __getitem__(self, place: int) -> Quantile: ...
+    def __getitem__(self, index: int) -> Quantile: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[Quantile, ...]: ...
-    def __getitem__(self, place: int | slice) -> Quantile | tuple[Quantile, ...]:
-        return self.found[place]
+    def __getitem__(self, index: slice) -> tuple[Quantile, ...]: ...
+    def __getitem__(self, index: int | slice) -> Quantile | tuple[Quantile, ...]:
+        return self.quantiles[index]
 
     def columns(self) -> Columns:
         """One column a key, then share, value, low and high; a row a quantile."""
@@ -264,7 +264,7 @@ def _placed(
     """Quantiles, taken evenly within their cells, group by group; each with the first and last cell that it may lie in, by group."""
     quantiles, asked = [], list(wanted)
     for at in np.ndindex(shares.shape[:-1]):
-        group = tuple(own[index] for own, index in zip(labels, at, strict=True))
+        group = tuple(names[index] for names, index in zip(labels, at, strict=True))
         for share, (first, last) in asked:
             cell = min(int(np.searchsorted(shares[at], share)), len(values) - 1)
             before = float(shares[at][cell - 1]) if cell else 0.0
@@ -393,8 +393,8 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
     """Errors of the answers to a product in simulated releases, one array of shape ``product.shape`` a release."""
     # Least squares is linear: its errors are its answers to noise alone.
     plan, errors = estimate.observation.measurements, estimate.of_noise()
-    blocks = estimate.places(product.measure)
-    rows = sum(plan.blocks[place].rows for place in blocks)
+    blocks = estimate.block_indices(product.measure)
+    rows = sum(plan.blocks[index].rows for index in blocks)
     if not rows * draws <= _MOST_NOISE:
         raise InputError(
             f"At most {_MOST_NOISE} numbers are drawn to simulate releases; got {draws} releases of {rows} measured queries. "
@@ -407,12 +407,12 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
         generator = np.random.default_rng(seed)
         for _ in range(draws):
             values: list[IntArray] = [np.zeros(block.rows, dtype=np.int64) for block in plan.blocks]
-            for place in blocks:
-                values[place] = np.rint(_noise(plan, place, 1, generator)[:, 0] * plan.grid).astype(np.int64)
+            for index in blocks:
+                values[index] = np.rint(_noise(plan, index, 1, generator)[:, 0] * plan.grid).astype(np.int64)
             if linear is None:
                 yield errors.like(Observation(plan, tuple(values), "", private=False)).values(product)
             else:
-                yield (linear @ (np.concatenate([values[place] for place in blocks]) / plan.grid)).reshape(product.shape)
+                yield (linear @ (np.concatenate([values[index] for index in blocks]) / plan.grid)).reshape(product.shape)
 
     return drawn()
 
@@ -457,7 +457,7 @@ def quantiles(
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(1, 4))
     >>> plan = ln.plan(ln.queries(domain, sex="identity", age="identity"), ln.PureDP(1))
     >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M"] * 500, "age": [1] * 100 + [2] * 400 + [3] * 300 + [4] * 200}), seed=7)
-    >>> [(found.group, found.low, found.high) for found in ln.quantiles(release, "age", [0.3, 0.75], by=["sex"])]
+    >>> [(quantile.group, quantile.low, quantile.high) for quantile in ln.quantiles(release, "age", [0.3, 0.75], by=["sex"])]
     [(('F',), 2.0, 2.0), (('F',), 3.0, 3.0), (('M',), 2.0, 2.0), (('M',), 3.0, 3.0)]
     """
     estimate = source.least_squares()

@@ -148,11 +148,11 @@ class Expanded:
         sums[1:, 1:] = self.covariance.cumsum(axis=0).cumsum(axis=1)
         variances = np.empty(len(ends[0]))
         for part in chunks(len(variances)):
-            low, high = self._place(ends[0][part]), self._place(ends[1][part])
+            low, high = self._located(ends[0][part]), self._located(ends[1][part])
             variances[part] = _between(sums, high, high) + _between(sums, low, low) - 2 * _between(sums, low, high)
         return np.maximum(variances, 0.0).reshape(product.shape)
 
-    def _place(self, edges: IntArray) -> tuple[IntArray, FloatArray]:
+    def _located(self, edges: IntArray) -> tuple[IntArray, FloatArray]:
         """The bucket in which an edge lies, and the part of it before the edge."""
         bucket = np.minimum(np.searchsorted(self.buckets.starts, edges, side="right") - 1, len(self.counts) - 1)
         return bucket, (edges - self.buckets.starts[bucket]) / self.buckets.lengths[bucket]
@@ -166,7 +166,7 @@ class Expanded:
             mean = np.add.reduceat(rows, starts, axis=1) / lengths
             inside = np.add.reduceat(rows**2, starts, axis=1) / lengths - mean**2
             return np.asarray(np.maximum(inside, 0.0) @ square).reshape(product.shape)
-        (first, before), (last, after) = self._place(ends[0]), self._place(ends[1])
+        (first, before), (last, after) = self._located(ends[0]), self._located(ends[1])
         inside = after - before
         apart = square[first] * before * (1 - before) + square[last] * after * (1 - after)
         return np.where(first == last, square[first] * inside * (1 - inside), apart).reshape(product.shape)
@@ -297,18 +297,18 @@ class Posterior:
 
     def _of_ranges_given_both(self, second: "_Second", low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
         """What the second step takes away, by the covariances of the edges that occur."""
-        edges, places = np.unique(np.concatenate([low, high]), return_inverse=True)
+        edges, indices = np.unique(np.concatenate([low, high]), return_inverse=True)
         if len(edges) > _MOST_EDGES or len(low) <= len(edges):
             parts = [self._of_rows(self.at_edges(high[part]) - self.at_edges(low[part])) for part in chunks(len(low), _MOST_EDGES)]
             return np.concatenate([noise for noise, _ in parts]), np.concatenate([whole for _, whole in parts])
-        first, last = places[: len(low)], places[len(low) :]
+        first, last = indices[: len(low)], indices[len(low) :]
         rows = self.at_edges(edges)
         noise, whole = self._of_ranges(low, high)
-        for first_step, found in ((self.noise, noise), (self.error, whole)):
+        for first_step, variances in ((self.noise, noise), (self.error, whole)):
             removed = second.removed(rows, self.variance, first_step)
             for part in chunks(len(low)):
                 a, b = first[part], last[part]
-                found[part] -= removed[a, a] + removed[b, b] - removed[a, b] - removed[b, a]
+                variances[part] -= removed[a, a] + removed[b, b] - removed[a, b] - removed[b, a]
         return np.maximum(noise, 0.0), np.maximum(whole, 0.0)
 
     def _rows_of(self, matrix: FloatArray) -> FloatArray:
@@ -342,14 +342,14 @@ class _Second:
 
     rows: Any
     inner: Any
-    own: FloatArray
+    noise: FloatArray
 
     def _parts(self, rows: Any, variance: FloatArray, first: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Gains of some sums, their covariance with the measured ones under the first step's errors, and that of the measured ones."""
         from scipy.linalg import cho_solve
 
         gain = np.asarray(cho_solve(self.inner, _dense(rows @ self.rows.multiply(variance).T).T).T)
-        spread = _dense(self.rows.multiply(first) @ self.rows.T) + np.diag(self.own)
+        spread = _dense(self.rows.multiply(first) @ self.rows.T) + np.diag(self.noise)
         return gain, _dense(rows @ self.rows.multiply(first).T), spread
 
     def removed(self, rows: Any, variance: FloatArray, first: FloatArray) -> FloatArray:
@@ -462,7 +462,7 @@ class Smoothed:
 def _posterior_means(observation: Observation) -> tuple[Estimate, Joint, FloatArray, FloatArray]:
     """Least squares, the joint form of what was measured, the cells by the former, and their posterior means."""
     made, plain = observation.measurements, Estimate(observation)
-    runs, joint = Runs.of(made), Joint.of(made.domain, [(one.block, one.variance) for one in told(made, None)])
+    runs, joint = Runs.of(made), Joint.of(made.domain, [(entry.block, entry.variance) for entry in told(made, None)])
     halving, estimated = runs.halving, plain.estimate(runs.blocks(made))
     counts, variances = estimated.values[: len(runs.starts)], estimated.noise_std**2
     total, parts = halving.differences(counts[None])
@@ -471,8 +471,8 @@ def _posterior_means(observation: Observation) -> tuple[Estimate, Joint, FloatAr
     shrunk = shrink(parts, noise, tail)
     pilots = zip(parts, shrunk.means, shrunk.variances, noise, strict=True)
     priors = [_prior(part[0], mean[0], left[0], noise_of) for part, mean, left, noise_of in pilots]
-    precision, pull = (np.concatenate([np.zeros(1), *(one[at] for one in priors)]) for at in range(2))
-    start = np.concatenate([total[0], *(one[0] for one in shrunk.means)])
+    precision, pull = (np.concatenate([np.zeros(1), *(prior[at] for prior in priors)]) for at in range(2))
+    start = np.concatenate([total[0], *(level[0] for level in shrunk.means)])
     spread = np.concatenate([variances[-1:], *noise])
     known = spread > 0  # all but padding
 
@@ -494,11 +494,11 @@ def _prior(part: FloatArray, mean: FloatArray, left: FloatArray, noise: FloatArr
     """Precisions, and precisions times means, of the priors under which a level's noise leaves these posteriors."""
     # If the posteriors are right, measured differences lie as far from their means as the noise that these take away. Where they lie
     # further, all means of the level are moved back by the same part of the way: the factor of least risk by Stein's unbiased estimate.
-    seen, own = noise > 0, np.where(noise > 0, noise, 1.0)
-    taken, away = (1 - left / own)[seen].sum(), ((part - mean) ** 2 / own)[seen].sum()
+    seen, before = noise > 0, np.where(noise > 0, noise, 1.0)
+    taken, away = (1 - left / before)[seen].sum(), ((part - mean) ** 2 / before)[seen].sum()
     kept = min(1.0, taken / max(away, 1e-9))
     mean, left = part + kept * (mean - part), kept * left + (1 - kept) * noise
-    told = (left < (1 - _CLEAR) * noise) & (len(part) > _FREE)
-    own = np.where(told, noise, 1.0)
-    after = np.where(told, np.maximum(left, _CLEAR * own), 1.0)
-    return np.where(told, 1 / after - 1 / own, 0.0), np.where(told, mean / after - part / own, 0.0)
+    lessened = (left < (1 - _CLEAR) * noise) & (len(part) > _FREE)
+    before = np.where(lessened, noise, 1.0)
+    after = np.where(lessened, np.maximum(left, _CLEAR * before), 1.0)
+    return np.where(lessened, 1 / after - 1 / before, 0.0), np.where(lessened, mean / after - part / before, 0.0)

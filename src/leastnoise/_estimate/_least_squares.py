@@ -128,7 +128,7 @@ class Estimate:
 
     def of_noise(self) -> "Estimate":
         """The estimate whose answers to noise alone are the errors of this one's: what is public has none."""
-        zeros = (replace(one, sums=replace(one.sums, counts=np.zeros_like(one.sums.counts))) for one in self.public)
+        zeros = (replace(table, sums=replace(table.sums, counts=np.zeros_like(table.sums.counts))) for table in self.public)
         return Estimate(self.observation, tuple(zeros), _structures=self._structures, _linear=self._linear)
 
     def needs_solver(self, measure: str | None) -> bool:
@@ -141,17 +141,17 @@ class Estimate:
 
     def _alone(self, quantity: str | None) -> Structure:
         if quantity not in self._structures:
-            exact = [one.block for one in self.public]
+            exact = [table.block for table in self.public]
             self._structures[quantity] = quantity_structure(self.observation.measurements, quantity, exact)
         return self._structures[quantity]
 
     def _solved(self, quantity: str | None) -> Cells:
         if quantity not in self._cells:
             made, values = self.observation.measurements, self.observation.values
-            measured = [Measured(one.block, one.values(values[one.place]), made.grid, one.variance) for one in told(made, quantity)]
+            measured = [Measured(part.block, part.values(values[part.place]), made.grid, part.variance) for part in told(made, quantity)]
             if quantity is None and self.public:
                 variance = exact_variance(made)
-                measured += [Measured(one.block, one.sums.counts.reshape(-1), 1, variance) for one in self.public]
+                measured += [Measured(table.block, table.sums.counts.reshape(-1), 1, variance) for table in self.public]
             self._cells[quantity] = self._alone(quantity).cells(measured)
         return self._cells[quantity]
 
@@ -204,16 +204,16 @@ class Estimate:
         kinds = {key: equal.setdefault(operator, len(equal)) for key, operator in objects.items()}
         alike: dict[tuple[object, ...], list[int]] = {}
         measures: dict[str | None, list[int]] = {}
-        for place, product in enumerate(products):
-            measures.setdefault(product.measure, []).append(place)
-            alike.setdefault((product.measure, *[kinds[id(operator)] for operator in product.operators]), []).append(place)
-        for measure, places in measures.items():
-            known = self._structure(measure).variances_of([products[place] for place in places])
-            variances.update(zip(places, known, strict=True))
-        for places in alike.values():
-            stack = self._stacked([products[place].attributes for place in places], products[places[0]].measure)
-            values.update(zip(places, along_each(products[places[0]].operators, stack, first=1), strict=True))
-        return [Answer(values[place], self.std(products[place].measure, variances[place])) for place in range(len(products))]
+        for index, product in enumerate(products):
+            measures.setdefault(product.measure, []).append(index)
+            alike.setdefault((product.measure, *[kinds[id(operator)] for operator in product.operators]), []).append(index)
+        for measure, indices in measures.items():
+            known = self._structure(measure).variances_of([products[index] for index in indices])
+            variances.update(zip(indices, known, strict=True))
+        for indices in alike.values():
+            stack = self._stacked([products[index].attributes for index in indices], products[indices[0]].measure)
+            values.update(zip(indices, along_each(products[indices[0]].operators, stack, first=1), strict=True))
+        return [Answer(values[index], self.std(products[index].measure, variances[index])) for index in range(len(products))]
 
     def _stacked(self, tables: Sequence[Names], measure: str | None) -> FloatArray:
         """``cells`` of tables of one shape, the tables along the first axis."""
@@ -224,10 +224,10 @@ class Estimate:
                 return known.marginals(tables)
         return np.stack([self.cells(names, measure) for names in tables])
 
-    def places(self, measure: str | None) -> list[int]:
+    def block_indices(self, measure: str | None) -> list[int]:
         """The blocks that tell something of counts, or of the sums of a measure."""
         made = self.observation.measurements
-        return sorted({one.place for quantity in middles(made, measure) for one in told(made, quantity)})
+        return sorted({entry.place for quantity in middles(made, measure) for entry in told(made, quantity)})
 
     def linear(self, product: Product) -> FloatArray:
         """``values`` as a matrix: a row for every answer, a column for every number of the blocks in ``places``, in their order."""
@@ -236,11 +236,11 @@ class Estimate:
             made, errors = self.observation.measurements, self.of_noise()
             zeros = [np.zeros(block.rows, dtype=np.int64) for block in made.blocks]
             columns = []
-            for place in self.places(product.measure):
-                for row in range(made.blocks[place].rows):
+            for index in self.block_indices(product.measure):
+                for row in range(made.blocks[index].rows):
                     values = [*zeros]
-                    values[place] = zeros[place].copy()
-                    values[place][row] = made.grid
+                    values[index] = zeros[index].copy()
+                    values[index][row] = made.grid
                     columns.append(errors.like(Observation(made, tuple(values), "", private=False)).values(product).reshape(-1))
             self._linear[product] = np.stack(columns, axis=1)
         return self._linear[product]

@@ -89,30 +89,30 @@ class LocallyNonNegative:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
-    """Tables of one shape. ``places``: for each of their patterns of tau, shape (tables, cells of tau), into the vector of components."""
+    """Tables of one shape. ``indices``: for each of their patterns of tau, shape (tables, cells of tau), into the vector of components."""
 
     tables: int
     shape: tuple[int, ...]
     patterns: tuple[tuple[int, ...], ...]  # axes of tau
-    places: tuple[IntArray, ...]
+    indices: tuple[IntArray, ...]
     step: FloatArray  # shape (tables,)
 
     def cells(self, vector: FloatArray) -> FloatArray:
         """All tables, shape (tables, *shape)."""
         answer = np.zeros((self.tables, *self.shape))
-        for axes, place in zip(self.patterns, self.places, strict=True):
+        for axes, index in zip(self.patterns, self.indices, strict=True):
             spread = math.prod(n for axis, n in enumerate(self.shape) if axis not in axes)
-            answer += vector[place].reshape(-1, *(n if axis in axes else 1 for axis, n in enumerate(self.shape))) / spread
+            answer += vector[index].reshape(-1, *(n if axis in axes else 1 for axis, n in enumerate(self.shape))) / spread
         return answer
 
     def add_parts(self, multipliers: FloatArray, vector: FloatArray) -> None:
         """Add the transpose of ``cells`` to a vector of components."""
-        for axes, place in zip(self.patterns, self.places, strict=True):
+        for axes, index in zip(self.patterns, self.indices, strict=True):
             part = multipliers
             for axis in range(len(self.shape) - 1, -1, -1):  # the mean over an axis, or what differs from it
                 mean = part.mean(axis=axis + 1, keepdims=True)
                 part = part - mean if axis in axes else mean
-            np.add.at(vector, place.reshape(-1), part.reshape(-1))
+            np.add.at(vector, index.reshape(-1), part.reshape(-1))
 
 
 def locally_non_negative(
@@ -174,7 +174,7 @@ def residual_precisions(estimate: Estimate, parts: Mapping[Names, FloatArray], m
     for tau, part in parts.items():  # subsets come before the sets that contain them
         cells: dict[str, Any] = {name: identity() for name in tau}
         product = queries(domain, cells, sum=measure).products[0]
-        inside = sum(spread[one] * parts[one].size / part.size for one in subsets(tau) if one != tau)
+        inside = sum(spread[smaller] * parts[smaller].size / part.size for smaller in subsets(tau) if smaller != tau)
         spread[tau] = max(float((estimate.estimate(product).noise_std ** 2).sum()) - inside, 0.0)
         dimension = math.prod(n - 1 for n in part.shape)
         precision[tau] = dimension / spread[tau] if spread[tau] > 0 else 0.0
@@ -190,12 +190,12 @@ class _Ascent:
         self.sizes = sizes
         self.shapes = {tau: part.shape for tau, part in unbiased.items()}
         starts = np.cumsum([0, *(part.size for part in unbiased.values())])
-        self.places = {tau: np.arange(start, start + part.size) for (tau, part), start in zip(unbiased.items(), starts, strict=False)}
+        self.indices = {tau: np.arange(start, start + part.size) for (tau, part), start in zip(unbiased.items(), starts, strict=False)}
         self.unbiased = np.concatenate([part.reshape(-1) for part in unbiased.values()])
         self.variance = np.zeros(len(self.unbiased))  # 0 keeps the total, and components of attributes with one value, where they are
-        for tau, place in self.places.items():
+        for tau, index in self.indices.items():
             if tau and precision[tau] > 0:
-                self.variance[place] = 1 / precision[tau]
+                self.variance[index] = 1 / precision[tau]
         containing: dict[Names, int] = {}
         for names in wide:
             for tau in subsets(names):
@@ -209,20 +209,20 @@ class _Ascent:
         groups = []
         for shape, members in by_shape.items():
             patterns = tuple(axes for size in range(len(shape) + 1) for axes in combinations(range(len(shape)), size))
-            places = tuple(np.stack([self.places[tuple(names[axis] for axis in axes)] for names in members]) for axes in patterns)
+            indices = tuple(np.stack([self.indices[tuple(names[axis] for axis in axes)] for names in members]) for axes in patterns)
             curvature = np.full(len(members), np.finfo(float).tiny)
-            for axes, place in zip(patterns, places, strict=True):
+            for axes, index in zip(patterns, indices, strict=True):
                 spread = math.prod(n for axis, n in enumerate(shape) if axis not in axes)
                 count = np.array([containing[tuple(names[axis] for axis in axes)] for names in members])
-                curvature = np.maximum(curvature, count * self.variance[place[:, 0]] / spread)
-            groups.append(_Group(len(members), shape, patterns, places, 1 / curvature))
+                curvature = np.maximum(curvature, count * self.variance[index[:, 0]] / spread)
+            groups.append(_Group(len(members), shape, patterns, indices, 1 / curvature))
         return groups
 
     def primal(self, multipliers: list[FloatArray]) -> FloatArray:
         """The components that given multipliers lead to."""
         pull = np.zeros_like(self.unbiased)
-        for group, own in zip(self.groups, multipliers, strict=True):
-            group.add_parts(own, pull)
+        for group, multiplier in zip(self.groups, multipliers, strict=True):
+            group.add_parts(multiplier, pull)
         return self.unbiased + self.variance * pull
 
     def distance(self, vector: FloatArray) -> float:
@@ -232,18 +232,18 @@ class _Ascent:
 
     def shrinking(self, cells: list[FloatArray], total: float) -> float:
         """The least share of the uniform table that lifts every cell to 0."""
-        lowest = [(float(own.min()), total / math.prod(group.shape)) for group, own in zip(self.groups, cells, strict=True)]
+        lowest = [(float(values.min()), total / math.prod(group.shape)) for group, values in zip(self.groups, cells, strict=True)]
         return max([0.0, *(-low / (even - low) for low, even in lowest if low < 0)])
 
     def shrunken(self, vector: FloatArray, share: float, total: float) -> FloatArray:
         result = vector * (1 - share)
-        result[self.places[()]] = total
+        result[self.indices[()]] = total
         return result
 
     def run(self, total: float, rounds: int, tolerance: float) -> LocallyNonNegative:
         """Climb until the tables need next to no shrinking and the gap is small; keep the best feasible point seen."""
         multipliers = [np.zeros((group.tables, *group.shape)) for group in self.groups]
-        ahead, momentum = [own.copy() for own in multipliers], 1.0
+        ahead, momentum = [values.copy() for values in multipliers], 1.0
         vector = self.unbiased
         cells = [group.cells(vector) for group in self.groups]
         share = self.shrinking(cells, total)
@@ -253,10 +253,10 @@ class _Ascent:
             done += 1
             fresh = []
             downhill = 0.0
-            for group, old, point, own in zip(self.groups, multipliers, ahead, cells, strict=True):
+            for group, old, point, values in zip(self.groups, multipliers, ahead, cells, strict=True):
                 step = group.step.reshape(-1, *[1] * len(group.shape))
-                new = np.maximum(point - step * own, 0.0)
-                downhill += float((own * (new - old)).sum())
+                new = np.maximum(point - step * values, 0.0)
+                downhill += float((values * (new - old)).sum())
                 fresh.append(new)
             if downhill > 0:  # the gradient and the move disagree
                 momentum = 1.0
@@ -267,13 +267,13 @@ class _Ascent:
                 vector = self.primal(multipliers)
                 cells = [group.cells(vector) for group in self.groups]
                 # The dual's value at y: the distance of its own primal point less the multipliers' pull on the cells.
-                bound = max(bound, self.distance(vector) - sum(float((y * own).sum()) for y, own in zip(multipliers, cells, strict=True)))
+                bound = max(bound, self.distance(vector) - sum(float((y * x).sum()) for y, x in zip(multipliers, cells, strict=True)))
                 share = self.shrinking(cells, total)
                 feasible = self.shrunken(vector, share, total)
                 if self.distance(feasible) < nearest:
                     nearest, best = self.distance(feasible), (feasible, share)
             vector = self.primal(ahead)
             cells = [group.cells(vector) for group in self.groups]
-        parts = {tau: best[0][place].reshape(self.shapes[tau]) for tau, place in self.places.items()}
+        parts = {tau: best[0][index].reshape(self.shapes[tau]) for tau, index in self.indices.items()}
         gap = max(0.0, 1 - bound / nearest) if nearest > 0 else 0.0
         return LocallyNonNegative(parts, self.sizes, done, best[1], nearest, gap)

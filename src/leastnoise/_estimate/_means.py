@@ -111,7 +111,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
         advice = f'Ask for means of {measure} in the workload, or for its sums and with count = "{measure}" for the number of its values.'
         raise InputError(f"A mean of {measure} needs its sums and the number of its values, both measured. {advice}")
     bounds = parts(summed_of)[0]  # of weighted sums a mean is within the bounds of the values
-    summed, counted = (queries(plan.domain, sets, sum=one).products[0] for one in (measure, number))
+    summed, counted = (queries(plan.domain, sets, sum=amount).products[0] for amount in (measure, number))
     above, below = estimate.estimate(summed), estimate.estimate(counted)
     sums, counts = above.values, below.values
     times = interval_multiplier(plan.noise, level)
@@ -121,8 +121,8 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     variance = np.maximum(above.noise_std**2 - common, 0.0) + ROUNDING * common
     ends = (bounds.low_units - apart, bounds.high_units - apart)
     steps = (0.5 / plan.grid, 0.5 / plan.grid)
-    found = ratio_interval(sums - apart * counts, counts, variance, below.noise_std**2, times, ends, steps=steps)
-    low, high = (end + apart for end in found)
+    ratios = ratio_interval(sums - apart * counts, counts, variance, below.noise_std**2, times, ends, steps=steps)
+    low, high = (end + apart for end in ratios)
     quotient = np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), (bounds.low_units + bounds.high_units) / 2)
     unit = float(bounds.unit)
     spread = np.sqrt(variance + (np.clip(quotient, low, high) - apart) ** 2 * below.noise_std**2)
@@ -189,18 +189,18 @@ def changes(source: HasLeastSquares, along: str, periods: int, *, by: By = (), l
     sets = groups_of(plan.domain, by, "the groups of changes")
     asked = queries(plan.domain, {**sets, along: change(periods)}).products[0]
     moved, labels = estimate.estimate(asked), [*map(str, plan.domain.kind(along).regular_labels)]
-    ends = [ranges([(one, one) for one in part]) for part in (labels[:-periods], labels[periods:])]
+    ends = [ranges([(label, label) for label in part]) for part in (labels[:-periods], labels[periods:])]
     before, after = (estimate.estimate(queries(plan.domain, {**sets, along: end}).products[0]) for end in ends)
     times, step = interval_multiplier(plan.noise, level), 0.5 / plan.grid
-    own, later = before.noise_std**2, after.noise_std**2
-    shared = (own + later - moved.noise_std**2) / 2  # the covariance
-    slope = np.divide(shared, own, out=np.zeros_like(own), where=own > 0)
+    earlier, later = before.noise_std**2, after.noise_std**2
+    shared = (earlier + later - moved.noise_std**2) / 2  # the covariance
+    slope = np.divide(shared, earlier, out=np.zeros_like(earlier), where=earlier > 0)
     rest = np.maximum(later - slope * shared, 0.0)
     steps = ((1 + abs(slope)) * step, step)
-    found = ratio_interval(after.values - slope * before.values, before.values, rest, own, times, (-np.inf, np.inf), steps=steps)
+    bounds = ratio_interval(after.values - slope * before.values, before.values, rest, earlier, times, (-np.inf, np.inf), steps=steps)
     reach = times * moved.noise_std + step
     numbers = {"difference": moved.values, "low": moved.values - reach, "high": moved.values + reach, "std_error": moved.noise_std}
     clear = before.values > times * before.noise_std
     numbers["ratio"] = np.where(clear, np.maximum(after.values, 0.0) / np.where(clear, before.values, 1.0), np.nan)
-    numbers |= {name: np.maximum(end + slope, 0.0) for name, end in zip(("ratio_low", "ratio_high"), found, strict=True)}
+    numbers |= {name: np.maximum(end + slope, 0.0) for name, end in zip(("ratio_low", "ratio_high"), bounds, strict=True)}
     return Changes(by=asked.keys, labels=asked.labels, numbers=numbers, library=source.library)

@@ -121,14 +121,14 @@ def _side_by_side(tables: Sequence[NoisyTable], total: float) -> list[tuple[list
     """Tables in units of their noise, those of two that share a part in one: few large products are quicker than many small ones."""
     # Of each the parts along every axis, the counts, of shape (cells of all axes but the last, cells of the last), and of the last the
     # rows.
-    found, left = [], []
+    joined, left = [], []
     for table in tables:
         parts, counts = list(zip(table.attributes, table.starts, strict=True)), table.counts / table.std
         if len(parts) == 2:
-            left.append(({(place, starts.tobytes()): starts for place, starts in parts}, counts, total / table.std))
+            left.append(({(attribute, starts.tobytes()): starts for attribute, starts in parts}, counts, total / table.std))
         else:
             last = counts.shape[-1]
-            found.append(([[part] for part in parts], counts.reshape(-1, last), np.full(last, total / table.std)))
+            joined.append(([[part] for part in parts], counts.reshape(-1, last), np.full(last, total / table.std)))
     while left:
         used = Counter(key for keys, *_ in left for key in keys)
         common = max(used, key=lambda key: (used[key], key))
@@ -140,9 +140,9 @@ def _side_by_side(tables: Sequence[NoisyTable], total: float) -> list[tuple[list
             others.append((other[0], keys[other]))
             columns.append(counts if next(iter(keys)) == common else counts.T)
             scales.append(np.full(len(keys[other]), scale))
-        own = (common[0], with_it[0][0][common])
-        found.append(([[own], others], np.ascontiguousarray(np.hstack(columns)), np.concatenate(scales)))
-    return found
+        shared = (common[0], with_it[0][0][common])
+        joined.append(([[shared], others], np.ascontiguousarray(np.hstack(columns)), np.concatenate(scales)))
+    return joined
 
 
 class _Fit:
@@ -205,18 +205,18 @@ class _Fit:
             if len(rows) == 2:
                 pulls[rows[0]] = back
             elif len(rows) == 3:
-                own, middle = parts[rows[0]], parts[rows[1]]
-                back = back.reshape(len(own), len(middle), self.kinds)
+                leading, middle = parts[rows[0]], parts[rows[1]]
+                back = back.reshape(len(leading), len(middle), self.kinds)
                 pulls[rows[0]] = np.einsum("abk,bk->ak", back, middle)
-                pulls[rows[1]] = np.einsum("abk,ak->bk", back, own)
+                pulls[rows[1]] = np.einsum("abk,ak->bk", back, leading)
         return squares, np.cumsum((self.spread @ pulls)[:-1], axis=0), pull
 
     def step(self, along: FloatArray, shares: FloatArray, spread: FloatArray, pull: FloatArray, penalty: float, size: float) -> None:
         """One step of Adam along the slopes of residuals and penalty."""
-        told = np.log(np.maximum(along, 1e-12)) - self.prior
-        told *= penalty
-        spread += told
-        pull = pull + np.einsum("ck,ck->k", along, told)
+        log_ratio = np.log(np.maximum(along, 1e-12)) - self.prior
+        log_ratio *= penalty
+        spread += log_ratio
+        pull = pull + np.einsum("ck,ck->k", along, log_ratio)
         spread *= along
         spread -= along * np.repeat(np.add.reduceat(spread, self.first), self.sizes, axis=0)
         spread *= shares

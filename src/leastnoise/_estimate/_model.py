@@ -74,7 +74,7 @@ class NoisyTables:
         tables = []
         for block, value in zip(made.blocks, observation.values, strict=True):
             starts = tuple(starts_of(factor.operator) for factor in block.factors)
-            counts = (value / made.grid).reshape([len(one) for one in starts])
+            counts = (value / made.grid).reshape([len(bins) for bins in starts])
             positions = tuple(names.index(factor.attributes[0]) for factor in block.factors)
             attributes = [names[at] for at in positions]
             possible = _of_bins(
@@ -95,9 +95,9 @@ class NoisyTables:
             total, total_std, exact = float(public[0].rows), 0.0, _in_runs(public, names, least)
         every = [table for table in [*tables, *exact] if len(table.attributes) == 1]
         alone = {table.attributes[0]: table for table in every if len(table.starts[0]) == int(table.starts[0][-1]) + 1}  # of all cells
-        shares = tuple(smoothed_shares(alone[place].counts, alone[place].std, total) for place in range(len(names)))
-        told = tuple(table for table in tables if table.attributes)
-        return NoisyTables(names, told, max(total, 1.0), total_std, shares, tuple(exact))
+        shares = tuple(smoothed_shares(alone[attribute].counts, alone[attribute].std, total) for attribute in range(len(names)))
+        fitted = tuple(table for table in tables if table.attributes)
+        return NoisyTables(names, fitted, max(total, 1.0), total_std, shares, tuple(exact))
 
     def mixture(self, rounds: int = MORE_ROUNDS) -> Mixture:
         """The model that is fitted to them."""
@@ -126,12 +126,12 @@ class NoisyTables:
 
 def _in_runs(public: Sequence[PublicCounts], names: Names, std: float) -> list[NoisyTable]:
     """Public counts of one or two attributes whose groups are runs of neighbouring cells."""
-    found = []
-    for sums in (one.sums.on(tuple(name for name in one.sums.names if name in names)) for one in public):
+    noisy = []
+    for sums in (table.sums.on(tuple(name for name in table.sums.names if name in names)) for table in public):
         if 0 < len(sums.names) <= _FITTED and all((np.diff(groups) >= 0).all() for groups in sums.groups):
             starts = tuple(np.flatnonzero(np.diff(groups, prepend=-1)) for groups in sums.groups)
-            found.append(NoisyTable(tuple(map(names.index, sums.names)), starts, sums.counts, std))
-    return found
+            noisy.append(NoisyTable(tuple(map(names.index, sums.names)), starts, sums.counts, std))
+    return noisy
 
 
 def _asked(cells: FloatArray, product: Product) -> FloatArray:
@@ -184,47 +184,47 @@ class Modelled:
         # table that the model misses by more than others keeps more: last the factor of every table's squared gap over that of its like.
         sums, sizes, gaps = np.zeros((5, 3, len(_SIZES) + 1)), [], []
         total = self.measured.total
-        for place, table in enumerate(self.measured.tables):
-            own = total * _binned(self.mixture, table)
-            moved = [(total * _binned(refit, table) - own, more[place]) for refit, more in self._refits]
+        for index, table in enumerate(self.measured.tables):
+            fit = total * _binned(self.mixture, table)
+            moved = [(total * _binned(refit, table) - fit, more[index]) for refit, more in self._refits]
             follows = np.mean([change * more for change, more in moved], axis=0)
             spread = np.mean([change**2 for change, _ in moved], axis=0)
-            variance = np.full(own.shape, table.std**2)
-            sizes.append(np.bincount(_size_class(own).reshape(-1), minlength=len(_SIZES) + 1))
-            gaps.append(float(((table.counts - own) ** 2).sum()))
-            for found, values in zip(sums, (np.ones(own.shape), (table.counts - own) ** 2, follows, variance, spread), strict=True):
-                found[len(table.attributes) - 1] += np.bincount(_size_class(own).reshape(-1), values.reshape(-1), len(_SIZES) + 1)
+            variance = np.full(fit.shape, table.std**2)
+            sizes.append(np.bincount(_size_class(fit).reshape(-1), minlength=len(_SIZES) + 1))
+            gaps.append(float(((table.counts - fit) ** 2).sum()))
+            for tally, values in zip(sums, (np.ones(fit.shape), (table.counts - fit) ** 2, follows, variance, spread), strict=True):
+                tally[len(table.attributes) - 1] += np.bincount(_size_class(fit).reshape(-1), values.reshape(-1), len(_SIZES) + 1)
         many, gap, follows, noise, spread = sums
         doubt = np.sqrt(self.measured.of_squares / np.maximum(many, 1)) * noise  # the standard error of a sum of squared noise
         kept = np.clip(1 - np.maximum(noise - follows, 0) * (1 + 2 * doubt / np.maximum(noise, 1e-9)) / np.maximum(gap, 1e-9), 0, 1)
         kept = np.maximum(kept - _NOT_KEPT, 0) / (1 - _NOT_KEPT)
         risk = (1 - kept) ** 2 * gap + (2 * kept - 1) * noise + 2 * (1 - kept) * follows + doubt
-        told = (1 - kept) ** 2 * spread + kept**2 * noise + 2 * kept * (1 - kept) * np.maximum(follows, 0)
+        explained = (1 - kept) ** 2 * spread + kept**2 * noise + 2 * kept * (1 - kept) * np.maximum(follows, 0)
         mean = gap / np.maximum(many, 1)
-        expected = [float(mean[len(table.attributes) - 1] @ one) for table, one in zip(self.measured.tables, sizes, strict=True)]
-        cells = np.array([one.sum() for one in sizes])
+        expected = [float(mean[len(table.attributes) - 1] @ by_size) for table, by_size in zip(self.measured.tables, sizes, strict=True)]
+        cells = np.array([by_size.sum() for by_size in sizes])
         worse = np.maximum(np.array(gaps) / np.maximum(expected, 1e-9) - 3 * np.sqrt(self.measured.of_squares / cells), 1.0)  # by three
-        return kept, np.maximum(risk - told, 0) / np.maximum(many, 1), worse
+        return kept, np.maximum(risk - explained, 0) / np.maximum(many, 1), worse
 
     def _cells(self, names: Names, mixture: Mixture, noise: Sequence[FloatArray] | None = None) -> FloatArray:
         """A table by a model, moved towards what was measured; the cells of a bin by one factor."""
         cells = self.measured.counts(mixture, names)
-        place = self._places.get(tuple(self.measured.names.index(name) for name in names))
-        if place is None or not self._moves:
+        index = self._indices.get(tuple(self.measured.names.index(name) for name in names))
+        if index is None or not self._moves:
             return cells
-        table = self.measured.tables[place]
-        own, size = self.measured.total * _binned(mixture, table), _size_class(self.measured.total * _binned(self.mixture, table))
-        beside = table.counts - own if noise is None else table.counts + noise[place] - own
-        kept = 1 - (1 - self._like[0][len(names) - 1][size]) / self._like[2][place]
-        return cells * _over_cells(1 + kept * beside / np.maximum(own, 1e-12), table, cells.shape)
+        table = self.measured.tables[index]
+        fit, size = self.measured.total * _binned(mixture, table), _size_class(self.measured.total * _binned(self.mixture, table))
+        beside = table.counts - fit if noise is None else table.counts + noise[index] - fit
+        kept = 1 - (1 - self._like[0][len(names) - 1][size]) / self._like[2][index]
+        return cells * _over_cells(1 + kept * beside / np.maximum(fit, 1e-12), table, cells.shape)
 
     @cached_property
     def _moves(self) -> bool:
         """Whether the widest tables asked for were measured, so that answers are moved towards that; pairs are wherever both have cells."""
-        return all(len(table) <= 2 or tuple(map(self.measured.names.index, table)) in self._places for table in self.asked)
+        return all(len(table) <= 2 or tuple(map(self.measured.names.index, table)) in self._indices for table in self.asked)
 
     @cached_property
-    def _places(self) -> dict[tuple[int, ...], int]:
+    def _indices(self) -> dict[tuple[int, ...], int]:
         return {table.attributes: at for at, table in enumerate(self.measured.tables)}
 
     @cached_property
@@ -235,9 +235,9 @@ class Modelled:
         pairs = dict.fromkeys(pair for table in self.asked for pair in combinations(table, 2))
         for table in [*several, *pairs, *(table for table in self.asked if len(table) == 3)]:
             for tau, part in residual_parts(self._cells(table, self.mixture), table).items():
-                place = self._places.get(tuple(names.index(name) for name in tau))
+                index = self._indices.get(tuple(names.index(name) for name in tau))
                 if tau not in parts:
-                    parts[tau], precision[tau] = part, 1.0 if place is None else 1 / self.measured.tables[place].std ** 2
+                    parts[tau], precision[tau] = part, 1.0 if index is None else 1 / self.measured.tables[index].std ** 2
         parts[()] = np.array(self.measured.total)
         return nearest_tables(parts, precision, {name: len(parts[name,]) for (name,) in several}, list(self.asked))
 
@@ -260,15 +260,15 @@ class Modelled:
         if not names:
             return np.zeros(product.shape)
         cells = self.measured.counts(self.mixture, names)
-        place, missed = self._places.get(tuple(self.measured.names.index(name) for name in names)), self._like[1]
+        index, missed = self._indices.get(tuple(self.measured.names.index(name) for name in names)), self._like[1]
         untold = cells + np.square(_UNSEEN * cells)
-        if place is None:
+        if index is None:
             cells = missed[min(len(names), max(len(table.attributes) for table in self.measured.tables)) - 1][_size_class(cells)] + untold
         else:
-            table = self.measured.tables[place]
-            own = self.measured.total * _binned(self.mixture, table)
-            missed_of = missed[len(names) - 1][_size_class(own)] / np.maximum(_of_bins(cells**2, table.starts), 1e-24)
-            bins = _of_bins(np.ones(cells.shape), table.starts), own, missed_of
+            table = self.measured.tables[index]
+            fit = self.measured.total * _binned(self.mixture, table)
+            missed_of = missed[len(names) - 1][_size_class(fit)] / np.maximum(_of_bins(cells**2, table.starts), 1e-24)
+            bins = _of_bins(np.ones(cells.shape), table.starts), fit, missed_of
             widths, held, of_bins = (_over_cells(of, table, cells.shape) for of in bins)
             likely = cells + _EVEN_BINS * (held / widths - cells)
             # As if what a bin's count misses were of each cell by itself, and all of its rows in one of them.
@@ -302,7 +302,7 @@ def _stated(answer: Answer, product: Product, impossible: Sequence[Combination],
         return answer
     cells = [product.domain.kind(name).size for name in product.attributes]
     never = _asked(possible_cells(impossible, product.attributes, cells).astype(np.float64), product) == 0
-    known = never | any(one.answers(product) for one in public)
+    known = never | any(table.answers(product) for table in public)
     missed = None if answer.approximation_std is None else np.where(known, 0.0, answer.approximation_std)
     return Answer(np.where(never, 0.0, answer.values), np.where(known, 0.0, answer.noise_std), missed)
 
@@ -328,11 +328,11 @@ class Moved:
 
     def _components(self, table: Callable[[Names], FloatArray]) -> dict[Names, FloatArray]:
         """Residual components of all tables."""
-        found: dict[Names, FloatArray] = {}
+        parts: dict[Names, FloatArray] = {}
         for names in self.tables:
             for tau, part in residual_parts(table(names), names).items():
-                found.setdefault(tau, part)
-        return found
+                parts.setdefault(tau, part)
+        return parts
 
     @cached_property
     def _parts(self) -> dict[Names, FloatArray]:
@@ -363,9 +363,9 @@ class Moved:
             shape = self._shape(names)
             cells = math.prod(shape)
             variance = sum(self._dimension(tau) * self._variance(tau) * math.prod(self._shape(tau)) for tau in subsets(names)) / cells**2
-            places = tuple(self._names.index(name) for name in names)
-            told = np.where(possible_cells(self.impossible, names, shape), counts, 0.0)
-            tables.append(NoisyTable(places, tuple(np.arange(n) for n in shape), told, math.sqrt(max(variance, 1e-9))))
+            indices = tuple(self._names.index(name) for name in names)
+            possible = np.where(possible_cells(self.impossible, names, shape), counts, 0.0)
+            tables.append(NoisyTable(indices, tuple(np.arange(n) for n in shape), possible, math.sqrt(max(variance, 1e-9))))
         return NoisyTables.from_tables(self._names, tables, self.least_squares.public)
 
     def _variance(self, tau: Names) -> float:
@@ -421,11 +421,11 @@ class Moved:
         dimension = max(sum(map(self._dimension, self._over)), 1)
 
         def risk(way: float) -> float:
-            own = self._scaled(self._components(self._between(self._parts, model, way).marginal))
-            squares = float(((own - self._scaled(self._parts)) ** 2).sum())
+            base = self._scaled(self._components(self._between(self._parts, model, way).marginal))
+            squares = float(((base - self._scaled(self._parts)) ** 2).sum())
             for noise, parts, refit in noisier:
                 moved = self._scaled(self._components(self._between(parts, refit, way).marginal))
-                squares += 2 * float((moved - own) @ noise) / _REFITS
+                squares += 2 * float((moved - base) @ noise) / _REFITS
             return squares / dimension - 1
 
         # Stein's estimate for what is published: what is never negative follows less of the noise, where cells are empty.
@@ -520,8 +520,8 @@ def _hold(
     wanted = np.floor(exact + 1e-9).astype(np.int64)
     wanted[np.argsort(wanted - exact, kind="stable")[: len(codes) - int(wanted.sum())]] += 1
     for again in range(_REDRAWN + 1):
-        own = [groups[codes[:, attribute]] for attribute, groups in zip(attributes, sums.groups, strict=True)]
-        groups = np.ravel_multi_index(own, shape) if own else np.zeros(len(codes), dtype=np.int64)
+        coordinates = [groups[codes[:, attribute]] for attribute, groups in zip(attributes, sums.groups, strict=True)]
+        groups = np.ravel_multi_index(coordinates, shape) if coordinates else np.zeros(len(codes), dtype=np.int64)
         order = random.permutation(len(codes))
         order = order[np.argsort(groups[order], kind="stable")]
         begins = np.concatenate([[0], np.cumsum(np.bincount(groups, minlength=sums.counts.size))])
@@ -534,8 +534,8 @@ def _hold(
             if begins[group] < begins[group + 1]:  # as in a row of that group
                 moved[row, attributes] = codes[order[random.integers(begins[group], begins[group + 1])], attributes]
             else:
-                places = np.unravel_index(group, shape)
-                moved[row, attributes] = [np.flatnonzero(one == place)[0] for one, place in zip(sums.groups, places, strict=True)]
+                indices = np.unravel_index(group, shape)
+                moved[row, attributes] = [np.flatnonzero(group_of == at)[0] for group_of, at in zip(sums.groups, indices, strict=True)]
         right = ~_impossible_rows(moved, impossible)
         codes[left[right]] = moved[right]
 

@@ -95,8 +95,8 @@ def _path(finest: Product, products: Sequence[Product], name: str) -> Iterator[t
     levels = nested_levels(size, asked.values())
     if levels is not None:
         of_level = {levels.level(operator): query_set for query_set, operator in asked.items()}
-        for place in range(len(levels.groups) - 2, 0, -1):
-            yield of_level[place], levels.groups[place]
+        for level in range(len(levels.groups) - 2, 0, -1):
+            yield of_level[level], levels.groups[level]
     yield identity(), np.arange(size)
 
 
@@ -109,21 +109,21 @@ def within(values: FloatArray, parents: IntArray, sums: FloatArray, *, non_negat
     while True:
         number = np.add.reduceat(kept, starts, axis=0, dtype=np.int64)
         moved = (np.add.reduceat(np.where(kept, values, 0.0), starts, axis=0) - sums) / np.maximum(number, 1)
-        found = values - moved[parents]
-        below = kept & (found <= 0.0)
+        nearest = values - moved[parents]
+        below = kept & (nearest <= 0.0)
         if not non_negative or not below.any():
             break
         kept &= ~below
-    found = np.where(kept, found, 0.0)
+    nearest = np.where(kept, nearest, 0.0)
     if whole:
         ends = np.append(starts[1:], len(parents)) - 1
-        upto = np.cumsum(found, axis=0)
-        rounded = np.floor(upto - (upto[starts] - found[starts])[parents] + 0.5)
+        upto = np.cumsum(nearest, axis=0)
+        rounded = np.floor(upto - (upto[starts] - nearest[starts])[parents] + 0.5)
         rounded[ends] = sums
-        found = np.diff(rounded, axis=0, prepend=0.0)
-        found[starts] = rounded[starts]
-    back = np.empty_like(found)
-    back[order] = found
+        nearest = np.diff(rounded, axis=0, prepend=0.0)
+        nearest[starts] = rounded[starts]
+    back = np.empty_like(nearest)
+    back[order] = nearest
     return back
 
 
@@ -238,8 +238,8 @@ class NonNegativeCells:
                 self._structures.append(structure(self.plan, self.measure))
             self._structures[0].require(product)
         values, bias, square = self._answered(product, self.cells), np.zeros(product.shape), np.zeros(product.shape)
-        for found in self._simulations(repetitions):
-            for column in found.T:
+        for batch in self._simulations(repetitions):
+            for column in batch.T:
                 error = self._answered(product, column.reshape(self.joint.shape)) - values
                 bias += error / repetitions
                 square += error**2 / repetitions
@@ -266,7 +266,7 @@ class NonNegativeCells:
             step = max(1, min(repetitions, 2**21 // self.joint.cells))
             for start in range(0, repetitions, step):
                 columns = min(step, repetitions - start)
-                drawn = [one.values(_noise(self.plan, one.place, columns, generator)) for one in sums_told(self.plan, self.measure)]
+                drawn = [entry.values(_noise(self.plan, entry.place, columns, generator)) for entry in sums_told(self.plan, self.measure)]
                 noise = self.joint.gather(drawn)
                 batches.append(_solved(self.joint, exact + noise, GAP, insist=False)[0])
             self._simulated[repetitions] = batches
@@ -279,19 +279,19 @@ def nnls(observation: Observation, *, measure: str | None = None, gap: float = G
     entries = sums_told(plan, measure)
     if not entries:
         raise InputError(f"The plan measures nothing of {measure or 'the counts'}.")
-    joint = Joint.of(plan.domain, [(one.block, one.variance) for one in entries])
+    joint = Joint.of(plan.domain, [(entry.block, entry.variance) for entry in entries])
     if not joint.cells <= MOST_CELLS:
         raise refuse("the joint table of non-negative least squares", f"{joint.cells} cells", f"at most {MOST_CELLS}")
     if measure is not None and plan.domain.measures[measure].low_units < 0:
         raise InputError(f"Non-negative sums of {measure} cannot be asked for, because its lower bound is negative.")
-    values = [one.values(observation.values[one.place]).astype(float)[:, None] / plan.grid for one in entries]
+    values = [entry.values(observation.values[entry.place]).astype(float)[:, None] / plan.grid for entry in entries]
     cells, reached, steps = _solved(joint, joint.gather(values), gap, insist=insist)
     return NonNegativeCells(plan=plan, joint=joint, cells=cells.reshape(joint.shape), gap=reached, steps=steps, measure=measure)
 
 
-def _noise(plan: Measurements, place: int, columns: int, generator: np.random.Generator) -> FloatArray:
+def _noise(plan: Measurements, index: int, columns: int, generator: np.random.Generator) -> FloatArray:
     """Simulated noise of a block's rows, shape (rows, columns): the plan's distribution, from a generator that protects nobody."""
-    block = plan.blocks[place]
+    block = plan.blocks[index]
     scales = (float(block.scale) * plan.grid / block.scaling())[:, None] * np.ones(columns)
     if plan.noise.norm == 1:
         steps = -np.expm1(-1 / scales)

@@ -75,26 +75,26 @@ def kept_shares(
     # Source: James and Stein 1961, the positive part.
     size = len(levels[-1])
     areas = np.diff(starts, append=size)
-    cells, variance = (np.append(0.0, np.cumsum(np.repeat(one / areas, areas))) for one in (counts, variances))
-    found = [np.array([max(1 - total / max(float(counts.sum()) ** 2, 1e-12), 0.0)])]
+    cells, variance = (np.append(0.0, np.cumsum(np.repeat(values / areas, areas))) for values in (counts, variances))
+    factors = [np.array([max(1 - total / max(float(counts.sum()) ** 2, 1e-12), 0.0)])]
     for coarse, fine in itertools.pairwise(levels):
         first = np.searchsorted(fine, coarse)
         end, middle = np.append(coarse[1:], size), np.append(fine[1:], size)[first]
         # Within a finest block there is no deviation, and no noise of one.
         divided = np.isin(coarse, starts) & np.isin(middle, starts) & (middle < end)
         part = (middle - coarse) / (end - coarse)
-        own, other = (variance[middle] - variance[coarse], variance[end] - variance[middle])
+        left, right = (variance[middle] - variance[coarse], variance[end] - variance[middle])
         deviation = cells[middle] - cells[coarse] - part * (cells[end] - cells[coarse])
-        noise = (1 - part) ** 2 * own + part**2 * other
+        noise = (1 - part) ** 2 * left + part**2 * right
         owner = np.searchsorted(base, coarse, side="right") - 1
         owner[end > np.append(base[1:], size)[owner]] = len(base)  # above the first blocks
         ratio = np.where(divided, deviation**2 / np.where(divided, noise, 1.0), 0.0)
-        number, q = (np.bincount(owner, one, len(base) + 1) for one in (divided.astype(np.float64), ratio))
+        number, q = (np.bincount(owner, values, len(base) + 1) for values in (divided.astype(np.float64), ratio))
         factor = np.where(number > 2, np.maximum(1 - (number - 2) / np.maximum(q, 1e-12), 0.0), 1.0)
         if q[-1] > number[-1] + 2 * math.sqrt(5 * number[-1]):
             factor[-1] = 1.0
-        found.append(np.where(divided, factor[owner], 1.0))
-    return found
+        factors.append(np.where(divided, factor[owner], 1.0))
+    return factors
 
 
 def bounded_cells(counts: FloatArray, starts: IntArray, levels: Sequence[IntArray], kept: Sequence[FloatArray] | None = None) -> FloatArray:
@@ -142,7 +142,7 @@ class Grid:
     @staticmethod
     def of(observation: Observation, *, shrunk: bool = False) -> "Grid":
         """From the observation of both rounds."""
-        first, second = (_factor(observation, place) for place in (0, 1))
+        first, second = (_factor(observation, index) for index in (0, 1))
         coarse, ranges = first.operator.operator, second.operator.operator
         if not (isinstance(coarse, Coarse) and isinstance(ranges, Ranges)):
             raise TypeError(type(ranges))
@@ -156,9 +156,9 @@ class Grid:
         parts = ranges.low[:count]
         base, values[0], scales[0] = joined_blocks(base, values[0], scales[0], parts)
         groups = np.union1d(ranges.low[count:], base)
-        place = np.searchsorted(groups, ranges.low[count:])
+        index = np.searchsorted(groups, ranges.low[count:])
         value, scale = np.zeros(len(groups)), np.full(len(groups), np.inf)
-        value[place], scale[place] = values[1][count:], scales[1][count:]
+        value[index], scale[index] = values[1][count:], scales[1][count:]
         layers, noise = (parts, groups, base), (scales[1][:count], scale, scales[0])
         counts = block_counts(layers, [values[1][:count], value, values[0]], noise)
         shape = tuple(observation.measurements.domain.kind(name).size for name in second.attributes)
@@ -218,10 +218,10 @@ class Grid:
             return product.operators[product.attributes.index(name)]
         return Total(self.shape[self.attributes.index(name)])
 
-    def _by_queries(self, product: Product, found: Callable[[FloatArray, FloatArray], FloatArray]) -> FloatArray:
+    def _by_queries(self, product: Product, of_means: Callable[[FloatArray, FloatArray], FloatArray]) -> FloatArray:
         """A function of the means of queries' entries in each part, and of their squares' means, some queries at a time."""
         entries = [apply(operator, np.eye(operator.size)) for operator in (self._operator(product, name) for name in self.attributes)]
-        kinds = [[np.pad((one**power).cumsum(axis=1), ((0, 0), (1, 0))) for one in entries] for power in (1, 2)]
+        kinds = [[np.pad((side**power).cumsum(axis=1), ((0, 0), (1, 0))) for side in entries] for power in (1, 2)]
         out = np.empty((len(entries[0]), len(entries[1])))
         across = min(out.shape[1], max(1, _AT_ONCE // len(self.counts)))
         down = max(1, _AT_ONCE // (len(self.counts) * across))
@@ -229,14 +229,14 @@ class Grid:
             for left in range(0, out.shape[1], across):
                 part = slice(top, top + down), slice(left, left + across)
                 mean, squares = (self._means(sums, *part) for sums in kinds)
-                out[part] = found(mean, squares).reshape(out[part].shape)
+                out[part] = of_means(mean, squares).reshape(out[part].shape)
         return out.reshape(product.shape)
 
     def _means(self, sums: list[FloatArray], down: slice, across: slice) -> FloatArray:
         """Mean over the cells of each part of the products of some rows' entries, from running sums; shape (queries, k)."""
         rows, columns = (
-            (one[part][:, first + length] - one[part][:, first]) / length
-            for one, part, first, length in zip(sums, (down, across), *self._sides, strict=True)
+            (running[part][:, first + length] - running[part][:, first]) / length
+            for running, part, first, length in zip(sums, (down, across), *self._sides, strict=True)
         )
         return np.asarray((rows[:, None, :] * columns).reshape(-1, len(self.counts)))
 
@@ -258,11 +258,11 @@ def _differences(values: FloatArray, variance: FloatArray, parts: IntArray, base
         np.add.at(chance, owner[side][used], (variance[1:] + variance[:-1])[used] ** 2)
     # Every pair within a block was counted twice: a mean of few squares is uncertain by the root of 2 over their number.
     number = np.maximum(number, 1)
-    found = (np.maximum(total / number, 0.0) + np.sqrt(2 * chance) / number)[owner]
+    hidden = (np.maximum(total / number, 0.0) + np.sqrt(2 * chance) / number)[owner]
     # A part that stands out may hold all of it in one cell.
     square_of = np.append(square, square[-1]) + np.append(square[0], square)
-    found = np.maximum(found, square_of / 2)
-    return np.minimum(found, np.maximum(counts, 0.0) ** 2 + variance)
+    hidden = np.maximum(hidden, square_of / 2)
+    return np.minimum(hidden, np.maximum(counts, 0.0) ** 2 + variance)
 
 
 def _factor(observation: Observation, side: int) -> Any:

@@ -31,12 +31,12 @@ def ladder(spread: Sequence[FloatArray], known: Sequence[BoolArray], states: int
     return np.concatenate([[0.0], (least / 4 * 2.0 ** np.arange(states)) ** 2])
 
 
-def log_likelihood(size: FloatArray, own: FloatArray, tail: float | None) -> FloatArray:
+def log_likelihood(size: FloatArray, variance: FloatArray, tail: float | None) -> FloatArray:
     """Of a difference of this size, by the variance that it has in every state, noise included."""
-    log = -(size**2) / (2 * own)
+    log = -(size**2) / (2 * variance)
     if tail is not None:
-        log = np.where(size < own / tail, log, own / (2 * tail**2) - size / tail)
-    return np.asarray(log - np.log(own) / 2)
+        log = np.where(size < variance / tail, log, variance / (2 * tail**2) - size / tail)
+    return np.asarray(log - np.log(variance) / 2)
 
 
 def relative(log: FloatArray) -> FloatArray:
@@ -61,16 +61,16 @@ def posterior_states(likelihood: Sequence[FloatArray], known: Sequence[BoolArray
     for _ in range(rounds):
         upward: list[FloatArray] = []
         message: list[FloatArray] = []
-        for place, one in enumerate(likelihood):
-            inside = one if place == 0 else one * message[-1].reshape(trials, -1, 2, count).prod(axis=2)
+        for level, likely in enumerate(likelihood):
+            inside = likely if level == 0 else likely * message[-1].reshape(trials, -1, 2, count).prod(axis=2)
             upward.append(inside / inside.max(axis=-1, keepdims=True))
             message.append(upward[-1] @ matrix.transpose(0, 2, 1))
         posterior, counts = [upward[-1] / upward[-1].sum(axis=-1, keepdims=True)], np.zeros_like(matrix)
-        for place in range(len(likelihood) - 2, -1, -1):
-            parent = np.repeat(posterior[0], 2, axis=1) / np.maximum(message[place], 1e-200)
-            posterior.insert(0, (parent @ matrix) * upward[place])
-            parent[:, ~known[place]] = 0.0  # padding teaches nothing
-            counts += matrix * (parent.transpose(0, 2, 1) @ upward[place])
+        for level in range(len(likelihood) - 2, -1, -1):
+            parent = np.repeat(posterior[0], 2, axis=1) / np.maximum(message[level], 1e-200)
+            posterior.insert(0, (parent @ matrix) * upward[level])
+            parent[:, ~known[level]] = 0.0  # padding teaches nothing
+            counts += matrix * (parent.transpose(0, 2, 1) @ upward[level])
         matrix = counts + _PSEUDO * prior
         matrix /= matrix.sum(axis=-1, keepdims=True)
     return posterior
@@ -132,13 +132,13 @@ class Halving:
     def noise(self, variances: FloatArray) -> list[FloatArray]:
         """Variances of the differences from those of the counts of ``blocks``; 0 where a half is padding."""
         levels = np.split(variances, np.cumsum([-(-self.size // (1 << power)) for power in range(self.depth)]))
-        found = []
+        by_level = []
         for share, left, right, halves, whole in zip(self.share, self.left, self.right, levels, levels[1:], strict=False):
             both = np.pad(halves, (0, 2 * len(share) - len(halves))).reshape(-1, 2)
             across = np.pad(whole, (0, len(share) - len(whole))) - both.sum(axis=1)  # twice the covariance of the halves
             variance = 4 * ((1 - share) ** 2 * both[:, 0] + share**2 * both[:, 1] - share * (1 - share) * across)
-            found.append(np.where((left > 0) & (right > 0), np.maximum(variance, 0.0), 0.0))
-        return found
+            by_level.append(np.where((left > 0) & (right > 0), np.maximum(variance, 0.0), 0.0))
+        return by_level
 
     def together(self, total: FloatArray, parts: Sequence[FloatArray], *, bounded: bool = True) -> FloatArray:
         """Cells from the total and the differences, from the top down."""
@@ -152,7 +152,7 @@ class Halving:
 
     def synthesised(self, vectors: FloatArray) -> FloatArray:
         """Cells from vectors of the total and all differences, of blocks of 2 cells first; shapes (trials, padded) and (trials, n)."""
-        ends = np.cumsum([1, *(len(one) for one in self.left)])
+        ends = np.cumsum([1, *(len(level) for level in self.left)])
         return self.together(vectors[:, :1], np.split(vectors, ends, axis=1)[1:-1], bounded=False)
 
     def transposed(self, rows: FloatArray) -> FloatArray:
@@ -195,14 +195,14 @@ def shrink(parts: Sequence[FloatArray], noise: Sequence[FloatArray], tail: float
     # between the states' means.
     if not parts:
         return Shrunk(means=[], variances=[], noise=[], errors=[])
-    known = [one > 0 for one in noise]
-    spread = [np.sqrt(np.where(one > 0, one, 1.0)) for one in noise]
+    known = [level > 0 for level in noise]
+    spread = [np.sqrt(np.where(level > 0, level, 1.0)) for level in noise]
     variance = ladder(spread, known, STATES)
     likelihood, gain = [], []
     for part, sd, seen in zip(parts, spread, known, strict=True):
-        own = (sd**2)[:, None] + variance
-        likelihood.append(np.where(seen[:, None], relative(log_likelihood(np.abs(part)[..., None], own, tail)), 1.0))
-        gain.append(np.where(seen[:, None], variance / own, 0.0))
+        total = (sd**2)[:, None] + variance
+        likelihood.append(np.where(seen[:, None], relative(log_likelihood(np.abs(part)[..., None], total, tail)), 1.0))
+        gain.append(np.where(seen[:, None], variance / total, 0.0))
     posterior = posterior_states(likelihood, known, transitions(STATES), ROUNDS)
     means, variances, parts_noise = [], [], []
     for part, state, factor, sd, seen in zip(parts, posterior, gain, spread, known, strict=True):
@@ -212,7 +212,7 @@ def shrink(parts: Sequence[FloatArray], noise: Sequence[FloatArray], tail: float
         own_noise = np.where(seen, mean_gain**2 * sd**2, 0.0)
         parts_noise.append(own_noise)
         variances.append(np.where(seen, np.maximum(square - means[-1] ** 2, np.maximum(own_noise, 1e-6 * sd**2)), 0.0))
-    errors = [checked_errors(*one) for one in zip(parts, noise, means, variances, strict=True)]
+    errors = [checked_errors(*level) for level in zip(parts, noise, means, variances, strict=True)]
     return Shrunk(means=means, variances=variances, noise=parts_noise, errors=errors)
 
 
@@ -241,7 +241,7 @@ def cheapest_blocks(squares: Sequence[FloatArray], costs: Sequence[FloatArray], 
         split.append(divided < bias)
         cost = np.minimum(divided, bias)
     alive, starts = np.ones(1, dtype=bool), np.zeros(halving.padded, dtype=bool)
-    for place in range(len(squares) - 1, -1, -1):
-        starts[:: 2 ** (place + 1)] |= alive & ~split[place]
-        alive = np.repeat(alive & split[place], 2)
+    for level in range(len(squares) - 1, -1, -1):
+        starts[:: 2 ** (level + 1)] |= alive & ~split[level]
+        alive = np.repeat(alive & split[level], 2)
     return np.asarray(np.flatnonzero((starts | alive)[: halving.size]))

@@ -27,11 +27,11 @@ _ROUNDS, _EXACT, _LEAST = 1000, 1e-10, 1e-6
 
 def read_combinations(domain: Domain, facts: Iterable[Mapping[str, Sequence[int]]]) -> tuple[Combination, ...]:
     """From the details of a plan, which may be of a file that somebody wrote."""
-    found = tuple(tuple((name, tuple(codes)) for name, codes in one.items()) for one in facts)
-    for name, codes in (part for one in found for part in one):
+    read = tuple(tuple((name, tuple(codes)) for name, codes in fact.items()) for fact in facts)
+    for name, codes in (part for fact in read for part in fact):
         if name not in domain.names or not codes or not set(codes) <= set(range(domain.kind(name).size)):
             raise InputError(f"The plan names impossible values of {name} that the domain does not have. Make the plan again.")
-    return found
+    return read
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +74,7 @@ class PublicCounts:
     def block(self) -> Block:
         """What would have measured them."""
         return Block(
-            tuple(Factor((name,), one) for name, one in zip(self.product.attributes, self.product.operators, strict=True)), Fraction(1)
+            tuple(Factor((name,), query) for name, query in zip(self.product.attributes, self.product.operators, strict=True)), Fraction(1)
         )
 
     def answers(self, product: Product) -> bool:
@@ -116,39 +116,39 @@ def public_of(plan: Plan) -> tuple[PublicCounts, ...]:
 def checked_public(tables: Sequence[PublicCounts]) -> tuple[PublicCounts, ...]:
     """Without those that follow from others; all must agree, and the rest share no attribute."""
     follow = set[int]()
-    for (first, one), (second, other) in combinations(enumerate(tables), 2):
-        listed = f"{one.product.name} and {other.product.name}"
-        sums = [(place, _summed(fine.sums, coarse.sums), coarse) for fine, place, coarse in ((one, second, other), (other, first, one))]
-        known = [(place, counts, coarse.sums.counts) for place, counts, coarse in sums if counts is not None]
-        if one.rows != other.rows or (known and not np.array_equal(known[0][1], known[0][2])):
+    for (first, table), (second, other) in combinations(enumerate(tables), 2):
+        listed = f"{table.product.name} and {other.product.name}"
+        sums = [(index, _summed(fine.sums, coarse.sums), coarse) for fine, index, coarse in ((table, second, other), (other, first, table))]
+        known = [(index, counts, coarse.sums.counts) for index, counts, coarse in sums if counts is not None]
+        if table.rows != other.rows or (known and not np.array_equal(known[0][1], known[0][2])):
             raise InputError(f"Public counts must agree; those of {listed} do not. Correct them.")
-        follow.update(place for place, *_ in known[:1])
-        if not known and set(one.sums.names) & set(other.sums.names):
+        follow.update(index for index, *_ in known[:1])
+        if not known and set(table.sums.names) & set(other.sums.names):
             raise InputError(
                 f"Tables of public counts must share no attribute, or one must follow from the other; got {listed}. Leave one of them out."
             )
-    return tuple(one for place, one in enumerate(tables) if place not in follow)
+    return tuple(table for index, table in enumerate(tables) if index not in follow)
 
 
 def _summed(fine: Sums, coarse: Sums) -> FloatArray | None:
     """What coarse counts must be by finer ones; None if they do not follow from them."""
     if not set(coarse.names) <= set(fine.names):
         return None
-    own, maps = fine.on(coarse.names), []
-    for groups, wide in zip(own.groups, coarse.groups, strict=True):
+    finer, maps = fine.on(coarse.names), []
+    for groups, wide in zip(finer.groups, coarse.groups, strict=True):
         to = np.zeros(int(groups.max()) + 1, dtype=np.int64)
         to[groups] = wide
         if not np.array_equal(to[groups], wide):
             return None
         maps.append(to)
-    return Sums(coarse.names, tuple(maps), coarse.counts).of(own.counts)
+    return Sums(coarse.names, tuple(maps), coarse.counts).of(finer.counts)
 
 
 def possible_cells(impossible: Sequence[Combination], names: Sequence[str], shape: Sequence[int]) -> BoolArray:
     """Which cells of a table may hold rows, of its shape: all, but those of combinations of its own attributes."""
     possible = np.ones(shape, dtype=bool)
-    for one in impossible:
-        codes = dict(one)
+    for combination in impossible:
+        codes = dict(combination)
         if set(codes) <= set(names):
             possible[np.ix_(*(codes.get(name, range(size)) for name, size in zip(names, shape, strict=True)))] = False
     return possible
@@ -158,13 +158,13 @@ def as_stated(
     table: Callable[[Names], FloatArray], names: Names, impossible: Sequence[Combination], public: Sequence[PublicCounts] = ()
 ) -> FloatArray:
     """A table with zeros for what cannot be and with public sums, whose sums along every attribute are those of its smaller tables."""
-    known = [one.sums.on(names) for one in public if set(names) <= set(one.sums.names)]
+    known = [counts.sums.on(names) for counts in public if set(names) <= set(counts.sums.names)]
     for sums in known:
         if sums.of_cells:
             return sums.over(sums.counts)
     cells = table(names)
     possible = possible_cells(impossible, names, cells.shape)
-    if possible.all() and not any(set(names) & set(one.sums.names) for one in public):
+    if possible.all() and not any(set(names) & set(counts.sums.names) for counts in public):
         return cells
     smaller = [as_stated(table, names[:axis] + names[axis + 1 :], impossible, public) for axis in range(len(names))]
     cells = np.where(possible, np.maximum(cells, _LEAST * float(smaller[0].sum()) / cells.size), 0.0)
@@ -183,10 +183,10 @@ def _with_sums(cells: FloatArray, wanted: Sequence[Sums]) -> FloatArray:
     total = float(wanted[0].counts.sum())
     for _ in range(_ROUNDS):
         off = 0.0
-        for one in wanted:
-            sums = one.of(cells)
-            off = max(off, float(np.abs(sums - one.counts).max()))
-            cells = cells * one.over(np.where(sums > 0, one.counts / np.where(sums > 0, sums, 1.0), 0.0))
+        for target in wanted:
+            sums = target.of(cells)
+            off = max(off, float(np.abs(sums - target.counts).max()))
+            cells = cells * target.over(np.where(sums > 0, target.counts / np.where(sums > 0, sums, 1.0), 0.0))
         if off <= _EXACT * total:
             break
     return cells
@@ -194,24 +194,24 @@ def _with_sums(cells: FloatArray, wanted: Sequence[Sums]) -> FloatArray:
 
 def sums_within(names: Names, shape: Sequence[int], public: Sequence[PublicCounts]) -> list[Sums]:
     """The public sums of the cells of a table, which may have further attributes."""
-    found = []
-    for one in public:
-        part = one.sums.on(tuple(name for name in names if name in one.sums.names))
-        own = dict(zip(part.names, part.groups, strict=True))
+    within = []
+    for table in public:
+        part = table.sums.on(tuple(name for name in names if name in table.sums.names))
+        groups_of = dict(zip(part.names, part.groups, strict=True))
         if len(part.names) or len(public) == 1:
-            groups = tuple(own.get(name, np.zeros(size, dtype=np.int64)) for name, size in zip(names, shape, strict=True))
-            counts = part.counts.reshape([part.counts.shape[part.names.index(name)] if name in own else 1 for name in names])
-            found.append(Sums(names, groups, counts))
-    return found
+            groups = tuple(groups_of.get(name, np.zeros(size, dtype=np.int64)) for name, size in zip(names, shape, strict=True))
+            counts = part.counts.reshape([part.counts.shape[part.names.index(name)] if name in groups_of else 1 for name in names])
+            within.append(Sums(names, groups, counts))
+    return within
 
 
 def with_exact_sums(cells: FloatArray, names: Names, public: Sequence[PublicCounts]) -> FloatArray:
     """Cells moved, each of a group by as much, to public sums that they have but for a millionth of their noise."""
     wanted = sums_within(names, cells.shape, public)
     for _ in range(len(wanted)):  # of tables that share no attribute: what one moves in another is the total, which is right then
-        for one in wanted:
-            often = one.of(np.ones(cells.shape))
-            cells = cells + one.over((one.counts - one.of(cells)) / often)
+        for target in wanted:
+            often = target.of(np.ones(cells.shape))
+            cells = cells + target.over((target.counts - target.of(cells)) / often)
     return cells
 
 
@@ -229,22 +229,22 @@ def whole_with_sums(cells: FloatArray, product: Product, public: Sequence[Public
     wanted = sums_within(product.attributes, cells.shape, public) or [total]
     floors = np.array(np.floor(cells + _EXACT), order="C")
     up = (cells - floors).reshape(-1)
-    places = np.arange(cells.size)
-    rows = [np.asarray(one.over(np.arange(one.counts.size).reshape(one.counts.shape))).reshape(-1) for one in wanted]
+    positions = np.arange(cells.size)
+    rows = [np.asarray(target.over(np.arange(target.counts.size).reshape(target.counts.shape))).reshape(-1) for target in wanted]
     if len(wanted) == 1:  # in every group the largest remainders
         order = np.lexsort((-up, rows[0]))
         lacking = np.rint(wanted[0].counts - wanted[0].of(floors)).reshape(-1)
         begins = np.searchsorted(rows[0][order], np.arange(len(lacking)))
-        raised = places - begins[rows[0][order]] < lacking[rows[0][order]]
+        raised = positions - begins[rows[0][order]] < lacking[rows[0][order]]
         floors.reshape(-1)[order[raised]] += 1
         return floors.astype(np.int64)
     from scipy.optimize import LinearConstraint, milp
     from scipy.sparse import csr_array
 
     bounds = [
-        LinearConstraint(csr_array((np.ones(cells.size), (row, places)), (one.counts.size, cells.size)), missing, missing)
-        for row, one in zip(rows, wanted, strict=True)
-        for missing in [(one.counts - one.of(floors)).reshape(-1)]
+        LinearConstraint(csr_array((np.ones(cells.size), (row, positions)), (target.counts.size, cells.size)), missing, missing)
+        for row, target in zip(rows, wanted, strict=True)
+        for missing in [(target.counts - target.of(floors)).reshape(-1)]
     ]
-    found = milp(-up, integrality=np.ones(cells.size), bounds=(0, 1), constraints=bounds)
-    return np.asarray(np.rint(floors.reshape(-1) + found.x), dtype=np.int64).reshape(cells.shape)
+    solution = milp(-up, integrality=np.ones(cells.size), bounds=(0, 1), constraints=bounds)
+    return np.asarray(np.rint(floors.reshape(-1) + solution.x), dtype=np.int64).reshape(cells.shape)

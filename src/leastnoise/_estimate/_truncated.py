@@ -54,10 +54,10 @@ class Truncated:
             lost = apply(product.operators[axis], self.excess)
         else:
             axis, lost = -1, np.array(float(self.excess.sum()))
-        others = tuple(place for place in range(len(product.attributes)) if place != axis)
+        others = tuple(index for index in range(len(product.attributes)) if index != axis)
         if not others:
             return np.broadcast_to(lost, product.shape).copy()
-        cells = np.maximum(self.estimator.cells(tuple(product.attributes[place] for place in others), product.measure), 0.0)
+        cells = np.maximum(self.estimator.cells(tuple(product.attributes[index] for index in others), product.measure), 0.0)
         share = cells / cells.sum() if cells.sum() > 0 else np.full(cells.shape, 1 / cells.size)
         outer = np.multiply.outer(along_each((product.operators[other] for other in others), share), lost)
         return np.asarray(np.moveaxis(outer, -1, axis) if axis >= 0 else outer)
@@ -121,7 +121,7 @@ def _sums_of(operator: Operator, groups: FloatArray, starts: IntArray) -> Callab
         matrix = dense(operator)[:, starts].astype(np.float64)
         return lambda part: np.asarray(matrix[part] @ groups)
     upto = np.concatenate([np.zeros((1, groups.shape[1])), np.cumsum(groups, axis=0)])
-    low, high = (np.searchsorted(starts, one) for one in ends)
+    low, high = (np.searchsorted(starts, edges) for edges in ends)
     return lambda part: np.asarray(upto[high[part]] - upto[low[part]])
 
 

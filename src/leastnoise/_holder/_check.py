@@ -148,11 +148,11 @@ def _lines_of(path: str | os.PathLike[str] | CSV) -> int | None:
     from leastnoise._adapters._paths import files
 
     headed = not isinstance(path, CSV) or isinstance(path.header, bool)
-    found, lines = files(path.path if isinstance(path, CSV) else path, KINDS), 0
-    for file, _ in found if found[0][1] is CSV_FILES else ():
+    listed, lines = files(path.path if isinstance(path, CSV) else path, KINDS), 0
+    for file, _ in listed if listed[0][1] is CSV_FILES else ():
         with opener(file)(file, "rb") as opened:
             lines += sum(block.count(b"\n") for block in whole_lines(opened.read)) - headed
-    return lines if found[0][1] is CSV_FILES else None
+    return lines if listed[0][1] is CSV_FILES else None
 
 
 def _join_fit(source: Joined) -> JoinFit:
@@ -193,16 +193,16 @@ class _Tally:
         masks["clipped"] = strange & (real != DROP) & (real != self._regular)
         self._counts.update({key: int(np.count_nonzero(where)) for key, where in masks.items()})
         for numbers in shown:
-            places, often = np.unique(numbers[numbers >= 0], return_counts=True)
-            self._seen.update(dict(zip(places.tolist(), often.tolist(), strict=True)))
+            distinct, often = np.unique(numbers[numbers >= 0], return_counts=True)
+            self._seen.update(dict(zip(distinct.tolist(), often.tolist(), strict=True)))
         return real
 
     def _shown(self, column: Column) -> IntArray:
         """The numbers of texts that show values outside, -1 of the others."""
         rows = np.flatnonzero(self._marked(column) == self._outside)
-        places, where = np.unique(rows if column.index is None else column.index[rows], return_inverse=True)
+        distinct, where = np.unique(rows if column.index is None else column.index[rows], return_inverse=True)
         numbers = np.full(len(column.data) if column.index is None else len(column.index), -1, dtype=np.int64)
-        numbers[rows] = np.array([self._number(column.data[at]) for at in places.tolist()], dtype=np.int64)[where.reshape(-1)]
+        numbers[rows] = np.array([self._number(column.data[at]) for at in distinct.tolist()], dtype=np.int64)[where.reshape(-1)]
         return numbers
 
     def _number(self, value: object) -> int:
