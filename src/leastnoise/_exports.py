@@ -35,7 +35,7 @@ class Published:
 
     release: Release
     manifest: Mapping[str, Any]
-    place: str
+    directory: str
 
 
 def _up(value: Fraction) -> float:
@@ -133,7 +133,7 @@ def notebook(published: Published) -> str:
 def _cells(published: Published) -> Iterator[tuple[str, str]]:
     """The kind and the text of every cell."""
     release, manifest = published.release, published.manifest
-    directory, first = json.dumps(published.place, ensure_ascii=False), json.dumps(release.tables[0].id)
+    directory, first = json.dumps(published.directory, ensure_ascii=False), json.dumps(release.tables[0].id)
     drawn = next((table for table in release.tables[:200] if table.labels), None)
     yield "markdown", f"# {FILL_IN}"
     if not release.private:

@@ -73,9 +73,9 @@ def label_array(labels: Sequence[Label]) -> Array:
     return np.array([str(label) for label in labels], dtype=object)
 
 
-def several(count: int, one: str, many: str = "") -> str:
+def several(count: int, singular: str, many: str = "") -> str:
     """A number of things in words: what one is called, and what several are where an s is not enough."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {singular if count == 1 else many or singular + 's'}"
 
 
 def visible(text: str) -> str:
@@ -135,7 +135,7 @@ def _text(value: object) -> str:
 def grouped_columns(by: Sequence[str], labels: Sequence[Sequence[Label]], numbers: Mapping[str, Array]) -> Columns:
     """One column for each key and each array of numbers over the groups, flat in row-major order."""
     shape = tuple(map(len, labels))
-    places = np.unravel_index(np.arange(int(np.prod(shape))), shape) if shape else ()
-    keys = [label_array(along)[place] for along, place in zip(labels, places, strict=True)]
+    indices = np.unravel_index(np.arange(int(np.prod(shape))), shape) if shape else ()
+    keys = [label_array(along)[index] for along, index in zip(labels, indices, strict=True)]
     named = dict(zip(key_columns(by, tuple(numbers)), keys, strict=True))
     return {**named, **{name: np.ascontiguousarray(np.broadcast_to(values, shape)).reshape(-1) for name, values in numbers.items()}}

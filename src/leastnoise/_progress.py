@@ -19,7 +19,7 @@ _R = TypeVar("_R")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Display:
     """Where a line of progress is shown."""
 
     every: float
@@ -34,9 +34,9 @@ class Progress:
     is the number of seconds after which the line appears in the place of one, or ``never``.
     """
 
-    def __init__(self, doing: str, place: Place | None = None, about: float = 0.0) -> None:
+    def __init__(self, doing: str, display: Display | None = None, about: float = 0.0) -> None:
         self._text = doing
-        self._place = place
+        self._display = display
         self._about = about
         self._share = 0.0
         self._begun = 0.0
@@ -95,25 +95,25 @@ class Progress:
     def _show(self) -> None:
         if self._done.wait(_patience()):
             return
-        place = self._place or _error_stream()
+        display = self._display or _error_stream()
         while True:
             seconds = self.seconds
-            place.show(f"{self._text} ({time_words(seconds, self._done_share(seconds), self._begun)})")
-            if self._done.wait(place.every):
+            display.show(f"{self._text} ({time_words(seconds, self._done_share(seconds), self._begun)})")
+            if self._done.wait(display.every):
                 break
-        place.show("")
+        display.show("")
 
 
-def _error_stream() -> Place:
+def _error_stream() -> Display:
     if not sys.stderr.isatty():
-        return Place(_ELSEWHERE, lambda line: _write(line and line + "\n"))
+        return Display(_ELSEWHERE, lambda line: _write(line and line + "\n"))
     widths = [0]
 
     def redraw(line: str) -> None:
         _write("\r" + line.ljust(widths[-1]) + ("" if line else "\r"))
         widths.append(len(line))
 
-    return Place(_ON_TERMINAL, redraw)
+    return Display(_ON_TERMINAL, redraw)
 
 
 def _write(text: str) -> None:
@@ -174,7 +174,7 @@ def _in_notebook() -> bool:
     return hasattr(get_ipython(), "kernel")
 
 
-def _cell() -> Place:
+def _cell() -> Display:
     """A line of plain text below the cell, which is emptied at the end."""
     from IPython.display import display
 
@@ -187,4 +187,4 @@ def _cell() -> Place:
         else:
             shown.append(display(text, raw=True, display_id=True))
 
-    return Place(_IN_NOTEBOOK, show)
+    return Display(_IN_NOTEBOOK, show)

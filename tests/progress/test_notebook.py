@@ -76,14 +76,14 @@ def test_what_is_expected_to_take_a_time_says_how_much_is_left(monkeypatch):
     lines = []
     monkeypatch.setenv("LEASTNOISE_PROGRESS", "0")
     monkeypatch.setattr(_progress.time, "perf_counter", iter([0.0, 4.0, 4.0]).__next__)
-    with _progress.Progress("planning", _progress.Place(60.0, lines.append), about=16.0):
+    with _progress.Progress("planning", _progress.Display(60.0, lines.append), about=16.0):
         pass
     assert lines == ["planning (4 s, about 12 s more)", ""]
 
 
 def test_the_time_that_is_left_follows_from_the_steps_that_are_done():
     shown = []
-    line = _progress.Progress("pricing", _progress.Place(0.0, shown.append), about=50.0)
+    line = _progress.Progress("pricing", _progress.Display(0.0, shown.append), about=50.0)
     assert line._done_share(5.0) == 0.1  # nothing is counted yet: by the estimate
     for text in ("pricing a", "pricing b", "pricing c", "pricing d"):
         line.step(text, 4)

@@ -368,8 +368,8 @@ def test_what_dead_processes_left_for_other_targets_is_removed(tmp_path):
         for path in tmp_path.iterdir():
             if path != new:
                 os.utime(path, (0, 0), follow_symlinks=False)
-        with _directory.draft(tmp_path / "out") as place:
-            assert {path.name for path in tmp_path.iterdir()} == {new.name, link.name, place.place.name, *living}
+        with _directory.draft(tmp_path / "out") as made:
+            assert {path.name for path in tmp_path.iterdir()} == {new.name, link.name, made.partial.name, *living}
 
 
 def test_a_directory_that_a_living_process_writes_is_refused_and_its_draft_left_alone(rich, tmp_path):

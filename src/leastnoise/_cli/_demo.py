@@ -185,9 +185,9 @@ def truth(product: Product, people: Mapping[str, IntArray]) -> IntArray:
         "income": np.minimum(income * INCOME_BINS // TOP_INCOME, INCOME_BINS - 1),
     }
     shape = [operator.size for operator in product.operators]
-    places = np.ravel_multi_index([codes[name] for name in product.attributes], shape) if shape else np.zeros(len(income), dtype=np.int64)
+    cells = np.ravel_multi_index([codes[name] for name in product.attributes], shape) if shape else np.zeros(len(income), dtype=np.int64)
     weights = None if product.measure is None else income
-    cube = np.bincount(places, weights, minlength=int(np.prod(shape, dtype=np.int64))).astype(np.int64).reshape(shape)
+    cube = np.bincount(cells, weights, minlength=int(np.prod(shape, dtype=np.int64))).astype(np.int64).reshape(shape)
     for axis, operator in enumerate(product.operators):
         cube = along(apply, operator, cube, axis)
     return cube

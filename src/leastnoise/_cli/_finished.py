@@ -368,13 +368,13 @@ def synthesize(release: Path, out: Path, rows: int | None, seed: int, *, units: 
     """
     check_new(out, _ADVICE)
     check_records_file(out)
-    found = _opened(release)
+    finished = _opened(release)
     with Progress("making records", about=_SECONDS_OF_A_MODEL):
-        made = make_records(found.outcome, rows, seed, units=units)
+        made = make_records(finished.outcome, rows, seed, units=units)
         with new_file(out, _ADVICE) as part:
             write_records(made, part)
     click.echo(f"{len(made.codes):,} records of {len(made.names)} attributes are in {shown(out)}.")
-    counts = [table for table in found.tables if table.product.measure is None]
+    counts = [table for table in finished.tables if table.product.measure is None]
     show_table(
         "How far tables of the records are from the answers of the release",
         (("table", "left"), ("root mean square", "right"), ("typical margin of the answers", "right")),

@@ -225,22 +225,22 @@ of_spec = click.option(
     "beside",
     type=click.Path(path_type=Path),
     expose_value=False,
-    callback=lambda context, _, place: context.meta.update(spec=place),
+    callback=lambda context, _, path: context.meta.update(spec=path),
     help="The spec, where SPEC is a file of SQL statements (.sql), which are asked in place of its [[workload]].",
 )
 """For commands that may be given a file of SQL."""
 
 
-def read_asked(place: Path, found: Mapping[str, FoundCategories] | None = None) -> Spec:
+def read_asked(path: Path, categories: Mapping[str, FoundCategories] | None = None) -> Spec:
     """The spec of a command, or that beside its SQL."""
     beside = click.get_current_context().meta.get("spec")
-    if (place.suffix == ".sql") != (beside is not None):
+    if (path.suffix == ".sql") != (beside is not None):
         raise InputError(
-            f"{place} has SQL statements: say --spec people.toml too, for the domain and the budget."
+            f"{path} has SQL statements: say --spec people.toml too, for the domain and the budget."
             if beside is None
-            else f"--spec is for a file of SQL statements whose name ends in .sql; got {place}."
+            else f"--spec is for a file of SQL statements whose name ends in .sql; got {path}."
         )
-    return read_spec(place, found or {}) if beside is None else read_spec(beside, found or {}, place)
+    return read_spec(path, categories or {}) if beside is None else read_spec(beside, categories or {}, path)
 
 
 def planned_shown(spec: Spec) -> tuple[Plan, float]:

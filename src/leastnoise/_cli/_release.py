@@ -94,7 +94,7 @@ def categories(spec: Path, source: Path | None, ledger: Path | None, dataset: st
     what = read_asked(spec)
     if not what.searches:
         raise InputError("This spec has no unknown categories; say for example [domain.agent] unknown = { most = 10000 }.")
-    what, paying = _told("search", what, source, ledger, dataset, share)
+    what, paying = _filled("search", what, source, ledger, dataset, share)
     settle_earlier(paying)
     for search in what.searches:
         if search.found is not None:
@@ -104,24 +104,24 @@ def categories(spec: Path, source: Path | None, ledger: Path | None, dataset: st
     if all(search.found is not None for search in what.searches):
         return
     check_before(paying, what, spec.parent.absolute())
-    found_first(what, spec, paying)
+    with_categories(what, spec, paying)
 
 
-def found_first(what: Spec, spec: Path, ledger: Path, seed: int | None = None) -> Spec:
+def with_categories(what: Spec, spec: Path, ledger: Path, seed: int | None = None) -> Spec:
     """Find what a spec does not know yet, and read it again."""
-    found = {search.attribute: _search(what, search, ledger, seed) for search in what.searches if search.found is None}
-    if not found:
+    searched = {search.attribute: _search(what, search, ledger, seed) for search in what.searches if search.found is None}
+    if not searched:
         return what
-    return replace(read_asked(spec, found), source=what.source, dataset=what.dataset, share=what.share)
+    return replace(read_asked(spec, searched), source=what.source, dataset=what.dataset, share=what.share)
 
 
-def _told(doing: str, what: Spec, source: Path | None, ledger: Path | None, dataset: str | None, share: str | None) -> tuple[Spec, Path]:
+def _filled(doing: str, what: Spec, source: Path | None, ledger: Path | None, dataset: str | None, share: str | None) -> tuple[Spec, Path]:
     """A spec with what the options of a command say of data and payment, and the ledger that pays."""
     data = source or what.source
     if data is None:
         raise InputError(f'A {doing} must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
-    told = replace(what, source=data, dataset=dataset or what.dataset, share=share or what.share)
-    return told, ledger or what.ledger or ledger_beside(data)
+    completed = replace(what, source=data, dataset=dataset or what.dataset, share=share or what.share)
+    return completed, ledger or what.ledger or ledger_beside(data)
 
 
 @contextmanager
@@ -142,8 +142,8 @@ def _search(what: Spec, search: Searched, ledger: Path, seed: int | None) -> Fou
     about = f"the categories of {search.attribute}"
     if not isinstance(what.privacy, Privacy):
         raise InputError("The budget of a search must be known.")
-    with _reading(what, f"finding {about}") as (data, told):
-        found = find_categories(
+    with _reading(what, f"finding {about}") as (data, report):
+        categories = find_categories(
             search.plan(what.privacy),
             data,
             ledger=_paying(what, ledger, seed),
@@ -151,12 +151,12 @@ def _search(what: Spec, search: Searched, ledger: Path, seed: int | None) -> Fou
             whole=what.privacy,
             dataset=what.dataset,
             seed=seed,
-            progress=told,
+            progress=report,
         )
-    spent = "nothing, because this is NOT PRIVATE" if seed is not None else str(found.receipt["charge"])
+    spent = "nothing, because this is NOT PRIVATE" if seed is not None else str(categories.receipt["charge"])
     files = [] if seed is not None else [("list", shown(search.place / "categories.csv"))]
-    show_facts([(about, f"{whole(len(found.texts))} found"), *files, ("spent", spent)])
-    return found
+    show_facts([(about, f"{whole(len(categories.texts))} found"), *files, ("spent", spent)])
+    return categories
 
 
 def search_facts(what: Spec) -> Iterator[dict[str, Any]]:
@@ -240,7 +240,7 @@ def release(
         raise InputError("A plan is for categories that are known. Find them first, with `leastnoise categories`, and plan again.")
     plan = None if made is None else read_plan(made, what)
     warn_of_bias(what)
-    what, paying = _told("release", what, source, ledger, dataset, share)
+    what, paying = _filled("release", what, source, ledger, dataset, share)
     through = click.get_current_context().meta["through"]
     if what.series is None and through is not None:
         raise InputError("--through is for a spec with [series], whose periods are published one after the other.")
@@ -258,7 +258,7 @@ def release(
     if seed is not None:
         click.echo(_NOT_PRIVATE, err=True)
     new = not paying.exists()
-    what = found_first(what, spec, paying, seed)
+    what = with_categories(what, spec, paying, seed)
     plan = plan or planned_shown(what)[0]
     check_options(plan, what.options)
     warn(plan_warnings(what, plan))
@@ -282,9 +282,9 @@ def warn_of_bias(what: Spec) -> None:
 
 def carry_out(what: Spec, plan: Plan, out: Path, *, ledger: Path, seed: int | None = None, known: frozenset[str] = frozenset()) -> Release:
     """Make a release with progress."""
-    with _reading(what, "measuring, estimating and writing", finishing_seconds(plan, what.options)) as (data, told):
+    with _reading(what, "measuring, estimating and writing", finishing_seconds(plan, what.options)) as (data, report):
         paying, options, dataset = _paying(what, ledger, seed), what.options, what.dataset
-        made = released(plan, data, ledger=paying, out=out, options=options, dataset=dataset, seed=seed, progress=told)
+        made = released(plan, data, ledger=paying, out=out, options=options, dataset=dataset, seed=seed, progress=report)
     if made.observation.receipt in known:
         click.echo("This release was paid and measured before, and stopped; it is finished now, and nothing was paid again.", err=True)
     return made
@@ -397,12 +397,12 @@ _MOST_SHOWN = 24  # periods
 
 def publish_due(what: Spec, out: Path, ledger: Path, plan: Callable[[], Plan], through: str | None) -> None:
     """Pay if that was not done, publish what became due, and say where everything is."""
-    with _reading(what, "drawing, estimating and writing") as (data, told):
-        done = release_due(what, data, out, ledger, plan, through=through, progress=told)
+    with _reading(what, "drawing, estimating and writing") as (data, report):
+        done = release_due(what, data, out, ledger, plan, through=through, progress=report)
     book = Ledger.open(ledger)
     paid = rounded_charge_text(book.privacy.budget, done.entry.charge, up=True)
     spent = f"{paid} for all periods" if done.paid else f"nothing: {paid} was paid on {done.entry.reserved_on} for all periods"
-    facts = [("release", shown(place)) for place in done.releases] or [("release", "none: nothing new is due")]
+    facts = [("release", shown(directory)) for directory in done.releases] or [("release", "none: nothing new is due")]
     if done.state is None:
         facts.append(("series", "whole: every period is published, and the private file of exact counts is removed"))
     else:
@@ -429,7 +429,7 @@ def show_periods(plan: Plan) -> None:
     if not (errors := [*period_errors(plan).items()]):
         return
     step = -(-len(errors) // _MOST_SHOWN)
-    chosen = [pair for place, pair in enumerate(errors) if place % step == 0 or place == len(errors) - 1]
+    chosen = [pair for position, pair in enumerate(errors) if position % step == 0 or position == len(errors) - 1]
     names = [product.name for product in plan.workload]
     rows: list[list[Any]] = [[label, *("" if error is None else number(error) for error in row)] for label, row in chosen]
     show_table("Typical error of the answers that end in a period", [("period", "left"), *((name, "right") for name in names)], rows)

@@ -7,7 +7,7 @@ from leastnoise._release._directory import (
     FoundCategories,
     check_target,
     draft,
-    found_there,
+    holds_categories,
     read_categories,
     sha256,
     words,

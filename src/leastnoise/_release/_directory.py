@@ -90,12 +90,12 @@ class Draft:
     """A directory that nobody else writes to, which `publish` gives its name.
 
     Attributes:
-        place: its path until then, which no other process uses.
+        partial: its path until then, which no other process uses.
         target: the name that it gets.
         locks: open descriptors that hold its lock: of what was made before counting, and of what is written to.
     """
 
-    place: Path
+    partial: Path
     target: Path
     locks: list[int]
 
@@ -103,13 +103,13 @@ class Draft:
     def path(self) -> Path:
         """Where to write: a directory that is made, in the place of the one locked so far, when it is first asked for."""
         if len(self.locks) == 1:
-            fresh = self.place.with_name(f"{self.place.name}.new")
+            fresh = self.partial.with_name(f"{self.partial.name}.new")
             shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir()
             self.locks.append(os.open(fresh, os.O_RDONLY | os.O_DIRECTORY))
             fcntl.flock(self.locks[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fresh.rename(self.place)  # which is empty, and is replaced in one step
-        return self.place
+            fresh.rename(self.partial)  # which is empty, and is replaced in one step
+        return self.partial
 
     def publish(self) -> None:
         """Make everything durable, then give the directory its name, in one step."""
@@ -140,15 +140,15 @@ def draft(target: Path) -> Iterator[Draft]:
     """
     above = next(folder for folder in target.parents if folder.exists())
     try:
-        place, handle = _take(target, above)
+        partial, handle = _take(target, above)
         _sweep(above)
     except OSError as error:
         raise _unusable(target, error) from None
     locks = [handle]
     try:
-        yield Draft(place, target, locks)
+        yield Draft(partial, target, locks)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
         for lock in locks:
             os.close(lock)
 
@@ -319,7 +319,7 @@ def write_categories(categories: FoundCategories, draft: Draft) -> None:
     (draft.path / "manifest.json").write_text(text, encoding="utf-8", newline="\n")
 
 
-def found_there(directory: Path) -> bool:
+def holds_categories(directory: Path) -> bool:
     """Whether a directory is of found categories, and not of a release."""
     return (directory / LIST).exists()
 

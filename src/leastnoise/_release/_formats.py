@@ -75,8 +75,8 @@ class Workbook:
             self._line(self._index, self._rows, (part.id, part.name, name, part.cells, unit, part.typical_margin))
             self._rows += 1
             words, rule = self._say("book_interval", unit=unit), self._rule
-            places = [*columns].index("answer") + 1
-            columns = dict([*[*columns.items()][:places], ("margin", part.margins.reshape(-1)), *[*columns.items()][places:]])
+            before = [*columns].index("answer") + 1
+            columns = dict([*[*columns.items()][:before], ("margin", part.margins.reshape(-1)), *[*columns.items()][before:]])
         sheet = self._book.add_worksheet(name)
         self._line(sheet, 0, (part.name,), bold=True)
         self._line(sheet, 1, (words,))

@@ -67,8 +67,8 @@ class Records:
         return {
             **{name: values for name, values in self.units.items() if name not in written.values()},
             **{
-                written[name]: _spelled(self.domain.kind(name), self.codes[:, place], random)
-                for place, name in enumerate(self.names)
+                written[name]: _spelled(self.domain.kind(name), self.codes[:, index], random)
+                for index, name in enumerate(self.names)
                 if name in written
             },
         }
@@ -79,20 +79,20 @@ def make_records(outcome: Outcome, rows: int | None = None, seed: int = 0, *, un
     a_unit = _rows_a_unit(outcome) if units else 0.0
     workload = outcome.plan.workload
     measured, mixture = fitted_model(outcome.estimator(), workload.products)
-    said = outcome.plan.details.get("impossible", ())
-    impossible = [{measured.names.index(name): codes for name, codes in one.items()} for one in said if set(one) <= set(measured.names)]
+    names, said = measured.names, outcome.plan.details.get("impossible", ())
+    impossible = [{names.index(name): codes for name, codes in cells.items()} for cells in said if set(cells) <= set(names)]
     public = public_of(outcome.plan)
     many = whole("rows", round(measured.total) if rows is None else rows, 1, MOST_RECORDS)
-    sums = [one.sums.on(tuple(name for name in one.sums.names if name in measured.names)) for one in public]
-    held = [(tuple(map(measured.names.index, one.names)), one) for one in sums]
+    sums = [table.sums.on(tuple(name for name in table.sums.names if name in names)) for table in public]
+    held = [(tuple(map(names.index, counts.names)), counts) for counts in sums]
     codes = records(mixture, many, whole("seed", seed, 0), impossible, held)
-    made = Records(outcome.plan.domain, measured.names, codes, measured.total, seed)
+    made = Records(outcome.plan.domain, names, codes, measured.total, seed)
     if not units:
         return made
     # all units have as many rows, but for one more: how they differ was not counted
     number = min(max(round(many / a_unit), -(-many // outcome.plan.privacy.max_rows)), many)
-    own = np.random.default_rng([seed, 4]).permutation(np.arange(many) % number)
-    return replace(made, units={str(outcome.plan.privacy.unit_column): own})
+    unit_of_row = np.random.default_rng([seed, 4]).permutation(np.arange(many) % number)
+    return replace(made, units={str(outcome.plan.privacy.unit_column): unit_of_row})
 
 
 def _rows_a_unit(outcome: Outcome) -> float:
@@ -118,8 +118,8 @@ def _spelled(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:
     values = _values(kind, np.minimum(codes, kind.regular - 1), random)
     if kind.has_other:
         values = [other if code == kind.regular else value for code, value in zip(codes.tolist(), values, strict=True)]
-    if any(isinstance(one, str) for one in values):  # a column has one type
-        values = [None if one is None else str(one) for one in values]
+    if any(isinstance(value, str) for value in values):  # a column has one type
+        values = [None if value is None else str(value) for value in values]
     return np.array(values, dtype=object if None in values or isinstance(values[0], str) else None)
 
 
@@ -139,15 +139,15 @@ def _marked(label: str | int, reading: Reading) -> str | int:
 @_values.register(Bins)
 @_values.register(Edges)
 def _(kind: Bins | Edges, codes: IntArray, random: np.random.Generator) -> list[Any]:
-    edges = [float(one) for one in kind.edges]
+    edges = [float(number) for number in kind.edges]
     digits = [max(0, 2 - floor(log10(high - low))) for low, high in pairwise(edges)]
-    found: list[Any] = []
+    drawn: list[Any] = []
     for code, part in zip(codes.tolist(), random.uniform(0.005, 0.995, len(codes)).tolist(), strict=True):
         low, high = edges[code], edges[code + 1]
         value = low + part * (high - low)
         short = round(value, digits[code])
-        found.append(short if low < short < high else value)
-    return found if kind.reading.decimal == "." else [str(one).replace(".", kind.reading.decimal) for one in found]
+        drawn.append(short if low < short < high else value)
+    return drawn if kind.reading.decimal == "." else [str(number).replace(".", kind.reading.decimal) for number in drawn]
 
 
 @_values.register
@@ -161,15 +161,15 @@ def _(kind: Dates, codes: IntArray, random: np.random.Generator) -> list[Any]:
         cells = np.array([period_of((first + day) * _HOURS, kind.by) - kind.first for day in range(days)])
         order = np.argsort(cells, kind="stable")
         begin, end = (np.searchsorted(cells[order], codes, side=side) for side in ("left", "right"))
-        place = begin + np.floor(part * (end - begin)).astype(np.int64)
-        hours = (first + order[np.minimum(place, days - 1)]) * _HOURS
+        chosen = begin + np.floor(part * (end - begin)).astype(np.int64)
+        hours = (first + order[np.minimum(chosen, days - 1)]) * _HOURS
     seconds = hours * 3600 + (random.integers(0, 3600, len(codes)) if with_time else 0)
     written_as: Any = kind_to_json(kind).get("format") or ("%Y-%m-%d %H:%M:%S" if with_time else "%Y-%m-%d")
-    return [_date_text(_EPOCH + dt.timedelta(seconds=one), written_as) for one in seconds.tolist()]
+    return [_date_text(_EPOCH + dt.timedelta(seconds=second), written_as) for second in seconds.tolist()]
 
 
 def _date_text(moment: dt.datetime, written_as: str) -> str:
     """A moment as a text, by the directives that a column of dates may have."""
     parts = {"Y": f"{moment.year:04}", "m": f"{moment.month:02}", "d": f"{moment.day:02}", "%": "%"}
     parts |= {"H": f"{moment.hour:02}", "M": f"{moment.minute:02}", "S": f"{moment.second:02}"}
-    return re.sub("%(.)", lambda found: parts[found[1]], written_as)
+    return re.sub("%(.)", lambda match: parts[match[1]], written_as)

@@ -363,7 +363,7 @@ class Release:
         check_linear(self.plan, ["covariances"], linear=self.finding.linear)
         measure = first.measure
         if measure not in self._structures:
-            exact = [one.block for one in public_of(self.plan)]
+            exact = [known.block for known in public_of(self.plan)]
             self._structures[measure] = structure(self.measurements, measure, exact)
         return in_unit(first, in_unit(first, covariances(self._structures[measure], first, second)))
 
@@ -446,7 +446,8 @@ def check_options(plan: Plan, options: Options) -> None:
                 "no interval is known. Leave it out, or choose strategy = 'auto'."
             )
     public = public_of(plan)
-    if options.integer and any(len(sums_within(one.attributes, one.shape, public)) > _MOST_SUMS for one in tables if one.measure is None):
+    counts = [table for table in tables if table.measure is None]
+    if options.integer and any(len(sums_within(table.attributes, table.shape, public)) > _MOST_SUMS for table in counts):
         raise refuse("integer", options.integer, f"left out where a table has more than {_MOST_SUMS} tables of public counts in it")
     check_linear(plan, options.beside, linear=plan.measurements is not None)
     if plan.measurements is None:

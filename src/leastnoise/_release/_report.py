@@ -89,10 +89,10 @@ def _head(release: Release, entries: Sequence[TableEntry], summaries: Sequence[S
         about = said.some("about_unit", privacy.max_rows, column=repr(privacy.unit_column))
     of, first, guard = words.of_words(release, said), words.first_words(release, said), words.guard_words(release, said)
     answers = said.some("answers", sum(entry.answers for entry in entries))
-    published = [one for one in summaries if not math.isnan(one.margin)]  # the others are left out whole
+    published = [summary for summary in summaries if not math.isnan(summary.margin)]  # the others are left out whole
     notices = [*words.notices(release, said), *words.clipped(release, said), *([guard] if guard else [])]
-    statistics = [_of_statistic(one, release.plan.workload.tables_of(one.statistic)[0], said) for one in release.statistics]
-    made = [one for one in statistics if not math.isnan(one.margin)]
+    statistics = [_of_statistic(table, release.plan.workload.tables_of(table.statistic)[0], said) for table in release.statistics]
+    made = [statistic for statistic in statistics if not math.isnan(statistic.margin)]
     return {
         "title": title,
         "mark": title if release.private else said.say("mark_seeded", title=title),
@@ -468,10 +468,10 @@ def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, who
     if measure is not None and table.product.of_values and (step := table.product.domain.measures[measure].unit) != 1:
         unit = said.say("unit_measure", measure=measure, unit=said.exact(step))
     unit = unit_words(unit, table.privacy, said)
-    places, rows_said = np.arange(table.cells), said.say("rows_whole")
+    cells, rows_said = np.arange(table.cells), said.say("rows_whole")
     if not whole:
-        places = largest_first(table.answer, MOST_LARGEST)
-        rows_said = said.say("rows_cut", count=len(places), all=table.cells, file=entry.files)
+        cells = largest_first(table.answer, MOST_LARGEST)
+        rows_said = said.say("rows_cut", count=len(cells), all=table.cells, file=entry.files)
     extra = [name for name in table.numbers() if name not in ("answer", "noise_std", "approximation_std", "low", "high")]
     view = View(
         id=table.id,
@@ -480,7 +480,7 @@ def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, who
         total="" if table.labels else said.value(float(table.answer), float(table.margins)),
         keys=table.product.keys,
         numbers=(said.say("col_answer"), said.say("col_margin", percent=said.percent(release.level)), *extra),
-        rows=_rows(table, places, extra, said) if table.labels else [],
+        rows=_rows(table, cells, extra, said) if table.labels else [],
         rows_said=rows_said,
         file=f"{entry.files.rsplit('/', 1)[-1]}.csv",
     )
@@ -489,23 +489,23 @@ def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, who
 
 def _without_alike(view: View, said: Texts) -> View:
     """A view without the keys that are equal in all of its rows, each of which becomes a sentence."""
-    alike = [place for place in range(len(view.keys)) if len(view.rows) > 1 and len({row[place] for row in view.rows}) == 1]
+    alike = [column for column in range(len(view.keys)) if len(view.rows) > 1 and len({row[column] for row in view.rows}) == 1]
     if not alike:
         return view
-    told = [said.say("alike", name=view.keys[place], value=view.rows[0][place]) for place in alike]
-    keys, *rows = ([cell for place, cell in enumerate(row) if place not in alike] for row in [list(view.keys), *view.rows])
-    return replace(view, keys=keys, rows=rows, rows_said=" ".join([view.rows_said, *told]))
+    sentences = [said.say("alike", name=view.keys[column], value=view.rows[0][column]) for column in alike]
+    keys, *rows = ([cell for column, cell in enumerate(row) if column not in alike] for row in [list(view.keys), *view.rows])
+    return replace(view, keys=keys, rows=rows, rows_said=" ".join([view.rows_said, *sentences]))
 
 
-def _rows(table: Table, places: np.ndarray, extra: Sequence[str], said: Texts) -> list[list[str]]:
+def _rows(table: Table, cells: np.ndarray, extra: Sequence[str], said: Texts) -> list[list[str]]:
     keys = [np.array(labels, dtype=object) for labels in table.shown]
-    columns = [labels[index].tolist() for labels, index in zip(keys, np.unravel_index(places, table.answer.shape), strict=True)]
-    margins = table.margins.reshape(-1)[places].tolist()
+    columns = [labels[index].tolist() for labels, index in zip(keys, np.unravel_index(cells, table.answer.shape), strict=True)]
+    margins = table.margins.reshape(-1)[cells].tolist()
     written = {margin: said.error(margin) for margin in set(margins)}
-    pairs = zip(table.answer.reshape(-1)[places].tolist(), margins, strict=True)
+    pairs = zip(table.answer.reshape(-1)[cells].tolist(), margins, strict=True)
     columns += [[said.number(answer, margin / 4) for answer, margin in pairs], [written[margin] for margin in margins]]
     numbers = table.numbers()
-    columns += [["" if math.isnan(value) else said.number(float(value), 0.5) for value in numbers[name][places].tolist()] for name in extra]
+    columns += [["" if math.isnan(value) else said.number(float(value), 0.5) for value in numbers[name][cells].tolist()] for name in extra]
     return [list(row) for row in zip(*columns, strict=True)]
 
 
@@ -534,10 +534,10 @@ def _alt(drawn: Picture, said: Texts) -> str:
     known = np.flatnonzero(~np.isnan(flat))
     if not known.size:
         return said.say("alt_left_out", name=drawn.name, cells=said.some("answers", drawn.cells))
-    for place in (known[flat[known].argmax()], known[flat[known].argmin()]):
-        index = np.unravel_index(place, drawn.answer.shape)
+    for cell in (known[flat[known].argmax()], known[flat[known].argmin()]):
+        index = np.unravel_index(cell, drawn.answer.shape)
         key = ", ".join(axis.labels[int(at)] for axis, at in zip(drawn.axes, index, strict=True))
-        ends.append((key, said.value(float(flat[place]), float(margins[place]))))
+        ends.append((key, said.value(float(flat[cell]), float(margins[cell]))))
     (top, most), (bottom, least) = ends
     return said.say("alt", name=drawn.name, cells=said.some("answers", drawn.cells), top=top, most=most, bottom=bottom, least=least)
 

@@ -145,7 +145,7 @@ class StatisticTable(Part):
     def _labelled(self, most: int | None = None) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
         """The first values: the labels of their keys, then value, low and high."""
         numbers = zip(*(values.reshape(-1)[:most].tolist() for values in (self.values, self.low, self.high)), strict=True)
-        keys = [np.array(along, object)[place[:most]] for along, place in zip(self.shown, self.places(), strict=True)]
+        keys = [np.array(along, object)[index[:most]] for along, index in zip(self.shown, self.indices(), strict=True)]
         return zip(zip(*keys, strict=True) if keys else [()], numbers, strict=True)
 
     def rows(self) -> list[tuple[str, str, float, float, float]]:

@@ -102,13 +102,13 @@ class Part:
         """Number of values."""
         return int(self.low.size)
 
-    def places(self) -> list[Array]:
-        """Along every key the place of each value's label."""
+    def indices(self) -> list[Array]:
+        """Along every key the index of each value's label."""
         return [axis.reshape(-1) for axis in np.indices(self.low.shape, dtype=np.int32)]
 
     def columns(self) -> Columns:
         """Long form: ``query``, one column a key (int64 where every label is a whole number, else text), then `numbers`."""
-        keys = [label_array(along)[place] for along, place in zip(self.labels, self.places(), strict=True)]
+        keys = [label_array(along)[index] for along, index in zip(self.labels, self.indices(), strict=True)]
         return {"query": np.full(self.cells, self.id, dtype=object), **dict(zip(self.key_columns(), keys, strict=True)), **self.numbers()}
 
     def framed(self) -> Columns:
@@ -185,12 +185,12 @@ class Table(Part):
         columns = self.columns()
         made: Columns = {"query": columns.pop("query")}
         names = Names({"query", *columns})
-        for key, axis, place in zip(self.key_columns(), axes(self.product, self.labels), self.places(), strict=True):
+        for key, axis, index in zip(self.key_columns(), axes(self.product, self.labels), self.indices(), strict=True):
             made[key] = columns.pop(key)
             if axis.first is not None and axis.last is not None:
-                made[names.give(f"{key}_low")], made[names.give(f"{key}_high")] = axis.first[place], axis.last[place]
+                made[names.give(f"{key}_low")], made[names.give(f"{key}_high")] = axis.first[index], axis.last[index]
             elif axis.moments:
-                made[names.give(f"{key}_start")] = np.array(axis.moments, dtype="datetime64[ms]")[place]
+                made[names.give(f"{key}_start")] = np.array(axis.moments, dtype="datetime64[ms]")[index]
         return made | columns
 
     def rounded(self, to: Exact, below: Exact | None = None) -> "Rounded":

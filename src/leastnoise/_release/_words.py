@@ -164,7 +164,7 @@ def values_words(workload: Workload, said: Texts = ENGLISH) -> list[str]:
     sentences = []
     for measure, name in columns.items():
         low, high = (said.exact(value) for value in (measure.low, measure.high))
-        named = next((known_as for known_as, one in known.items() if one == measure), name)
+        named = next((known_as for known_as, declared in known.items() if declared == measure), name)
         sentences.append(said.say("clipped_means" if measure in averaged else "clipped_sums", name=named, low=low, high=high))
     return sentences
 
@@ -273,9 +273,9 @@ def reading_words(release: Release, said: Texts = ENGLISH) -> str:
 def stated_words(plan: Plan) -> dict[str, str]:
     """By their sentence, what a spec states of cells, which is not protected."""
     domain, impossible, public = plan.domain, plan.details.get("impossible", ()), public_of(plan)
-    never = [" x ".join(f"{name} {_labels(domain, name, codes)}" for name, codes in one.items()) for one in impossible]
-    told = {"stated_impossible": "; ".join(never), "stated_public": "; ".join(one.product.name for one in public)}
-    return {key: values for key, values in told.items() if values}
+    never = [" x ".join(f"{name} {_labels(domain, name, codes)}" for name, codes in cells.items()) for cells in impossible]
+    stated = {"stated_impossible": "; ".join(never), "stated_public": "; ".join(table.product.name for table in public)}
+    return {key: values for key, values in stated.items() if values}
 
 
 def _labels(domain: Domain, name: str, codes: Sequence[int]) -> str:

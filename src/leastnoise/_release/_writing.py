@@ -177,7 +177,7 @@ def statistic_file(release: Release, made: StatisticTable) -> str:
 
 def _one_by_one(release: Release, directory: Path, formats: tuple[bool, Any], beside: Beside) -> Iterator[tuple[Table, str]]:
     """A file for each table and format, with the level along the attributes that have levels, where some table asks for one."""
-    leveled = any(one.keys != one.attributes for one in release.workload)
+    leveled = any(product.keys != product.attributes for product in release.workload)
     for table in release.tables:
         stem, product = f"answers/{file_name(table.id, table.name, len(release.tables))}", table.product
         pairs = zip(product.keys, product.attributes, strict=True)
@@ -225,10 +225,10 @@ def _write_batch(tables: Sequence[Table], stem: Path, some: Sequence[str], forma
     """Answers of several tables along as many attributes in long form: query, attribute_1, value_1, ..., and the numbers."""
     texts: dict[str, list[str]] = {}
     sizes = [table.cells for table in tables]
-    shapes = {table.answer.shape: table.places() for table in tables}
+    shapes = {table.answer.shape: table.indices() for table in tables}
 
-    def first_places(column: str, labels: Iterable[tuple[object, ...]]) -> Array:
-        """The place of the first of some labels among the texts of a column, each of which is written once a file."""
+    def first_positions(column: str, labels: Iterable[tuple[object, ...]]) -> Array:
+        """The position of the first of some labels among the texts of a column, each of which is written once a file."""
         distinct: dict[object, int] = {}
         known = texts.setdefault(column, [])
         for each in labels:
@@ -237,12 +237,12 @@ def _write_batch(tables: Sequence[Table], stem: Path, some: Sequence[str], forma
                 known.extend(map(str, each))
         return np.repeat(np.array([distinct[each] for each in labels], np.int32), sizes)
 
-    columns = {"query": first_places("query", [(table.id,) for table in tables])}
+    columns = {"query": first_positions("query", [(table.id,) for table in tables])}
     for axis in range(len(tables[0].labels)):
         attribute, value = f"attribute_{axis + 1}", f"value_{axis + 1}"
-        columns[attribute] = first_places(attribute, [(table.product.keys[axis],) for table in tables])
+        columns[attribute] = first_positions(attribute, [(table.product.keys[axis],) for table in tables])
         within = np.concatenate([shapes[table.answer.shape][axis] for table in tables])
-        columns[value] = first_places(value, [table.labels[axis] for table in tables]) + within
+        columns[value] = first_positions(value, [table.labels[axis] for table in tables]) + within
     numbers = [table.numbers() for table in tables]
     for name in NUMBERS:
         # Whole counts and sums in decimals share a column; not every table has those that were asked for.
@@ -298,11 +298,11 @@ def _batches(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], n
     return pa.RecordBatchReader.from_batches(begun.schema, chain([begun], map(batch, starts)))
 
 
-def _labelled(texts: Any, places: Any) -> Any:
-    """A column of texts by their places, with those of the batch alone: every row group has a dictionary of its own."""
+def _labelled(texts: Any, codes: Any) -> Any:
+    """A column of texts by their codes, with those of the batch alone: every row group has a dictionary of its own."""
     import pyarrow as pa
 
-    numbers = np.from_dlpack(places)
+    numbers = np.from_dlpack(codes)
     first, last = int(numbers.min()), int(numbers.max())
     return pa.DictionaryArray.from_arrays(_numbers(numbers - first), texts.slice(first, last - first + 1))
 

@@ -27,7 +27,7 @@ from leastnoise._release import (
     check_target,
     draft,
     fill_draft,
-    found_there,
+    holds_categories,
     read_categories,
     sha256,
 )
@@ -48,7 +48,7 @@ class Asked:
     """What the ledger keeps of a release, beside its plan, until it is published: so another process can finish it."""
 
     options: Options
-    place: Any = None
+    address: Any = None
     guard: Mapping[str, Any] = field(default_factory=dict)
     joined: Mapping[str, Any] = field(default_factory=dict)
     library: str | None = None
@@ -61,9 +61,9 @@ class Asked:
 
     def to_json(self) -> str:
         """The text that the ledger keeps."""
-        own = versions()["leastnoise"]
-        beside = {"source": self.place, "guard": dict(self.guard), "joined": dict(self.joined)}
-        return json.dumps({"version": own, "options": self.options.to_json(), **beside})
+        version = versions()["leastnoise"]
+        beside = {"source": self.address, "guard": dict(self.guard), "joined": dict(self.joined)}
+        return json.dumps({"version": version, "options": self.options.to_json(), **beside})
 
     @classmethod
     def from_json(cls, text: str) -> "Asked":
@@ -117,20 +117,20 @@ def room_for(plan: Plan) -> int:
     return 2**20 + 3 * len(plan.to_json()) + 36 * numbers
 
 
-def publish(outcome: Outcome, book: Ledger, asked: Asked, place: Draft | None, series: Series) -> Release:
+def publish(outcome: Outcome, book: Ledger, asked: Asked, folder: Draft | None, series: Series) -> Release:
     """Answer, write and seal."""
     receipt = receipt_of(series)
-    made = written_of(outcome, book, asked, place, receipt)
+    made = written_of(outcome, book, asked, folder, receipt)
     book.seal(receipt)
     return made
 
 
-def written_of(outcome: Outcome, book: Ledger, asked: Asked, place: Draft | None, receipt: Receipt) -> Release:
+def written_of(outcome: Outcome, book: Ledger, asked: Asked, folder: Draft | None, receipt: Receipt) -> Release:
     """Answer and write what a receipt paid for."""
     made = asked.build(outcome, receipt_facts(book, receipt))
-    if place is not None:
-        fill_draft(made, place)
-        place.publish()
+    if folder is not None:
+        fill_draft(made, folder)
+        folder.publish()
     return made
 
 
@@ -140,7 +140,7 @@ def receipt_facts(book: Ledger, receipt: Receipt) -> dict[str, Any]:
     return {"id": receipt.id, **facts, "number": receipt.number, "head": receipt.head}
 
 
-def finish_one(
+def finish_release(
     book: Ledger, entry: Entry, source: Any = None, *, options: Options | None = None, out: Any = None, progress: RowProgress = None
 ) -> Finished:
     """Finish one release that was paid."""
@@ -150,11 +150,11 @@ def finish_one(
         run = mechanism_of(plan).ready(plan)
     asked = kept if options is None else replace(kept, options=options)
     target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
-    with nullcontext() if target is None else draft(target) as place, paying(book, room_for(plan)) as process:
+    with nullcontext() if target is None else draft(target) as folder, paying(book, room_for(plan)) as process:
         receipt = book.take_over(entry, process)
-        data = given_or_kept(source, kept.place, kept.joined)
+        data = given_or_kept(source, kept.address, kept.joined)
         outcome, series = resumed(terms_of(plan), book, receipt, run, data, lambda: read_table(plan, data, progress))
-        return Finished(entry, publish(outcome, book, asked, place, series), target)
+        return Finished(entry, publish(outcome, book, asked, folder, series), target)
 
 
 @contextmanager
@@ -163,10 +163,10 @@ def _of_its_version(book: Ledger, entry: Entry, options: str) -> Iterator[None]:
     try:
         yield
     except LeastNoiseError as error:
-        own, paid_with = versions()["leastnoise"], ""
+        running, paid_with = versions()["leastnoise"], ""
         with suppress(ValueError, KeyError, TypeError):
             paid_with = str(json.loads(options)["version"])
-        if own == paid_with:
+        if running == paid_with:
             if not isinstance(error, InputError):
                 raise
             raise LedgerError(  # what a plan is refused for before payment says that nothing was spent, and to plan again
@@ -175,7 +175,7 @@ def _of_its_version(book: Ledger, entry: Entry, options: str) -> Iterator[None]:
             ) from None
         by = f"leastnoise {paid_with}" if paid_with else "an earlier leastnoise"
         raise LedgerError(
-            f"Release {entry.number} in the ledger {book.path} was paid with {by}, and leastnoise {own} cannot read what it recorded. "
+            f"Release {entry.number} in the ledger {book.path} was paid with {by}, and leastnoise {running} cannot read what it recorded. "
             "Finish it with that version; nothing is paid again."
         ) from None
 
@@ -308,7 +308,7 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
 def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     """Enter what a release, or a search for categories, cost into a ledger that does not know it."""
     directory = Path(release).absolute()
-    if found_there(directory):
+    if holds_categories(directory):
         categories = read_categories(directory)
         private, privacy, digest = categories.private, categories.plan.privacy, categories.plan.digest()
         cost: Cost = SeriesCost(privacy.budget)

@@ -57,11 +57,11 @@ def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
     """
     budget, part = privacy.budget, share / (1 - share)
     pure = not isinstance(budget, ZCDP)
-    own = protected(privacy).within(PureDP(budget.epsilon * part) if not isinstance(budget, ZCDP) else ZCDP(budget.rho * part))
+    promise = protected(privacy).within(PureDP(budget.epsilon * part) if not isinstance(budget, ZCDP) else ZCDP(budget.rho * part))
     noise = Noise.DISCRETE_LAPLACE if pure else Noise.DISCRETE_GAUSSIAN
     blocks = [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)]
     blocks += [] if privacy.unit_column is None else [(Block((), Fraction(1), CUT), 1 / MOST_CUT)]
-    return fit(USAGE, own, noise, blocks)
+    return fit(USAGE, promise, noise, blocks)
 
 
 def most_by_chance(noise: Noise, scale: float) -> int:
@@ -109,12 +109,12 @@ def _values(series: Series, measured: Measurements) -> tuple[int, ...]:
 def judged(measured: Measurements, share: Fraction, values: tuple[int, ...], charge: str, number: int) -> Guarded:
     """Say what was found, or stop."""
     scale = float(measured.blocks[0].scale)
-    std, *of_cut = (float(one.scale) * (1 if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2)) for one in measured.blocks)
+    std, *of_cut = (float(block.scale) * (1 if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2)) for block in measured.blocks)
     used, unused, *cut = values
-    found = Guarded(share=str(share), charge=charge, number=number, used=used, kept=used + unused, noise_std=std)
-    found = replace(found, cut=cut[0], cut_std=of_cut[0]) if cut else found
+    counts = Guarded(share=str(share), charge=charge, number=number, used=used, kept=used + unused, noise_std=std)
+    counts = replace(counts, cut=cut[0], cut_std=of_cut[0]) if cut else counts
     if unused - used > most_by_chance(measured.noise, scale):
-        rows = f"{several(max(found.kept, 0), 'row')}{' that count for their unit' * bool(cut)}"
+        rows = f"{several(max(counts.kept, 0), 'row')}{' that count for their unit' * bool(cut)}"
         spent, again = "Nothing was spent", "and release again"
         if number:
             spent = f"Only the guard was paid, {charge}: {share} of the budget. The rest is left"
@@ -124,4 +124,4 @@ def judged(measured: Measurements, share: Fraction, values: tuple[int, ...], cha
             f"error of about {std:,.0f}), with confidence fewer than half. {spent}. `leastnoise check` shows the data holder why; mend "
             f"the spec, {again}."
         )
-    return found
+    return counts

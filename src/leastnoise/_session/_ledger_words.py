@@ -18,7 +18,7 @@ def other_data(ledger: Path, dataset: str, got: object) -> str:
     )
 
 
-def check_place(ledger: Path) -> None:
+def check_makeable(ledger: Path) -> None:
     """Refuse a place where no ledger can be made, before anything is planned or read."""
     folder = ledger.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):

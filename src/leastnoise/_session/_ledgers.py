@@ -14,7 +14,7 @@ from leastnoise import _adapters
 from leastnoise._accounting import Privacy
 from leastnoise._check import InputError, LeastNoiseError, LedgerError, refuse
 from leastnoise._kernel import Ledger
-from leastnoise._session._ledger_words import check_place, older_copy, other_data, second_ledger
+from leastnoise._session._ledger_words import check_makeable, older_copy, other_data, second_ledger
 
 
 def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[Path], *, share: str = "") -> Ledger | None:
@@ -56,7 +56,7 @@ def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[P
     name = dataset or _adapters.dataset_name(source)
     if book is None:
         first, *joined = _adapters.protected_tables(source)
-        for table, known in [(first, name), *((one, _adapters.dataset_name(one)) for one in joined)]:
+        for table, known in [(first, name), *((second, _adapters.dataset_name(second)) for second in joined)]:
             check_only(file, known, [*folders, *_folder(_adapters.location(table))])
     elif name not in (None, book.dataset):
         raise InputError(other_data(book.path, book.dataset, name))
@@ -87,7 +87,7 @@ def _opened(ledger: Path, share: str) -> Ledger | None:
     """The ledger, if there is one."""
     if os.path.lexists(ledger) or share:
         return Ledger.open(ledger, share=share)
-    check_place(ledger)
+    check_makeable(ledger)
     return None
 
 
@@ -101,16 +101,16 @@ def unknown_releases(ledger: Path, book: Ledger | None, folders: Iterable[Path] 
     """Look for releases that were paid from this ledger, and that it does not know: then it is an older copy, or a new one of that name."""
     entries = book.entries() if book is not None else ()
     known = {entry.id for entry in entries}
-    places = {ledger.parent, *folders} | {Path(entry.output).parent for entry in entries if entry.output.startswith("/")}
-    key, own = ("ledger", ledger.name) if book is None else ("ledger_id", book.id)
-    return tuple(release for release, receipt in _paid_releases(places) if receipt.get(key) == own and receipt.get("id") not in known)
+    parents = {ledger.parent, *folders} | {Path(entry.output).parent for entry in entries if entry.output.startswith("/")}
+    key, value = ("ledger", ledger.name) if book is None else ("ledger_id", book.id)
+    return tuple(release for release, receipt in _paid_releases(parents) if receipt.get(key) == value and receipt.get("id") not in known)
 
 
-def _paid_releases(places: Iterable[Path]) -> Iterator[tuple[Path, dict[str, object]]]:
+def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, object]]]:
     """Every release in these folders that a ledger paid, with its receipt."""
-    for place in sorted({Path(os.path.abspath(place)) for place in places}):  # noqa: PTH100 - links stay links
+    for folder in sorted({Path(os.path.abspath(folder)) for folder in folders}):  # noqa: PTH100 - links stay links
         with suppress(OSError):
-            for release in sorted(place.iterdir()):
+            for release in sorted(folder.iterdir()):
                 with suppress(OSError):
                     receipt = receipt_in(release)
                     if receipt.get("ledger_id"):
@@ -126,13 +126,13 @@ def check_known(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ())
 def other_ledgers(ledger: Path, dataset: str, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
     """Look for other ledgers that know a data set, and for releases that they paid where they are not in sight themselves."""
     others = []
-    places = sorted({Path(os.path.abspath(place)) for place in (ledger.parent, *folders)})  # noqa: PTH100 - links stay links
-    for place in places:
-        for file in sorted(place.glob("*.ledger")):
+    searched = sorted({Path(os.path.abspath(folder)) for folder in (ledger.parent, *folders)})  # noqa: PTH100 - links stay links
+    for folder in searched:
+        for file in sorted(folder.glob("*.ledger")):
             with suppress(LeastNoiseError, OSError):
                 if not (ledger.exists() and file.samefile(ledger)) and Ledger.open(file, timeout=1).dataset == dataset:
                     others.append(file)
-    return tuple(others) or tuple(release for release, receipt in _paid_releases(places) if dataset in _datasets(receipt))
+    return tuple(others) or tuple(release for release, receipt in _paid_releases(searched) if dataset in _datasets(receipt))
 
 
 def _datasets(receipt: Mapping[str, Any]) -> set[Any]:

@@ -49,8 +49,8 @@ def account(ledger: Path, run: str) -> Account:
         if mine.kind != "release":
             return Account("entered", f"It was entered before that, as number {mine.number}.")
         with suppress(LeastNoiseError, OSError):  # what cannot be entered now, the next run enters
-            own, number = mine.id, mine.number
-            book.reconcile(lambda entry: is_published(entry) if entry.id == own else None)
+            entry_id, number = mine.id, mine.number
+            book.reconcile(lambda entry: is_published(entry) if entry.id == entry_id else None)
             mine = book.entries()[number - 1]
         whole = mine.state == "sealed" or is_published(mine)
     except (LeastNoiseError, OSError):
@@ -76,14 +76,14 @@ def paying(book: Ledger, room: int) -> Iterator[str]:
             note_run(book.path.absolute(), run)
             yield run
     except Exception as error:
-        found = account(book.path, run) if run else Account("nothing", "")
-        if found.state == "nothing":
+        payment = account(book.path, run) if run else Account("nothing", "")
+        if payment.state == "nothing":
             raise
-        raise PaidError(f"{cause(error)[0]} {found.words}", found.state, error) from error
+        raise PaidError(f"{cause(error)[0]} {payment.words}", payment.state, error) from error
     except BaseException as error:  # an interruption
-        found = account(book.path, run) if run else Account("nothing", "")
-        if found.words:
-            error.add_note(found.words)
+        payment = account(book.path, run) if run else Account("nothing", "")
+        if payment.words:
+            error.add_note(payment.words)
         raise
 
 
@@ -115,8 +115,8 @@ def is_published(entry: Entry) -> bool | None:
     if entry.output in {GUARD, IN_MEMORY}:
         return False
     try:
-        found = receipt_in(Path(entry.output))
-        if found.get("id") != entry.id:
+        receipt = receipt_in(Path(entry.output))
+        if receipt.get("id") != entry.id:
             return False
         handle = os.open(Path(entry.output).parent, os.O_RDONLY)
         try:
@@ -181,18 +181,18 @@ def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
             )
 
 
-def given_or_kept(source: Any, place: Any, joined: Mapping[str, Any]) -> Any:
+def given_or_kept(source: Any, location: Any, joined: Mapping[str, Any]) -> Any:
     """The data that were given now, or else where they were."""
-    found = _adapters.located(place, source)
-    said, kept = _adapters.join_facts(found), dict(joined)
+    data = _adapters.located(location, source)
+    said, kept = _adapters.join_facts(data), dict(joined)
     if said and kept and "" in {said["table"], kept["table"]}:  # a frame has no name
         kept["table"] = said["table"]
-    if found is not None and said != kept:
+    if data is not None and said != kept:
         raise InputError(
             "A release is finished with what it was paid for: the same second table, joined on the same columns, and public or not as it "
             "was then. Give source=leastnoise.Joined(...) as for the release, or no second table if there was none."
         )
-    return found
+    return data
 
 
 def read_plan(path: Path, what: Spec) -> Plan:
@@ -219,7 +219,7 @@ def other_parts(made: Plan, what: Spec) -> list[str]:
     same = made.privacy.within(wanted.budget) == wanted and type(made.privacy.budget) is type(wanted.budget)
     same = same and stated(asked) in (None, made.privacy)
     pairs: dict[str, tuple[object, object]] = {"[privacy]": (same, True), "[domain]": (made.domain, what.domain)}
-    of_plan, of_spec = ((one.to_json(), one.statistics) for one in (made.workload, what.workload))
+    of_plan, of_spec = ((workload.to_json(), workload.statistics) for workload in (made.workload, what.workload))
     pairs["[[workload]]"] = (of_plan, of_spec)
     pairs["[series]"] = (series_of(made), what.series)
     return [name for name, (planned, said) in pairs.items() if planned != said]

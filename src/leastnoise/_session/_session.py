@@ -34,7 +34,7 @@ from leastnoise._session._finish import (
     Asked,
     Finished,
     RowProgress,
-    finish_one,
+    finish_release,
     publish,
     read_release,
     read_table,
@@ -119,8 +119,8 @@ def find_categories(
             raise InputError("A seeded search pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
         unpaid = UnpaidSeries(_terms(plan), _keys(plan, source, progress), SeededEntropy(seed))
         keys = unpaid.find(_search(plan))
-        with nullcontext() if target is None else draft(target) as place:
-            return _written(plan, keys, place, {}, _adapters.join_facts(source), private=False)
+        with nullcontext() if target is None else draft(target) as folder:
+            return _written(plan, keys, folder, {}, _adapters.join_facts(source), private=False)
     book = ledger_for(ledger, source, dataset, [] if target is None else [target.parent])
     if book is not None:
         settle(book)
@@ -133,7 +133,7 @@ def find_categories(
             f"There is no ledger at {ledger}. Make it with the budget of the search and of the releases after it: `leastnoise ledger set`, "
             "leastnoise.Ledger.create, or the argument whole. Nothing was spent."
         )
-    with nullcontext() if target is None else draft(target) as place:
+    with nullcontext() if target is None else draft(target) as folder:
         table = _keys(plan, source, progress)
         if book is None and whole is not None:
             name = dataset or _adapters.dataset_name(source) or "data"
@@ -150,7 +150,7 @@ def find_categories(
                 options=json.dumps({"source": _adapters.location(source), "joined": _adapters.join_facts(source)}),
                 run=run,
             )
-            return _published(plan, series.find(_search(plan)), book, place, series, _adapters.join_facts(source))
+            return _published(plan, series.find(_search(plan)), book, folder, series, _adapters.join_facts(source))
 
 
 def finish_search(book: Ledger, entry: Entry, source: Any = None, *, out: Any = None, progress: RowProgress = None) -> FoundCategories:
@@ -160,11 +160,11 @@ def finish_search(book: Ledger, entry: Entry, source: Any = None, *, out: Any = 
     kept, joined = _kept(pending.options)
     data = given_or_kept(source, kept, joined)
     target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
-    with nullcontext() if target is None else draft(target) as place, paying(book, _room(plan)) as run:
+    with nullcontext() if target is None else draft(target) as folder, paying(book, _room(plan)) as run:
         receipt = book.take_over(entry, run)
         read = partial(_keys, plan, data, progress)
-        found, series = resumed(_terms(plan), book, receipt, lambda series: series.find(_search(plan)), data, read)
-        return _published(plan, found, book, place, series, joined)
+        keys, series = resumed(_terms(plan), book, receipt, lambda series: series.find(_search(plan)), data, read)
+        return _published(plan, keys, book, folder, series, joined)
 
 
 def _keys(plan: CategoryPlan, source: Any, progress: RowProgress) -> "Table":
@@ -201,25 +201,25 @@ def _kept(options: str) -> tuple[Any, dict[str, Any]]:
 
 
 def _published(
-    plan: CategoryPlan, keys: FoundKeys, book: Ledger, place: Draft | None, series: Series, joined: Mapping[str, Any]
+    plan: CategoryPlan, keys: FoundKeys, book: Ledger, folder: Draft | None, series: Series, joined: Mapping[str, Any]
 ) -> FoundCategories:
     """Write and seal; what was found is on the ledger's disk by now."""
     receipt = receipt_of(series)
-    made = _written(plan, keys, place, receipt_facts(book, receipt), joined, private=True)
+    made = _written(plan, keys, folder, receipt_facts(book, receipt), joined, private=True)
     book.seal(receipt)
     return made
 
 
 def _written(
-    plan: CategoryPlan, keys: FoundKeys, place: Draft | None, receipt: Mapping[str, Any], joined: Mapping[str, Any], *, private: bool
+    plan: CategoryPlan, keys: FoundKeys, folder: Draft | None, receipt: Mapping[str, Any], joined: Mapping[str, Any], *, private: bool
 ) -> FoundCategories:
     """What was found, written where that was asked for."""
     receipt = {**receipt, "joined": dict(joined)} if joined else receipt
-    found = FoundCategories(plan=plan, texts=keys.keys, units=tuple(keys.units.tolist()), private=private, receipt=receipt)
-    if place is not None:
-        write_categories(found, place)
-        place.publish()
-    return found
+    categories = FoundCategories(plan=plan, texts=keys.keys, units=tuple(keys.units.tolist()), private=private, receipt=receipt)
+    if folder is not None:
+        write_categories(categories, folder)
+        folder.publish()
+    return categories
 
 
 def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> Plan:
@@ -303,7 +303,7 @@ def release(
             warn_of_unfinished(book)
         paid = None if target is None else paid_before(book, plan.digest(), str(target))
         if paid is not None:
-            return finish_one(book, paid, source, options=asked, progress=progress).release
+            return finish_release(book, paid, source, options=asked, progress=progress).release
         check_affordable(book, plan, share)
     name = dataset or _adapters.dataset_name(source) or "data" if book is None else book.dataset
     check_searched(asked.searches, name)
@@ -312,8 +312,8 @@ def release(
         table = read_table(plan, source, progress, usage=share is not None)
         if book is None:  # another process may have made it meanwhile
             book = ledger_made(ledger, name, with_guard(plan.privacy, share))
-        found = {} if share is None else guarded(book, table, plan.privacy, share).facts()
-        kept = Asked(asked, _adapters.location(source), found, _adapters.join_facts(source), library_of(type(source)))
+        guard = {} if share is None else guarded(book, table, plan.privacy, share).facts()
+        kept = Asked(asked, _adapters.location(source), guard, _adapters.join_facts(source), library_of(type(source)))
         with paying(book, room_for(plan)) as process:
             output = IN_MEMORY if target is None else str(target)
             described = f"{several(len(plan.workload.products), 'table')}, {plan.strategy}"
@@ -366,13 +366,13 @@ def _simulated(
     progress: Callable[[int, int | None], None] | None,
 ) -> Release:
     """A release that protects nobody."""
-    share, found = guard_share(options.guard), {}
+    share, guard = guard_share(options.guard), {}
     with nullcontext() if target is None else draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
             measured = guard_measurements(plan.privacy, share)
-            found = rehearsed(UnpaidSeries(guard_terms(measured), table.usage, entropy), measured, share).facts()
-        kept = Asked(options, guard=found, joined=_adapters.join_facts(source), library=library_of(type(source)))
+            guard = rehearsed(UnpaidSeries(guard_terms(measured), table.usage, entropy), measured, share).facts()
+        kept = Asked(options, guard=guard, joined=_adapters.join_facts(source), library=library_of(type(source)))
         made = kept.build(run(UnpaidSeries(terms_of(plan), table, entropy)))
         if folder is not None:
             fill_draft(made, folder)
@@ -430,7 +430,7 @@ def finish_all(
         raise InputError("Another directory is for one release; say which with its number, as `leastnoise ledger show` has it.")
     chosen = [entry for entry in book.entries() if number in {None, entry.number} and is_unfinished(book, entry)]
     if number is not None and not chosen:
-        running = any(one.number == number and one.resumable for one in book.entries())
+        running = any(entry.number == number and entry.resumable for entry in book.entries())
         why = "is being made by another process, as far as can be told" if running else "is not one that can be finished"
         raise InputError(f"Release {number} in the ledger {book.path} {why}; see `leastnoise ledger show`.")
     done, failed = [], []
@@ -455,9 +455,9 @@ def _finished(book: Ledger, entry: Entry, source: Any, out: Any, progress: RowPr
         written = finish_series(book, entry)
         return Finished(entry, read_release(written[-1]) if written else None, Path(entry.output))
     if not is_category_plan(text):
-        return finish_one(book, entry, source, out=out, progress=progress)
-    found = finish_search(book, entry, source, out=out, progress=progress)
-    return Finished(entry, found, None if out is None and entry.output == IN_MEMORY else Path(out or entry.output))
+        return finish_release(book, entry, source, out=out, progress=progress)
+    categories = finish_search(book, entry, source, out=out, progress=progress)
+    return Finished(entry, categories, None if out is None and entry.output == IN_MEMORY else Path(out or entry.output))
 
 
 @one_thread()

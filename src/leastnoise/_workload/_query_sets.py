@@ -92,7 +92,7 @@ def _of_predicates(attribute: str, kind: Kind, arguments: Arguments) -> tuple[La
     for labels in arguments:
         row = np.array(_indicator(attribute, kind, labels))
         edges = np.diff(row[: kind.regular], prepend=0, append=0)
-        other = [str(label) for label, one in zip(kind.labels[kind.regular :], row[kind.regular :], strict=True) if one]
+        other = [str(label) for label, inside in zip(kind.labels[kind.regular :], row[kind.regular :], strict=True) if inside]
         made.append(" or ".join([*map(str, _spans(kind, np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1)), *other]))
     return tuple(made)
 
@@ -106,9 +106,9 @@ def _as_ranges(matrix: np.ndarray) -> Operator:
     return Dense(matrix)
 
 
-def _up_to(kind: Kind, place: int, label: Label) -> str:
-    if isinstance(kind, (Bins, Edges)) and place < kind.regular:
-        sign = "<" if kind.closed == "left" and place < kind.regular - 1 else "<="
+def _up_to(kind: Kind, cell: int, label: Label) -> str:
+    if isinstance(kind, (Bins, Edges)) and cell < kind.regular:
+        sign = "<" if kind.closed == "left" and cell < kind.regular - 1 else "<="
         # The upper edge is what a reader of a CDF looks for, not the text of the bin.
         return f"{sign} {str(label).rsplit(', ', 1)[1].rstrip(')]')}"
     return f"<= {label}"
@@ -140,8 +140,8 @@ def _cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
 
 def _nearest(what: str, known: Sequence[Fraction], given: Iterable[Fraction]) -> str:
     """The numbers on either side of those that are not known, as a sentence."""
-    places = {place: bisect(known, one) for place, one in enumerate(given) if one not in known}
-    near = {one for place in places.values() for one in known[max(0, place - 1) : place + 1]}
+    positions = {bisect(known, number) for number in given if number not in known}
+    near = {number for position in positions for number in known[max(0, position - 1) : position + 1]}
     return f"The nearest {what} are {', '.join(map(number_text, sorted(near)))}." if near else ""
 
 
@@ -152,20 +152,19 @@ def _labelled(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int
     ends = [number_text(bound) for bound in bounds] or [str(end) for end in pair]
     if any(end not in labels for end in ends) or not labels.index(ends[0]) <= labels.index(ends[1]):
         allowed = f"two of its cells ({labels[0]} to {labels[-1]}), the lower first"
-        raise refuse(
-            f"a range on {attribute}", list(pair), allowed, _nearest("values", [Fraction(one) for one in labels] if bounds else [], bounds)
-        )
+        nearest = _nearest("values", [Fraction(label) for label in labels] if bounds else [], bounds)
+        raise refuse(f"a range on {attribute}", list(pair), allowed, nearest)
     return labels.index(ends[0]), labels.index(ends[1])
 
 
 def _indicator(attribute: str, kind: Kind, labels: Iterable[Label]) -> list[int]:
-    places = {str(label): place for place, label in enumerate(kind.labels)}
+    cells = {str(label): cell for cell, label in enumerate(kind.labels)}
     row = [0] * kind.size
     for label in labels:
-        if str(label) not in places:
-            some = ", ".join(list(places)[:5]) + (", ..." if len(places) > 5 else "")
+        if str(label) not in cells:
+            some = ", ".join(list(cells)[:5]) + (", ..." if len(cells) > 5 else "")
             raise refuse(f"a predicate on {attribute}", label, f"made of its cells ({some})")
-        row[places[str(label)]] = 1
+        row[cells[str(label)]] = 1
     return row
 
 
@@ -174,7 +173,7 @@ FORMS: Mapping[str, Form] = {
     "total": Form(operator=_whole(Total), labels=lambda _, __, ___: ("(all)",), intervals=True),
     "prefix": Form(
         operator=_whole(Prefix),
-        labels=lambda _, kind, __: tuple(_up_to(kind, place, label) for place, label in enumerate(kind.labels)),
+        labels=lambda _, kind, __: tuple(_up_to(kind, cell, label) for cell, label in enumerate(kind.labels)),
         intervals=True,
         structured=True,
         axis="up_to",
@@ -184,7 +183,7 @@ FORMS: Mapping[str, Form] = {
     ),
     "ranges": Form(operator=_ranges, labels=_of_ranges, argument="range", intervals=True),
     "predicates": Form(operator=_predicates, labels=_of_predicates, argument="predicate"),
-    "matrix": Form(operator=_matrix, labels=lambda _, __, rows: tuple(f"row {place}" for place in range(len(rows))), argument="matrix"),
+    "matrix": Form(operator=_matrix, labels=lambda _, __, rows: tuple(f"row {number}" for number in range(len(rows))), argument="matrix"),
     "change": Form(
         operator=_change,
         labels=lambda _, kind, sets: tuple(map("{1} - {0}".format, kind.regular_labels, kind.regular_labels[sets[0][0] :])),
@@ -393,16 +392,16 @@ def cells_of(kind: Kind, wanted: object) -> list[Label]:
     """The cells that are meant by a label, a list of labels, or groups of levels such as ``{"region": "north"}``."""
     if not isinstance(wanted, Mapping):
         return list(wanted) if isinstance(wanted, (list, tuple)) else [wanted]  # type: ignore[list-item]  # checked with the cells
-    found: list[Label] = []
+    labels: list[Label] = []
     for name, groups in wanted.items():
-        own = kind.level(name)
+        level = kind.level(name)
         for group in groups if isinstance(groups, (list, tuple)) else [groups]:
-            known = [str(label) for label in own.labels]
+            known = [str(label) for label in level.labels]
             if str(group) not in known:
                 listed = ", ".join(known[:_MOST_NAMED]) + ", ..." * (len(known) > _MOST_NAMED)
                 raise refuse(f"a group of the level {name!r}", group, f"one of {listed}")
-            found += [label for label, place in zip(kind.labels, own.cells, strict=True) if known[place] == str(group)]
-    return found
+            labels += [label for label, index in zip(kind.labels, level.cells, strict=True) if known[index] == str(group)]
+    return labels
 
 
 _MOST_NAMED = 20
@@ -415,10 +414,10 @@ def groups_of(domain: Domain, by: object, what: str) -> dict[str, QuerySet]:
     They are given as `queries` has them, or as a list of names of attributes and such mappings.
     """
     listed: list[Any] = [by] if isinstance(by, Mapping) else [None] if isinstance(by, str) or not isinstance(by, Iterable) else list(by)
-    if not all(isinstance(one, (str, Mapping)) for one in listed):
+    if not all(isinstance(entry, (str, Mapping)) for entry in listed):
         advice = f"The groups of a level are asked for as {{ {domain.names[0]} = {{ level = '...' }} }}."
         raise refuse(what, by, f"a list of attributes, such as [{domain.names[0]!r}]", advice)
-    given = [pair for one in listed for pair in (one.items() if isinstance(one, Mapping) else [(one, identity())])]
+    given = [pair for entry in listed for pair in (entry.items() if isinstance(entry, Mapping) else [(entry, identity())])]
     unknown = sorted({str(name) for name, _ in given if name not in domain.names})
     if unknown:
         owners = [name for name in domain.names if unknown[0] in level_names(domain.kind(name))]

@@ -153,11 +153,11 @@ def _groups(kind: Kind, keys: Sequence[Sequence[object]], kept: frozenset[int] |
 _ASKED: Mapping[str, Callable[[Statement, Aggregate, dict[str, QuerySet], Exact], Workload]] = {
     "rows": lambda said, _, sets, weight: queries(said.domain, sets, weight=weight),
     "units": lambda said, _, sets, weight: queries(said.domain, sets, count="units", of_unit=said.of_unit, weight=weight),
-    "values": lambda said, one, sets, weight: queries(said.domain, sets, count=one.of, weight=weight),
-    "sum": lambda said, one, sets, weight: queries(said.domain, sets, sum=one.of, weight=weight),
-    "weighted": lambda said, one, sets, weight: queries(said.domain, sets, sum=one.of, weight=weight).weighted_by(one.weight),
-    "mean": lambda said, one, sets, weight: mean_queries(said.domain, one.of, by=sets, weight=weight),
-    "quantile": lambda said, one, sets, weight: quantile_queries(said.domain, one.of, [one.share], by=sets, weight=weight),
+    "values": lambda said, column, sets, weight: queries(said.domain, sets, count=column.of, weight=weight),
+    "sum": lambda said, column, sets, weight: queries(said.domain, sets, sum=column.of, weight=weight),
+    "weighted": lambda said, column, sets, weight: queries(said.domain, sets, sum=column.of, weight=weight).weighted_by(column.weight),
+    "mean": lambda said, column, sets, weight: mean_queries(said.domain, column.of, by=sets, weight=weight),
+    "quantile": lambda said, column, sets, weight: quantile_queries(said.domain, column.of, [column.share], by=sets, weight=weight),
 }
 
 
@@ -212,16 +212,16 @@ def with_levels(statements: Sequence[Statement]) -> tuple[Statement, ...]:
     domain = statements[0].domain
     value = domain.to_json()
     entries = {entry["name"]: entry for entry in value["attributes"]}
-    for one in chain.from_iterable(statement.groups for statement in statements):
-        kind, levels = domain.kind(one.attribute), entries[one.attribute].setdefault("levels", [])
+    for group in chain.from_iterable(statement.groups for statement in statements):
+        kind, levels = domain.kind(group.attribute), entries[group.attribute].setdefault("levels", [])
         known = {*domain.names, *RESERVED, *(each["name"] for each in levels)}
-        if _groups(kind, [one.keys], None)[0].kind != "predicates" or one.name in known or not one.name.isidentifier():
+        if _groups(kind, [group.keys], None)[0].kind != "predicates" or group.name in known or not group.name.isidentifier():
             continue
-        labels = ["(none)" if key is None else str(key) for key in one.keys[: kind.regular]]
-        places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
-        levels.append({"name": one.name, "labels": [*places], "cells": [places[label] for label in labels]})
+        labels = ["(none)" if key is None else str(key) for key in group.keys[: kind.regular]]
+        numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+        levels.append({"name": group.name, "labels": [*numbers], "cells": [numbers[label] for label in labels]})
     made = Domain.from_json(value)
-    return tuple(replace(one, domain=made) for one in statements)
+    return tuple(replace(statement, domain=made) for statement in statements)
 
 
 class _Reader:
@@ -244,19 +244,19 @@ class _Reader:
         if len([*tree.find_all(exp.Select)]) > 1:
             raise refused("A subquery", _ADVICE["with"])
         table = tree.args.get("from_") or tree.args.get("from")
-        if table is None or not isinstance(table.this, exp.Table) or any(table.this.args.get(one) for one in ("sample", "joins", "pivots")):
+        if table is None or not isinstance(table.this, exp.Table) or any(table.this.args.get(key) for key in ("sample", "joins", "pivots")):
             raise refused("FROM with more than the name of a table", _ADVICE["with"])
         where = tree.args.get("where")
         cells = self._cells("WHERE", where.this) if where else {}
-        columns = [self._column(one) for one in tree.expressions]
+        columns = [self._column(node) for node in tree.expressions]
         groups, sets = self._sets(columns)
-        names = [one.name for one in columns]
+        names = [column.name for column in columns]
         if len({*names}) < len(names):
             raise InputError(f"SELECT must give every column a name of its own, with AS; got {', '.join(names)}.")
-        loose = [one.name for one in columns if isinstance(one, Grouped) and one not in groups]
+        loose = [column.name for column in columns if isinstance(column, Grouped) and column not in groups]
         if loose:
             raise refused(f"SELECT {loose[0]}, which GROUP BY does not name,", "Add it to GROUP BY")
-        if not any(isinstance(one, Aggregate) for one in columns):
+        if not any(isinstance(column, Aggregate) for column in columns):
             raise refused("A SELECT without COUNT, SUM, AVG or a quantile", "Rows are never given; add COUNT(*) and GROUP BY")
         limit = tree.args.get("limit")
         return Statement(
@@ -298,8 +298,8 @@ class _Reader:
             at = node.args.get("quantile") or node.args.get("expression")
             return self._quantile(name, node.this, Fraction(1, 2) if at is None else _number(node.key.upper(), at))
         what, cells = self._of_some(node)
-        one = isinstance(what, (exp.Star, exp.Literal)) and what.name in ("*", "1")
-        if isinstance(node, (exp.Count, exp.CountIf, exp.Sum)) and one and not (isinstance(node, exp.Sum) and isinstance(what, exp.Star)):
+        rows = isinstance(what, (exp.Star, exp.Literal)) and what.name in ("*", "1")
+        if isinstance(node, (exp.Count, exp.CountIf, exp.Sum)) and rows and not (isinstance(node, exp.Sum) and isinstance(what, exp.Star)):
             return Aggregate(name, "rows", cells=cells)
         if isinstance(node, exp.Count) and isinstance(what, exp.Distinct):
             return Aggregate(name, "units", self._counted_unit(what), cells=cells)
@@ -327,12 +327,12 @@ class _Reader:
         nothing = rest is None or isinstance(rest, exp.Null) or (isinstance(node, exp.Sum) and rest.sql() == "0")
         if others or (what.args.get("ifs") and what.this is not None) or not nothing or isinstance(node, exp.Avg):
             share = "A share is the mean of a column of zeros and ones: AVG of it, with clip = [0, 1]; or group by the CASE"
-            one = "One condition stands in it: CASE WHEN ... THEN ... END (of a sum: ELSE 0); or group by the CASE"
-            raise refused(clause, share if isinstance(node, exp.Avg) else one)
+            advice = "One condition stands in it: CASE WHEN ... THEN ... END (of a sum: ELSE 0); or group by the CASE"
+            raise refused(clause, share if isinstance(node, exp.Avg) else advice)
         return branch.args["true"], _items(self._cells(clause, branch.this))
 
     def _counted_unit(self, what: Node) -> str:
-        names = [one.name for one in what.expressions]
+        names = [column.name for column in what.expressions]
         if len(names) != 1 or self._unit is None or names[0].lower() != self._unit.lower():
             known = f"that is {self._unit}" if self._unit else "none is declared: every row is a unit"
             raise refused(f"COUNT(DISTINCT {', '.join(names)})", f"Units alone are counted, by the column of [privacy] unit; {known}")
@@ -427,19 +427,19 @@ class _Reader:
         import duckdb
         from sqlglot import exp
 
-        def called(one: Node) -> Node:
-            return exp.column(self._found(clause, one)[1] or _VALUE, quoted=True) if isinstance(one, exp.Column) else one
+        def called(node: Node) -> Node:
+            return exp.column(self._found(clause, node)[1] or _VALUE, quoted=True) if isinstance(node, exp.Column) else node
 
         kind, text = self._domain.kind(name), written.transform(called).sql("duckdb")
-        compared = [Fraction(one.name) for one in written.find_all(exp.Literal) if not one.is_string]
+        compared = [Fraction(literal.name) for literal in written.find_all(exp.Literal) if not literal.is_string]
         held, pairs = _stand_ins(kind, compared)
         if len(pairs) > _MOST_ROWS:
             raise refused(f"{clause} of {name}, which has {len(pairs)} values,", "Give the attribute coarser cells")
         cells = [cell for cell, _ in pairs]
-        levels = {one: kind.level(one) for one in level_names(kind)}
+        levels = {of_level: kind.level(of_level) for of_level in level_names(kind)}
         columns = {_VALUE: (held, [value for _, value in pairs])}
-        columns |= {one: ("VARCHAR", [str(own.labels[own.cells[cell]]) for cell in cells]) for one, own in levels.items()}
-        listed = ", ".join(f'unnest(?::{column}[]) AS "{one.replace(chr(34), chr(34) * 2)}"' for one, (column, _) in columns.items())
+        columns |= {of_level: ("VARCHAR", [str(level.labels[level.cells[cell]]) for cell in cells]) for of_level, level in levels.items()}
+        listed = ", ".join(f'unnest(?::{column}[]) AS "{title.replace(chr(34), chr(34) * 2)}"' for title, (column, _) in columns.items())
         try:
             with duckdb.connect(":memory:", config={"enable_external_access": False}) as database:
                 given = [cells, *(values for _, values in columns.values())]
@@ -448,19 +448,19 @@ class _Reader:
         except duckdb.Error as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"{clause} cannot be computed over the values of {name}: {reason}") from None
-        found: dict[int, set[object]] = {}
+        results: dict[int, set[object]] = {}
         for cell, value in rows:
-            found.setdefault(cell, set()).add(_plain(value))
-        cut = next((cell for cell, values in found.items() if len(values) > 1), None)
+            results.setdefault(cell, set()).add(_plain(value))
+        cut = next((cell for cell, values in results.items() if len(values) > 1), None)
         if cut is not None:
             advice = f"Its values would be in two groups, and only the cell is counted; give [domain.{name}] finer cells"
             raise refused(f"{clause} that cuts through the cell {kind.labels[cut]} of {name}", advice)
-        return tuple(found[cell].pop() if cell in found else OTHER for cell in range(kind.size))
+        return tuple(results[cell].pop() if cell in results else OTHER for cell in range(kind.size))
 
     def _sets(self, columns: Sequence[Grouped | Aggregate]) -> tuple[list[Grouped], list[tuple[int, ...]]]:
         """The columns that GROUP BY names, and the sets of them that ROLLUP, CUBE and GROUPING SETS make."""
         group, groups = self._tree.args.get("group"), []
-        plain = [one for one in columns if isinstance(one, Grouped)]
+        plain = [column for column in columns if isinstance(column, Grouped)]
         if group is None:
             if plain:
                 raise refused(f"SELECT {plain[0].name} without GROUP BY", "Add GROUP BY")
@@ -468,16 +468,16 @@ class _Reader:
         if group.args.get("all"):
             return plain, [tuple(range(len(plain)))]
 
-        def place(node: Node) -> int:
-            one = self._group(node, columns)
-            if one not in groups:
-                groups.append(one)
-            return groups.index(one)
+        def position(node: Node) -> int:
+            grouped = self._group(node, columns)
+            if grouped not in groups:
+                groups.append(grouped)
+            return groups.index(grouped)
 
         sets: list[tuple[int, ...]] = [()]
         further = [group.args.get(key) for key in ("rollup", "cube", "grouping_sets")]
-        for part in (*group.expressions, *chain.from_iterable(one for one in further if isinstance(one, list))):
-            sets = [tuple(dict.fromkeys((*one, *other))) for one in sets for other in _sets_of(part, place)]
+        for part in (*group.expressions, *chain.from_iterable(parts for parts in further if isinstance(parts, list))):
+            sets = [tuple(dict.fromkeys((*members, *more))) for members in sets for more in _sets_of(part, position)]
         if len(sets) > _MOST_STATEMENTS:
             raise refused(f"GROUP BY with {len(sets)} grouping sets", f"At most {_MOST_STATEMENTS} stand in a statement")
         return groups, list(dict.fromkeys(sets))
@@ -486,51 +486,51 @@ class _Reader:
         """A column of GROUP BY: that of SELECT which it names, numbers or repeats, or else one that SELECT has not."""
         from sqlglot import exp
 
-        found: object = None
+        grouped, named = [column for column in columns if isinstance(column, Grouped)], None
         if isinstance(node, exp.Literal) and not node.is_string:
             at = _number("GROUP BY", node, int)
-            found = columns[at - 1] if 0 < at <= len(columns) else None
-            if not isinstance(found, Grouped):
+            named = columns[at - 1] if 0 < at <= len(columns) else None
+            if not isinstance(named, Grouped):
                 raise refused(f"GROUP BY {at}", "The number is that of a column of SELECT that is no answer")
         elif isinstance(node, exp.Column) and not node.table:
-            found = next((one for one in columns if isinstance(one, Grouped) and one.name.lower() == node.name.lower()), None)
-        if isinstance(found, Grouped):
-            return found
+            named = next((column for column in grouped if column.name.lower() == node.name.lower()), None)
+        if isinstance(named, Grouped):
+            return named
         made = Grouped(node.name if isinstance(node, exp.Column) else node.sql("duckdb"), *self._values("GROUP BY", node))
-        return next((one for one in columns if isinstance(one, Grouped) and (one.attribute, one.keys) == (made.attribute, made.keys)), made)
+        return next((column for column in grouped if (column.attribute, column.keys) == (made.attribute, made.keys)), made)
 
     def _order(self, columns: Sequence[Grouped | Aggregate]) -> Iterator[tuple[int, bool]]:
         """The columns that ORDER BY names, numbers or repeats, and whether the largest comes first."""
         from sqlglot import exp
 
         order = self._tree.args.get("order")
-        names = [one.name.lower() for one in columns]
-        written = [(one.this if isinstance(one, exp.Alias) else one).sql("duckdb").lower() for one in self._tree.expressions]
-        for one in order.expressions if order else ():
-            text, number = one.this.sql("duckdb").lower(), one.this.name if isinstance(one.this, exp.Literal) else ""
+        names = [column.name.lower() for column in columns]
+        written = [(node.this if isinstance(node, exp.Alias) else node).sql("duckdb").lower() for node in self._tree.expressions]
+        for term in order.expressions if order else ():
+            text, number = term.this.sql("duckdb").lower(), term.this.name if isinstance(term.this, exp.Literal) else ""
             named = [at for at, pair in enumerate(zip(names, written, strict=True)) if text in pair]
             at = int(number) - 1 if number.isdecimal() else (*named, -1)[0]
             if not 0 <= at < len(columns):
-                raise refused(f"ORDER BY {one.this.sql('duckdb')}", "Order by columns of SELECT")
-            yield at, bool(one.args.get("desc"))
+                raise refused(f"ORDER BY {term.this.sql('duckdb')}", "Order by columns of SELECT")
+            yield at, bool(term.args.get("desc"))
 
 
-def _sets_of(part: Node, place: Callable[[Node], int]) -> list[tuple[int, ...]]:
+def _sets_of(part: Node, position: Callable[[Node], int]) -> list[tuple[int, ...]]:
     """The sets of columns that one element of GROUP BY stands for."""
     from sqlglot import exp
 
     if isinstance(part, exp.GroupingSets):
-        return [members_of for inner in part.expressions for members_of in _sets_of(inner, place)]
+        return [members_of for inner in part.expressions for members_of in _sets_of(inner, position)]
     if isinstance(part, (exp.Rollup, exp.Cube)):
-        members = [members_of for inner in part.expressions for members_of in _sets_of(inner, place)]
+        members = [members_of for inner in part.expressions for members_of in _sets_of(inner, position)]
         if not members:
             raise refused("GROUP BY ... WITH ROLLUP", "Write GROUP BY ROLLUP (a, b)")
         rolled = isinstance(part, exp.Rollup)
         chosen = [[members[:size]] if rolled else combinations(members, size) for size in range(len(members), -1, -1)]
         return [tuple(chain.from_iterable(members_of)) for members_of in chain.from_iterable(chosen)]
     if isinstance(part, (exp.Tuple, exp.Paren)):
-        return [tuple(place(members_of) for members_of in (part.expressions if isinstance(part, exp.Tuple) else [part.this]))]
-    return [(place(part),)]
+        return [tuple(position(members_of) for members_of in (part.expressions if isinstance(part, exp.Tuple) else [part.this]))]
+    return [(position(part),)]
 
 
 def _items(cells: Cells) -> tuple[tuple[str, frozenset[int]], ...]:
@@ -561,21 +561,21 @@ def _stand_ins(kind: Kind, compared: Sequence[Fraction]) -> tuple[str, list[tupl
     A combination of comparisons changes at numbers that are compared alone, so that these, and one number between every two, tell all.
     """
     if isinstance(kind, (Bins, Edges)):
-        cuts = sorted({*compared, *(-one for one in compared)})
+        cuts = sorted({*compared, *(-number for number in compared)})
         pairs = []
         for cell, (low, high) in enumerate(pairwise(kind.edges)):
-            inner = [low, *(one for one in cuts if low < one < high), high]
-            own = {*inner[1:-1], *((one + other) / 2 for one, other in pairwise(inner))}
-            own |= {low} if kind.closed == "left" or cell == 0 else set()
-            own |= {high} if kind.closed == "right" or cell == kind.regular - 1 else set()
-            pairs += [(cell, float(one)) for one in sorted(own)]
+            inner = [low, *(number for number in cuts if low < number < high), high]
+            numbers = {*inner[1:-1], *((number + other) / 2 for number, other in pairwise(inner))}
+            numbers |= {low} if kind.closed == "left" or cell == 0 else set()
+            numbers |= {high} if kind.closed == "right" or cell == kind.regular - 1 else set()
+            pairs += [(cell, float(number)) for number in sorted(numbers)]
         return "DOUBLE", pairs
     if isinstance(kind, Dates) and kind.by not in FOLDED:
-        days = [kind.start + dt.timedelta(days=one) for one in range((kind.end - kind.start).days + 1)]
+        days = [kind.start + dt.timedelta(days=number) for number in range((kind.end - kind.start).days + 1)]
         epoch = dt.date(1970, 1, 1)
         if kind.by != "hour":
             return "DATE", [(period_of((day - epoch).days * 24, kind.by) - kind.first, day.isoformat()) for day in days]
-        ends = [(24 * place + hour, f"{day.isoformat()} {hour:02}") for place, day in enumerate(days) for hour in range(24)]
+        ends = [(24 * index + hour, f"{day.isoformat()} {hour:02}") for index, day in enumerate(days) for hour in range(24)]
         return "TIMESTAMP", [(cell, f"{text}:{end}") for cell, text in ends for end in ("00:00", "59:59.999999")]
     labels: Sequence[Label] = kind.regular_labels
     if isinstance(kind, Decimals):
