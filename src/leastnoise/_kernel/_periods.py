@@ -74,7 +74,7 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
     if privacy.unit_column is not None and (late == "arrival" or not 0 < each <= privacy.max_rows):
         raise InputError(words.NO_BOUND.format(along=along))
     # (P2)
-    bad = {name for name, one in domain.measures.items() if late != "drop" or (isinstance(one, UnitCount) and along not in one.attributes)}
+    bad = {name for name, it in domain.measures.items() if late != "drop" or (isinstance(it, UnitCount) and along not in it.attributes)}
     for block in measurements.blocks:
         if (along,) not in [factor.attributes for factor in block.factors] or block.limits is not None or block.measure in bad:
             raise InputError(words.NOT_BY_PERIOD.format(along=along))
@@ -100,23 +100,23 @@ def close(measurements: Measurements, along: str, late: str, table: Table, befor
     {(None, ('month',)): array([[2, 0],
            [0, 0]])}
     """
-    place, tables = before.number, {}
+    period, tables = before.number, {}
     # on arrival one table of all attributes, so that a row arrives in one period in all of them
     for key in [(None, measurements.columns()[0])] if late == "arrival" else measured_tables(measurements):
         ((attributes, counts),) = count(table, [key[1]], key[0])
         shape, axis = [*map(measurements.domain.cells, attributes)], attributes.index(along)
-        tables[key] = before.tables[key].copy() if place else np.zeros((2, counts.size), dtype=np.int64)
-        now, frozen, most = (np.moveaxis(one.reshape(shape), axis, 0) for one in (counts, *tables[key]))  # views, periods first
-        frozen[place] = now[place]
+        tables[key] = before.tables[key].copy() if period else np.zeros((2, counts.size), dtype=np.int64)
+        now, frozen, most = (np.moveaxis(counted.reshape(shape), axis, 0) for counted in (counts, *tables[key]))  # views, periods first
+        frozen[period] = now[period]
         if late == "arrival":
-            frozen[place] += np.maximum(now[:place] - most[:place], 0).sum(axis=0)
-            np.maximum(most[: place + 1], now[: place + 1], out=most[: place + 1])
+            frozen[period] += np.maximum(now[:period] - most[:period], 0).sum(axis=0)
+            np.maximum(most[: period + 1], now[: period + 1], out=most[: period + 1])
     noise = []
     for block in measurements.blocks:
-        rows = due(block, along, place)
+        rows = due(block, along, period)
         top, bottom = (part.reshape(rows.shape)[rows] for part in row_scales(block, measurements.grid))
         noise.append(SAMPLERS[measurements.noise](top, bottom, len(top), entropy))  # (K4)
-    return Closed(number=place + 1, tables=tables, noise=tuple(noise))
+    return Closed(number=period + 1, tables=tables, noise=tuple(noise))
 
 
 def answers(measurements: Measurements, along: str, closed: Closed) -> tuple[SignedArray, ...]:
@@ -139,9 +139,9 @@ def answers(measurements: Measurements, along: str, closed: Closed) -> tuple[Sig
     frozen = Table.counted(measurements.domain, *measurements.columns(), {key: counts for key, (counts, _) in closed.tables.items()})
     exact = dict(exact_answers(measurements, frozen))  # later periods are 0 there (P1)
     rows = [due(block, along, closed.number - 1) for block in measurements.blocks]
-    if [int(own.sum()) for own in rows] != [*map(len, closed.noise)]:  # else one draw would be added to several answers
+    if [int(drawn.sum()) for drawn in rows] != [*map(len, closed.noise)]:  # else one draw would be added to several answers
         raise InternalError("The noise of a period is not of its rows; nothing was published. Please report this.")
-    return tuple(narrow(exact[index].reshape(own.shape)[own] + closed.noise[index]) for index, own in enumerate(rows))
+    return tuple(narrow(exact[index].reshape(drawn.shape)[drawn] + closed.noise[index]) for index, drawn in enumerate(rows))
 
 
 def fingerprint(measurements: Measurements, along: str, late: str) -> str:
@@ -204,7 +204,7 @@ def due(block: Block, along: str, period: int) -> BoolArray:
     shape = [block.copies, *(factor.operator.rows for factor in block.factors)]
     axis = [factor.attributes for factor in block.factors].index((along,)) + 1
     last = last_cells(block.factors[axis - 1].operator)
-    return np.broadcast_to((last == period).reshape([-1 if place == axis else 1 for place in range(len(shape))]), shape)
+    return np.broadcast_to((last == period).reshape([-1 if position == axis else 1 for position in range(len(shape))]), shape)
 
 
 def write_closed(file: Path, owner: str, closed: Closed) -> None:

@@ -198,8 +198,8 @@ def _publish(
     for periods, label in enumerate(map(str, dates.labels[: len(values)]), 1):
         part = None if (target / label).exists() else up_to(plan, periods)
         if part is not None:
-            with draft(check_target(target / label)) as place:
-                written_of(outcome_up_to(plan, part, values[:periods], receipt.id), book, asked, place, receipt)
+            with draft(check_target(target / label)) as folder:
+                written_of(outcome_up_to(plan, part, values[:periods], receipt.id), book, asked, folder, receipt)
             written.append(target / label)
     if target.is_dir():
         write_series_page(target, asked.options, plan.workload.products, period_errors(plan))
