@@ -182,22 +182,28 @@ def _fixed(values: Mapping[str, Any], folder: str) -> dict[str, str]:
 def messages() -> Iterator[tuple[str, Any]]:
     """Every message that stands in a ``raise``, with how often."""
     for path in sorted((ROOT / "src" / "leastnoise").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        named = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
+        for node in ast.walk(tree):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-                text = " | ".join(filter(None, map(_template, [*node.exc.args, *(word.value for word in node.exc.keywords)])))
-                if text:
+                said = [*node.exc.args, *(word.value for word in node.exc.keywords)]
+                if text := " | ".join(filter(None, (_template(part, named) for part in said))):
                     yield f"{ast.unparse(node.exc.func)}: {text}", 1
 
 
-def _template(node: ast.expr) -> str:
-    """The text of a literal, with {} for what is put in; none if it is put together elsewhere."""
+def _template(node: ast.expr, named: Mapping[str, ast.expr]) -> str:
+    """The text of a literal or of a constant of its file, with {} for what is put in; none if it is put together elsewhere."""
+    if isinstance(node, ast.Name):
+        return _template(named[node.id], {}) if node.id in named else ""
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "message":
+        return re.sub(r"{\w+(!r)?}", "{}", _template(node.args[0], named))
     if isinstance(node, ast.Constant):
         return str(node.value) if isinstance(node.value, str) else ""
     if isinstance(node, ast.JoinedStr):
         return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
     if isinstance(node, ast.BinOp):
-        return _template(node.left) + _template(node.right)
-    return " / ".join(filter(None, map(_template, (node.body, node.orelse)))) if isinstance(node, ast.IfExp) else ""
+        return _template(node.left, named) + _template(node.right, named)
+    return " / ".join(filter(None, (_template(part, named) for part in (node.body, node.orelse)))) if isinstance(node, ast.IfExp) else ""
 
 
 PARTS: dict[str, Callable[[], Iterator[tuple[str, Any]]]] = {

@@ -145,6 +145,9 @@ async function begins() {
   await fill("[id='a1.of']", "pay");
   await fill("[id='a1.weight']", "weight");
   await press("[name='a1.by.1.cells']", " ");
+  await press("#plan"); // who is protected is not said yet: the fault is said in the language of the page
+  await page.waitForFunction(() => !document.getElementById("error").hidden, patience);
+  found.refused = await text("#error");
   await fill("#max_rows", "20");
   await over();
   await press("#plan");

@@ -46,6 +46,8 @@ def test_from_no_file_to_a_saved_spec_by_keys_on_a_phone(found_by, kind, tmp_pat
     assert all(over <= 0 for over in found["narrow"])
     assert found["dragged"] == ["15", "16", "17", "18", "18", "0, 18, 65"]  # every edge on the way is read
     assert found["groups"] == "Gruppen: 0-18 | 19-64 | 65+"
+    number = "die Zahl der Zeilen, die höchstens zählen, muss dies sein: eine ganze Zahl, mindestens 1"
+    assert found["refused"] == f"{number}; angegeben ist ''."
     assert found["focus"] == "result"
     assert found["rows"][0] == "sex x age:group"
     assert found["invented"].startswith("ERFUNDEN")

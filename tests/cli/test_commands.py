@@ -7,15 +7,19 @@ import pty
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from docs import site
 
 from cli.conftest import PROGRAM, Fork, Run, edit
 from leastnoise import _planning as planning
 from leastnoise import _progress as progress_module
 from leastnoise._cli import _demo as demo_module
+from leastnoise._cli import _main
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._planning import plan
@@ -490,3 +494,16 @@ def test_every_step_says_about_how_long_it_still_takes(folder: Path, run: Run, e
         assert run(*command).code == 0, command
     for step in ("planning", "measuring, estimating and writing", "reading people.csv", "finishing release 1", "opening out", "rounding"):
         assert "more" in estimates[step], (step, estimates)
+
+
+def test_help_explains_every_word_of_the_glossary_that_it_has():
+    words = site.glossary()
+    assert words == tomllib.loads(Path(_main.__file__).with_name("words.toml").read_text("utf-8"))
+    seen = set()
+    below = [[name, one] for name in _main._COMMANDS for one in getattr(_main.loaded(name), "commands", {})]
+    for arguments in ([], *([name] for name in _main._COMMANDS), *below):
+        text, _, said = CliRunner().invoke(_main.program, [*arguments, "--help"]).output.partition("In plain words:")
+        there = {word for word in words if re.search(rf"\b{word}s?\b", text, re.IGNORECASE)}
+        assert [word for word in there if f"{word} {words[word]}" not in " ".join(said.split())] == [], arguments
+        seen |= there
+    assert {"prefix", "identity", "rmse", "lower bound", "epsilon", "delta", "rho", "ledger", "neighbours", "margin"} <= seen

@@ -25,7 +25,7 @@ def _unplanned(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("a plan was made")
 
-    monkeypatch.setattr("leastnoise._session._session.planned", fail)
+    monkeypatch.setattr("leastnoise._spec._spec.planned", fail)
 
 
 def write(folder: Path, text: str) -> None:

@@ -23,8 +23,10 @@ def test_what_differs_is_said(made, seen):
 
 
 def test_messages_are_compared_without_what_is_put_in():
-    texts = ["'a'", "f'{x} is {y!r} of 3'", "f'at {a}' + 'b'", "'p' if q else f'{r}'", "made(x)"]
-    assert [_template(ast.parse(text, mode="eval").body) for text in texts] == ["a", "{} is {} of 3", "at {}b", "p / {}", ""]
+    texts = ["'a'", "f'{x} is {y!r} of 3'", "f'at {a}' + 'b'", "'p' if q else f'{r}'", "made(x)", "NO", "message(NO + ' {b}', a=a)"]
+    named = {"NO": ast.Constant("no {a!r}")}
+    templates = [_template(ast.parse(text, mode="eval").body, named) for text in texts]
+    assert templates == ["a", "{} is {} of 3", "at {}b", "p / {}", "", "no {a!r}", "no {} {}"]
 
 
 def test_every_record_is_of_a_part():

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from leastnoise._check import InputError
 from leastnoise._studio import opened
 from leastnoise._studio._draft import done
 from leastnoise._studio._planning import Background
@@ -168,10 +167,7 @@ def _run_here(self, number, request):
         if self._process is here:
             self._hear(number, json.loads(json.dumps(message)))
 
-    try:
-        done(json.loads(json.dumps(request())), tell)
-    except InputError as error:
-        tell({"error": str(error)})
+    done(json.loads(json.dumps(request())), tell)
     self._hear(number, None)
 
 

@@ -1,18 +1,21 @@
 """The page to begin with: from names and types of columns to a spec, by forms; no value is read."""
 
+import ast
 import re
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from docs import site
 
 import leastnoise as ln
 from adapters.postgres import fill, server
-from leastnoise._check import InputError
+from leastnoise._check import InputError, message
 from leastnoise._release import sums_words, texts
 from leastnoise._spec import parse_spec, read_spec
 from leastnoise._studio._begin_page import commands, looked_at, spec_of
+from leastnoise._studio._pages import ASSETS
 from studio.conftest import serving
 from studio.test_guard import nothing
 
@@ -76,6 +79,11 @@ FORM = {
     "a8.by.6.cells": "on",
     "title": "A survey",
 }
+
+OF_TWO_TEXTS = (
+    "weighted_by is for counts, sums, and means without a size; quantiles and shares have no weights. "
+    "Give queries for their sums and weights targets of their own."
+)
 
 
 @pytest.fixture
@@ -184,11 +192,70 @@ def test_everything_that_can_be_filled_in_is_in_the_spec(data, tmp_path):
         ({"max_rows": ""}, "max_rows"),
         ({"epsilon": "0"}, "epsilon"),
         ({"how": "within", "margin": ""}, "Say how far"),
+        ({"how": "within", "margin": "0"}, "margin must be a number above 0"),
+        ({"c0.kind": "list", "c0.list": "F\nother", "c0.other": "on", "a8.by.0.cells": "on"}, "must not contain 'other'"),
+        ({"c2.low": "99"}, "low must be below high; got low 99 and high 99"),
+        ({"c2.high": "2000000"}, "age would have 2000000 values here, and at most 1000000 are allowed"),
+        ({"c3.step": "0.0001"}, "pay (EUR) would have 10000000 values here"),
+        ({"c3.high": "1e30", "c3.step": "1e30"}, "between -(2^53 - 1) and 2^53 - 1"),
+        ({"c3.unit": "a\tb"}, "has no control characters"),
+        ({"c2.edges": "5, 18"}, "a list of rising numbers, the first of them at most 0"),
+        ({"c3.edges": "0, 13"}, "edges between cells"),
+        ({"c4.file_column": "nam"}, "which has name, region; got 'nam'. Did you mean 'name'?"),
+        ({"c4.file_column": "region"}, "the level 'region' must give every cell a group; 2 have none: 'north', 'south'"),
+        ({"c4.level": "identity"}, "the name of a level must be none of identity"),
+        ({"c4.level_key": "region", "c4.level_value": "name", "c4.level_file": "twice.csv"}, "must give every key one value"),
+        ({"c4.level_file": "binary.csv"}, "cannot be read as CSV: UnicodeDecodeError"),
+        ({"c5.from": "2025-13-01"}, "the first day of dates must be a day"),
+        ({"c5.to": "2023-01-01"}, "must not be after the last"),
+        ({"c5.by": ""}, "by must be one of 'year'"),
+        ({"a1.of": "1"}, "[measures.sex]: low must be"),
+        ({"a1.size": "-1"}, "[[workload]] number 2: size must be a number above 0"),
+        ({"a5.of": "1"}, "whose cells are numbers (age, pay (EUR)); got 'sex'"),
+        ({"a5.by.2.cells": "on"}, "age cannot be both of and in by"),
+        ({"c4.kind": "unknown", "c4.most": "0", "c4.level": ""}, "most must be a whole number from 1 to 1000000"),
+        ({"c4.kind": "unknown", "c4.most": "9", "c4.level": "", "a1.by.4.level": "", "a1.by.4.cells": "on", "delta": "1"}, "delta must be"),
     ],
 )
-def test_what_is_missing_or_wrong_is_refused_with_a_sentence(data, change, message):
-    with pytest.raises(InputError, match=re.escape(message)):
+def test_what_is_missing_or_wrong_is_refused_with_a_sentence_in_both_languages(data, change, message):
+    (data.folder / "twice.csv").write_text("name,region\ns1,north\ns2,north\n")
+    (data.folder / "binary.csv").write_bytes(b"\xff\xfename")
+    with pytest.raises(InputError, match=re.escape(message)) as refused:
         spec_of(data, {**FORM, **change}, "en")
+    said, german = refused.value.args[0], texts("de").fault(refused.value.args[0])
+    assert texts("en").fault(said) == said
+    assert not german.startswith(texts("de").say("st_english", text=""))
+    assert not re.search(r"\b(must|the|and|got|have)\b", german.replace(str(data.folder), ""))
+
+
+@pytest.mark.parametrize("wrong", ["no.csv", "a.txt", "dir", "*.gz", "bad.parquet", "utf16.csv", "empty.csv"])
+def test_data_that_cannot_be_read_are_refused_in_the_language_of_the_page(tmp_path, monkeypatch, wrong):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dir").mkdir()
+    for name, content in (("a.txt", b"a"), ("bad.parquet", b"no"), ("utf16.csv", "a,b".encode("utf-16")), ("empty.csv", b"")):
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        looked_at(Path(wrong), {})
+    assert not re.search(r"\b(must|the|and|is|not|of|has|that)\b", texts("de").fault(refused.value.args[0]))
+
+
+def test_the_german_sentences_about_faults_are_of_those_that_the_program_says():
+    table, constants = texts("de").faults, set()
+    for path in Path(ln.__file__).parent.rglob("*.py"):
+        text = path.read_text("utf-8")
+        if re.search(r"{\w+(!r)?}|Error|refuse\(", text):
+            nodes = ast.walk(ast.parse(text))
+            constants |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    assert [template for template in table if template.removesuffix(" {advice}") not in constants] == [OF_TWO_TEXTS]
+    for template, said in table.items():
+        named, named_in_german = (set(re.findall(r"{(\w+)(?:!r)?}", text)) for text in (template, said))
+        assert named_in_german <= named, template
+
+
+def test_what_only_a_spec_written_by_hand_can_cause_stays_english_and_is_said_to_be():
+    assert texts("de").fault("[series] late must be one.") == "(Auf Englisch, aus der Spezifikation:) [series] late must be one."
+    half = message("{what} must be {allowed}; got {got}.", what="late", allowed="a number above 0", got="1")
+    assert texts("de").fault(half) == "(Auf Englisch, aus der Spezifikation:) late must be a number above 0; got 1."
 
 
 def test_nothing_asked_is_refused(data):
@@ -250,11 +317,11 @@ def test_weights_of_a_survey_have_bounds_and_a_unit_and_what_they_cost_is_said(d
     targets = {product.name: product.target and int(product.target.most) for product in within.workload.products}
     assert targets["sum of age by sex"] == targets["sum of age of rows with pay (EUR) by store:region"] == 500
     assert targets["sum of pay (EUR) weighted by age by store:region"] == 500_000
-    for change, message in [
+    for change, sentence in [
         ({"a0.weight": "99"}, "Weights must be of a column"),
         ({"c2.low": "-1", "c2.step": "1"}, "bounds are not negative"),
     ]:
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(InputError, match=sentence):
             spec_of(data, {**form, **change}, "en")
 
 
@@ -318,3 +385,22 @@ def test_pages_to_begin_with_are_guarded_as_all_others(data, place):
         client.enter()
         assert all(nothing(client.ask(path, {}, origin="http://evil.example")) for path in paths)
         assert nothing(client.ask("/", host="evil.example"))
+
+
+# The sentence of each page that explains a word of the glossary; of what it shows of a spec or a release, `lead` says what margins are.
+EXPLAIN = {
+    "beginning": {"epsilon": "be_epsilon", "delta": "be_delta", "budget": "be_epsilon", "margin": "be_size"},
+    "planning": dict.fromkeys(("epsilon", "rho", "budget", "prefix", "strategy", "rmse"), "st_words") | {"margin": "st_lead"},
+    "exploring": {"margin": "st_explore"},
+    "choosing": {},
+}
+
+
+@pytest.mark.parametrize("page", EXPLAIN)
+def test_each_word_of_the_glossary_is_explained_on_the_page_that_has_it(page):
+    template = (ASSETS / f"{page}.html").read_text("utf-8")
+    english = texts("en").sentences
+    keys = {key for key in re.findall(r"\"(\w+)\"", template) if key in english}
+    words = {word for word in site.glossary() for key in keys if re.search(rf"\b{word}s?\b", english[key], re.IGNORECASE)}
+    assert words == set(EXPLAIN[page])
+    assert all(key in keys or "{{ lead }}" in template for key in EXPLAIN[page].values())

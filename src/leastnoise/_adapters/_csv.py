@@ -29,8 +29,8 @@ import numpy.typing as npt
 from leastnoise._adapters._arrow import to_column
 from leastnoise._adapters._column import STRANGE, Chunks, Column, FileKind, Source, by_columns
 from leastnoise._adapters._places import CSV
-from leastnoise._adapters._words import LONG_HEADER, NO_CSV, NO_HEADER, NOT_WHOLE, OTHER_ENCODING
-from leastnoise._check import InputError, InternalError
+from leastnoise._adapters._words import CSV_FILE, LONG_HEADER, NO_CSV, NO_HEADER, NOT_WHOLE, OTHER_ENCODING
+from leastnoise._check import InputError, InternalError, message
 from leastnoise._check.arrays import IntArray
 
 # The most bytes of a line, without its LF.
@@ -226,7 +226,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     Raises:
         InputError: the file cannot be opened, or its first line is not a header.
     """
-    what = f"the CSV file {str(path)!r}"
+    what = message(CSV_FILE, path=str(path))
     said = layout or CSV(path)
     headed = isinstance(said.header, bool)
     characters = said.characters
@@ -240,7 +240,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
         raise InternalError("a delimiter must be one byte that ends no line; please report this.")
     fields = split(line.encode(), delimiter) if isinstance(said.header, bool) else [name.encode() for name in said.header]
     if fields is None or not any(fields) or (headed and any(ord(character) < 32 and character not in {"\t", mark} for character in line)):
-        raise InputError(NO_HEADER.format(what=what))
+        raise InputError(message(NO_HEADER, what=what))
     names = [field.decode() for field in fields]
 
     def chunks(columns: list[str]) -> Chunks[Column]:
@@ -258,7 +258,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
                     opened.readline(_HEADER + 1)
                 yield from ahead(in_columns, whole_lines(opened.read))
         except _DAMAGED:
-            raise InputError(NOT_WHOLE.format(what=what)) from None
+            raise InputError(message(NOT_WHOLE, what=what)) from None
 
     return Source(what=what, names=tuple(names), total=None, encoded=by_columns(chunks), strange={})
 
@@ -282,14 +282,14 @@ def _first_line(path: Path, what: str, said: CSV) -> str:
         with opener(path)(path, "rb") as opened:
             line: bytes = opened.readline(_HEADER)
     except _DAMAGED:
-        raise InputError(NO_CSV.format(what=what)) from None
+        raise InputError(message(NO_CSV, what=what)) from None
     if len(line) == _HEADER:
-        raise InputError(LONG_HEADER.format(what=what, most=_HEADER))
+        raise InputError(message(LONG_HEADER, what=what, most=_HEADER))
     try:
         line = line.removesuffix(b"\n").removesuffix(b"\r")
         return line.decode("utf-8-sig") if said.characters is None else codecs.charmap_decode(line, "strict", said.characters)[0]
     except UnicodeDecodeError:
-        raise InputError(OTHER_ENCODING.format(what=what, encoding=said.encoding.upper())) from None
+        raise InputError(message(OTHER_ENCODING, what=what, encoding=said.encoding.upper())) from None
 
 
 CSV_FILES = FileKind(name="CSV", endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz"), open=open_csv)

@@ -11,8 +11,8 @@ from leastnoise._adapters._column import CHUNK, Chunks, Column, Encoders, FileKi
 from leastnoise._adapters._csv import CSV_FILES, open_csv
 from leastnoise._adapters._paths import files
 from leastnoise._adapters._places import CSV
-from leastnoise._adapters._words import NO_CSV_LAYOUT, NO_PARQUET, NOT_WHOLE, ONE_FILE_TWICE, OTHER_COLUMNS
-from leastnoise._check import InputError, InternalError
+from leastnoise._adapters._words import NO_CSV_LAYOUT, NO_PARQUET, NOT_WHOLE, ONE_FILE_TWICE, OTHER_COLUMNS, PARQUET_FILE
+from leastnoise._check import InputError, InternalError, message
 from leastnoise._check.arrays import IntArray
 
 
@@ -20,7 +20,7 @@ def open_parquet(path: Path) -> Source:
     """Open a Parquet file; only its schema and number of rows are read."""
     import pyarrow as pa
 
-    what = f"the Parquet file {str(path)!r}"
+    what = message(PARQUET_FILE, path=str(path))
     opened = _opened(path, what)
     schema = opened.schema_arrow
 
@@ -29,7 +29,7 @@ def open_parquet(path: Path) -> Source:
             yield from in_chunks(opened.iter_batches(batch_size=CHUNK, columns=columns), [(name, to_column) for name in columns])
         except (pa.ArrowException, OSError):
             # their own text may quote the file
-            raise InputError(NOT_WHOLE.format(what=what)) from None
+            raise InputError(message(NOT_WHOLE, what=what)) from None
 
     return Source(
         what=what, names=tuple(schema.names), total=opened.metadata.num_rows, encoded=by_columns(chunks), strange=strange_types(schema)
@@ -44,7 +44,7 @@ def _opened(path: Path, what: str) -> Any:
         # the time stamps of old files, which 64 bits of nanoseconds do not hold
         return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError):
-        raise InputError(NO_PARQUET.format(what=what)) from None
+        raise InputError(message(NO_PARQUET, what=what)) from None
 
 
 PARQUET_FILES = FileKind(name="Parquet", endings=(".parquet",), open=open_parquet)
@@ -86,9 +86,9 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         raise InternalError("the files of a source must be below its path and of the kind that their names say; please report this.")
     # of whom a row twice would be two
     if len({(entry.st_dev, entry.st_ino) for entry in (file.stat() for file, _ in matched)}) < len(matched):
-        raise InputError(ONE_FILE_TWICE.format(path=os.fsdecode(path)))
+        raise InputError(message(ONE_FILE_TWICE, path=os.fsdecode(path)))
     if layout is not None and kind is not CSV_FILES:
-        raise InputError(NO_CSV_LAYOUT.format(path=os.fsdecode(path)))
+        raise InputError(message(NO_CSV_LAYOUT, path=os.fsdecode(path)))
     open_one = kind.open if layout is None else partial(open_csv, layout=layout)
     if len(matched) == 1:
         return open_one(matched[0][0])
@@ -100,7 +100,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         opened = open_one(file)
         first = opened if first is None else first
         if sorted(opened.names) != sorted(first.names):
-            raise InputError(OTHER_COLUMNS.format(what=opened.what, first=first.what))
+            raise InputError(message(OTHER_COLUMNS, what=opened.what, first=first.what))
         strange |= opened.strange
         total = None if total is None or opened.total is None else total + opened.total
 

@@ -9,8 +9,8 @@ from leastnoise._adapters._arrow import in_chunks, one_array, strange, strange_t
 from leastnoise._adapters._column import CHUNK, STRANGE, Chunks, Column, Source, by_columns
 from leastnoise._adapters._places import DatabaseTable
 from leastnoise._adapters._values import unless_it_raises
-from leastnoise._adapters._words import NAMES_TWICE, NO_DUCKDB, NO_FRAME
-from leastnoise._check import InputError
+from leastnoise._adapters._words import NAMES_TWICE, NO_DUCKDB, NO_FRAME, STORED
+from leastnoise._check import InputError, message
 
 
 def open_frame(frame: Any) -> Source | None:
@@ -40,14 +40,14 @@ def open_frame(frame: Any) -> Source | None:
         names = tuple(name for name in (native.collect_schema() if lazy else native.columns) if isinstance(name, str))
         kinds = native.collect_schema() if lazy else {name: _kind(native[name]) for name in names}
     except Exception:  # noqa: BLE001 - a lazy query that cannot run, whose error may quote a row
-        raise InputError(NO_FRAME.format(what=what)) from None
+        raise InputError(message(NO_FRAME, what=what)) from None
 
     def chunks(columns: list[str]) -> Chunks[Column]:
         try:
             wanted = native.select(columns or native.columns)
             eager = wanted.collect() if lazy else wanted
         except Exception:  # noqa: BLE001 - a lazy query can fail in many ways, and its text may quote a row
-            raise InputError(NO_FRAME.format(what=what)) from None
+            raise InputError(message(NO_FRAME, what=what)) from None
         for start in range(0, len(eager), CHUNK):
             part = eager[start : start + CHUNK]
             yield len(part), [_column(part[name]) for name in columns]
@@ -108,12 +108,12 @@ def open_database(source: DatabaseTable, path: str) -> Source:
     """
     import duckdb
 
-    what = f"the table {source.table!r} of DuckDB"
+    what = message(STORED, table=source.table, engine="DuckDB")
     table = ".".join(map(_quoted, source.parts))
     try:
         return open_relation(duckdb.connect(path, read_only=True).sql(f"SELECT * FROM {table}"), what)  # noqa: S608 - quoted
     except duckdb.Error:
-        raise InputError(NO_DUCKDB.format(what=what, connection=source.connection)) from None
+        raise InputError(message(NO_DUCKDB, what=what, connection=source.connection)) from None
 
 
 def open_relation(relation: Any, what: str = "the DuckDB relation") -> Source:

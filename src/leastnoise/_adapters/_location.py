@@ -6,7 +6,7 @@ from typing import Any
 
 from leastnoise._adapters._places import CSV, DatabaseTable, Joined
 from leastnoise._adapters._words import NOT_OF_THE_UNIT
-from leastnoise._check import InputError
+from leastnoise._check import InputError, message
 
 
 def location(source: Any) -> Any:
@@ -124,4 +124,4 @@ def check_unit(joined: Joined, unit_column: str | None) -> None:
     if joined.public is True or unit_column == joined.own:
         return
     got = "every row is a unit" if unit_column is None else f"the unit is {unit_column!r}"
-    raise InputError(NOT_OF_THE_UNIT.format(own=joined.own, got=got))
+    raise InputError(message(NOT_OF_THE_UNIT, own=joined.own, got=got))

@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from leastnoise._adapters._column import FileKind
-from leastnoise._check import InputError, did_you_mean
+from leastnoise._check import InputError, did_you_mean, message
+
+_OTHER_KIND = "the source must be a file that ends in {endings}; got {path!r}. Convert it, or read it into a data frame."
+_NO_FILE = "the source must be a file that exists; there is no file {path!r}."
 
 
 def endings(kinds: Sequence[FileKind]) -> str:
@@ -29,15 +32,15 @@ def files(path: str | os.PathLike[str], kinds: Sequence[FileKind]) -> list[tuple
     root = Path(os.fsdecode(path))
     if root.is_dir():
         matched = [file for file in sorted(root.rglob("*")) if file.is_file() and not _hidden(file.relative_to(root))]
-        what = f"The folder {str(root)!r}"
+        what = message("The folder {path!r}", path=str(root))
     elif glob.has_magic(str(root)) and not root.is_file():
         matches = (Path(name) for name in sorted(glob.glob(str(root), recursive=True)))  # noqa: PTH207 - the pattern may be absolute
         matched = [file for file in matches if file.is_file() and not ("**" in root.parts and _hidden(file))]
-        what = f"The pattern {str(root)!r}"
+        what = message("The pattern {path!r}", path=str(root))
     else:
         return [(root, _kind(root, kinds))]
     if not matched:
-        raise InputError(f"the source must be files that exist. {what} has none.")
+        raise InputError(message("the source must be files that exist. {what} has none.", what=what))
     pairs = [(file, _kind(file, kinds)) for file in matched]
     names = [kind.name for kind in kinds if any(kind is other for _, other in pairs)]
     if len(names) > 1:
@@ -53,10 +56,8 @@ def _hidden(file: Path) -> bool:
 def _kind(file: Path, kinds: Sequence[FileKind]) -> FileKind:
     kind = next((known for known in kinds if file.name.lower().endswith(known.endings)), None)
     if kind is None:
-        raise InputError(
-            f"the source must be a file that ends in {endings(kinds)}; got {str(file)!r}. Convert it, or read it into a data frame."
-        )
+        raise InputError(message(_OTHER_KIND, endings=endings(kinds), path=str(file)))
     if not file.is_file():
         near = did_you_mean(file.name, [entry.name for entry in file.parent.iterdir()]) if file.parent.is_dir() else ""
-        raise InputError(f"the source must be a file that exists; there is no file {str(file)!r}." + (f" {near}" if near else ""))
+        raise InputError(message(_NO_FILE + (" {advice}" if near else ""), path=str(file), advice=near))
     return kind

@@ -13,10 +13,14 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-from leastnoise._check import InputError, refuse
+from leastnoise._check import InputError, message, refuse
 from leastnoise._domain import attribute_name
 
 _VARIABLE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_NO_URL = (
+    "The environment variable {name} must hold the URL of the database, such as postgresql://user@host/name "
+    "or duckdb:///data/visits.duckdb; it is not set."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +141,7 @@ class DatabaseTable:
         name = self.connection.removeprefix("env:")
         address = os.environ.get(name)
         if not address:
-            raise InputError(
-                f"The environment variable {name} must hold the URL of the database, such as postgresql://user@host/name "
-                "or duckdb:///data/visits.duckdb; it is not set."
-            )
+            raise InputError(message(_NO_URL, name=name))
         return address
 
 

@@ -14,8 +14,8 @@ from leastnoise._adapters._column import Column, Source
 from leastnoise._adapters._engine import UNREAD, Engine, Type, engine_source, same, values_of
 from leastnoise._adapters._places import DatabaseTable
 from leastnoise._adapters._sql import Expression, sql
-from leastnoise._adapters._words import NO_POSTGRES
-from leastnoise._check import InputError
+from leastnoise._adapters._words import NO_POSTGRES, STORED
+from leastnoise._check import InputError, message
 
 # Hash tables of Postgres are spilled to its disk beyond its own bound, and 100 sets of a table are a single pass over its rows.
 _MOST_SETS = 100
@@ -80,7 +80,7 @@ def open_postgres(source: DatabaseTable) -> Source:
     relation = exp.Table(this=exp.to_identifier(source.parts[-1], quoted=True))
     if len(source.parts) == 2:
         relation.set("db", exp.to_identifier(source.parts[0], quoted=True))
-    what, url = f"the table {source.table!r} of PostgreSQL", source.url()
+    what, url = message(STORED, table=source.table, engine="PostgreSQL"), source.url()
     session = _session(source, url)
     with session(what) as run:
         described = run(_COLUMNS.format(exp.Literal.string(relation.sql("postgres")).sql("postgres"))).read_all()
@@ -131,6 +131,6 @@ def _session(source: DatabaseTable, url: str) -> Callable[[str], AbstractContext
                 yield run
         except (driver.Error, pa.ArrowException, OSError):
             # its own text may quote the password, the query or a row
-            raise InputError(NO_POSTGRES.format(what=what, connection=source.connection)) from None
+            raise InputError(message(NO_POSTGRES, what=what, connection=source.connection)) from None
 
     return session

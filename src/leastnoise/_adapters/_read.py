@@ -17,7 +17,7 @@ from leastnoise._adapters._places import CSV, DatabaseTable, Joined
 from leastnoise._adapters._units import MOST_CUT, Units, usage_table
 from leastnoise._adapters._values import is_null, is_spelled_null, text
 from leastnoise._adapters._words import NO_SOURCE, STRANGE_COLUMN, no_column
-from leastnoise._check import InputError, refuse, whole
+from leastnoise._check import InputError, message, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
 from leastnoise._domain import DROP, Domain, Keys, PerCell, Rule, UnitCount, parts
 from leastnoise._table import Table
@@ -164,7 +164,7 @@ def check_source(source: Any, domain: Domain, attributes: Sequence[str], measure
     opened, names = opened_for(source, domain, attributes, measures, unit_column)
     for name in names:
         if name in opened.strange:
-            raise InputError(STRANGE_COLUMN.format(name=name, what=opened.what, kind=opened.strange[name]))
+            raise InputError(message(STRANGE_COLUMN, name=name, what=opened.what, kind=opened.strange[name]))
 
 
 def opened_for(
@@ -187,7 +187,7 @@ def opened_for(
         if opened.names.count(name) != 1:
             raise InputError(no_column(opened.what, opened.names, name))
     if unit_column is not None and unit_column in opened.strange:  # units could not be told apart
-        raise InputError(STRANGE_COLUMN.format(name=unit_column, what=opened.what, kind=opened.strange[unit_column]))
+        raise InputError(message(STRANGE_COLUMN, name=unit_column, what=opened.what, kind=opened.strange[unit_column]))
     return opened, wanted
 
 
@@ -228,7 +228,7 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
         from leastnoise._adapters._paths import endings
 
         # its repr may show rows
-        raise InputError(NO_SOURCE.format(endings=endings(KINDS), kind=type(source).__name__))
+        raise InputError(message(NO_SOURCE, endings=endings(KINDS), kind=type(source).__name__))
     return opened
 
 

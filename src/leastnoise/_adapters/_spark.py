@@ -15,7 +15,7 @@ from leastnoise._adapters._column import Source
 from leastnoise._adapters._engine import UNREAD, Engine, Run, Type, engine_source, same, values_of
 from leastnoise._adapters._sql import Expression, sql, without_nul
 from leastnoise._adapters._words import NO_SPARK
-from leastnoise._check import InputError
+from leastnoise._check import InputError, message
 
 # Settings under which the text of a query means something else.
 _OTHERWISE = ("spark.sql.parser.escapedStringLiterals", "spark.sql.parser.quotedRegexColumnNames")
@@ -38,7 +38,7 @@ def open_spark(frame: Any) -> Source:
         spark = frame.sparkSession
         plain = all(str(spark.conf.get(name, "false")).lower() == "false" for name in _OTHERWISE)
     except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
-        raise InputError(NO_SPARK.format(what=what)) from None
+        raise InputError(message(NO_SPARK, what=what)) from None
     kinds, view = {name: _type(kind) for name, kind in types}, f"leastnoise_{uuid.uuid4().hex}"
 
     @contextmanager
@@ -50,7 +50,7 @@ def open_spark(frame: Any) -> Source:
             finally:
                 spark.catalog.dropTempView(view)
         except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
-            raise InputError(NO_SPARK.format(what=what)) from None
+            raise InputError(message(NO_SPARK, what=what)) from None
 
     @contextmanager
     def session(what: str) -> Iterator[Run]:

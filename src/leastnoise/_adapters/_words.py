@@ -4,6 +4,9 @@ from collections.abc import Sequence
 
 from leastnoise._check import did_you_mean
 
+CSV_FILE = "the CSV file {path!r}"
+PARQUET_FILE = "the Parquet file {path!r}"
+STORED = "the table {table!r} of {engine}"
 NO_HEADER = (
     "{what} must begin with a line of column names; its first line is not one. "
     "Check that the file is a CSV file whose lines end with LF or CRLF."

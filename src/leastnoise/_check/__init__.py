@@ -3,4 +3,4 @@
 from leastnoise._check._arguments import MOST_DIGITS, Exact, exact, exact_positive, one_of, plain, refuse, whole
 from leastnoise._check._errors import BudgetError, GuardError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
 from leastnoise._check._immutable import Immutable
-from leastnoise._check._words import did_you_mean, html_facts, number_text, quoted, readable, short
+from leastnoise._check._words import Message, did_you_mean, html_facts, message, number_text, quoted, readable, short

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from leastnoise._check._errors import InputError
-from leastnoise._check._words import did_you_mean, quoted
+from leastnoise._check._words import ADVISED, REQUIRED, did_you_mean, message, quoted
 
 Exact = int | float | str | Fraction | Decimal
 MOST_DIGITS = 1000
@@ -27,7 +27,7 @@ def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError
     >>> str(refuse("epsilon", -1, "a number above 0", "Choose for example 1."))
     'epsilon must be a number above 0; got -1. Choose for example 1.'
     """
-    return InputError(f"{name} must be {allowed}; got {quoted(got)}." + (f" {advice}" if advice else ""))
+    return InputError(message(REQUIRED + bool(advice) * ADVISED, what=name, allowed=allowed, got=quoted(got), advice=advice))
 
 
 def exact(name: str, value: Exact) -> Fraction:
@@ -77,7 +77,7 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> int:
     >>> whole("ways", 2, 0)
     2
     """
-    allowed = f"a whole number of at least {low}" if high is None else f"a whole number from {low} to {high}"
+    allowed = message("a whole number of at least {low}" if high is None else "a whole number from {low} to {high}", low=low, high=high)
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise refuse(name, value, allowed)
     number = int(value)
@@ -94,7 +94,7 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
     """
     words = list(allowed)
     if not isinstance(value, str) or value not in words:
-        raise refuse(name, value, "one of " + ", ".join(repr(word) for word in words), did_you_mean(value, words))
+        raise refuse(name, value, message("one of {words}", words=", ".join(map(repr, words))), did_you_mean(value, words))
     return words[words.index(value)]
 
 

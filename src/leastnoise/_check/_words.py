@@ -1,15 +1,38 @@
 """Public values as text for people, in messages and where they are shown; nothing is decided by it."""
 
+import re
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from html import escape
 
 MOST_QUOTED = 200
+REQUIRED, ADVISED = "{what} must be {allowed}; got {got}.", " {advice}"
+_NAME = re.compile(r"{(\w+)(!r)?}")
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = MOST_QUOTED
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfrozenset = 20
+
+
+class Message(str):
+    """A sentence that knows its template and its values, so that a page says it in another language."""
+
+    __slots__ = ("template", "values")
+    template: str
+    values: Mapping[str, object]
+
+
+def message(template: str, **values: object) -> Message:
+    """Fill the names in braces, with ``!r`` by ``repr``; unlike a format, a template asks nothing of a value but its text.
+
+    >>> message("{what} must be {allowed}.", what="rho", allowed="a number")
+    'rho must be a number.'
+    """
+    shown = {name: number_text(value) if isinstance(value, Fraction) else value for name, value in values.items()}
+    made = Message(_NAME.sub(lambda name: repr(shown[name[1]]) if name[2] else str(shown[name[1]]), template))
+    made.template, made.values = template, shown
+    return made
 
 
 def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
@@ -40,7 +63,7 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
         from difflib import get_close_matches
 
         same = get_close_matches(word, names, n=1)
-    return f"Did you mean {same[0]!r}?" if same else ""
+    return message("Did you mean {word!r}?", word=same[0]) if same else ""
 
 
 def readable(value: Fraction) -> str:

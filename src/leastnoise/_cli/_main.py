@@ -5,11 +5,15 @@ The module of a command, and all that it needs, is loaded when the command is us
 
 import io
 import os
+import re
 import signal
 import sys
+import tomllib
 import traceback
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -82,6 +86,23 @@ _COMMANDS = {
 """In the order in which one needs them: of each the module, the function, and the first line of its help."""
 
 
+def _explain(context: click.Context, _option: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - the signature is click's
+    """Show the help and, below it, what each word of the glossary means that stands in it."""
+    if not wanted or context.resilient_parsing:
+        return
+    text, formatter = context.get_help(), context.make_formatter()
+    glossary = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+    words = [(word, sentence) for word, sentence in glossary.items() if re.search(rf"\b{word}s?\b", text, re.IGNORECASE)]
+    if words:
+        with formatter.section("In plain words"):
+            formatter.write_dl(words)
+    click.echo(f"{text}\n\n{formatter.getvalue()}".rstrip())
+    context.exit()
+
+
+_help = click.help_option("-h", "--help", callback=_explain)
+
+
 class _Commands(click.Group):
     """The commands: their names and first lines, until one is used."""
 
@@ -95,21 +116,25 @@ class _Commands(click.Group):
         return name, command and loaded(str(command.name)), rest
 
 
+@cache
 def loaded(name: str) -> click.Command:
-    """A command, from its module."""
+    """A command, from its module, with its option for help."""
     module, function, _ = _COMMANDS[name]
     command: click.Command = getattr(import_module(f"leastnoise._cli.{module}"), function)
+    for each in (command, *getattr(command, "commands", {}).values()):
+        _help(each)
     return command
 
 
 @click.group(
     cls=_Commands,
     commands=[click.Command(name, help=line) for name, (*_, line) in _COMMANDS.items()],
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"max_content_width": 100},
     epilog="A spec (TOML) says what columns may hold, who is protected and what is published; a ledger holds how much may be learnt about "
     "a person (epsilon: smaller protects more) and how much was. Start with `leastnoise demo`, or with `leastnoise studio people.csv`.",
 )
 @click.version_option(sys.modules["leastnoise"].__version__, message="leastnoise %(version)s")
+@_help
 def program() -> None:
     """Publish tables from private data with the least noise.
 

@@ -45,14 +45,11 @@ from leastnoise._spec import Spec, plan_warnings, read_spec, search_plans, spec_
 
 FAULT = 70
 _MOST_SIZES = 8
-_WORDS = """\
-rmse is the typical error of the numbers of a table, in rows or in the unit of a sum. "prefix" tables count up to each value, "identity"
-tables count each cell. The lower bound is an error that no unbiased strategy goes below for the same budget."""
 _EXISTS = "Choose another file, or remove it first."
 _MEASURES = {"epsilon": "epsilon", "mu": "mu, the Gaussian's shift in units of its noise", "rho": "rho"}
 
 
-@click.command(epilog=_WORDS)
+@click.command(epilog="It shows the rmse of every table and a lower bound; tables are called by their queries, such as prefix or identity.")
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the plan itself to this new file.")

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
-from leastnoise._check import InputError, one_of, refuse
+from leastnoise._check import InputError, message, one_of, refuse
 from leastnoise._domain._kind import ORDERED, Kind, Label, Level, grouped
 
 PERIODS = ("year", "quarter", "month", "week", "day", "hour")
@@ -79,7 +79,7 @@ class Dates(Kind):
     def __post_init__(self) -> None:
         first, last = _day("the first day of dates", self.start), _day("the last day of dates", self.end)
         if not first <= last:
-            raise InputError(f"The first day of dates must not be after the last; got {first} and {last}.")
+            raise InputError(message("The first day of dates must not be after the last; got {first} and {last}.", first=first, last=last))
         one_of("by", self.by, (*PERIODS, *FOLDED))
         try:
             zoneinfo.ZoneInfo(self.zone)

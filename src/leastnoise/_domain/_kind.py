@@ -11,7 +11,7 @@ from dataclasses import Field, asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any, Self
 
-from leastnoise._check import Exact, InputError, did_you_mean, exact, html_facts, number_text, one_of, refuse, short, whole
+from leastnoise._check import Exact, InputError, did_you_mean, exact, html_facts, message, number_text, one_of, refuse, short, whole
 from leastnoise._domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS
 from leastnoise._domain._measure import Measure
 from leastnoise._domain._reading import Reading, attribute_name
@@ -23,6 +23,9 @@ ORDERED = ("drop", "clip", OTHER)
 # Words that already ask for something.
 RESERVED = ("identity", "total", "prefix", "all_ranges", "ranges", "predicates", "matrix", "level")
 _MOST_NAMED = 5
+_NO_GROUP = (
+    "the level {level!r} must give every cell a group; {count} have none: {listed}. Add them to the map, or take them out of the attribute."
+)
 
 
 def known_keys(what: str, got: object, allowed: Iterable[str]) -> dict[str, object]:
@@ -72,7 +75,7 @@ def levels_of(labels: Sequence[Label], given: object) -> tuple[Level, ...]:
 def _level(name: object, labels: Sequence[Label], groups: object) -> Level:
     called = attribute_name("the name of a level", name)
     if called in RESERVED:
-        raise refuse("the name of a level", name, "none of " + ", ".join(RESERVED))
+        raise refuse("the name of a level", name, message("none of {words}", words=", ".join(RESERVED)))
     allowed = "a mapping from each cell to its group, or { width = 5 } for whole numbers"
     if isinstance(groups, Mapping) and set(groups) == {"width"} and all(isinstance(label, int) for label in labels):
         width = whole(f"the width of the level {called!r}", groups["width"], 1)
@@ -82,16 +85,13 @@ def _level(name: object, labels: Sequence[Label], groups: object) -> Level:
         by_text, texts = {str(key): value for key, value in groups.items()}, [*map(str, labels)]
         if unknown := [text for text in texts if text not in by_text]:
             listed = ", ".join(map(repr, unknown[:_MOST_NAMED])) + (", ..." if len(unknown) > _MOST_NAMED else "")
-            raise InputError(
-                f"the level {called!r} must give every cell a group; {len(unknown)} have none: {listed}. "
-                "Add them to the map, or take them out of the attribute."
-            )
+            raise InputError(message(_NO_GROUP, level=called, count=len(unknown), listed=listed))
         groups = [by_text[text] for text in texts]
     if not isinstance(groups, list) or len(groups) != len(labels):
         raise refuse(f"the level {called!r}", groups, allowed)
     for value in {*groups} if {*map(type, groups)} == {str} else groups:
         if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-            raise refuse(f"a group of the level {called!r}", value, "text that is not empty, or a whole number")
+            raise refuse(message("a group of the level {level!r}", level=called), value, "text that is not empty, or a whole number")
     return grouped(called, groups)
 
 
@@ -180,7 +180,8 @@ class Kind(ABC):
         cells = regular + (OTHER in policies.values())
         if not cells <= MOST_CELLS:
             advice = "Choose a coarser attribute, for example Bins."
-            raise refuse(f"the number of cells of {type(self).__name__}", cells, f"at most {MOST_CELLS}", advice)
+            what = message("the number of cells of {kind}", kind=type(self).__name__)
+            raise refuse(what, cells, message("at most {most}", most=MOST_CELLS), advice)
         reading: Any = self.reading
         if isinstance(reading, Mapping):
             known: dict[str, Any] = known_keys("reading", reading, [field.name for field in fields(Reading)])
@@ -224,7 +225,7 @@ def _shown(value: object) -> str:
 def rising(low: Fraction | int, high: Fraction | int) -> None:
     """Refuse bounds of which the first is not the lower one."""
     if not low < high:
-        raise InputError(f"low must be below high; got low {number_text(Fraction(low))} and high {number_text(Fraction(high))}.")
+        raise InputError(message("low must be below high; got low {low} and high {high}.", low=Fraction(low), high=Fraction(high)))
 
 
 def bound(name: str, value: Exact) -> Fraction:

@@ -32,11 +32,12 @@ from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._check import InputError, did_you_mean, number_text, one_of, refuse, whole
+from leastnoise._check import InputError, did_you_mean, message, number_text, one_of, refuse, whole
 from leastnoise._domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS, kind_of
 from leastnoise._domain._kind import LISTED, ORDERED, OTHER, Kind, Label, bound, rising
 from leastnoise._domain._reading import Reading
 
+_TWICE = "categories must differ from each other; got {value!r} twice. Values are compared by their string form."
 _MOST_KEYS, _LONGEST, _USUAL = 10**6, 1000, 200
 
 
@@ -81,7 +82,7 @@ class Categories(Kind):
         if len(seen) < len(forms):
             first: dict[str, int] = {}
             again = next(values[place] for place, form in enumerate(forms) if first.setdefault(form, place) < place)
-            raise InputError(f"categories must differ from each other; got {again!r} twice. Values are compared by their string form.")
+            raise InputError(message(_TWICE, value=again))
         if self.has_other and OTHER in seen:
             raise InputError(
                 "categories must not contain 'other' when null or outside is 'other', which adds a cell of that name. "

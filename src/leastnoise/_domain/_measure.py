@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from leastnoise._check import Exact, InputError, exact, number_text, plain, refuse, short, whole
+from leastnoise._check import Exact, InputError, exact, message, number_text, plain, refuse, short, whole
 from leastnoise._domain._cells import MOST, READ_AS_IT_IS
 from leastnoise._domain._reading import Reading, attribute_name
 
@@ -85,11 +85,11 @@ class Measure:
         if not LEAST_UNIT <= step <= 1 / LEAST_UNIT:
             raise refuse("unit", unit, "a number above 0, between 1e-100 and 1e100")
         if not first < last:
-            raise InputError(f"low must be below high; got low {number_text(first)} and high {number_text(last)}.")
+            raise InputError(message("low must be below high; got low {low} and high {high}.", low=first, high=last))
         for field, value in (("low", first), ("high", last)):
             shown = number_text(value)
             if (value / step).denominator != 1:
-                raise refuse(field, shown, f"a whole multiple of the unit {number_text(step)}", "Choose another bound or unit.")
+                raise refuse(field, shown, message("a whole multiple of the unit {unit}", unit=step), "Choose another bound or unit.")
             if not abs(value / step) <= MOST:
                 raise refuse(field, shown, f"at most 2^53 - 1 units of {number_text(step)}, for exact sums", "Choose a larger unit.")
         for field, content in {"column": name, "low": first, "high": last, "unit": step, "reading": reading}.items():

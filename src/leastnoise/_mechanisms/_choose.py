@@ -16,7 +16,7 @@ import numpy as np
 
 from leastnoise._accounting import Noise, Privacy, parameters
 from leastnoise._accuracy import bound_seconds, lower_bound, promised
-from leastnoise._check import InputError, one_of, readable, refuse
+from leastnoise._check import InputError, message, one_of, readable, refuse
 from leastnoise._families import partition
 from leastnoise._fitting import NOISES, fit
 from leastnoise._frames import Columns, Framed
@@ -293,7 +293,7 @@ def too_large(error: MemoryError) -> str:
     """What ran out of memory, in a sentence."""
     size = str(error).split(" for an array", 1)[0][:80]
     at_once = f" ({size[:1].lower()}{size[1:]} at once)" if size else ""
-    return f"it needs more memory than there is{at_once}; ask for fewer or smaller tables"
+    return message("it needs more memory than there is{at_once}; ask for fewer or smaller tables", at_once=at_once)
 
 
 def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:

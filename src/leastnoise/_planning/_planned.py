@@ -7,7 +7,7 @@ from typing import Any
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._accuracy import LEVEL, UnsupportedQuery, checked_level, promised, structures
-from leastnoise._check import Exact, InputError, one_of, refuse
+from leastnoise._check import Exact, InputError, message, one_of, refuse
 from leastnoise._domain import PerCell
 from leastnoise._mechanisms import SECONDS, Comparison, Search, candidates, planning_seconds, sharpened, too_large
 from leastnoise._plan import Plan, guard_share, without_guard
@@ -168,7 +168,7 @@ def planned(
             # tables of cells are what public counts of any groups go together with
             return with_public(_planned(workload, privacy, replace(search, strategy=_LEVELS), objective, level), search.public)
     except MemoryError as error:
-        raise InputError(f"This workload cannot be planned: {too_large(error)}.") from None
+        raise InputError(message("This workload cannot be planned: {why}.", why=too_large(error))) from None
 
 
 def with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:

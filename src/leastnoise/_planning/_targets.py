@@ -14,7 +14,7 @@ import numpy as np
 
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, parameters
 from leastnoise._accuracy import LEVEL, farthest, interval_multiplier, lower_bound, mean_error, promised
-from leastnoise._check import Exact, InputError, one_of, quoted, refuse
+from leastnoise._check import Exact, InputError, message, one_of, quoted, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import PerCell
 from leastnoise._fitting import rescaled
@@ -130,7 +130,8 @@ def goal(product: Product, level: float, means: Sequence[MeanGoal] = ()) -> Goal
     most = float(product.target.most) / product.unit
     if product.target.kind == "margin" and most < 1:
         advice = "Half a step of the noise belongs to every interval, so that smaller margins leave no room for noise."
-        raise refuse(f"the margin of {product.name}", str(product.target.most), f"at least {product.unit:g}", advice)
+        what = message("the margin of {table}", table=product.name)
+        raise refuse(what, str(product.target.most), message("at least {least}", least=f"{product.unit:g}"), advice)
     return Goal(most, level if product.target.kind == "margin" else None, tuple(means))
 
 
@@ -340,6 +341,8 @@ _DIGITS = 4
 _TRIES = 3
 _GUESSES = 30
 _MOST_BUDGET = 2**20
+_NO_SIZES = "The objective 'relative' needs a public size for every table; none is given for {tables}."
+_NO_BUDGET = "No budget up to {most} keeps every target, and so large a budget protects nobody. Ask for less."
 SMALL = Fraction(1, 2**20)
 
 
@@ -418,7 +421,7 @@ def least(workload: Workload, privacy: Least, search: Search | None = None) -> P
 
 def _checked(size: Fraction) -> Fraction:
     if size > _MOST_BUDGET:
-        raise InputError(f"No budget up to {_MOST_BUDGET} keeps every target, and so large a budget protects nobody. Ask for less.")
+        raise InputError(message(_NO_BUDGET, most=_MOST_BUDGET))
     return size
 
 
@@ -582,7 +585,7 @@ def relative(workload: Workload, privacy: Privacy, search: Search, _level: float
     """The plan of the least total squared error relative to the public sizes of the tables."""
     without = [product.name for product in workload if product.size is None]
     if without:
-        raise InputError(f"The objective 'relative' needs a public size for every table; none is given for {quoted(', '.join(without))}.")
+        raise InputError(message(_NO_SIZES, tables=quoted(", ".join(without))))
     products = tuple(replace(product, weight=product.weight / (product.size or 1)) for product in workload)
     return answering(workload, choose(Workload(workload.domain, products), privacy, search)[0])
 

@@ -22,7 +22,7 @@ import numpy as np
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy import interval_multiplier
 from leastnoise._charts import Axis, Picture, chart_for, in_digits
-from leastnoise._check import readable
+from leastnoise._check import Message, message, readable
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind
 from leastnoise._families import interval_ends
@@ -35,14 +35,19 @@ _LEFT_OUT = "\u2013"  # in the place of an answer that is not published
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts:
-    """The sentences of one language."""
+    """The sentences of one language, and those about faults by their English templates."""
 
     language: str
     sentences: Mapping[str, str]
+    faults: Mapping[str, str]
 
     def say(self, key: str, **values: object) -> str:
         """A sentence with its places filled."""
         return self.sentences[key] % {name: self.plain(value) for name, value in values.items()}
+
+    def fault(self, sentence: str) -> str:
+        """What another room says is wrong, in this language; what the table lacks, which no form can cause, in English, and said to be."""
+        return str(sentence) if self.language == "en" else _worded(sentence, self.faults) or self.say("st_english", text=sentence)
 
     def some(self, key: str, count: int, **values: object) -> str:
         """A sentence for one or for several: ``key_one`` or ``key_many`` with ``%(count)s``."""
@@ -108,9 +113,22 @@ def texts(language: str = "en") -> Texts:
     sentences: dict[str, str] = {}
     for path in (folder / f"{language}.toml", *sorted(folder.glob(f"*.{language}.toml"))):
         sentences |= tomllib.loads(path.read_text(encoding="utf-8"))
-    return Texts(language, sentences)
+    faults = folder / "faults" / f"{language}.toml"
+    return Texts(language, sentences, tomllib.loads(faults.read_text(encoding="utf-8")) if faults.exists() else {})
 
 
+def _worded(fault: str, table: Mapping[str, str]) -> str | None:
+    """A message by a table of templates, and those of its values that are words themselves; None where it lacks one."""
+    if not isinstance(fault, Message):
+        return table.get(fault)
+    texts_of = {name: value for name, value in fault.values.items() if isinstance(value, str) and value}
+    words = {name: _worded(text, table) for name, text in texts_of.items() if name in _WORDS or isinstance(text, Message)}
+    if fault.template not in table or None in words.values():
+        return None
+    return message(table[fault.template], **{**fault.values, **words})
+
+
+_WORDS = ("what", "allowed", "advice", "part", "fault", "why", "key")
 ENGLISH = texts("en")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._adapters import CSV, DatabaseTable, Joined, check_unit
-from leastnoise._check import InputError, did_you_mean, exact, number_text, refuse, whole
+from leastnoise._check import InputError, did_you_mean, exact, message, number_text, refuse, whole
 from leastnoise._domain import (
     Bins,
     Categories,
@@ -118,7 +118,7 @@ def within(part: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{part}{error}") from None
+        raise InputError(message("{part}{fault}", part=part, fault=error.args[0])) from None
 
 
 UNTYPED = "unknown"  # the type of a column of a CSV file, whose kind is guessed from its name alone
@@ -190,6 +190,12 @@ def _kind(column: str, written: str) -> str:
 
 
 _LAYOUT = ("delimiter", "encoding")
+_THE_DATA = (
+    "{what} must come from a public file; got the data themselves. A list taken from the data is a release that nobody paid for: use a "
+    "code list, or write the list from public knowledge."
+)
+_NO_CSV = "{what} names the file {path}, which cannot be read as CSV: {error}. Say its delimiter and encoding beside it."
+_TWO_VALUES = "{what} must give every key one value; {code!r} has {first!r} and {second!r}."
 _MOST_NAMED = 5
 
 
@@ -210,7 +216,7 @@ class PublicFiles:
         values: dict[str, str] = {}
         for key, group in self._columns(what, known_keys(what, value, ["file", "key", "value", *_LAYOUT]), "key", "value"):
             if values.setdefault(key, group) != group:
-                raise InputError(f"{what} must give every key one value; {key!r} has {values[key]!r} and {group!r}.")
+                raise InputError(message(_TWO_VALUES, what=what, code=key, first=values[key], second=group))
         return values
 
     def counts(self, what: str, value: Mapping[str, Any], product: Product) -> list[int]:
@@ -231,20 +237,18 @@ class PublicFiles:
     def _columns(self, what: str, table: Mapping[str, Any], *wanted: str) -> list[tuple[str, ...]]:
         for key in ("file", *wanted):
             if not isinstance(table.get(key), str) or not table[key]:
-                raise refuse(f"{key} of {what}", table.get(key), "a text that is not empty")
+                raise refuse(message("{key} of {what}", key=key, what=what), table.get(key), "a text that is not empty")
         path = self._folder / table["file"]
         if path.resolve() in self._private:
-            raise InputError(
-                f"{what} must come from a public file; got the data themselves. A list taken from the data is a release that nobody "
-                "paid for: use a code list, or write the list from public knowledge."
-            )
+            raise InputError(message(_THE_DATA, what=what))
         rows = self._rows(what, path, table)
         header = rows[0] if rows else []
         places = []
         for key in wanted:
             if header.count(table[key]) != 1:
                 near = did_you_mean(table[key], header)
-                raise refuse(f"{key} of {what}", table[key], f"one column of {table['file']}, which has {', '.join(header[:20])}", near)
+                allowed = message("one column of {file}, which has {columns}", file=table["file"], columns=", ".join(header[:20]))
+                raise refuse(message("{key} of {what}", key=key, what=what), table[key], allowed, near)
             places.append(header.index(table[key]))
         known = [row for row in rows[1:] if len(row) > max(places)]
         return [*zip(*([row[place] for row in known] for place in places), strict=True)]
@@ -255,12 +259,9 @@ class PublicFiles:
             with path.open(encoding=encoding, newline="") as opened:
                 return [row for row in csv.reader(opened, delimiter=delimiter) if row]
         except FileNotFoundError:
-            raise InputError(f"{what} names the file {path}, which does not exist.") from None
+            raise InputError(message("{what} names the file {path}, which does not exist.", what=what, path=path)) from None
         except (OSError, ValueError, TypeError, LookupError, csv.Error) as error:
-            raise InputError(
-                f"{what} names the file {path}, which cannot be read as CSV: {type(error).__name__}. "
-                "Say its delimiter and encoding beside it."
-            ) from None
+            raise InputError(message(_NO_CSV, what=what, path=path, error=type(error).__name__)) from None
 
 
 # What may be said of how values are read: for all in [source], and for one attribute or measure beside it.
@@ -298,7 +299,7 @@ def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, rea
         if key in found and kind != shape:
             raise InputError(f"{where} has {key!r}, which belongs to {kind!r} alone; it has {shape!r}.")
     more = {key: found[key] for key in ("outside", "null", *beside) if key in found}
-    with within(f"{where}: "):
+    with within(message("[domain.{name}]: ", name=name)):
         value = found[shape]
         column = found.get("column")
         if shape == "dates" and isinstance(value, Mapping) and "column" in value:
@@ -356,14 +357,14 @@ def _levels(value: object, kind: Kind, files: PublicFiles) -> dict[str, Mapping[
     levels: dict[str, Mapping[Any, Any] | list[str]] = {}
     for name, table in value.items():
         if isinstance(table, Mapping) and "file" in table:
-            levels[name] = files.pairs(f"levels.{name}", table)
+            levels[name] = files.pairs(message("levels.{level}", level=name), table)
             continue
         given = known_keys(f"levels.{name}", table, ["file", "key", "value", "groups", "width", *_SHORT])
         if set(given) == {"width"}:
             levels[name] = given
             continue
         if len(given) == 1 and (form := next(iter(given))) in _SHORT:
-            levels[name] = _SHORT[form](f"{form} of levels.{name}", kind, given[form])
+            levels[name] = _SHORT[form](message("{form} of levels.{level}", form=form, level=name), kind, given[form])
             continue
         groups = given.get("groups")
         if set(given) != {"groups"} or not isinstance(groups, Mapping) or not all(isinstance(cells, list) for cells in groups.values()):
@@ -383,7 +384,7 @@ def _by_edges(what: str, kind: Kind, given: object) -> list[str]:
     starts = ends[:-1] or [Fraction(label) for label in kind.regular_labels]
     edges = [exact(what, edge) for edge in given] if isinstance(given, list) else []
     if not edges or not all(low < high for low, high in pairwise(edges)) or edges[0] > starts[0]:
-        raise refuse(what, given, f"a list of rising numbers, the first of them at most {number_text(starts[0])}")
+        raise refuse(what, given, message("a list of rising numbers, the first of them at most {most}", most=starts[0]))
     if any((whole_numbers and edge.denominator != 1) or (ends and ends[0] < edge < ends[-1] and edge not in ends) for edge in edges):
         raise refuse(what, given, "edges between cells: no cell may lie in two groups")
     closed = kind.closed if isinstance(kind, (Bins, Edges)) else "left"
@@ -481,7 +482,7 @@ def measure_from_spec(name: str, table: object, reading: Mapping[str, Any] | Non
     found: dict[str, Any] = known_keys(where, table, ["column", "clip", "unit", *READING])
     if "clip" not in found:
         raise InputError(f"{where} must have 'clip', the public bounds of a value; write for example clip = [0, 200000].")
-    with within(f"{where}: "):
+    with within(message("[measures.{name}]: ", name=name)):
         low, high = _bounds("clip", found["clip"])
         said = {**(reading or {}), **{key: found[key] for key in READING if key in found}}
         return Measure(found.get("column", name), low, high, found.get("unit", "1"), reading=Reading(**said))

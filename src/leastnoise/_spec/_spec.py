@@ -10,7 +10,7 @@ from typing import Any
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._adapters import CSV, DatabaseTable, Joined
-from leastnoise._check import MOST_DIGITS, InputError, exact_positive, one_of, refuse, whole
+from leastnoise._check import MOST_DIGITS, InputError, exact_positive, message, one_of, refuse, whole
 from leastnoise._domain import Dates, Domain, Measure, PerCell, Unknown, known_keys, parts
 from leastnoise._frames import several
 from leastnoise._measurements import MOST_ROWS
@@ -117,11 +117,12 @@ def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> No
     for one in searches:
         said = stated(privacy)
         if said is None:
-            found = (
-                f"The categories of {one.attribute} are found first, with a share of the budget, and how many there are decides what the"
+            why = message(
+                "The categories of {name} are found first, with a share of the budget, and how many there are decides what the tables "
+                "need. Give epsilon a number, such as '1', or list them: [domain.{name}] categories = [...], "
+                "or { file = ..., column = ... }.",
+                name=one.attribute,
             )
-            instead = f"or list them: [domain.{one.attribute}] categories = [...], or {{ file = ..., column = ... }}."
-            why = f"{found} tables need. Give epsilon a number, such as '1', {instead}"
             raise refuse("[privacy] with unknown categories", "least", "a budget of epsilon and delta, each a number", why)
         if not isinstance(said.budget, ApproxDP):
             raise refuse("[privacy] with unknown categories", said.budget, "a budget of epsilon and delta, each a number")
@@ -428,7 +429,7 @@ def _parts(domain: Domain, value: object, unit: tuple[str, Sequence[str]] | None
     """What every part asks, all over one domain, which has the levels that statements of SQL make; and these statements."""
     if not isinstance(value, list) or not value:
         raise InputError("The workload is empty; add at least one part [[workload]] with marginals = { ways = 1 } or queries = { ... }.")
-    places = [f"[[workload]] number {place}" for place, _ in enumerate(value, 1)]
+    places = [message("[[workload]] number {place}", place=place) for place, _ in enumerate(value, 1)]
     read = [(where, one) for where, entry in zip(places, value, strict=True) for one in _statements(domain, entry, unit, where)]
     every = with_levels([one for _, one in read]) if read else ()
     made = every[0].domain if every else domain
@@ -442,7 +443,7 @@ def _statements(domain: Domain, entry: object, unit: tuple[str, Sequence[str]] |
     """The SQL statements of a part."""
     if not isinstance(entry, Mapping) or "sql" not in entry:
         return ()
-    with within(f"{where}: "):
+    with within(message("{where}: ", where=where)):
         return read_statements(domain, [entry["sql"]], *(unit or ()))
 
 
@@ -465,7 +466,7 @@ def _part(domain: Domain, value: object, unit: tuple[str, Sequence[str]] | None,
     if unit is None and common["count"] == "units":
         advice = "Name the column of the unit in [privacy] unit."
         raise refuse(f"{where}: count", "units", '"rows" where every row is a unit', advice)
-    with within(f"{where}: "):
+    with within(message("{where}: ", where=where)):
         if statements:
             asked = together([one.workload(common["weight"]) for one in statements])
             if wanted and asked.statistics:
@@ -504,7 +505,7 @@ def _statistic_part(domain: Domain, kind: str, table: Mapping[str, Any], where: 
         advice = "Other targets, and sums, are of tables: give them to queries that ask for the same table."
         raise refuse(f"a key of {where}, which asks for {kind},", foreign[0], f"one of {', '.join([kind, *said])}", advice)
     keys = ["of", "at", "by"] if kind == "quantiles" else ["of", "by"]
-    with within(f"{where}: "):
+    with within(message("{where}: ", where=where)):
         asked: dict[str, Any] = {"by": [], **known_keys(kind, table[kind], keys)}
         for name in keys:
             if name not in asked:

@@ -26,27 +26,19 @@ MOST_DELTA = Fraction(1, 10**5)
 _LISTED = 3
 
 
-def budget_warnings(privacy: Privacy, rows: int | None = None, *, of_targets: bool = False) -> Iterator[str]:
+def budget_warnings(privacy: Privacy, rows: int | None, said: Texts, *, of_targets: bool = False) -> Iterator[str]:
     """One sentence for each part of a budget that protects hardly anybody; a budget that nobody chose is told earlier."""
     most = MOST_OF_TARGETS if of_targets else MOST_EPSILON
-    advice = "that is much to pay for targets: give them wider margins, or ask for less" if of_targets else "hardly anybody is protected"
+    advice = said.say("st_w_much" if of_targets else "st_w_hardly")
     budget = privacy.budget
     epsilon, rho, delta = getattr(budget, "epsilon", None), getattr(budget, "rho", None), getattr(budget, "delta", None)
     if epsilon is not None and epsilon > most:
-        times = f"{math.exp(epsilon):.2g} times" if epsilon < 700 else f"e^{readable(epsilon)} times"
-        yield (
-            f"epsilon = {readable(epsilon)} makes what is published up to {times} as likely with a person as without; above "
-            f"{most} {advice}."
-        )
+        times = f"{math.exp(epsilon):.2g}" if epsilon < 700 else f"e^{readable(epsilon)}"
+        yield said.say("st_w_epsilon", epsilon=readable(epsilon), times=times, most=most, advice=advice)
     if rho is not None and rho > most:
-        yield f"rho = {readable(rho)} is above {most}: {advice}."
+        yield said.say("st_w_rho", rho=readable(rho), most=most, advice=advice)
     if delta is not None and delta > (MOST_DELTA if rows is None else Fraction(1, rows)):
-        above = (
-            f"{readable(MOST_DELTA)}; say rows in [privacy] if the number of rows is public and small, so that it can be judged"
-            if rows is None
-            else f"1 / {rows}, one over the number of rows: publishing somebody's row in the clear would satisfy it"
-        )
-        yield f"delta = {readable(delta)} is above {above}."
+        yield said.say(f"st_w_delta{'' if rows is None else '_rows'}", delta=readable(delta), most=readable(MOST_DELTA), rows=str(rows))
 
 
 def early_warnings(plan: Plan, said: Texts = ENGLISH) -> Iterator[str]:
@@ -93,122 +85,80 @@ _DECIMAL_NAME = re.compile(r"income|salary|wage|price|amount|cost|rent|height|we
 _SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", flags=re.ASCII)
 
 
-def spec_warnings(what: Spec) -> tuple[str, ...]:
+def spec_warnings(what: Spec, said: Texts = ENGLISH) -> tuple[str, ...]:
     """One sentence for each part of a spec that is likely wrong."""
     attributes, measures = asked_about(what)
-    found = [sentence for name in attributes for sentence in _of_kind(name, what.domain.kind(name), what)]
+    found = [sentence for name in attributes for sentence in _of_kind(name, what.domain.kind(name), what, said)]
     for name in measures:
         low, high = what.domain.measure(name).low, what.domain.measure(name).high
         if high - low <= 1 and not _SHARE_NAME.search(name.lower()):
-            found.append(
-                f"[measures.{name}] is clipped to {float(low):g} .. {float(high):g}: of whole numbers nearly nothing is left. {_BOUNDS}"
-            )
-    found += [
-        f"[domain.{name}] is asked about by no query: it is not read. Ask for it, or leave it out."
-        for name in what.domain.names
-        if name not in attributes
-    ]
+            found.append(said.say("st_w_clipped", name=name, low=f"{float(low):g}", high=f"{float(high):g}"))
+    found += [said.say("st_w_unasked", name=name) for name in what.domain.names if name not in attributes]
     if what.series is not None and what.privacy.unit_column is None:
-        found.append(
-            "[series] has no column of units: a row whose date is moved after its period was closed counts once more each time, and is "
-            "protected that much less. If dates are corrected, name the unit in [privacy]: unit = { column = ..., max_rows = ... }."
-        )
+        found.append(said.say("st_w_series"))
     if what.options.round and any(product.target is not None and product.target.kind == "margin" for product in what.workload):
-        found.append(
-            f"[output] round makes published intervals {readable(Fraction(what.options.round) / 2)} wider to either side than a margin, "
-            "which is of answers before they are rounded. Give margins that much less."
-        )
-    said = stated(what.privacy)
-    return *(() if said is None else budget_warnings(said, what.rows)), *found, *_of_join(what)
+        found.append(said.say("st_w_round", half=readable(Fraction(what.options.round) / 2)))
+    if what.join.get("public"):  # joined on the unit, it protects nothing more
+        found.append(said.say("st_w_join_unit" if what.privacy.unit_column == Joined(None, **what.join).own else "st_w_join"))
+    privacy = stated(what.privacy)
+    return *(() if privacy is None else budget_warnings(privacy, what.rows, said)), *found
 
 
 def plan_warnings(what: Spec, made: Plan, said: Texts = ENGLISH) -> tuple[str, ...]:
     r"""One sentence for each mistake that only the plan of a spec shows: large errors, and a large budget where it was to be found."""
-    found = (*budget_warnings(made.privacy, what.rows, of_targets=True), *_without_target(what)) if stated(what.privacy) is None else ()
+    least, pure = stated(what.privacy) is None, isinstance(made.privacy.budget, PureDP)
+    noise = noises(made.privacy)[0] if made.measurements is None else made.measurements.noise  # what chooses as it goes takes the usual
     return (
-        *found,
-        *_of_cells(made),
+        *(budget_warnings(made.privacy, what.rows, said, of_targets=True) if least else ()),
+        *(_without_target(what, said) if least else ()),
+        *(
+            [said.say("st_w_cells_pure" if pure else "st_w_cells")]
+            if made.privacy.max_per_cell is not None and not cells_save(noise)
+            else ()
+        ),
         *early_warnings(made, said),
         *crowded_warnings(made, said),
         *error_warnings(made, what.options.level, what.rows, said),
     )
 
 
-def _of_cells(made: Plan) -> Iterator[str]:
-    """Where a limit on a unit's rows in a cell cuts rows and saves nothing."""
-    noise = noises(made.privacy)[0] if made.measurements is None else made.measurements.noise  # what chooses as it goes takes the usual
-    if made.privacy.max_per_cell is None or cells_save(noise):
-        return
-    pure = isinstance(made.privacy.budget, PureDP)
-    instead = ", or give a budget for Gaussian noise: rho, or delta beside epsilon" if pure else ": Gaussian noise would be larger here"
-    yield f"max_per_cell makes nothing cheaper under this plan's Laplace noise, and cuts rows. Leave it out{instead}."
-
-
-def _without_target(what: Spec) -> Iterator[str]:
+def _without_target(what: Spec, said: Texts) -> Iterator[str]:
     """Where the budget is the least that keeps targets, tables that are part of none have what is left over."""
     goals = goals_of(what.workload, what.options.level)
     without = [product.name for product, goal in zip(what.workload, goals, strict=True) if not goal.wanted]
     if without:
-        more = f" and {len(without) - _NAMED} more" if len(without) > _NAMED else ""
-        yield (
-            f"The budget is the least that keeps the targets, and {', '.join(without[:_NAMED])}{more} "
-            f"{'have' if len(without) > 1 else 'has'} none: their errors are whatever that leaves. Give every table a margin, relative or "
-            "rmse, and means a margin or rmse, or see that the errors suffice."
-        )
+        more = [said.some("further", len(without) - _LISTED)] if len(without) > _LISTED else []
+        yield said.say(f"st_w_without_{'many' if len(without) > 1 else 'one'}", tables=said.listed([*without[:_LISTED], *more]))
 
 
-def _of_join(what: Spec) -> Iterator[str]:
-    if not what.join.get("public"):
-        return
-    if what.privacy.unit_column == Joined(None, **what.join).own:
-        yield "[source.join] public gives up the second table's protection for nothing, as it is joined on the unit. Leave public out."
-    else:
-        yield "[source.join] public: nobody's row in the second table is protected, as if everyone knew it. Leave public out if not."
-
-
-_NAMED = 3
-_BOUNDS = "Check the bounds, and the unit they are in."
-
-
-def _of_kind(name: str, kind: Kind, what: Spec) -> Iterator[str]:
-    where = f"[domain.{name}]"
+def _of_kind(name: str, kind: Kind, what: Spec, said: Texts) -> Iterator[str]:
     text = not isinstance(what.source, DatabaseTable) and (what.source is None or bool(re.search(r"[.][ct]sv", what.source.name.lower())))
     if isinstance(kind, Categories):
-        yield from _of_categories(where, kind, text=text)
+        yield from _of_categories(name, kind, said, text=text)
     if isinstance(kind, (Bins, Edges, Decimals)) and kind.high - kind.low <= 1 and not _SHARE_NAME.search(name.lower()):
-        fate = {"clip": "go to its first or last cell", "drop": "are dropped", "other": "are counted as other"}[kind.outside]
-        yield f"{where} is between {float(kind.low):g} and {float(kind.high):g}: nearly all whole numbers {fate}. {_BOUNDS}"
+        yield said.say(f"st_w_narrow_{kind.outside}", name=name, low=f"{float(kind.low):g}", high=f"{float(kind.high):g}")
     if isinstance(kind, Integers) and kind.rounding is None and kind.outside != "clip" and _DECIMAL_NAME.search(name.lower()):
-        yield (
-            f'{where} has whole numbers alone: a value such as 165.5 is outside. If there are such values, say rounding = "nearest", '
-            "or use decimals or bins."
-        )
+        yield said.say("st_w_whole", name=name)
     if isinstance(kind, (Bins, Edges, Decimals)) and text and what.layout.get("delimiter") == ";" and kind.reading.decimal == ".":
-        yield f'{where} reads "1.5", and not "1,5", though fields are cut at semicolons. If numbers have decimal commas, say decimal = ",".'
+        yield said.say("st_w_comma", name=name)
     if isinstance(kind, Dates) and kind.regular == 1:
-        yield f"{where} has one cell: from {kind.start} to {kind.end} is one {kind.by}. Check the days."
+        yield said.say("st_w_one_cell", name=name, start=kind.start, end=kind.end, by=said.say(f"by_{kind.by}"))
     column, naming = kind.reading.column or name, IDENTIFIER if kind.reading.column is None else PERSON
     if what.privacy.unit_column is None and naming.search(column):
-        yield f'{where} seems to name a person, while every row is a unit. If so, say unit = {{ column = "{column}", max_rows = ... }}.'
+        yield said.say("st_w_person", name=name, column=column)
     if isinstance(kind, Unknown) and kind.reading.ignore_case:
-        yield f"{where} ignores case: what is found is published in small letters, since how rows write it is theirs."
+        yield said.say("st_w_case", name=name)
 
 
-def _of_categories(where: str, kind: Categories, *, text: bool) -> Iterator[str]:
+def _of_categories(name: str, kind: Categories, said: Texts, *, text: bool) -> Iterator[str]:
     if text and {*map(str, kind.values)} == {"true", "false"} and not kind.spellings and not kind.reading.ignore_case:
-        yield (
-            f"{where} has true and false, which in a text file are the words true and false alone: TRUE, yes and 1 match nothing. "
-            'Say ignore_case = true, or spellings = { true = ["yes", "1"], false = ["no", "0"] }.'
-        )
+        yield said.say("st_w_true", name=name)
     if not kind.reading.ignore_case or not kind.reading.trim:
         seen: dict[str, str] = {}
         for value in map(str, kind.values):
             before = seen.setdefault(value.strip().lower(), value)
             if before != value:
-                yield (
-                    f"{where} has {before!r} and {value!r}, which differ by case or blanks alone; if they mean the same, keep one and say "
-                    "ignore_case or trim = true."
-                )
+                yield said.say("st_w_alike", name=name, before=repr(before), value=repr(value))
                 return
     if any(value != value.strip() for value in map(str, kind.values)) and not kind.reading.trim:
-        yield f"{where} has a category with blanks around it, which matches nothing without them. Take them away, and say trim = true."
+        yield said.say("st_w_blanks", name=name)

@@ -16,7 +16,7 @@ import numpy as np
 from starlette.responses import JSONResponse, Response
 
 from leastnoise._charts import spoken, vega_lite
-from leastnoise._check import InputError, exact, one_of
+from leastnoise._check import InputError, exact, message, one_of
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._linop import apply
@@ -46,7 +46,10 @@ _HEAD = """\
 
 """
 _ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+_NO_STEPS = "The step of {name} must divide the way from {low} to {high} into whole steps; got {step}."
+_TOO_MANY = "{name} would have {count} values here, and at most {most} are allowed. Take wider steps, or numbers in steps of a width."
 _MOST_DRAWN = 4
+_MOST_VALUES = 10**6
 _INVENTED_ROWS = 10_000
 Lead = Callable[[Page], Mapping[str, str]]
 """Shows another page; what the browser is told, which then asks for it."""
@@ -143,7 +146,7 @@ def _pointed(key: str, text: str) -> str:
     if key.rpartition(".")[2] not in ("low", "high", "step", "epsilon", "margin", "delta", "size", "max_rows", "most"):
         return text
     if re.search(r"\.\d{3}(\D|$)", text):
-        raise InputError(f"A number must be written without separators of thousands; got {text}.")
+        raise InputError(message("A number must be written without separators of thousands; got {text}.", text=text))
     return text.replace(",", ".")
 
 
@@ -154,7 +157,7 @@ def _asked(question: int, names: Mapping[int, str], form: Form) -> dict[str, Any
     def column(field: str, words: str) -> str:
         number = form.get(f"a{question}.{field}", "")
         if not number.isdecimal() or int(number) not in names:
-            raise InputError(f"{words} must be of a column of numbers that is published; choose one.")
+            raise InputError(message("{what} must be of a column of numbers that is published; choose one.", what=words))
         return names[int(number)]
 
     weighted = {}
@@ -178,7 +181,7 @@ def _groups(question: int, names: Mapping[int, str], form: Form) -> dict[str, An
     for number, name in names.items():
         ways = [way for way in ("cells", "group", "level") if form.get(f"a{question}.by.{number}.{way}")]
         if len(ways) > 1:
-            raise InputError(f"A table must have the values of {name} or their groups, not both; ask for two tables.")
+            raise InputError(message("A table must have the values of {name} or their groups, not both; ask for two tables.", name=name))
         if ways:
             level = form.get(f"c{number}.level", "") if ways == ["level"] else "group"
             groups[name] = "identity" if ways == ["cells"] else {"level": level}
@@ -197,7 +200,7 @@ def _within(margin: str, asked: Sequence[Mapping[str, Any]], measures: Mapping[s
         weighted = {"weighted_by": entry["weighted_by"]} if "weighted_by" in entry else {}
         made.append({"queries": groups, "count": of, **weighted, "margin": margin})
         if {"queries": groups, "sum": of, **weighted, "margin": margin} not in made:
-            most = max(abs(exact(f"a bound of {of}", end)) for end in measures[of]["clip"])
+            most = max(abs(exact(message("a bound of {name}", name=of), end)) for end in measures[of]["clip"])
             made.append({"queries": groups, "sum": of, **weighted, "margin": str(exact("the distance", margin) * most)})
     return made
 
@@ -232,13 +235,14 @@ def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict
     table: dict[str, Any] = {} if name == column.name else {"column": column.name}
     if kind == "list":
         codes = [code.strip() for code in said("list").splitlines() if code.strip()]
-        table["categories"] = [_number(code) for code in codes] if column.kind == "whole" else codes
+        table["categories"] = [*dict.fromkeys(map(_number, codes) if column.kind == "whole" else codes)]
     elif kind == "file":
         table["categories"] = {"file": said("file"), "column": said("file_column")}
     elif kind == "truth":
         table["categories"] = [True, False]
     elif kind == "whole":
-        table["integers"] = [_number(said("low")), _number(said("high"))]
+        low, high = table["integers"] = [_number(said("low")), _number(said("high"))]
+        _few(name, high - low if isinstance(low, int) and isinstance(high, int) else 0)
     elif kind == "number":
         table["bins"] = _bins(name, said("low"), said("high"), said("step"))
     elif kind == "dates":
@@ -247,7 +251,7 @@ def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict
     elif kind == "unknown":
         table["unknown"] = {"most": _number(said("most"))}
     else:
-        one_of(f"what {name} may hold", kind, ("list", "file", *FORMS.values(), "unknown"))
+        one_of(message("what {name} may hold", name=name), kind, ("list", "file", *FORMS.values(), "unknown"))
     levels: dict[str, Any] = {}
     if said("edges") and kind in ("whole", "number"):
         levels["group"] = {"edges": [_number(edge) for edge in re.split(r"[\s,;]+", said("edges"))]}
@@ -260,11 +264,18 @@ def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict
 
 
 def _bins(name: str, low: str, high: str, step: str) -> dict[str, Any]:
-    ends = [exact(f"a bound or the step of {name}", text) for text in (low, high, step)]
+    ends = [exact(message("a bound or the step of {name}", name=name), text) for text in (low, high, step)]
     count = (ends[1] - ends[0]) / ends[2] if ends[2] > 0 else Fraction(0)
     if count.denominator != 1 or count < 1:
-        raise InputError(f"The step of {name} must divide the way from {low} to {high} into whole steps; got {step}.")
+        raise InputError(message(_NO_STEPS, name=name, low=low, high=high, step=step))
+    _few(name, int(count))
     return {"low": _number(low), "high": _number(high), "count": int(count)}
+
+
+def _few(name: str, count: int) -> None:
+    """Refuse more values than a page can show the groups of while somebody waits."""
+    if count > _MOST_VALUES:
+        raise InputError(message(_TOO_MANY, name=name, count=count, most=_MOST_VALUES))
 
 
 def _number(text: str) -> int | str:
@@ -321,8 +332,8 @@ def choosing_page(lead: Lead, language: str = "en") -> Page:
         routes=[
             get("/", lambda: shown("choosing.html", t=texts(language), files=files(), folder=Path.cwd())),
             *(asset(name) for name in ("studio.css", "asking.js", "choosing.js")),
-            action("/choose", choose),
-            action("/language", lambda asked: lead(choosing_page(lead, _language(asked)))),
+            action("/choose", choose, texts(language)),
+            action("/language", lambda asked: lead(choosing_page(lead, _language(asked))), texts(language)),
         ]
     )
 
@@ -370,10 +381,10 @@ def beginning_page(data: Data, lead: Lead, language: str = "en") -> Page:
             *(asset(name) for name in ("studio.css", "asking.js", "beginning.js")),
             get("/vega.js", vega_script, partial(Response, media_type="text/javascript")),
             get("/view", seen, JSONResponse),
-            action("/plan", plan),
-            action("/save", write),
-            action("/further", further),
-            action("/language", lambda asked: lead(beginning_page(data, lead, _language(asked)))),
+            action("/plan", plan, said),
+            action("/save", write, said),
+            action("/further", further, said),
+            action("/language", lambda asked: lead(beginning_page(data, lead, _language(asked))), said),
         ],
         close=end,
     )

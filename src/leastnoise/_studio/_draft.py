@@ -19,11 +19,11 @@ from secrets import token_hex
 from typing import Any
 
 from leastnoise._accuracy import checked_level, within_memory
-from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
+from leastnoise._check import InputError, exact_positive, message, one_of, refuse, whole
 from leastnoise._domain import Dates
 from leastnoise._plan import Plan
 from leastnoise._planning import answering, price, stated
-from leastnoise._release import Texts, statistic_words, table_words
+from leastnoise._release import Texts, statistic_words, table_words, texts
 from leastnoise._spec import Spec, parse_spec, read_toml, spec_from_table
 from leastnoise._threads import one_thread
 from leastnoise._workload import Product, Statistic, Workload, groups_of
@@ -224,32 +224,28 @@ def _put(table: Any, key: str, text: str) -> None:
         table[key] = text
 
 
-def lines(entry: Mapping[str, Any]) -> Any:
-    """A table of TOML with a line a key."""
+def lines(entry: Mapping[str, Any], *, inline: bool = False) -> Any:
+    """A table of TOML with a line a key, or on one line, as tables and lists in it are."""
     import tomlkit
 
-    table = tomlkit.table()
+    table: Any = tomlkit.inline_table() if inline else tomlkit.table()
     for key, value in entry.items():
-        table[key] = inline(value)
+        table[key] = _inline(value)
     return table
 
 
-def inline(value: Any) -> Any:
-    """A value of TOML on one line, tables and lists in it too."""
-    import tomlkit
-
+def _inline(value: Any) -> Any:
     if isinstance(value, Mapping):
-        table = tomlkit.inline_table()
-        for key, entry in value.items():
-            table[key] = inline(entry)
-        return table
-    return [inline(entry) for entry in value] if isinstance(value, list) else value
+        return lines(value, inline=True)
+    return [_inline(entry) for entry in value] if isinstance(value, list) else value
 
 
 def save(opened: Path, before: str, name: str, text: str) -> Path:
     """Write the text of a spec beside one that was opened, or in its place; whole or not at all."""
     if not name.endswith(".toml") or name != Path(name).name or name.startswith(".") or not name.isprintable() or "\\" in name:
-        raise InputError(f"A spec must have the name of a file in {opened.parent}, such as people.toml; got {name!r}.")
+        raise InputError(
+            message("A spec must have the name of a file in {folder}, such as people.toml; got {name!r}.", folder=opened.parent, name=name)
+        )
     path = opened.parent / name
     draft = path.with_name(f".{name}.{token_hex(4)}")
     try:
@@ -262,13 +258,14 @@ def save(opened: Path, before: str, name: str, text: str) -> Path:
             return path
         with opened.open(encoding="utf-8", newline="") as there:
             if there.read() != before:
-                raise InputError(f"{opened} was changed since it was opened here. Save under another name.")
+                raise InputError(message("{path} was changed since it was opened here. Save under another name.", path=opened))
         shutil.copymode(path, draft)
         draft.replace(path)
     except FileExistsError:
-        raise InputError(f"There is a file {path} already. Choose another name.") from None
+        raise InputError(message("There is a file {path} already. Choose another name.", path=path)) from None
     except (OSError, UnicodeError) as error:
-        raise InputError(f"{path} cannot be written: {type(error).__name__}. Nothing was changed.") from None
+        name = type(error).__name__
+        raise InputError(message("{path} cannot be written: {error}. Nothing was changed.", path=path, error=name)) from None
     finally:
         with suppress(FileNotFoundError):
             draft.unlink()
@@ -296,7 +293,16 @@ def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
 
 @one_thread()
 def done(asked: Mapping[str, Any], tell: Tell) -> None:
-    r"""Plan a spec, or find what some of its rows cost."""
+    r"""Plan a spec, or find what some of its rows cost; tell why not, in the language of the page."""
+    try:
+        _done(asked, tell)
+    except InputError as error:
+        tell({"error": texts(asked["language"]).fault(error.args[0])})
+    except MemoryError:
+        tell({"error": texts(asked["language"]).fault("Planning this needs more memory than there is. Ask for less.")})
+
+
+def _done(asked: Mapping[str, Any], tell: Tell) -> None:
     if "price" not in asked:
         made(asked["text"], Path(asked["folder"]), tell, first=asked["first"])
         return
@@ -320,10 +326,5 @@ def plan_for_parent() -> None:
 
     asked = json.loads(sys.stdin.readline())
     threading.Thread(target=end_with_input, daemon=True).start()
-    try:
-        with within_memory():
-            done(asked, tell)
-    except InputError as error:
-        tell({"error": str(error)})
-    except MemoryError:
-        tell({"error": "Planning this needs more memory than there is. Ask for less."})
+    with within_memory():
+        done(asked, tell)

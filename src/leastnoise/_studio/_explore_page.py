@@ -12,7 +12,7 @@ import numpy as np
 from starlette.responses import Response
 
 from leastnoise._charts import spoken, vega_lite
-from leastnoise._check import InputError, InternalError, one_of, whole
+from leastnoise._check import InputError, InternalError, message, one_of, whole
 from leastnoise._release import (
     Release,
     StatisticTable,
@@ -30,6 +30,8 @@ from leastnoise._studio._pages import Page, action, asset, get, shown
 from leastnoise._workload import level, level_names, queries
 
 MOST_CELLS = 4096
+_TOO_LARGE = "A table here may have at most {most} cells; this one would have {cells}. Pick fewer attributes."
+_NO_ERROR = "No error is known for sums of cells from a release by {strategy!r}, which looked at the data. Use `leastnoise answer`."
 _MOST_MARKS = 2000
 _MOST_LISTED = 200  # values of a statistic
 KINDS = ("identity", "prefix")
@@ -64,13 +66,11 @@ class Exploring:
     def _table(self, asked: Question, measure: str | None) -> Table:
         for name, kind in asked:
             one_of("an attribute", name, self.release.plan.domain.names)
-            one_of(f"what is asked of {name}", kind, (*KINDS, *level_names(self.release.plan.domain.kind(name))))
+            one_of(message("what is asked of {name}", name=name), kind, (*KINDS, *level_names(self.release.plan.domain.kind(name))))
         sets = {name: kind if kind in KINDS else level(kind) for name, kind in asked}
         questions = queries(self.release.plan.domain, sets, sum=measure)
         if questions.rows > MOST_CELLS:
-            raise InputError(
-                f"A table here may have at most {MOST_CELLS} cells; this one would have {questions.rows}. Pick fewer attributes."
-            )
+            raise InputError(message(_TOO_LARGE, most=MOST_CELLS, cells=questions.rows))
         (table,) = self.release.answer(questions)
         return table
 
@@ -81,10 +81,7 @@ class Exploring:
         if not chosen:
             raise InputError("Pick at least one cell.")
         if not self.release.finding.linear:
-            raise InputError(
-                f"No error is known for sums of cells from a release by {self.release.plan.strategy!r}, which looked at the data. Ask for "
-                "ranges with `leastnoise answer`."
-            )
+            raise InputError(message(_NO_ERROR, strategy=self.release.plan.strategy))
         weights = np.zeros(table.cells)
         weights[chosen] = 1.0
         variance = np.array([weights @ self._covariances(table.product, table.product) @ weights])
@@ -144,9 +141,9 @@ def exploring_page(path: Path) -> Page:
             get("/", lambda: shown("exploring.html", t=said, name=path.resolve().name, **_choices(exploring, said))),
             *(asset(name) for name in ("studio.css", "asking.js", "exploring.js")),
             get("/vega.js", vega_script, partial(Response, media_type="text/javascript")),
-            action("/table", table),
-            action("/sum", total),
-            action("/statistic", statistic),
+            action("/table", table, said),
+            action("/sum", total, said),
+            action("/statistic", statistic, said),
         ]
     )
 

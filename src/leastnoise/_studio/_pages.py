@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leastnoise._check import InputError, LeastNoiseError
 from leastnoise._plan import read_json
-from leastnoise._release import templates
+from leastnoise._release import Texts, templates
 
 HOST = "127.0.0.1"
 _READS = {"GET", "HEAD"}
@@ -131,7 +131,7 @@ def asset(name: str) -> Route:
     return get(f"/{name}", lambda: content, partial(Response, media_type=_TYPES[Path(name).suffix]))
 
 
-def action(path: str, do: Callable[[dict[str, Any]], Any]) -> Route:
+def action(path: str, do: Callable[[dict[str, Any]], Any], said: Texts) -> Route:
     """What a person does: a JSON object comes, a JSON value goes; of what cannot be done, ``refused`` with the sentence that says why.
 
     That is an answer as others are: browsers write a request that fails into their consoles, and nothing failed.
@@ -145,7 +145,7 @@ def action(path: str, do: Callable[[dict[str, Any]], Any]) -> Route:
         try:
             return JSONResponse(await run_in_threadpool(do, asked))
         except LeastNoiseError as error:
-            return JSONResponse({"refused": str(error)})
+            return JSONResponse({"refused": said.fault(error.args[0])})
 
     return Route(path, answer, methods=["POST"])
 

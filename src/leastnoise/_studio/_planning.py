@@ -26,6 +26,7 @@ from leastnoise._studio._draft import MOST_PERIODS, OBJECTIVES, TARGETS, Draft, 
 from leastnoise._studio._pages import Page, action, asset, get, shown
 from leastnoise._workload import Workload
 
+_ENDED = "Planning ended without a plan."
 _COMMAND = ("-P", "-c", "from leastnoise._studio._draft import plan_for_parent; plan_for_parent()")
 _PATIENCE = 0.5  # seconds without a change before planning begins
 _SAME = 1e-6  # relative: scales are rounded to 24 bits, and margins are shown in three digits
@@ -269,7 +270,7 @@ class Planning:
                 return
             if message is None:
                 stopped = seen.doing == "planning" and not seen.ready and not seen.error
-                self._seen = replace(seen, doing="", trying="", error="Planning ended without a plan." if stopped else seen.error)
+                self._seen = replace(seen, doing="", trying="", error=_ENDED if stopped else seen.error)
             elif "trying" in message:
                 self._seen = replace(seen, trying=message["trying"])
             elif "error" in message:
@@ -287,13 +288,13 @@ class Planning:
 
 
 def _request(draft: Draft) -> dict[str, Any]:
-    return {"text": spec_text(draft), "folder": str(draft.folder)}
+    return {"text": spec_text(draft), "folder": str(draft.folder), "language": draft.spec.options.language}
 
 
 def view(seen: Seen) -> dict[str, Any]:
     """The page as a JSON object."""
     draft, said = seen.draft, texts(seen.draft.spec.options.language)
-    now = {} if seen.plan is None else margins(seen.plan, draft.level)
+    now, planned = {} if seen.plan is None else margins(seen.plan, draft.level), seen.plan if seen.ready else None
     before = None if seen.kept is None else margins(seen.kept.plan, seen.kept.draft.level)
     each = enumerate(zip(draft.rows, draft.settings, strict=True))
     return {
@@ -301,7 +302,7 @@ def view(seen: Seen) -> dict[str, Any]:
         "busy": bool(seen.doing),
         "lead": said.say("st_lead", percent=said.percent(draft.level)),
         "status": _status(seen, said),
-        "error": seen.error,
+        "error": said.fault(seen.error) if seen.error == _ENDED else seen.error,
         "size": draft.size,
         "delta": draft.delta,
         "objective": draft.objective,
@@ -310,7 +311,7 @@ def view(seen: Seen) -> dict[str, Any]:
         "horizon": _horizon(draft),
         "facts": _facts(draft, seen.plan, said),
         "kept": None if seen.kept is None else _facts(seen.kept.draft, seen.kept.plan, said),
-        "warnings": [*spec_warnings(draft.spec), *(plan_warnings(draft.spec, seen.plan, said) if seen.ready and seen.plan else ())],
+        "warnings": [*spec_warnings(draft.spec, said), *(plan_warnings(draft.spec, planned, said) if planned else ())],
         "ready": seen.ready,
         "rows": [
             {
@@ -436,7 +437,7 @@ def planning_page(path: Path) -> Page:
                 word = do(asked)
                 return {**view(planning.seen), "done": word}
 
-        return action(path, done)
+        return action(path, done, said)
 
     def change(asked: dict[str, Any]) -> None:
         rows, changes = asked.get("rows", []), asked.get("changes")

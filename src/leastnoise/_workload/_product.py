@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from leastnoise._check import Exact, InputError, exact, exact_positive, number_text, one_of, refuse
+from leastnoise._check import Exact, InputError, exact, exact_positive, message, number_text, one_of, refuse
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, Label, Measure, UnitCount, Weighted
 from leastnoise._linop import Operator
@@ -228,6 +228,7 @@ FORMS: Mapping[str, StatisticForm] = {
     "quantiles": StatisticForm(noun="quantiles", column="quantile", at_shares=True),
     "cdf": StatisticForm(noun="distribution", column="share", along=True),
 }
+_OF_ITSELF = "{of} cannot be both of and in by: its {kind} by its own values say nothing. Leave it out of by."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +320,7 @@ def checked_statistic(
         number_cells(domain, of)
     groups = groups_of(domain, by, "by")
     if not of_measure and of in groups:
-        raise InputError(f"{of} cannot be both of and in by: its {kind} by its own values say nothing. Leave it out of by.")
+        raise InputError(message(_OF_ITSELF, of=of, kind=kind))
     if at is not None and (isinstance(at, str) or not isinstance(at, Sequence)):
         raise refuse("at", at, 'a list of shares above 0 and at most 1, such as ["0.25", "0.5", "0.75"]')
     shares = tuple(exact("at", share) for share in at or ())
@@ -344,8 +345,9 @@ def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
         return tuple((number, number) for number in range(kind.low, kind.high + 1))
     if isinstance(kind, Decimals):
         return tuple((value, value) for value in kind.values)
-    allowed = "one of Integers, Decimals, Bins or Edges, whose cells are numbers"
-    raise refuse("the attribute of a distribution function", attribute, f"{allowed} ({', '.join(_numbers(domain)) or 'there is none'})")
+    known = ", ".join(_numbers(domain)) or "-"
+    allowed = message("one of Integers, Decimals, Bins or Edges, whose cells are numbers ({known})", known=known)
+    raise refuse("the attribute of a distribution function", attribute, allowed)
 
 
 def _numbers(domain: Domain) -> Iterator[str]:

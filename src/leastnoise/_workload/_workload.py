@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain, combinations
 from typing import Any
 
-from leastnoise._check import Exact, InputError, exact_positive, html_facts, one_of, refuse, whole
+from leastnoise._check import Exact, InputError, exact_positive, html_facts, message, one_of, refuse, whole
 from leastnoise._domain import Domain, Measure, UnitCount, ValueCount, Weighted
 from leastnoise._frames import several
 from leastnoise._linop import Operator
@@ -206,7 +206,8 @@ class Workload:
         if type(known.get(weight)) is not Measure or known[weight].low < 0:
             listed = ", ".join(name for name, one in known.items() if type(one) is Measure and one.low >= 0)
             advice = "Declare it: [measures.weight] clip = [0, 500] in a spec, ln.Measure in Python."
-            raise refuse("weighted_by", weight, f"a measure whose bounds are not negative ({listed or 'none is declared'})", advice)
+            allowed = message("a measure whose bounds are not negative ({listed})", listed=listed or "-")
+            raise refuse("weighted_by", weight, allowed, advice)
         if any(not asked.form.of_measure or asked.size is not None for asked in self.statistics):
             advice = "Give queries for their sums and weights targets of their own."
             raise InputError(f"weighted_by is for counts, sums, and means without a size; quantiles and shares have no weights. {advice}")
@@ -288,7 +289,7 @@ def _together(one: Product, other: Product) -> Product:
     """A table asked for twice: the sum of the weights, and the one target and the one size that there are."""
     targets, sizes = ({one.target, other.target} - {None}, {one.size, other.size} - {None})
     if max(len(targets), len(sizes)) > 1:
-        raise InputError(f"The table {one.name!r} is asked for twice with two targets or two sizes; give it one.")
+        raise InputError(message("The table {name!r} is asked for twice with two targets or two sizes; give it one.", name=one.name))
     return replace(one, weight=one.weight + other.weight, target=next(iter(targets), None), size=next(iter(sizes), None))
 
 
