@@ -67,7 +67,11 @@ ASKED = {
     ("_kernel/_ledger.py", "_kernel/_ledger_signs.py"),
     ("_adapters/_engine.py", "_table/_share.py"),
     # What is said, by which nothing is decided.
-    *((f"_adapters/_{name}.py", "_adapters/_words.py") for name in ("csv", "files", "frames", "location", "postgres", "read", "spark")),
+    *(
+        (f"_adapters/_{name}.py", words)
+        for name in ("csv", "files", "frames", "location", "postgres", "read", "spark")
+        for words in ("_adapters/_words.py", "_check/_words.py")
+    ),
     *((f"_kernel/_{name}.py", "_kernel/_words.py") for name in ("ledger", "ledger_file", "ledger_run", "series", "periods")),
     ("_accounting/_cost.py", "_accounting/_words.py"),
     ("_session/_ledgers.py", "_session/_ledger_words.py"),
