@@ -606,3 +606,9 @@ def test_columns_whose_names_have_dots(tmp_path):
     pq.write_table(table, tmp_path / "x.parquet")
     for source in (table, tmp_path / "x.parquet"):
         assert rows_of(read(source, Domain({"a.b": ["F", "M"]}))) == [(0,)]
+
+
+def test_a_column_of_nulls_of_duckdb_is_one_of_nulls_whatever_type_it_has_for_want_of_a_value() -> None:
+    relation = duckdb.sql("SELECT NULL AS a")
+    assert str(relation.types[0]) == '"NULL"'
+    check_source(relation, Domain(a=Categories(["x"])), ["a"], [], None)

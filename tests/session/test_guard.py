@@ -15,6 +15,7 @@ from leastnoise._accounting import Noise
 from leastnoise._adapters import MOST_CUT
 from leastnoise._plan import with_guard, without_guard
 from leastnoise._release._words import bet_words, promise
+from leastnoise._session import enter_release
 from leastnoise._session._guard import WRONG, guard_measurements, laplace_tail, most_by_chance
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
@@ -157,3 +158,15 @@ def test_a_bound_on_rows_in_cells_is_not_about_the_cells_of_a_guard(tmp_path: Pa
     plan = ln.plan(ln.marginals(domain, ways=1), privacy, guard="1/10")
     made = ln.release(plan, frame, ledger=ln.Ledger.create(tmp_path / "a.ledger", "a", privacy), options=ln.Options(guard="1/10"))
     assert made.receipt["guard_noise_std"] ** 2 >= 12**2 / (2 * 0.1)
+
+
+def test_a_release_that_is_entered_into_another_ledger_is_entered_with_its_guard(tmp_path: Path) -> None:
+    plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1), guard="1/10")
+    rows = pd.DataFrame({"sex": ["F", "M"] * 500})
+    ln.release(plan, rows, ledger=tmp_path / "a.ledger", dataset="people", out=tmp_path / "out", options=ln.Options(guard="1/10"))
+    other = ln.Ledger.create(tmp_path / "b.ledger", "people", ln.Privacy(ln.PureDP(9)))
+    enter_release(other, tmp_path / "out")
+    assert (str(other.left()), len(other.entries())) == ("epsilon = 8", 2)
+    with pytest.raises(ln.LedgerError, match="already"):
+        enter_release(other, tmp_path / "out")
+    assert len(other.entries()) == 2

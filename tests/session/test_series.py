@@ -466,3 +466,15 @@ def test_intervals_cover_at_every_period(tmp_path: Path, budget: Any) -> None:
             covered[period] += ((answers["low"] <= right) & (right <= answers["high"])).mean() / seeds
     assert covered.min() > 0.92  # 480 to 3840 answers; those of later periods have the earlier ones among them
     assert covered.mean() > 0.94
+
+
+def test_a_release_of_a_series_that_is_entered_into_another_ledger_is_entered_as_the_whole(tmp_path: Path, monkeypatch: Any) -> None:
+    """No later one of the series is entered after it."""
+    office = Office(tmp_path, monkeypatch)
+    office.spec(change=lambda text: text.replace('rho = "1000"', 'epsilon = "1"\ndelta = "1e-6"'))
+    office.come(("2024-01-03", "F"))
+    (first,) = office.publish("2024-02-02").releases
+    other = ln.Ledger.create(tmp_path / "other", "visits", ln.Privacy(ln.ApproxDP(9, "1e-5")))
+    assert str(_finish.enter_release(other, first).charge) == "epsilon = 1, delta = 0.000001"
+    with pytest.raises(ln.InputError):  # it has part of the cost in rho
+        _finish.enter_release(ln.Ledger.create(tmp_path / "rho", "visits", ln.Privacy(ln.ZCDP(5))), first)

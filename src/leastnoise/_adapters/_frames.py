@@ -96,7 +96,7 @@ def _column(series: Any) -> Column:
 
 
 _INTEGERS = frozenset(f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")) | {"INTEGER", "UINTEGER"}
-_AS_THEY_ARE = _INTEGERS | {"BOOLEAN", "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE"}
+_AS_THEY_ARE = _INTEGERS | {"BOOLEAN", "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", '"NULL"'}
 _AS_TEXT = {"HUGEINT", "UHUGEINT", "UUID", "JSON"}
 
 

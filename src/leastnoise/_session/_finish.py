@@ -16,8 +16,9 @@ from leastnoise._estimate import Outcome
 from leastnoise._exports import EXPORTS, Published
 from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series, Terms, measured_tables
 from leastnoise._measurements import Observation
+from leastnoise._measurements import cost as guard_cost
 from leastnoise._mechanisms import mechanism_of, terms_of
-from leastnoise._plan import Plan, measurements_from_value, read, read_json, values_from_json, versions
+from leastnoise._plan import Plan, guard_share, measurements_from_value, read, read_json, values_from_json, versions
 from leastnoise._release import (
     FORMAT,
     Draft,
@@ -31,6 +32,7 @@ from leastnoise._release import (
     read_categories,
     sha256,
 )
+from leastnoise._session._guard import guard_measurements
 from leastnoise._session._ledgers import receipt_in
 from leastnoise._session._payments import IN_MEMORY, given_or_kept, paying, receipt_of
 from leastnoise._stopped import note_run
@@ -314,17 +316,27 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
         cost: Cost = SeriesCost(privacy.budget)
     else:
         made = read_release(release)
-        private, privacy, digest, cost = made.observation.private, made.plan.privacy, made.plan_digest, made.plan.cost()
+        private, privacy, digest, series = made.observation.private, made.plan.privacy, made.plan_digest, made.plan.details.get("series")
+        # of a series the first release is of all that it pays for, and none is entered after it
+        begun = series is not None and made.plan.domain.cells(series["along"]) < series["periods"]
+        cost = SeriesCost(privacy.budget) if begun else made.plan.cost()
     receipt = receipt_in(directory)
     if not private or not receipt.get("id"):
         raise InputError(f"The release in {str(directory)!r} was paid by no ledger, because it is not private. There is nothing to enter.")
     paid_from = f"paid from {receipt.get('ledger')}, release {receipt.get('number')}"
-    if all(entry.id != receipt["id"] for entry in ledger.entries()):
+    known = {entry.id for entry in ledger.entries()}
+    if receipt["id"] not in known:
         note_run(ledger.path.absolute(), str(receipt["id"]))
     try:
         written_on = date.fromisoformat(json.loads((directory / "manifest.json").read_text(encoding="utf-8"))["written"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"The release in {str(directory)!r} is damaged: its manifest does not say when it was written.") from None
+    share, own = guard_share(receipt.get("guard_share")), f"{receipt['id']}-guard"
+    if share is not None and not known & {receipt["id"], own}:  # its payment was one of its own
+        guard = guard_measurements(privacy, share)
+        ledger.add_spent(
+            guard.privacy, guard_cost(guard), receipt=own, output=str(directory), note=f"its guard, {paid_from}", on=written_on
+        )
     return ledger.add_spent(
         privacy,
         cost,
