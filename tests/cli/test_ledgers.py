@@ -19,7 +19,6 @@ from leastnoise._kernel import _ledger
 from leastnoise._kernel._ledger_file import digest_of
 from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._session import Ledger
-from leastnoise._session import _session as session
 from leastnoise._spec import read_spec
 
 
@@ -31,7 +30,7 @@ def no_planning(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("planned")
 
     monkeypatch.setattr("leastnoise._planning.planned", planned)
-    monkeypatch.setattr(session, "planned", planned)
+    monkeypatch.setattr("leastnoise._spec._spec.planned", planned)
 
 
 def test_the_life_of_a_ledger(folder: Path, run: Run) -> None:
