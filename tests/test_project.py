@@ -56,6 +56,12 @@ SEEDED = (
     "_cli/_demo.py",  # the generated survey
     "_session/_demo.py",
 )
+# Words that say nothing of what has a name, and where they are the right ones: the number 1, and strategies of the user's own.
+NO_NAMES = {"found", "one", "own", "place", "places", "told"}
+NAMED_SO = {
+    ("_accounting/_deltas.py", "one"), ("_kernel/_draws.py", "one"), ("_kernel/_noise.py", "one"), ("_planner/_covering.py", "one"),
+    ("_planning/_planned.py", "own"), ("_mechanisms/_choose.py", "own"), ("_adapters/_places.py", "own"), ("_spec/_spec.py", "found"),
+}  # fmt: skip
 HEAVY = ["scipy", "duckdb", "pandas", "polars", "pyarrow", "numpy", "narwhals", "matplotlib"]
 
 
@@ -208,6 +214,9 @@ def faults(relative: str, text: str) -> list[str]:
             found.append(f"{line}: a generator without a seed")
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"eval", "exec"}:
             found.append(f"{line}: {node.func.id} runs text as code")
+        name = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else getattr(node, "arg", None)
+        if name in NO_NAMES and (relative, name) not in NAMED_SO and not isinstance(node, ast.keyword):
+            found.append(f"{line}: {name!r} does not say what is in the thing; the field has a name for it")
         if asks_for_class(node) and not relative.startswith(CLASSES_ASKED_FOR_IN):
             found.append(f"{line}: operators and structures answer by their class (functools.singledispatch), and are not asked for it")
     for line, name in imported(tree):
@@ -269,6 +278,8 @@ def test_source_file_keeps_the_rules(path: Path) -> None:
         ("_planner/_x.py", "import numpy as np\nnp.random.default_rng()", "without a seed"),
         ("_plan/_x.py", "def f():\n    import opendp.prelude", "opendp.prelude is not to be imported"),
         ("_plan/_x.py", "eval('1')", "runs text as code"),
+        ("_planner/_x.py", "found = 1", "does not say what is in the thing"),
+        ("_planner/_x.py", "def f(one): return one", "does not say what is in the thing"),
         ("_accuracy/_x.py", "isinstance(operator, (Total, Identity))", "answer by their class"),
         ("_plan/_x.py", "from . import _y", "relative import"),
         ("_plan/_x.py", "from leastnoise._plan import Plan", "own __init__"),

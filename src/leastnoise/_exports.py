@@ -77,7 +77,7 @@ def linear_measurements(published: Published) -> str:
     release = published.release
     release.least_squares()  # refuses measurements that were chosen by their own noise
     measured, values = release.measurements, release.observation.values
-    listed = [_measurement(counts, counts.values(values[counts.place]) / measured.grid) for counts in told(measured, None)]
+    listed = [_measurement(counts, counts.values(values[counts.index]) / measured.grid) for counts in told(measured, None)]
     if not listed:
         raise InputError(_MBI_NEEDS + "This release measured sums alone; ask for counts too.")
     domain = measured.domain

@@ -155,7 +155,7 @@ def _marginal_norms(products: Sequence[Product], worth: Callable[[Names], float]
     if not products:
         return {}
     domain, asked = products[0].domain, numbered(products)
-    positions = np.array([along.place for along in asked.along], dtype=np.int64)
+    positions = np.array([along.position for along in asked.along], dtype=np.int64)
     shape = np.array(domain.shape, dtype=np.float64)
     squares = {id(product.weight): float(product.weight) ** 2 for product in {id(other.weight): other for other in products}.values()}
     weights = np.array([squares[id(product.weight)] for product in products])

@@ -91,7 +91,7 @@ def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
 class Told:
     """What a block tells of a quantity."""
 
-    place: int
+    index: int
     block: Block
     variance: float
     shares: tuple[float, ...] = _WHOLE
@@ -124,7 +124,7 @@ def _told(plan: Measurements, quantity: Quantity, of_sums: tuple[float, float]) 
     for entry in _blocks_of(plan, quantity):
         if entry.block.ends:
             shares = of_sums if entry.block.measure == quantity else (1 / float(plan.largest_values(entry.block)[0]),) * 2
-            entries.append(Told(entry.place, replace(entry.block, ends=False), entry.variance * sum(share**2 for share in shares), shares))
+            entries.append(Told(entry.index, replace(entry.block, ends=False), entry.variance * sum(share**2 for share in shares), shares))
         else:
             entries.append(entry)
     return entries

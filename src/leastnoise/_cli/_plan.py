@@ -315,8 +315,8 @@ def _audit_facts(bounds: Audit) -> list[tuple[str, str]]:
 
 
 @click.command()
-@click.argument("place", metavar="[FILE|SPEC|RELEASE]", type=click.Path(path_type=Path), required=False)
-def studio(place: Path | None) -> None:
+@click.argument("path", metavar="[FILE|SPEC|RELEASE]", type=click.Path(path_type=Path), required=False)
+def studio(path: Path | None) -> None:
     """Make a spec, plan, or explore a release in the browser.
 
     With a file of data, or nothing: forms that make a spec from names and types of columns alone. With a spec: budget, targets, weights and
@@ -332,6 +332,6 @@ def studio(place: Path | None) -> None:
         if (error.name or "").partition(".")[0] not in {"starlette", "tomlkit", "uvicorn"}:
             raise
         raise InputError("The studio needs some more packages: pip install 'leastnoise[studio]'.") from None
-    server = opened(place)
+    server = opened(path)
     click.echo(f"The studio is at {server.address}\nOne browser can open it, once. Ctrl-C ends it.")
     server.run()

@@ -99,7 +99,7 @@ def categories(spec: Path, source: Path | None, ledger: Path | None, dataset: st
     for search in what.searches:
         if search.found is not None:
             click.echo(
-                f"The categories of {search.attribute} were found before: {whole(len(search.found.texts))}, in {shown(search.place)}."
+                f"The categories of {search.attribute} were found before: {whole(len(search.found.texts))}, in {shown(search.directory)}."
             )
     if all(search.found is not None for search in what.searches):
         return
@@ -147,14 +147,14 @@ def _search(what: Spec, search: Searched, ledger: Path, seed: int | None) -> Fou
             search.plan(what.privacy),
             data,
             ledger=_paying(what, ledger, seed),
-            out=None if seed is not None else search.place,
+            out=None if seed is not None else search.directory,
             whole=what.privacy,
             dataset=what.dataset,
             seed=seed,
             progress=report,
         )
     spent = "nothing, because this is NOT PRIVATE" if seed is not None else str(categories.receipt["charge"])
-    files = [] if seed is not None else [("list", shown(search.place / "categories.csv"))]
+    files = [] if seed is not None else [("list", shown(search.directory / "categories.csv"))]
     show_facts([(about, f"{whole(len(categories.texts))} found"), *files, ("spent", spent)])
     return categories
 

@@ -81,7 +81,7 @@ class Categories(Kind):
         seen = {*forms}
         if len(seen) < len(forms):
             first: dict[str, int] = {}
-            again = next(values[place] for place, form in enumerate(forms) if first.setdefault(form, place) < place)
+            again = next(values[cell] for cell, form in enumerate(forms) if first.setdefault(form, cell) < cell)
             raise InputError(message(_TWICE, value=again))
         if self.has_other and OTHER in seen:
             raise InputError(

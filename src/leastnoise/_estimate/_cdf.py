@@ -384,7 +384,7 @@ def _union(estimate: Estimate, asked: UpTo, level: float) -> tuple[FloatArray, F
 def few_draws(estimate: Estimate, level: float) -> int:
     """How many releases are simulated for a band of a release, which must not take long: as few as the level allows, or none."""
     measured = estimate.observation.measurements
-    rows = sum(measured.blocks[entry.place].rows for entry in told(measured, None))
+    rows = sum(measured.blocks[entry.index].rows for entry in told(measured, None))
     draws = max(_FEWER, _fewest(level))
     return draws if rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK and not estimate.needs_solver(None) else 0
 

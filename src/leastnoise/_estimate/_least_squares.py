@@ -148,7 +148,7 @@ class Estimate:
     def _solved(self, quantity: str | None) -> Cells:
         if quantity not in self._cells:
             made, values = self.observation.measurements, self.observation.values
-            measured = [Measured(part.block, part.values(values[part.place]), made.grid, part.variance) for part in told(made, quantity)]
+            measured = [Measured(part.block, part.values(values[part.index]), made.grid, part.variance) for part in told(made, quantity)]
             if quantity is None and self.public:
                 variance = exact_variance(made)
                 measured += [Measured(table.block, table.sums.counts.reshape(-1), 1, variance) for table in self.public]
@@ -227,7 +227,7 @@ class Estimate:
     def block_indices(self, measure: str | None) -> list[int]:
         """The blocks that tell something of counts, or of the sums of a measure."""
         made = self.observation.measurements
-        return sorted({entry.place for quantity in middles(made, measure) for entry in told(made, quantity)})
+        return sorted({entry.index for quantity in middles(made, measure) for entry in told(made, quantity)})
 
     def linear(self, product: Product) -> FloatArray:
         """``values`` as a matrix: a row for every answer, a column for every number of the blocks in ``places``, in their order."""

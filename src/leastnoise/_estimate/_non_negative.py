@@ -266,7 +266,7 @@ class NonNegativeCells:
             step = max(1, min(repetitions, 2**21 // self.joint.cells))
             for start in range(0, repetitions, step):
                 columns = min(step, repetitions - start)
-                drawn = [entry.values(_noise(self.plan, entry.place, columns, generator)) for entry in sums_told(self.plan, self.measure)]
+                drawn = [entry.values(_noise(self.plan, entry.index, columns, generator)) for entry in sums_told(self.plan, self.measure)]
                 noise = self.joint.gather(drawn)
                 batches.append(_solved(self.joint, exact + noise, GAP, insist=False)[0])
             self._simulated[repetitions] = batches
@@ -284,7 +284,7 @@ def nnls(observation: Observation, *, measure: str | None = None, gap: float = G
         raise refuse("the joint table of non-negative least squares", f"{joint.cells} cells", f"at most {MOST_CELLS}")
     if measure is not None and plan.domain.measures[measure].low_units < 0:
         raise InputError(f"Non-negative sums of {measure} cannot be asked for, because its lower bound is negative.")
-    values = [entry.values(observation.values[entry.place]).astype(float)[:, None] / plan.grid for entry in entries]
+    values = [entry.values(observation.values[entry.index]).astype(float)[:, None] / plan.grid for entry in entries]
     cells, reached, steps = _solved(joint, joint.gather(values), gap, insist=insist)
     return NonNegativeCells(plan=plan, joint=joint, cells=cells.reshape(joint.shape), gap=reached, steps=steps, measure=measure)
 

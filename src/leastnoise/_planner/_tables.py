@@ -64,7 +64,7 @@ def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> li
     domain = products[0].domain
     asked = numbered(products)
     means, spreads = np.array([basis(factors[entry.name]).split_sums(entry.operator) for entry in asked.along]).reshape(-1, 2).T
-    positions = np.array([entry.place for entry in asked.along], dtype=np.int64)
+    positions = np.array([entry.position for entry in asked.along], dtype=np.int64)
     importance = np.array([product.importance for product in products])
     # An attribute of one cell has no differences, and a design may leave it out.
     single = np.array(domain.shape)[positions] == 1

@@ -82,8 +82,8 @@ class Texts:
         """A number with the digits that its margin leaves meaningful, and separators of thousands."""
         if math.isnan(value):
             return _LEFT_OUT
-        places = max(0, 1 - math.floor(math.log10(spread))) if 0 < spread < 1 else 0
-        text = f"{value:,.{min(places, 12)}f}"
+        decimals = max(0, 1 - math.floor(math.log10(spread))) if 0 < spread < 1 else 0
+        text = f"{value:,.{min(decimals, 12)}f}"
         return self.local(text[1:] if text.startswith("-") and not text.strip("-0.,") else text)
 
     def error(self, value: float) -> str:
@@ -161,9 +161,9 @@ def called(labels: Labels, names: Sequence[str], texts: Names) -> tuple[tuple[st
     for along, name in zip_longest(labels, names):
         known, words = texts.get(str(name), {}), tuple(map(str, along))
         if known:
-            told = [known.get(label, label) for label in words]
-            often = Counter(told)
-            words = tuple(f"{word} ({label})" if often[word] > 1 else word for word, label in zip(told, words, strict=True))
+            labelled = [known.get(label, label) for label in words]
+            often = Counter(labelled)
+            words = tuple(f"{word} ({label})" if often[word] > 1 else word for word, label in zip(labelled, words, strict=True))
         shown.append(words)
     return tuple(shown)
 
@@ -190,7 +190,7 @@ def picture_of(
     )
     cells = tuple(slice(axis.size) for axis in made)
     short = replace(picture, axes=made, answer=answer[cells], low=picture.low[cells], high=picture.high[cells])
-    drawn_short, drawn_whole = ("" if (chart := chart_for(one)) is None else chart.name for one in (short, picture))
+    drawn_short, drawn_whole = ("" if (chart := chart_for(drawn)) is None else chart.name for drawn in (short, picture))
     whole = short if drawn_short == "lines" or drawn_whole == "largest" != drawn_short else picture
     several = tuple(axis for axis in whole.axes if axis.size > 1) or whole.axes[:1]  # a key that is equal in every row tells nothing
     shape = tuple(axis.size for axis in several)

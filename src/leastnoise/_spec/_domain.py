@@ -150,11 +150,11 @@ def source_columns(columns: Iterable[tuple[str, str]]) -> tuple[SourceColumn, ..
     """What names and types suggest of each column."""
     listed = list(columns)
     names = [name for name, _ in listed]
-    found = [_column(name, written, names) for name, written in listed]
-    readable = [column.name for column in found if names.count(column.name) == 1 and column.name.isprintable()]
+    typed = [_column(name, written, names) for name, written in listed]
+    readable = [column.name for column in typed if names.count(column.name) == 1 and column.name.isprintable()]
     naming = [name for name in readable if PERSON.search(name)] or [name for name in readable if IDENTIFIER.search(name)][:1]
     return tuple(
-        SourceColumn(column.name, column.attribute, column.typed, column.kind, column.unusable, column.name in naming) for column in found
+        SourceColumn(column.name, column.attribute, column.typed, column.kind, column.unusable, column.name in naming) for column in typed
     )
 
 
@@ -243,15 +243,15 @@ class PublicFiles:
             raise InputError(message(_THE_DATA, what=what))
         rows = self._rows(what, path, table)
         header = rows[0] if rows else []
-        places = []
+        positions = []
         for key in wanted:
             if header.count(table[key]) != 1:
                 near = did_you_mean(table[key], header)
                 allowed = message("one column of {file}, which has {columns}", file=table["file"], columns=", ".join(header[:20]))
                 raise refuse(message("{key} of {what}", key=key, what=what), table[key], allowed, near)
-            places.append(header.index(table[key]))
-        known = [row for row in rows[1:] if len(row) > max(places)]
-        return [*zip(*([row[place] for row in known] for place in places), strict=True)]
+            positions.append(header.index(table[key]))
+        known = [row for row in rows[1:] if len(row) > max(positions)]
+        return [*zip(*([row[position] for row in known] for position in positions), strict=True)]
 
     def _rows(self, what: str, path: Path, table: Mapping[str, Any]) -> list[list[str]]:
         delimiter, encoding = table.get("delimiter", ","), table.get("encoding", "utf-8-sig")
@@ -288,30 +288,32 @@ def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, rea
     attribute_name("the name of an attribute", name)
     where = f"[domain.{name}]"
     beside = {"spellings": "categories", "rounding": "integers", "closed": "edges"}
-    found: dict[str, Any] = known_keys(where, table, [*_MAKERS, "outside", "null", "column", "levels", "labels", *READING, *beside])
-    shapes = [key for key in _MAKERS if key in found]
+    settings: dict[str, Any] = known_keys(where, table, [*_MAKERS, "outside", "null", "column", "levels", "labels", *READING, *beside])
+    shapes = [key for key in _MAKERS if key in settings]
     if len(shapes) != 1:
         listed = " and ".join(repr(key) for key in shapes) or "none of them"
         words = ", ".join(repr(key) for key in [*_MAKERS][:-1])
         raise InputError(f"{where} must have exactly one of {words} and 'size'; got {listed}.")
     shape = shapes[0]
     for key, kind in beside.items():
-        if key in found and kind != shape:
+        if key in settings and kind != shape:
             raise InputError(f"{where} has {key!r}, which belongs to {kind!r} alone; it has {shape!r}.")
-    more = {key: found[key] for key in ("outside", "null", *beside) if key in found}
+    more = {key: settings[key] for key in ("outside", "null", *beside) if key in settings}
     with within(message("[domain.{name}]: ", name=name)):
-        value = found[shape]
-        column = found.get("column")
+        value = settings[shape]
+        column = settings.get("column")
         if shape == "dates" and isinstance(value, Mapping) and "column" in value:
             column, value = value["column"], {key: entry for key, entry in value.items() if key != "column"}
-        said = {**(reading or {}), **{key: found[key] for key in READING if key in found}}
+        said = {**(reading or {}), **{key: settings[key] for key in READING if key in settings}}
         more["reading"] = Reading(column=None if column == name else column, **said)
         if shape == "categories":
             value = files.categories(value) if isinstance(value, Mapping) else value
             if not isinstance(value, (list, tuple)):
                 raise refuse("categories", value, "a list of text or whole numbers, or { file, column }")
+        if shape == "unknown" and "levels" in settings:
+            more["levels"] = settings["levels"]  # which it refuses: there are no categories yet
         made = _MAKERS[shape](shape, value, more)
-        return made.with_levels(_levels(found["levels"], made, files)) if "levels" in found else made
+        return made.with_levels(_levels(settings["levels"], made, files)) if "levels" in settings else made
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,25 +420,25 @@ def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple
     """Read ``[[impossible]]``: by attribute the codes of values that do not go together; of numbers and dates a first and a last one."""
     if not isinstance(value, list) or not all(isinstance(entry, Mapping) and entry for entry in value):
         raise refuse("[[impossible]]", value, "tables of attributes with values that do not go together, such as age = [0, 14]")
-    found = []
-    for place, entry in enumerate(value, 1):
-        what, asked = f"[[impossible]] number {place}", dict[str, object]()
+    stated = []
+    for number, entry in enumerate(value, 1):
+        what, asked = f"[[impossible]] number {number}", dict[str, object]()
         for name, values in entry.items():
             interval = name in domain.names and isinstance(domain.kind(name), (Integers, Decimals, Bins, Edges, Dates))
             asked[name] = {"ranges" if interval else "predicates": [values]}
         sets = groups_of(domain, asked, what)
-        rows = {name: apply_transpose(one.operator(name, domain.kind(name)), np.ones(1, dtype=np.int64)) for name, one in sets.items()}
-        found.append({name: tuple(np.flatnonzero(row).tolist()) for name, row in rows.items()})
-    return tuple(found)
+        rows = {name: apply_transpose(cells.operator(name, domain.kind(name)), np.ones(1, dtype=np.int64)) for name, cells in sets.items()}
+        stated.append({name: tuple(np.flatnonzero(row).tolist()) for name, row in rows.items()})
+    return tuple(stated)
 
 
 def public_from_spec(domain: Domain, value: object, files: PublicFiles) -> tuple[dict[str, Any], ...]:
     """Read ``[[public]]``: tables of queries whose counts are known, as the details of a plan have them."""
     if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
         raise refuse("[[public]]", value, 'tables with counts, such as queries = { sex = "identity" } and counts = [120, 130]')
-    found = []
-    for place, entry in enumerate(value, 1):
-        what = f"[[public]] number {place}"
+    stated = []
+    for number, entry in enumerate(value, 1):
+        what = f"[[public]] number {number}"
         said: dict[str, Any] = known_keys(what, entry, ["queries", "counts"])
         asked = queries(domain, said.get("queries", {}))
         (product,), counts = asked.products, said.get("counts")
@@ -444,14 +446,14 @@ def public_from_spec(domain: Domain, value: object, files: PublicFiles) -> tuple
             if isinstance(counts, Mapping):
                 counts = files.counts(f"counts of {what}", counts, product)
             numbers = public_counts(product, _flat(counts)).sums.counts
-        found.append({"table": asked.to_json()[0], "counts": [int(one) for one in numbers.reshape(-1)]})
-    read_public(domain, found)
-    return tuple(found)
+        stated.append({"table": asked.to_json()[0], "counts": [int(count) for count in numbers.reshape(-1)]})
+    read_public(domain, stated)
+    return tuple(stated)
 
 
 def _flat(counts: object) -> list[object]:
     """Numbers of lists in lists."""
-    return [one for inner in counts for one in _flat(inner)] if isinstance(counts, list) else [counts]
+    return [count for inner in counts for count in _flat(inner)] if isinstance(counts, list) else [counts]
 
 
 def _along(product: Product) -> list[tuple[str, QuerySet]]:
@@ -460,7 +462,7 @@ def _along(product: Product) -> list[tuple[str, QuerySet]]:
 
 def labels_from_spec(attributes: Mapping[str, Any], domain: Domain, files: PublicFiles) -> dict[str, dict[str, str]]:
     """By attribute the texts of its codes, and of those of its levels, as pages show them."""
-    found: dict[str, dict[str, str]] = {}
+    labels_of: dict[str, dict[str, str]] = {}
     for name, table in attributes.items():
         if "labels" not in table:
             continue
@@ -469,23 +471,23 @@ def labels_from_spec(attributes: Mapping[str, Any], domain: Domain, files: Publi
         if not isinstance(texts, Mapping) or not all(isinstance(text, str) and text for text in texts.values()):
             raise refuse(what, texts, 'texts of codes, such as { "1" = "men", "2" = "women" }, or { file, key, value }')
         codes = {str(label) for labels in (kind.labels, *(level.labels for level in kind.levels)) for label in labels}
-        found[name] = {code: text for code, text in texts.items() if code in codes}
-        if not found[name]:
+        labels_of[name] = {code: text for code, text in texts.items() if code in codes}
+        if not labels_of[name]:
             raise refuse(f"the codes in {what}", [*texts][:_MOST_NAMED], f"codes of the attribute, such as {min(codes)!r}")
-    return found
+    return labels_of
 
 
 def measure_from_spec(name: str, table: object, reading: Mapping[str, Any] | None = None) -> Measure:
     """Read one table ``[measures.NAME]``."""
     attribute_name("the name of a measure", name)
     where = f"[measures.{name}]"
-    found: dict[str, Any] = known_keys(where, table, ["column", "clip", "unit", *READING])
-    if "clip" not in found:
+    settings: dict[str, Any] = known_keys(where, table, ["column", "clip", "unit", *READING])
+    if "clip" not in settings:
         raise InputError(f"{where} must have 'clip', the public bounds of a value; write for example clip = [0, 200000].")
     with within(message("[measures.{name}]: ", name=name)):
-        low, high = _bounds("clip", found["clip"])
-        said = {**(reading or {}), **{key: found[key] for key in READING if key in found}}
-        return Measure(found.get("column", name), low, high, found.get("unit", "1"), reading=Reading(**said))
+        low, high = _bounds("clip", settings["clip"])
+        said = {**(reading or {}), **{key: settings[key] for key in READING if key in settings}}
+        return Measure(settings.get("column", name), low, high, settings.get("unit", "1"), reading=Reading(**said))
 
 
 def _bounds(what: str, value: object) -> tuple[Any, Any]:

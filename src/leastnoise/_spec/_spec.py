@@ -62,7 +62,7 @@ class Searched:
     attribute: str
     kind: Unknown
     share: Fraction
-    place: Path
+    directory: Path
     found: FoundCategories | None = None
 
     def plan(self, whole: Privacy) -> CategoryPlan:
@@ -77,17 +77,17 @@ def searches_of(domain: Domain, tables: Any, folder: Path, known: Mapping[str, F
         kind = domain.kind(name)
         if isinstance(kind, Unknown):
             said = tables[name]["unknown"]
-            share, place = exact_positive(f"[domain.{name}] share", said.get("share", SHARE)), said.get("found", f"{name}-categories")
-            if not isinstance(place, str) or not place:
-                raise refuse(f"[domain.{name}] found", place, "the name of a directory")
-            where = folder / place
-            found = known.get(name)
-            if found is None and os.path.lexists(where):
-                found = read_categories(where)
-                if not found.private:
+            share, directory = exact_positive(f"[domain.{name}] share", said.get("share", SHARE)), said.get("found", f"{name}-categories")
+            if not isinstance(directory, str) or not directory:
+                raise refuse(f"[domain.{name}] found", directory, "the name of a directory")
+            where = folder / directory
+            categories = known.get(name)
+            if categories is None and os.path.lexists(where):
+                categories = read_categories(where)
+                if not categories.private:
                     why = "were found with a seed, which protects nobody. Move them away, and find them again."
                     raise InputError(f"The categories in {where} {why}")
-            made.append(Searched(attribute=name, kind=kind, share=share, place=where, found=found))
+            made.append(Searched(attribute=name, kind=kind, share=share, directory=where, found=categories))
     if not sum(search.share for search in made) < 1:
         raise InputError("The shares of the budget that searches for categories cost must leave some of it. Give them smaller shares.")
     return tuple(made)
@@ -95,10 +95,10 @@ def searches_of(domain: Domain, tables: Any, folder: Path, known: Mapping[str, F
 
 def with_found(domain: Domain, searches: Sequence[Searched]) -> Domain:
     """The domain with the categories that are known by now."""
-    if not any(one.found for one in searches):
+    if not any(search.found for search in searches):
         return domain
-    found = {one.attribute: one.found.kind() for one in searches if one.found is not None}
-    return Domain({name: found.get(name, domain.kind(name)) for name in domain.names}, measures=domain.measures)
+    kinds = {search.attribute: search.found.kind() for search in searches if search.found is not None}
+    return Domain({name: kinds.get(name, domain.kind(name)) for name in domain.names}, measures=domain.measures)
 
 
 def named(searches: Sequence[Searched]) -> tuple[dict[str, Any], ...]:
@@ -114,25 +114,25 @@ def search_plans(searches: Sequence[Searched], privacy: Privacy | Least) -> dict
 
 def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> None:
     """Refuse a budget that cannot pay for searches, and what other searches found."""
-    for one in searches:
+    for search in searches:
         said = stated(privacy)
         if said is None:
             why = message(
                 "The categories of {name} are found first, with a share of the budget, and how many there are decides what the tables "
                 "need. Give epsilon a number, such as '1', or list them: [domain.{name}] categories = [...], "
                 "or { file = ..., column = ... }.",
-                name=one.attribute,
+                name=search.attribute,
             )
             raise refuse("[privacy] with unknown categories", "least", "a budget of epsilon and delta, each a number", why)
         if not isinstance(said.budget, ApproxDP):
             raise refuse("[privacy] with unknown categories", said.budget, "a budget of epsilon and delta, each a number")
-        if one.found is None:
+        if search.found is None:
             continue
-        known, asked = one.found.plan, one.plan(said)
+        known, asked = search.found.plan, search.plan(said)
         if (known.attribute, known.kind, known.privacy) != (asked.attribute, asked.kind, asked.privacy):
             raise InputError(
-                f"The categories in {one.place} were found by another search than that of [domain.{one.attribute}]: its budget, unit, "
-                "bounds or reading differ. Say what was said then, or name another directory: found = ..."
+                f"The categories in {search.directory} were found by another search than that of [domain.{search.attribute}]: its budget, "
+                "unit, bounds or reading differ. Say what was said then, or name another directory: found = ..."
             )
 
 
@@ -146,7 +146,7 @@ _MOST_LISTED = 10
 _MOST_NESTED = 12
 _NOTHING: Mapping[str, FoundCategories] = {}
 _OUTPUT = tuple(
-    one.name for one in fields(Options) if one.name not in {"guard", "searches", "labels", "statements"}
+    option.name for option in fields(Options) if option.name not in {"guard", "searches", "labels", "statements"}
 )  # of [plan] and [domain]
 
 
@@ -196,9 +196,9 @@ class Spec:
             return series_plan(self.workload, privacy, self.series, search)
         return planned(self.workload, privacy, search, self.objective, self.options.level)
 
-    def data(self, place: Path | DatabaseTable) -> Any:
+    def data(self, source: Path | DatabaseTable) -> Any:
         """The data at a place, with the layout and the second table that the spec says."""
-        data = CSV(place, **self.layout) if self.layout and isinstance(place, Path) else place
+        data = CSV(source, **self.layout) if self.layout and isinstance(source, Path) else source
         return Joined(data, **self.join) if self.join else data
 
     @property
@@ -226,22 +226,22 @@ def read_spec(path: str | Path, found: Mapping[str, FoundCategories] = _NOTHING,
     Traceback (most recent call last):
     leastnoise._check._errors.InputError: There is no spec file at /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
     """
-    place = Path(path)
-    table = read_toml(read_spec_text(place), str(place))
+    file = Path(path)
+    table = read_toml(read_spec_text(file), str(file))
     if statements is not None:
         table["workload"] = [{"sql": read_spec_text(Path(statements))}]
-    return spec_from_table(table, place.parent, str(place), found)
+    return spec_from_table(table, file.parent, str(file), found)
 
 
-def read_spec_text(place: Path) -> str:
+def read_spec_text(file: Path) -> str:
     """What stands in a spec file, with its ends of lines."""
     try:
-        with place.open(encoding="utf-8", newline="") as opened:
+        with file.open(encoding="utf-8", newline="") as opened:
             return opened.read()
     except FileNotFoundError:
-        raise InputError(f"There is no spec file at {place}. Draft one with `leastnoise init FILE.csv`.") from None
+        raise InputError(f"There is no spec file at {file}. Draft one with `leastnoise init FILE.csv`.") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The spec file {place} cannot be read: {type(error).__name__}. It must be a text file in UTF-8.") from None
+        raise InputError(f"The spec file {file} cannot be read: {type(error).__name__}. It must be a text file in UTF-8.") from None
 
 
 def parse_spec(text: str, folder: Path) -> Spec:
@@ -254,30 +254,30 @@ def spec_from_table(
 ) -> Spec:
     """Read a spec that is no text any more."""
     _refuse_blanks(name, table)
-    found: dict[str, Any] = known_keys(name, table, _PARTS)
+    parts: dict[str, Any] = known_keys(name, table, _PARTS)
     for key in ("privacy", "domain", "workload"):
-        if key not in found:
-            raise InputError(f"{name} must have a part [{key}]; it has {', '.join(found) or 'nothing'}. See docs/spec.md for an example.")
-    source: dict[str, Any] = known_keys("[source]", found.get("source", {}), [*PLACE, "join", "null", *LAYOUT, *READING])
+        if key not in parts:
+            raise InputError(f"{name} must have a part [{key}]; it has {', '.join(parts) or 'nothing'}. See docs/spec.md for an example.")
+    source: dict[str, Any] = known_keys("[source]", parts.get("source", {}), [*PLACE, "join", "null", *LAYOUT, *READING])
     data, stored = place_of(folder, source, "[source]")
     join = joined_with(folder, source)
-    plan: dict[str, Any] = known_keys("[plan]", found.get("plan", {}), ["strategy", "objective", "seconds", "guard"])
-    output: dict[str, Any] = known_keys("[output]", found.get("output", {}), _OUTPUT)
-    ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset", "share"])
-    protected: dict[str, Any] = known_keys("[privacy]", found["privacy"], ["epsilon", "delta", "rho", "neighbours", "unit", "rows"])
+    plan: dict[str, Any] = known_keys("[plan]", parts.get("plan", {}), ["strategy", "objective", "seconds", "guard"])
+    output: dict[str, Any] = known_keys("[output]", parts.get("output", {}), _OUTPUT)
+    ledger = known_keys("[ledger]", parts.get("ledger", {}), ["path", "dataset", "share"])
+    protected: dict[str, Any] = known_keys("[privacy]", parts["privacy"], ["epsilon", "delta", "rho", "neighbours", "unit", "rows"])
     reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
     files = PublicFiles(folder, [data, None if join.get("public") else path_of(join.get("second"))])
-    domain = domain_from_spec(found["domain"], found.get("measures", {}), files, reading)
-    searches = searches_of(domain, found["domain"], folder, categories)
+    domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, reading)
+    searches = searches_of(domain, parts["domain"], folder, categories)
     domain = with_found(domain, searches)
-    guard, labels = guard_share(plan.get("guard")), labels_from_spec(found["domain"], domain, files)
+    guard, labels = guard_share(plan.get("guard")), labels_from_spec(parts["domain"], domain, files)
     with within("[output] "):
         options = Options(**output, guard=guard, labels=labels)
-    series = _series(found["series"], domain) if "series" in found else None
-    asked, statements = _parts(domain, found["workload"], _of_unit(domain, protected))
+    series = _series(parts["series"], domain) if "series" in parts else None
+    asked, statements = _parts(domain, parts["workload"], _of_unit(domain, protected))
     workload = together(asked)
     privacy = _privacy(protected, options.level, workload)
-    privacy = privacy if series is None else _of_series(series, privacy, workload, {**found, "unknown": searches})
+    privacy = privacy if series is None else _of_series(series, privacy, workload, {**parts, "unknown": searches})
     check_join(join, privacy.unit_column)
     check_searches(searches, privacy)
     for key in options.covariances:
@@ -298,9 +298,9 @@ def spec_from_table(
         options=replace(options, searches=named(searches), statements=statements),
         parts=tuple(part.products for part in asked),
         searches=searches,
-        impossible=impossible_from_spec(workload.domain, found.get("impossible", [])),
+        impossible=impossible_from_spec(workload.domain, parts.get("impossible", [])),
         series=series,
-        public=public_from_spec(workload.domain, found.get("public", []), files),
+        public=public_from_spec(workload.domain, parts.get("public", []), files),
     )
 
 
@@ -315,16 +315,16 @@ def _series(value: object, domain: Domain) -> AlongTime:
     return series
 
 
-def _of_series(series: AlongTime, privacy: Privacy | Least, workload: Workload, found: Mapping[str, Any]) -> Privacy:
+def _of_series(series: AlongTime, privacy: Privacy | Least, workload: Workload, parts: Mapping[str, Any]) -> Privacy:
     """What protects a unit in all periods together; what a series does not have yet is refused."""
     if isinstance(privacy, Least):
         raise refuse("the budget of a spec with [series]", LEAST, "rho, or epsilon and delta", "Give the budget of all periods together.")
-    other = found.get("plan", {}).get("objective", "total") != "total"
+    other = parts.get("plan", {}).get("objective", "total") != "total"
     for what, there, advice in (
         ("[plan] objective", other, "Its total error is the least; give a table that must be more exact a weight."),
-        ("unknown categories", bool(found["unknown"]), "List them, such as those that were found for a release of the rows so far."),
-        ("[[impossible]]", "impossible" in found, "Only the model of one release uses it; leave it out."),
-        ("[[public]]", "public" in found, "It would have to be known for every period to come; leave it out."),
+        ("unknown categories", bool(parts["unknown"]), "List them, such as those that were found for a release of the rows so far."),
+        ("[[impossible]]", "impossible" in parts, "Only the model of one release uses it; leave it out."),
+        ("[[public]]", "public" in parts, "It would have to be known for every period to come; leave it out."),
     ):
         if there:
             raise refuse("a spec with [series]", f"one with {what}", "one without", advice)
@@ -353,25 +353,25 @@ def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
 
 def _refuse_blanks(name: str, table: Mapping[str, Any]) -> None:
     """A draft is refused as long as it has a blank, and every place is named."""
-    places = list(dict.fromkeys(_blanks(table, ())))
-    if places:
-        listed = ", ".join(places[:_MOST_LISTED]) + (f" and {len(places) - _MOST_LISTED} more" if len(places) > _MOST_LISTED else "")
+    blanks = list(dict.fromkeys(_blanks(table, ())))
+    if blanks:
+        listed = ", ".join(blanks[:_MOST_LISTED]) + (f" and {len(blanks) - _MOST_LISTED} more" if len(blanks) > _MOST_LISTED else "")
         raise InputError(
-            f"{name} still has {several(len(places), 'place')} to fill in: {listed}. "
+            f"{name} still has {several(len(blanks), 'place')} to fill in: {listed}. "
             f"Replace every {BLANK!r} by a public value, or remove the attribute; comments in the file and docs/spec.md show how."
         )
 
 
-def _blanks(value: object, place: tuple[str, ...]) -> Iterator[str]:
+def _blanks(value: object, keys: tuple[str, ...]) -> Iterator[str]:
     """The places, such as domain.sex, where the value is blank."""
     if value == BLANK:
-        yield ".".join(place[:2])
+        yield ".".join(keys[:2])
     elif isinstance(value, Mapping):
         for key, entry in value.items():
-            yield from _blanks(entry, (*place, str(key)))
+            yield from _blanks(entry, (*keys, str(key)))
     elif isinstance(value, list):
         for entry in value:
-            yield from _blanks(entry, place)
+            yield from _blanks(entry, keys)
 
 
 def _privacy(table: Mapping[str, Any], level: float, workload: Workload) -> Privacy | Least:
@@ -429,13 +429,13 @@ def _parts(domain: Domain, value: object, unit: tuple[str, Sequence[str]] | None
     """What every part asks, all over one domain, which has the levels that statements of SQL make; and these statements."""
     if not isinstance(value, list) or not value:
         raise InputError("The workload is empty; add at least one part [[workload]] with marginals = { ways = 1 } or queries = { ... }.")
-    places = [message("[[workload]] number {place}", place=place) for place, _ in enumerate(value, 1)]
-    read = [(where, one) for where, entry in zip(places, value, strict=True) for one in _statements(domain, entry, unit, where)]
-    every = with_levels([one for _, one in read]) if read else ()
+    names = [message("[[workload]] number {place}", place=number) for number, _ in enumerate(value, 1)]
+    read = [(where, statement) for where, entry in zip(names, value, strict=True) for statement in _statements(domain, entry, unit, where)]
+    every = with_levels([statement for _, statement in read]) if read else ()
     made = every[0].domain if every else domain
-    own = {where: [one for (other, _), one in zip(read, every, strict=True) if other == where] for where in places}
-    return [_part(made, entry, unit, where, own[where]) for where, entry in zip(places, value, strict=True)], tuple(
-        one.text for one in every
+    of_part = {where: [statement for (other, _), statement in zip(read, every, strict=True) if other == where] for where in names}
+    return [_part(made, entry, unit, where, of_part[where]) for where, entry in zip(names, value, strict=True)], tuple(
+        statement.text for statement in every
     )
 
 
@@ -468,7 +468,7 @@ def _part(domain: Domain, value: object, unit: tuple[str, Sequence[str]] | None,
         raise refuse(f"{where}: count", "units", '"rows" where every row is a unit', advice)
     with within(message("{where}: ", where=where)):
         if statements:
-            asked = together([one.workload(common["weight"]) for one in statements])
+            asked = together([statement.workload(common["weight"]) for statement in statements])
             if wanted and asked.statistics:
                 raise InputError(
                     "Targets of sql are of counts and sums. Ask for means in a part of their own: means = { of, by }, with a size."

@@ -64,21 +64,21 @@ def error_warnings(plan: Plan, level: float, rows: int | None = None, said: Text
     """One sentence if answers are expected to be smaller than their margins, by what is public of them."""
     if plan.promise is None:
         return
-    measured, found = plan.measured(), []
-    groups = {table.question: one.size for one in plan.workload.statistics if one.size for table in plan.workload.tables_of(one)}
+    measured, warnings = plan.measured(), []
+    groups = {table.question: asked.size for asked in plan.workload.statistics if asked.size for table in plan.workload.tables_of(asked)}
     times, step = interval_multiplier(measured.noise, level), 0.5 / measured.grid
     for table, product in zip(plan.promise.tables, plan.workload, strict=True):
         known = product.size or (groups.get(product.question) if product.measure is None else None)
-        cells = [one.rows for one, asked in zip(product.operators, product.query_sets, strict=True) if asked.form.axis == "cells"]
+        cells = [operator.rows for operator, asked in zip(product.operators, product.query_sets, strict=True) if asked.form.axis == "cells"]
         most = (MOST_ROWS if rows is None else rows) * plan.domain.largest_value(product.measure) / math.prod(cells)
         size = most if known is None else float(known) / product.unit  # of cells on average, of sums of cells at most
         margin = times * table.largest_std + step
         if margin > size:
             values = {"margin": said.error(margin * product.unit), "typical": said.plain(size * product.unit)}
-            found.append(f"{_called(product, said)} ({said.say('exact_around', **values)})")
-    if found:
-        more = [said.some("further", len(found) - _LISTED)] if len(found) > _LISTED else []
-        yield said.say("st_margins", listed=said.listed([*found[:_LISTED], *more]))
+            warnings.append(f"{_called(product, said)} ({said.say('exact_around', **values)})")
+    if warnings:
+        more = [said.some("further", len(warnings) - _LISTED)] if len(warnings) > _LISTED else []
+        yield said.say("st_margins", listed=said.listed([*warnings[:_LISTED], *more]))
 
 
 _DECIMAL_NAME = re.compile(r"income|salary|wage|price|amount|cost|rent|height|weight|balance|rate$|umsatz|preis|betrag", flags=re.ASCII)
@@ -88,20 +88,20 @@ _SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", 
 def spec_warnings(what: Spec, said: Texts = ENGLISH) -> tuple[str, ...]:
     """One sentence for each part of a spec that is likely wrong."""
     attributes, measures = asked_about(what)
-    found = [sentence for name in attributes for sentence in _of_kind(name, what.domain.kind(name), what, said)]
+    warnings = [sentence for name in attributes for sentence in _of_kind(name, what.domain.kind(name), what, said)]
     for name in measures:
         low, high = what.domain.measure(name).low, what.domain.measure(name).high
         if high - low <= 1 and not _SHARE_NAME.search(name.lower()):
-            found.append(said.say("st_w_clipped", name=name, low=f"{float(low):g}", high=f"{float(high):g}"))
-    found += [said.say("st_w_unasked", name=name) for name in what.domain.names if name not in attributes]
+            warnings.append(said.say("st_w_clipped", name=name, low=f"{float(low):g}", high=f"{float(high):g}"))
+    warnings += [said.say("st_w_unasked", name=name) for name in what.domain.names if name not in attributes]
     if what.series is not None and what.privacy.unit_column is None:
-        found.append(said.say("st_w_series"))
+        warnings.append(said.say("st_w_series"))
     if what.options.round and any(product.target is not None and product.target.kind == "margin" for product in what.workload):
-        found.append(said.say("st_w_round", half=readable(Fraction(what.options.round) / 2)))
+        warnings.append(said.say("st_w_round", half=readable(Fraction(what.options.round) / 2)))
     if what.join.get("public"):  # joined on the unit, it protects nothing more
-        found.append(said.say("st_w_join_unit" if what.privacy.unit_column == Joined(None, **what.join).own else "st_w_join"))
+        warnings.append(said.say("st_w_join_unit" if what.privacy.unit_column == Joined(None, **what.join).own else "st_w_join"))
     privacy = stated(what.privacy)
-    return *(() if privacy is None else budget_warnings(privacy, what.rows, said)), *found
+    return *(() if privacy is None else budget_warnings(privacy, what.rows, said)), *warnings
 
 
 def plan_warnings(what: Spec, made: Plan, said: Texts = ENGLISH) -> tuple[str, ...]:

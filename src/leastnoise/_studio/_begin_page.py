@@ -88,8 +88,8 @@ class Data:
 
 def looked_at(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
     """Names and types of the columns of some data; no value is read."""
-    place = CSV(source, layout.get("delimiter"), layout.get("encoding", "utf-8")) if layout and isinstance(source, Path) else source
-    return Data(source, layout, source_columns(columns(place)))
+    table = CSV(source, layout.get("delimiter"), layout.get("encoding", "utf-8")) if layout and isinstance(source, Path) else source
+    return Data(source, layout, source_columns(columns(table)))
 
 
 def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> str:
@@ -191,9 +191,9 @@ def _groups(question: int, names: Mapping[int, str], form: Form) -> dict[str, An
 def _within(margin: str, asked: Sequence[Mapping[str, Any]], measures: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What is asked with its targets: of statistics the tables that they follow from have them, a sum as many times as a row adds."""
     made = [{**entry, "margin": margin} if "queries" in entry else dict(entry) for entry in asked]
-    for kind, one, entry in [(kind, entry[kind], entry) for entry in asked for kind in ("means", "quantiles", "cdf") if kind in entry]:
-        of, groups = one["of"], {name: "identity" for name in one["by"] if isinstance(name, str)}
-        groups |= {name: sets for part in one["by"] if not isinstance(part, str) for name, sets in part.items()}
+    for kind, said, entry in [(kind, entry[kind], entry) for entry in asked for kind in ("means", "quantiles", "cdf") if kind in entry]:
+        of, groups = said["of"], {name: "identity" for name in said["by"] if isinstance(name, str)}
+        groups |= {name: sets for part in said["by"] if not isinstance(part, str) for name, sets in part.items()}
         if kind != "means":
             made.append({"queries": {**groups, of: "prefix"}, "margin": margin})
             continue
@@ -210,7 +210,7 @@ def _attributes(entry: Mapping[str, Any]) -> list[str]:
     if "queries" in entry:
         return list(entry["queries"])
     kind, asked = next(iter(entry.items()))
-    by = [name for one in asked["by"] for name in ([one] if isinstance(one, str) else one)]
+    by = [name for part in asked["by"] for name in ([part] if isinstance(part, str) else part)]
     return by if kind == "means" else [asked["of"], *by]
 
 
@@ -291,12 +291,12 @@ def _written(table: Mapping[str, Any]) -> str:
     for part, entry in table.items():
         if isinstance(entry, list):
             document[part] = tomlkit.aot()
-            for one in entry:
-                document[part].append(lines(one))
+            for row in entry:
+                document[part].append(lines(row))
         elif part in ("domain", "measures"):
             document[part] = tomlkit.table(is_super_table=True)
-            for name, one in entry.items():
-                document[part][name] = lines(one)
+            for name, row in entry.items():
+                document[part][name] = lines(row)
         else:
             document[part] = lines(entry)
     return re.sub(r"(?<!\n)\n\[\[", "\n\n[[", tomlkit.dumps(document))
@@ -306,8 +306,8 @@ def commands(path: Path, *, in_sql: bool = False) -> Sequence[str]:
     """What releases by a spec, as it is typed where the studio was started; of one that asks nothing, with a file of questions."""
     import shlex
 
-    place = os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
-    asked = f"questions.sql --spec {shlex.quote(place)}" if in_sql else shlex.quote(place)
+    shown = os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+    asked = f"questions.sql --spec {shlex.quote(shown)}" if in_sql else shlex.quote(shown)
     return [f"leastnoise plan {asked}", f"leastnoise release {asked} --out {shlex.quote(path.stem)}-release"]
 
 
@@ -326,7 +326,7 @@ def choosing_page(lead: Lead, language: str = "en") -> Page:
         return lead(beginning_page(looked_at(source, layout), lead, language))
 
     def files() -> list[str]:
-        return sorted(place.name for place in Path.cwd().iterdir() if place.name.lower().endswith(_ENDINGS))
+        return sorted(file.name for file in Path.cwd().iterdir() if file.name.lower().endswith(_ENDINGS))
 
     return Page(
         routes=[
@@ -411,7 +411,7 @@ def _choices(data: Data, said: Texts) -> dict[str, Any]:
         "asked": [(kind, said.say(f"be_ask_{kind}")) for kind in ASKED],
         "weighted": WEIGHTED,
         "periods": [(period, said.say(f"by_{period}")) for period in PERIODS],
-        "files": sorted(place.name for place in data.folder.iterdir() if place.suffix.lower() == ".csv" and place.name != data.name),
+        "files": sorted(file.name for file in data.folder.iterdir() if file.suffix.lower() == ".csv" and file.name != data.name),
         "rows": _INVENTED_ROWS,
         "numbers": NUMBERS,
         "days": DAYS,
@@ -442,6 +442,6 @@ def _invented(plan: Plan, level: float, said: Texts) -> list[dict[str, Any]]:
 def _shape(domain: Domain, name: str) -> FloatArray:
     """Invented shares of the values of an attribute: a hill over many, uneven steps over few."""
     size = domain.kind(name).size
-    places = np.arange(size)
-    shares = np.exp(-(((places / size - 0.4) / 0.25) ** 2)) if size > 12 else 1.0 + (3 * places + 2) % 5
+    cells = np.arange(size)
+    shares = np.exp(-(((cells / size - 0.4) / 0.25) ** 2)) if size > 12 else 1.0 + (3 * cells + 2) % 5
     return np.asarray(shares / shares.sum(), dtype=np.float64)

@@ -308,8 +308,8 @@ def _done(asked: Mapping[str, Any], tell: Tell) -> None:
         return
     plan, search = Plan.from_json(asked["plan"]), parse_spec(asked["text"], Path(asked["folder"])).search()
     known: dict[object, float] = {}
-    for row, places in asked["price"]:
-        priced = price(plan, places, search, known)
+    for row, products in asked["price"]:
+        priced = price(plan, products, search, known)
         tell({"price": row, "alone": priced.alone, "saved": priced.saved})
 
 

@@ -362,11 +362,11 @@ def _of_periods(draft: Draft, plan: Plan | None, said: Texts) -> Iterator[tuple[
     if plan is None or plan.promise is None or not errors:
         return
     times = interval_multiplier(plan.measured().noise, draft.level)
-    for place in sorted({0, (len(errors) - 1) // 2, len(errors) - 1}):
-        label, row = errors[place]
+    for period in sorted({0, (len(errors) - 1) // 2, len(errors) - 1}):
+        label, row = errors[period]
         known = [(product.name, times * error) for product, error in zip(plan.workload, row, strict=True) if error is not None]
         yield said.say("st_ending", period=label), "; ".join(f"{name} ± {said.error(margin)}" for name, margin in known)
-    total, least = (math.sqrt(one / plan.workload.rows) for one in (plan.promise.total_squared_error, plan.promise.lower_bound))
+    total, least = (math.sqrt(squares / plan.workload.rows) for squares in (plan.promise.total_squared_error, plan.promise.lower_bound))
     yield said.say("st_all_periods"), said.say("st_total_least", total=said.error(total), least=said.error(least))
 
 

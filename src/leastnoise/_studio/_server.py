@@ -48,20 +48,20 @@ class Shown:
         await self.app(scope, receive, send)
 
 
-def opened(place: Path | None) -> Opened:
+def opened(path: Path | None) -> Opened:
     r"""Listen on a free port of 127.0.0.1.
 
     Guarantees: reads the spec and the public files that it names, the release, or names and types of columns; never a value of the data.
     """
     app = Shown()
-    if place is None:
+    if path is None:
         page = choosing_page(app.show)
-    elif place.is_dir():
-        page = exploring_page(place)
-    elif place.suffix == ".toml" or not place.exists():
-        page = planning_page(place)
+    elif path.is_dir():
+        page = exploring_page(path)
+    elif path.suffix == ".toml" or not path.exists():
+        page = planning_page(path)
     else:
-        page = beginning_page(looked_at(place, {}), app.show)
+        page = beginning_page(looked_at(path, {}), app.show)
     token = token_urlsafe(32)
     config = uvicorn.Config(
         app, HOST, 0, log_level="error", access_log=False, server_header=False, proxy_headers=False, lifespan="off", ws="none"

@@ -73,8 +73,8 @@ class Product:
     def operators(self) -> tuple[Operator, ...]:
         """One operator an attribute, made once."""
         if not self._operators:
-            found = tuple(q.operator(name, self.domain.kind(name)) for name, q in zip(self.attributes, self.query_sets, strict=True))
-            self._operators.append(found)
+            operators = tuple(q.operator(name, self.domain.kind(name)) for name, q in zip(self.attributes, self.query_sets, strict=True))
+            self._operators.append(operators)
         return self._operators[0]
 
     def knowing(self, operators: tuple[Operator, ...]) -> "Product":
@@ -166,7 +166,7 @@ class Along:
     """What is asked along one attribute."""
 
     name: str
-    place: int
+    position: int
     query_set: QuerySet
     operator: Operator
 
@@ -182,11 +182,11 @@ class Numbered:
 def numbered(products: Sequence[Product]) -> Numbered:
     """Number what products ask: their query sets are looked at once an object, not once a product."""
     domain = products[0].domain
-    places = {name: place for place, name in enumerate(domain.names)}
+    positions = {name: position for position, name in enumerate(domain.names)}
     sets = list(chain.from_iterable(product.query_sets for product in products))
     equal: dict[QuerySet, int] = {}
     kinds = {identifier: equal.setdefault(q, len(equal)) for identifier, q in {id(q): q for q in sets}.items()}
-    where = np.fromiter((places[name] for product in products for name in product.attributes), np.int64, len(sets))
+    where = np.fromiter((positions[name] for product in products for name in product.attributes), np.int64, len(sets))
     what = np.fromiter(map(kinds.__getitem__, map(id, sets)), np.int64, len(sets))
     _, first, every = np.unique(where * max(1, len(equal)) + what, return_index=True, return_inverse=True)
     widths = np.fromiter((len(product.attributes) for product in products), np.int64, len(products))
@@ -195,9 +195,10 @@ def numbered(products: Sequence[Product]) -> Numbered:
     # A product without attributes begins where the next one does.
     along = []
     for at, owner in zip(first.tolist(), owners, strict=True):
-        own, column = products[owner - 1], at - int(begins[owner - 1])
-        along.append(Along(own.attributes[column], places[own.attributes[column]], own.query_sets[column], own.operators[column]))
-    return Numbered(tuple(along), tuple((own, every.reshape(-1)[at]) for _, own, at in by_width(widths)))
+        first, column = products[owner - 1], at - int(begins[owner - 1])
+        name = first.attributes[column]
+        along.append(Along(name, positions[name], first.query_sets[column], first.operators[column]))
+    return Numbered(tuple(along), tuple((chosen, every.reshape(-1)[at]) for _, chosen, at in by_width(widths)))
 
 
 def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:

@@ -158,9 +158,9 @@ class Workload:
         tables = {name: {product.question[1:] for product in self.of(name)} for name in self.measures}
         return tuple(
             name
-            for name, one, counted in summed
+            for name, kind, counted in summed
             # a row without a value has the value 0 where rows are counted
-            if type(one) is Measure and (counted or one.low_units <= 0 <= one.high_units) and tables[name] & tables.get(counted, set())
+            if type(kind) is Measure and (counted or kind.low_units <= 0 <= kind.high_units) and tables[name] & tables.get(counted, set())
         )
 
     def within(
@@ -204,7 +204,7 @@ class Workload:
         """
         known = self.domain.measures
         if type(known.get(weight)) is not Measure or known[weight].low < 0:
-            listed = ", ".join(name for name, one in known.items() if type(one) is Measure and one.low >= 0)
+            listed = ", ".join(name for name, kind in known.items() if type(kind) is Measure and kind.low >= 0)
             advice = "Declare it: [measures.weight] clip = [0, 500] in a spec, ln.Measure in Python."
             allowed = message("a measure whose bounds are not negative ({listed})", listed=listed or "-")
             raise refuse("weighted_by", weight, allowed, advice)
@@ -218,7 +218,9 @@ class Workload:
         values = {product.measure: product.values_of for product in self}
         called = {name: f"{weight} of rows with {of}" if of else f"{name} weighted by {weight}" for name, of in values.items() if name}
         made = _with(self, {called[name]: Weighted(known[name], known[weight]) for name in called})
-        products = tuple(replace(one, measure=called[one.measure] if one.measure else weight).knowing(one.operators) for one in made)
+        products = tuple(
+            replace(asked, measure=called[asked.measure] if asked.measure else weight).knowing(asked.operators) for asked in made
+        )
         return replace(made, products=products, statistics=tuple(replace(asked, of=called[asked.of]) for asked in self.statistics))
 
     def to_json(self) -> list[dict[str, object]]:
@@ -243,21 +245,21 @@ class Workload:
 
 def _counting(count: str, of_unit: Sequence[str], workload: Workload) -> Workload:
     """The same tables, of rows, of values of a measure, or of privacy units: once in a cell, or once in all by attributes of a unit."""
-    sums = [name for name, one in workload.domain.measures.items() if type(one) is Measure]
+    sums = [name for name, kind in workload.domain.measures.items() if type(kind) is Measure]
     if one_of("count", count, ("rows", "units", *sums)) == "rows":
         return workload
     if any(product.measure is not None for product in workload):
         raise refuse("count", count, 'left out, or "rows", where a measure is summed')
     if count in sums:
         name = f"count of {count}"
-        found = _with(workload, {name: ValueCount(workload.domain.measure(count))})
-        return replace(found, products=tuple(replace(product, measure=name).knowing(product.operators) for product in found))
-    own = {*groups_of(workload.domain, list(of_unit), "of_unit")}
-    counts = [UnitCount(() if {*product.attributes} <= own else product.attributes) for product in workload]
-    names = [" by ".join(["units", *([" x ".join(one.attributes)] if one.attributes else [])]) for one in counts]
-    found = _with(workload, dict(zip(names, counts, strict=True)))
-    products = tuple(replace(product, measure=name) for product, name in zip(found, names, strict=True))
-    return replace(found, products=products)
+        counting = _with(workload, {name: ValueCount(workload.domain.measure(count))})
+        return replace(counting, products=tuple(replace(product, measure=name).knowing(product.operators) for product in counting))
+    of_units = {*groups_of(workload.domain, list(of_unit), "of_unit")}
+    counts = [UnitCount(() if {*product.attributes} <= of_units else product.attributes) for product in workload]
+    names = [" by ".join(["units", *([" x ".join(count.attributes)] if count.attributes else [])]) for count in counts]
+    counting = _with(workload, dict(zip(names, counts, strict=True)))
+    products = tuple(replace(product, measure=name) for product, name in zip(counting, names, strict=True))
+    return replace(counting, products=products)
 
 
 def _with(workload: Workload, counts: Mapping[str, Measure]) -> Workload:
@@ -276,21 +278,23 @@ def _with(workload: Workload, counts: Mapping[str, Measure]) -> Workload:
 
 def together(asked: Sequence[Workload]) -> Workload:
     """All that several workloads ask, as ``+`` says it."""
-    counts = {name: one for part in asked for name, one in part.domain.measures.items() if type(one) is not Measure}
+    counts = {name: kind for part in asked for name, kind in part.domain.measures.items() if type(kind) is not Measure}
     parts = [_with(part, counts) for part in asked] if counts else asked
     known: dict[tuple[object, ...], Product] = {}
     for product in (product for part in parts for product in part.products):
         before = known.get(product.question)
         known[product.question] = product if before is None else _together(before, product)
-    return Workload(parts[0].domain, tuple(known.values()), tuple(dict.fromkeys(one for part in parts for one in part.statistics)))
+    return Workload(
+        parts[0].domain, tuple(known.values()), tuple(dict.fromkeys(statistic for part in parts for statistic in part.statistics))
+    )
 
 
-def _together(one: Product, other: Product) -> Product:
+def _together(first: Product, other: Product) -> Product:
     """A table asked for twice: the sum of the weights, and the one target and the one size that there are."""
-    targets, sizes = ({one.target, other.target} - {None}, {one.size, other.size} - {None})
+    targets, sizes = ({first.target, other.target} - {None}, {first.size, other.size} - {None})
     if max(len(targets), len(sizes)) > 1:
-        raise InputError(message("The table {name!r} is asked for twice with two targets or two sizes; give it one.", name=one.name))
-    return replace(one, weight=one.weight + other.weight, target=next(iter(targets), None), size=next(iter(sizes), None))
+        raise InputError(message("The table {name!r} is asked for twice with two targets or two sizes; give it one.", name=first.name))
+    return replace(first, weight=first.weight + other.weight, target=next(iter(targets), None), size=next(iter(sizes), None))
 
 
 def from_json(domain: Domain, value: Iterable[Mapping[str, Any]], statistics: Iterable[Mapping[str, Any]] = ()) -> Workload:
