@@ -331,11 +331,11 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
         written_on = date.fromisoformat(json.loads((directory / "manifest.json").read_text(encoding="utf-8"))["written"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"The release in {str(directory)!r} is damaged: its manifest does not say when it was written.") from None
-    share, own = guard_share(receipt.get("guard_share")), f"{receipt['id']}-guard"
-    if share is not None and not known & {receipt["id"], own}:  # its payment was one of its own
+    share, of_guard = guard_share(receipt.get("guard_share")), f"{receipt['id']}-guard"
+    if share is not None and not known & {receipt["id"], of_guard}:  # its payment was one of its own
         guard = guard_measurements(privacy, share)
         ledger.add_spent(
-            guard.privacy, guard_cost(guard), receipt=own, output=str(directory), note=f"its guard, {paid_from}", on=written_on
+            guard.privacy, guard_cost(guard), receipt=of_guard, output=str(directory), note=f"its guard, {paid_from}", on=written_on
         )
     return ledger.add_spent(
         privacy,
