@@ -41,13 +41,12 @@ from leastnoise._session import (
     finish_all,
     is_unfinished,
     ledger_beside,
-    read_plan,
     release_due,
     resuming_seconds,
     settle,
 )
 from leastnoise._session import release as released
-from leastnoise._spec import Searched, Spec, plan_warnings, spec_warnings
+from leastnoise._spec import Searched, Spec, plan_warnings, read_plan, spec_warnings
 
 
 def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:

@@ -6,6 +6,7 @@ relative errors and what each target costs, `_plan_cache.py` keeps plans, `_over
 """
 
 from leastnoise._planning._over_time import AlongTime, period_errors, series_of, series_plan, up_to
+from leastnoise._planning._plan_cache import plan_in
 from leastnoise._planning._planned import compare, expected_seconds, looks, per_cell, plan, planned, protected, with_max_rows
 from leastnoise._planning._targets import (
     OBJECTIVES,

@@ -150,3 +150,15 @@ def _write(path: Path | None, text_of: Callable[[], str]) -> None:
                 old.unlink(missing_ok=True)
     except OSError:
         return
+
+
+def plan_in(path: Path) -> Plan:
+    """Read a plan from the file that it was written to."""
+    advice = "Make it with `leastnoise plan SPEC --out plan.json`."
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"There is no plan at {path}. {advice}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The plan {path} cannot be read: {type(error).__name__}. {advice}") from None
+    return Plan.from_json(text)

@@ -11,7 +11,6 @@ from leastnoise._session._payments import (
     check_writable,
     csv_blocks,
     is_published,
-    read_plan,
     reading_seconds,
     resuming_seconds,
     settle,

@@ -1,4 +1,4 @@
-"""Before a payment: data, ledgers and plans that are refused, memory and time. After it: its state, read from the ledger, never assumed.
+"""Before a payment: data and ledgers that are refused, memory and time. After it: its state, read from the ledger, never assumed.
 
 Every payment of this process is made under a run of its own, noted here before it can happen, so that the ledger can be asked about it.
 """
@@ -20,7 +20,7 @@ from leastnoise._accuracy import require_memory
 from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
 from leastnoise._kernel import Entry, Ledger, Receipt, Series
 from leastnoise._plan import Plan, is_category_plan, with_guard
-from leastnoise._planning import SMALL, series_of, smallest, stated
+from leastnoise._planning import SMALL, smallest
 from leastnoise._release import Options, check_formats, finishing_seconds, written
 from leastnoise._session._ledgers import ledger_for, receipt_in
 from leastnoise._spec import Spec, asked_about
@@ -193,36 +193,6 @@ def given_or_kept(source: Any, location: Any, joined: Mapping[str, Any]) -> Any:
             "was then. Give source=leastnoise.Joined(...) as for the release, or no second table if there was none."
         )
     return data
-
-
-def read_plan(path: Path, what: Spec) -> Plan:
-    """Read a plan that was made from a spec."""
-    advice = "Make it with `leastnoise plan SPEC --out plan.json`."
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(f"There is no plan at {path}. {advice}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The plan {path} cannot be read: {type(error).__name__}. {advice}") from None
-    made = Plan.from_json(text)
-    if other := other_parts(made, what):
-        raise InputError(
-            f"The plan {path} is of another spec: its {', '.join(other)} differ. Plan again, or give the spec that it was made from."
-        )
-    return made
-
-
-def other_parts(made: Plan, what: Spec) -> list[str]:
-    """The parts of a spec that a plan was not made for."""
-    asked = what.planned_privacy
-    wanted = smallest(asked)
-    same = made.privacy.within(wanted.budget) == wanted and type(made.privacy.budget) is type(wanted.budget)
-    same = same and stated(asked) in (None, made.privacy)
-    pairs: dict[str, tuple[object, object]] = {"[privacy]": (same, True), "[domain]": (made.domain, what.domain)}
-    of_plan, of_spec = ((workload.to_json(), workload.statistics) for workload in (made.workload, what.workload))
-    pairs["[[workload]]"] = (of_plan, of_spec)
-    pairs["[series]"] = (series_of(made), what.series)
-    return [name for name, (planned, said) in pairs.items() if planned != said]
 
 
 # Bytes, measured on the largest tables of each kind (identities, prefixes and all ranges of 10^6 answers) and rounded up.

@@ -23,8 +23,8 @@ from leastnoise._release import check_target, draft, write_series_page
 from leastnoise._session._finish import Asked, RowProgress, read_table, room_for, written_of
 from leastnoise._session._guard import guarded
 from leastnoise._session._ledgers import ledger_for, ledger_made
-from leastnoise._session._payments import check_affordable, check_writable, other_parts, paying, receipt_of, settle
-from leastnoise._spec import Spec
+from leastnoise._session._payments import check_affordable, check_writable, paying, receipt_of, settle
+from leastnoise._spec import Spec, other_parts
 from leastnoise._threads import one_thread
 
 

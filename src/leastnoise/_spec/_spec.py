@@ -17,7 +17,7 @@ from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
 from leastnoise._plan import CategoryPlan, Plan, guard_share, plan_categories, without_guard
 from leastnoise._planner import PLANNERS
-from leastnoise._planning import OBJECTIVES, AlongTime, Least, looks, per_cell, planned, series_plan, stated
+from leastnoise._planning import OBJECTIVES, AlongTime, Least, looks, per_cell, plan_in, planned, series_of, series_plan, smallest, stated
 from leastnoise._release import FoundCategories, Options, read_categories, table_position, written
 from leastnoise._spec._domain import (
     LAYOUT,
@@ -531,3 +531,26 @@ def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         tuple(name for name in workload.domain.names if name in names),
         tuple(name for name, measure in workload.domain.measures.items() if measure in read and type(measure) is Measure),
     )
+
+
+def read_plan(path: Path, what: Spec) -> Plan:
+    """Read a plan that was made from a spec."""
+    made = plan_in(path)
+    if other := other_parts(made, what):
+        raise InputError(
+            f"The plan {path} is of another spec: its {', '.join(other)} differ. Plan again, or give the spec that it was made from."
+        )
+    return made
+
+
+def other_parts(made: Plan, what: Spec) -> list[str]:
+    """The parts of a spec that a plan was not made for."""
+    asked = what.planned_privacy
+    wanted = smallest(asked)
+    same = made.privacy.within(wanted.budget) == wanted and type(made.privacy.budget) is type(wanted.budget)
+    same = same and stated(asked) in (None, made.privacy)
+    pairs: dict[str, tuple[object, object]] = {"[privacy]": (same, True), "[domain]": (made.domain, what.domain)}
+    of_plan, of_spec = ((workload.to_json(), workload.statistics) for workload in (made.workload, what.workload))
+    pairs["[[workload]]"] = (of_plan, of_spec)
+    pairs["[series]"] = (series_of(made), what.series)
+    return [name for name, (planned, said) in pairs.items() if planned != said]
