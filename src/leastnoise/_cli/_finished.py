@@ -373,7 +373,7 @@ def synthesize(release: Path, out: Path, rows: int | None, seed: int, *, units: 
         made = make_records(finished.outcome, rows, seed, units=units)
         with new_file(out, _ADVICE) as part:
             write_records(made, part)
-    click.echo(f"{len(made.codes):,} records of {len(made.names)} attributes are in {shown(out)}.")
+    click.echo(f"{len(made.codes):,} records of {several(len(made.names), 'attribute')} are in {shown(out)}.")
     counts = [table for table in finished.tables if table.product.measure is None]
     show_table(
         "How far tables of the records are from the answers of the release",

@@ -12,7 +12,7 @@ from leastnoise._accuracy import Known, attributes_told, checked_level, covarian
 from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate import Estimate, Finding, NonNegativeCells, Outcome, locally_non_negative, nnls, public_of, sums_within
-from leastnoise._frames import Columns, to_frame
+from leastnoise._frames import Columns, several, to_frame
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._release._options import Options, check_formats, is_large, is_part, table_position, written
@@ -57,7 +57,9 @@ class Release:
 
     def _repr_html_(self) -> str:
         said = texts()
-        tables = [(table.name, f"{table.cells:,} answers, ± {said.error(table.typical_margin)}") for table in self.tables[:MOST_SHOWN]]
+        tables = [
+            (table.name, f"{several(table.cells, 'answer')}, ± {said.error(table.typical_margin)}") for table in self.tables[:MOST_SHOWN]
+        ]
         more = [("...", f"{len(self.tables) - MOST_SHOWN:,} more tables")] if len(self.tables) > MOST_SHOWN else []
         return html_facts(f"Release of {self._what()}", [*self._facts(), *tables, *more])
 
