@@ -58,6 +58,7 @@ def report(release: Release, seen: "Seen") -> str:
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         head=_head(release, entries, summaries, said, datetime.now(UTC)),
         index=_index(release, entries, summaries, said),
+        levels=_levels(summaries, said),
         statements=[_statement_view(release, number, said) for number in range(1, len(release.options.statements) + 1)],
         statistics=seen.views[:statistics],
         views=seen.views[statistics:],
@@ -79,6 +80,7 @@ class Summary:
     typical: float  # the mean size of its answers; 0 where all are left out
     margin: float
     largest_margin: float
+    largest: tuple[str, ...] = ()  # its largest cells in words, of a table along one attribute
 
 
 def _head(release: Release, entries: Sequence[TableEntry], summaries: Sequence[Summary], said: Texts, when: datetime) -> dict[str, Any]:
@@ -150,7 +152,11 @@ def _summary(table: Table, said: Texts) -> Summary:
     known = table.answer[~np.isnan(table.answer)]
     unit = "" if table.product.of_values else said.say("name_units" if table.product.of_units else "unit_rows")
     answer, typical = math.nan if table.labels else float(table.answer), float(abs(known).mean()) if known.size else 0.0
-    return Summary(table.product, table_words(table.product, said), unit, answer, typical, table.typical_margin, table.largest_margin)
+    cells = largest_first(table.answer, _MOST_NAMED).tolist() if len(table.labels) == 1 else []
+    pairs = [(table.shown[0][cell], float(table.answer[cell]), float(table.margins[cell])) for cell in cells]
+    largest = tuple(f"{label}: {said.value(value, margin)}" for label, value, margin in pairs if not math.isnan(value))
+    name, margins = table_words(table.product, said), (table.typical_margin, table.largest_margin)
+    return Summary(table.product, name, unit, answer, typical, *margins, largest)
 
 
 def _of_statistic(made: StatisticTable, table: Product, said: Texts) -> Summary:
@@ -226,6 +232,17 @@ def _index(release: Release, entries: Sequence[TableEntry], summaries: Sequence[
     cut = said.say("index_cut", count=MOST_LISTED, all=len(entries)) if len(entries) > MOST_LISTED else ""
     notes = [said.say("index_note", percent=said.percent(release.level)), *([said.say("index_alone")] if bounds else [])]
     return {"heads": [said.say(head) for head in heads], "rows": rows, "summary": summary, "cut": cut, "note": " ".join(notes)}
+
+
+def _levels(summaries: Sequence[Summary], said: Texts) -> list[tuple[str, ...]]:
+    """The levels of every attribute that are asked about alone, each with its groups, margins and largest groups."""
+    alone = [table for table in summaries if len(table.product.attributes) == 1]
+    leveled = {(table.product.measure, table.product.attributes) for table in alone if table.product.keys != table.product.attributes}
+    return [
+        (table.name, said.plain(table.product.rows), said.error(table.margin), said.error(table.largest_margin), "; ".join(table.largest))
+        for table in alone
+        if (table.product.measure, table.product.attributes) in leveled
+    ]
 
 
 def _alone(release: Release, product: Product) -> float | None:
