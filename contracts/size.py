@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 49_720, "files": 206, "functions": 3_470, "code": 29_600}
+CEILINGS = {"lines": 49_750, "files": 206, "functions": 3_470, "code": 29_620}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
