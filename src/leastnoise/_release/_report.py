@@ -155,8 +155,8 @@ def _summary(table: Table, said: Texts) -> Summary:
     cells = largest_first(table.answer, _MOST_NAMED).tolist() if len(table.labels) == 1 else []
     pairs = [(table.shown[0][cell], float(table.answer[cell]), float(table.margins[cell])) for cell in cells]
     largest = tuple(f"{label}: {said.value(value, margin)}" for label, value, margin in pairs if not math.isnan(value))
-    name, margins = table_words(table.product, said), (table.typical_margin, table.largest_margin)
-    return Summary(table.product, name, unit, answer, typical, *margins, largest)
+    name, margin = table_words(table.product, said), table.typical_margin
+    return Summary(table.product, name, unit, answer, typical, margin, table.largest_margin, largest)
 
 
 def _of_statistic(made: StatisticTable, table: Product, said: Texts) -> Summary:
@@ -164,8 +164,8 @@ def _of_statistic(made: StatisticTable, table: Product, said: Texts) -> Summary:
     known = ~np.isnan(made.values)
     answer, values = float(made.values.item()) if made.cells == 1 else math.nan, abs(made.values[known])
     halves = (made.high - made.low)[known] / 2
-    facts = (values.mean(), math.sqrt((halves**2).mean()), halves.max()) if known.any() else (math.nan,) * 3
-    return Summary(table, statistic_words(made.statistic, said), "", answer, *map(float, facts))
+    typical, margin, largest = (values.mean(), math.sqrt((halves**2).mean()), halves.max()) if known.any() else (math.nan,) * 3
+    return Summary(table, statistic_words(made.statistic, said), "", answer, float(typical), float(margin), float(largest))
 
 
 def _exact(made: Sequence[Summary], summaries: Sequence[Summary], said: Texts) -> list[tuple[str, str]]:
