@@ -12,7 +12,7 @@ from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimator, Outcome, Posterior, Smoothed, join
-from leastnoise._estimate._expansion import Hidden
+from leastnoise._estimate._expansion import Hidden, shrunk_levels
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Coarse, Tree, dense, pack
@@ -57,37 +57,34 @@ def observed(regime: str, mechanism: str, cells: np.ndarray, seed: int = 1, **fa
     return Outcome(plan, observation, read({"regime": regime, **found, **facts}))
 
 
-def data_aware(outcome: Outcome) -> Estimator:
-    return outcome.estimator()
-
-
+@pytest.mark.parametrize("most", [10**6, 3])
 @pytest.mark.parametrize("mechanism", PRIVACY)
-@pytest.mark.parametrize("regime", ["shrunk", "adaptive"])
 @pytest.mark.parametrize("product", ASKED, ids=lambda product: product.name)
-def test_the_posterior_is_that_of_normals(regime: str, mechanism: str, product: Product) -> None:
-    observation = observed(regime, mechanism, np.arange(SIZE) * 3).observation
+def test_the_posterior_is_that_of_normals(mechanism: str, product: Product, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the covariance of all edges, and some queries at a time."""
+    monkeypatch.setattr("leastnoise._estimate._expansion._MOST_EDGES", most)
+    monkeypatch.setattr("leastnoise._estimate._expansion._ROWS", most)
+    observation = observed("adaptive", mechanism, np.arange(SIZE) * 3).observation
     found = Posterior.of(observation)
-    basis = np.diff(found.at_edges(np.arange(SIZE + 1)).toarray(), axis=0)
-    first = Posterior.of(observed("shrunk", mechanism, np.arange(SIZE) * 3).observation)
-    prior, noise, error = (np.diag(one) for one in (first.variance, first.noise, first.error))
-    mean = first.mean
+    halving, first = shrunk_levels(observation)
+    basis = np.diff(halving.up_to(np.arange(SIZE + 1)).toarray(), axis=0)
+    prior, noise, error = (np.diag(one) for one in (first.variances, first.noise, first.errors))
     assert (error >= prior).all()
-    if regime == "adaptive":
-        block, factor = observation.measurements.blocks[1], observation.measurements.blocks[1].factors[0]
-        seen = dense(factor.operator) @ basis
-        own = np.diag(block_variance(observation.measurements, block) / factor.weights.astype(float) ** 2)
-        gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + own)
-        keep = np.eye(len(prior)) - gain @ seen
-        mean = mean + gain @ (observation.values[1] / observation.measurements.grid - seen @ mean)
-        noise, error = (keep @ one @ keep.T + gain @ own @ gain.T for one in (noise, error))
-    asked = rows_of(product) @ basis
+    block, factor = observation.measurements.blocks[1], observation.measurements.blocks[1].factors[0]
+    seen = dense(factor.operator) @ basis
+    own = np.diag(block_variance(observation.measurements, block) / factor.weights.astype(float) ** 2)
+    gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + own)
+    keep = np.eye(len(prior)) - gain @ seen
+    mean = first.means + gain @ (observation.values[1] / observation.measurements.grid - seen @ first.means)
+    noise, error = (keep @ one @ keep.T + gain @ own @ gain.T for one in (noise, error))
+    asked, answer = rows_of(product) @ basis, found.estimate(product)
     whole, loud = np.einsum("ij,jk,ik->i", asked, error, asked), np.einsum("ij,jk,ik->i", asked, noise, asked)
-    moved = (found.estimate(product).values.reshape(-1) - asked @ mean) ** 2
-    assert np.allclose(found.estimate(product).noise_std.reshape(-1) ** 2, loud)
-    assert np.allclose(found.estimate(product).approximation_std.reshape(-1) ** 2, whole - loud + moved, atol=1e-9 * whole.max())
+    moved = (answer.values.reshape(-1) - asked @ mean) ** 2
+    assert np.allclose(answer.noise_std.reshape(-1) ** 2, loud)
+    assert np.allclose(answer.approximation_std.reshape(-1) ** 2, whole - loud + moved, atol=1e-9 * whole.max())
     assert (whole >= loud * (1 - 1e-9)).all()
     if (basis @ mean >= 0).all():
-        assert np.allclose(found.estimate(product).values.reshape(-1), asked @ mean)
+        assert np.allclose(answer.values.reshape(-1), asked @ mean)
 
 
 @pytest.mark.parametrize("regime", ["shrunk", "sloped"])
@@ -103,7 +100,7 @@ EVEN = np.repeat([30, 4, 90, 10], np.diff(STARTS, append=SIZE))  # inside the bu
 @cache
 def expanded(mechanism: str) -> list[Estimator]:
     """Of other noise each; all products are asked of the same."""
-    return [data_aware(observed("buckets", mechanism, EVEN, seed, bounded=False)) for seed in range(400)]
+    return [observed("buckets", mechanism, EVEN, seed, bounded=False).estimator() for seed in range(400)]
 
 
 @pytest.mark.parametrize("mechanism", PRIVACY)
@@ -122,7 +119,7 @@ def test_given_the_partition_the_noise_of_expanded_buckets_is_what_is_said(mecha
 @pytest.mark.parametrize("bounded", [True, False])
 def test_the_approximation_of_buckets_is_one_cell_of_each_anywhere_and_what_bounds_moved(product: Product, bounded: bool) -> None:
     hidden = {"scale": 3.0, "prior": 1.0}
-    found = data_aware(observed("buckets", Noise.DISCRETE_LAPLACE, np.arange(SIZE) % 3, bounded=bounded, hidden=hidden))
+    found = observed("buckets", Noise.DISCRETE_LAPLACE, np.arange(SIZE) % 3, bounded=bounded, hidden=hidden).estimator()
     lengths, counts, covariance = np.diff(STARTS, append=SIZE), found.counts, found.covariance  # type: ignore[attr-defined]
     squares = Hidden(scale=3.0, prior=1.0).squares(lengths, counts, np.diag(covariance))
     rows = rows_of(product)
@@ -131,7 +128,7 @@ def test_the_approximation_of_buckets_is_one_cell_of_each_anywhere_and_what_boun
         errors = [np.sqrt(square) * (rows[:, start + at] - rows[:, start : start + length].mean(axis=1)) for at in range(length)]
         expected = expected + (np.mean(np.square(errors), axis=0) if length > 1 else 0.0)
     assert np.allclose(found.estimate(product).approximation_std.reshape(-1) ** 2, expected)
-    unknown = data_aware(observed("buckets", Noise.DISCRETE_LAPLACE, np.full(SIZE, 9), bounded=bounded))
+    unknown = observed("buckets", Noise.DISCRETE_LAPLACE, np.full(SIZE, 9), bounded=bounded).estimator()
     assert np.isnan(unknown.estimate(product).approximation_std).all()
 
 
@@ -146,7 +143,7 @@ def test_what_buckets_hide_is_bounded_by_their_choice_and_their_counts() -> None
 
 def test_bounded_buckets_are_not_negative() -> None:
     for seed in range(20):
-        found = data_aware(observed("buckets", Noise.DISCRETE_LAPLACE, np.zeros(SIZE, dtype=int), seed, bounded=True))
+        found = observed("buckets", Noise.DISCRETE_LAPLACE, np.zeros(SIZE, dtype=int), seed, bounded=True).estimator()
         assert (found.estimate(ASKED[0]).values >= 0).all()
 
 

@@ -29,114 +29,99 @@ def noise_of(halving, covariance):
     return halving.noise(((rows @ covariance) * rows).sum(axis=1))
 
 
+def basis_of(halving):
+    """Vectors of single cells, side by side."""
+    return np.array([halving.differences(unit) for unit in np.eye(halving.size)])
+
+
 @pytest.mark.parametrize(("size", "widths", "variances"), SHAPES)
 def test_the_noise_of_differences_follows_from_that_of_blocks(size, widths, variances):
     halving, covariance = Halving(size), least_squares(size, widths, variances)[1]
-    _, parts = halving.differences(np.eye(size))
-    for part, own in zip(parts, noise_of(halving, covariance), strict=True):
-        assert np.allclose(own, np.einsum("cb,cd,db->b", part, covariance, part))
+    real = np.concatenate([[True], *((a > 0) & (b > 0) for a, b in zip(halving.left, halving.right, strict=True))])
+    joint = basis_of(halving).T @ covariance @ basis_of(halving)
+    assert np.allclose(noise_of(halving, covariance), np.where(real, joint.diagonal(), 0.0))
+    if size == halving.padded:  # then they are uncorrelated
+        assert np.abs(joint - np.diag(joint.diagonal())).max() < 1e-9
 
 
-def test_differences_of_a_power_of_two_are_uncorrelated():
-    covariance = least_squares(16, (1, 4), (3.0, 2.0))[1]
-    total, parts = Halving(16).differences(np.eye(16))
-    every = np.concatenate([total, *parts], axis=1)
-    joint = every.T @ covariance @ every
-    assert np.abs(joint - np.diag(joint.diagonal())).max() < 1e-12
-
-
+@pytest.mark.parametrize("runs", [False, True])
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 21])
-def test_total_and_differences_are_the_cells_and_edges_sum_them(size):
-    halving = Halving(size)
-    cells = np.random.default_rng(size).normal(5, 9, (4, size))
-    total, parts = halving.differences(cells)
-    assert np.allclose(halving.together(total, parts, bounded=False), cells)
-    edges = np.arange(size + 1)
-    sums = total * edges / size
-    for level, part in enumerate(parts):
-        block, weight = halving.edge_weights(level, edges)
-        sums = sums + part[:, block] * weight
-    assert np.allclose(sums, np.pad(np.cumsum(cells, axis=1), ((0, 0), (1, 0))))
+def test_vectors_are_the_cells_and_have_their_sums_and_a_transpose(size, runs):
+    random, lengths = np.random.default_rng(size), np.arange(size) % 3 + 1
+    halving = Halving(size, lengths if runs else None)
+    cells, query = random.normal(5, 9, (2, size))
+    vector = halving.differences(cells)
+    assert np.allclose(halving.together(vector, bounded=False), cells)
+    assert np.isclose(halving.transposed(query) @ vector, query @ cells)
+    assert np.allclose(halving.differences((lengths if runs else np.ones(size)).astype(float))[1:], 0)
+    if not runs:
+        assert np.allclose(halving.up_to(np.arange(size + 1)) @ vector, np.append(0, np.cumsum(cells)))
 
 
 @pytest.mark.parametrize("size", [5, 8])
 def test_bounded_cells_are_not_negative_and_keep_a_positive_total(size):
     halving = Halving(size)
-    cells = np.random.default_rng(1).normal(0, 20, (50, size))
-    total, parts = halving.differences(cells)
-    bounded = halving.together(total, parts)
-    assert (bounded >= 0).all()
-    assert np.allclose(bounded.sum(axis=1), np.maximum(total[:, 0], 0))
-    truth = np.abs(cells)
-    assert np.allclose(halving.together(*halving.differences(truth)), truth)
+    for cells in np.random.default_rng(1).normal(0, 20, (50, size)):
+        bounded = halving.together(halving.differences(cells))
+        assert (bounded >= 0).all()
+        assert np.isclose(bounded.sum(), max(cells.sum(), 0))
+        assert np.allclose(halving.together(halving.differences(np.abs(cells))), np.abs(cells))
 
 
 @pytest.mark.parametrize("tail", [None, 6.0])
 def test_shrinking_helps_where_there_is_nothing_and_keeps_what_is_there(tail):
-    rng = np.random.default_rng(3)
-    halving = Halving(1024)
-    truth = np.zeros(1024)
-    truth[[100, 700, 701]] = 5000.0, 3000.0, 200.0
-    back, covariance = least_squares(1024, (1, 32), (72.0, 50.0))
-    noise = [rng.laplace(0, 6, (20, 1024)), rng.laplace(0, 5, (20, 32))]
-    values = [truth + noise[0], truth.reshape(32, 32).sum(axis=1) + noise[1]]
-    total, parts = halving.differences(np.concatenate(values, axis=1) @ back)
-    found = shrink(parts, noise_of(halving, covariance), tail)
-    before = halving.together(total, parts, bounded=False) - truth
-    after = halving.together(total, found.means) - truth
-    assert (after**2).mean() < 0.05 * (before**2).mean()
-    for mean, variance, own in zip(found.means, found.variances, found.noise, strict=True):
-        assert mean.shape == variance.shape == own.shape
-        assert (variance >= own).all()
-        assert (own >= 0).all()
+    rng, halving, truth = np.random.default_rng(3), Halving(256), np.zeros(256)
+    truth[[100, 200, 201]] = 5000.0, 3000.0, 200.0
+    back, covariance = least_squares(256, (1, 16), (72.0, 50.0))
+    before = after = 0.0
+    for _ in range(20):
+        values = np.concatenate([truth + rng.laplace(0, 6, 256), truth.reshape(16, 16).sum(axis=1) + rng.laplace(0, 5, 16)])
+        vector = halving.differences(values @ back)
+        found = shrink(halving, vector, noise_of(halving, covariance), tail)
+        before += ((halving.together(vector, bounded=False) - truth) ** 2).sum()
+        after += ((halving.together(found.means) - truth) ** 2).sum()
+        assert (found.variances >= found.noise).all()
+        assert (found.noise >= 0).all()
+    assert after < 0.05 * before
 
 
 def test_the_posterior_variance_is_the_squared_error_where_the_prior_holds():
     # Differences drawn from the model itself, one state: what the posterior says of its error comes out within a quarter.
-    rng = np.random.default_rng(4)
-    truth = rng.normal(0, 10, (40, 512))
-    part = truth + rng.normal(0, 5, truth.shape)
-    found = shrink([part, rng.normal(0, 5, (40, 256))], [np.full(512, 25.0), np.full(256, 25.0)], None)
-    realised = ((found.means[0] - truth) ** 2).mean()
-    assert abs(realised / found.variances[0].mean() - 1) < 0.25
-    assert realised < 25
+    rng, noise, realised, said = np.random.default_rng(4), np.full(1024, 25.0), [], []
+    for _ in range(20):
+        truth = rng.normal(0, 10, 1024)
+        found = shrink(Halving(1024), truth + rng.normal(0, 5, 1024), noise, None)
+        realised.append(((found.means - truth)[1:513] ** 2).mean())
+        said.append(found.variances[1:513].mean())
+    assert abs(np.mean(realised) / np.mean(said) - 1) < 0.25
+    assert np.mean(realised) < 25
 
 
 def test_errors_that_the_prior_does_not_know_of_are_found_in_the_differences():
     # A prior that takes everything for 0, and differences that are not: the error is what they are, on average over the level.
     rng = np.random.default_rng(6)
-    truth = rng.normal(0, 8, (1, 1024))
-    part = truth + rng.normal(0, 5, truth.shape)
-    found = checked_errors(part, np.full(1024, 25.0), np.zeros_like(part), np.full(part.shape, 1e-3))
+    truth = rng.normal(0, 8, 1024)
+    found = checked_errors(truth + rng.normal(0, 5, 1024), np.full(1024, 25.0), np.zeros(1024), np.full(1024, 1e-3))
     assert 0.7 < found.mean() / (truth**2).mean() < 1.2
     # Where nothing is there, it is found to be little, and the more blocks the less.
     few, many = (
-        checked_errors(rng.normal(0, 5, (50, count)), np.full(count, 25.0), np.zeros((50, count)), np.zeros((50, count)))
+        np.mean([checked_errors(part, np.full(count, 25.0), *np.zeros((2, count))) for part in rng.normal(0, 5, (50, count))])
         for count in (16, 4096)
     )
-    assert many.mean() < 0.1 * 25 < 0.25 * 25 < few.mean() < 25
-
-
-def test_checked_errors_are_between_the_posterior_and_least_squares_with_what_was_shrunk_away():
-    rng = np.random.default_rng(7)
-    part, mean = rng.normal(0, 9, (3, 64)), rng.normal(0, 2, (3, 64))
-    variance = rng.uniform(0, 4, (3, 64))
-    noise = np.where(np.arange(64) % 5 == 0, 0.0, 4.0)
-    found = checked_errors(part, noise, mean, variance)
-    assert not found[:, noise == 0].any()
-    assert (found >= variance)[:, noise > 0].all()
-    assert (found <= np.maximum(variance, noise + (part - mean) ** 2))[:, noise > 0].all()
+    assert many < 0.1 * 25 < 0.25 * 25 < few < 25
+    part, mean, variance, noise = rng.normal(0, 9, 64), rng.normal(0, 2, 64), rng.uniform(0, 4, 64), 4.0 * (np.arange(64) % 5 > 0)
+    found = checked_errors(part, noise, mean, variance)  # between the posterior and least squares with what was shrunk away
+    assert not found[noise == 0].any()
+    assert ((found >= variance) & (found <= np.maximum(variance, noise + (part - mean) ** 2)))[noise > 0].all()
 
 
 def test_padding_is_known_and_not_learned_from():
     halving = Halving(5)
-    _, parts = halving.differences(np.array([[9.0, 1.0, 4.0, 4.0, 7.0]]))
-    found = shrink(parts, noise_of(halving, np.eye(5)), None)
-    for level, mean in enumerate(found.means):
-        empty = (halving.left[level] == 0) | (halving.right[level] == 0)
-        assert not mean[0, empty].any()
-        assert not found.variances[level][0, empty].any()
-    assert shrink([], [], None).means == []
+    found = shrink(halving, halving.differences(np.array([9.0, 1.0, 4.0, 4.0, 7.0])), noise_of(halving, np.eye(5)), None)
+    empty = np.concatenate([[False], *((a == 0) | (b == 0) for a, b in zip(halving.left, halving.right, strict=True))])
+    assert not found.means[empty].any()
+    assert not found.variances[empty].any()
+    assert shrink(Halving(1), np.array([3.0]), np.array([2.0]), None).means.tolist() == [3.0]
 
 
 def all_prunings(start, width):

@@ -10,7 +10,7 @@ from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._estimate import Estimate, Halving, Smoothed, can_be_smoothed, shrink
-from leastnoise._estimate._expansion import Runs, _posterior_means, _prior
+from leastnoise._estimate._expansion import posterior_means, prior, runs_of
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Operator, Prefix, Tree, dense
@@ -31,24 +31,7 @@ def measured(cells: np.ndarray, operators: list[Operator], noise: Noise, seed: i
 
 
 def basis_of(halving: Halving) -> np.ndarray:
-    return halving.synthesised(np.eye(halving.padded)).T
-
-
-def halvings() -> list[Halving]:
-    """Of cells, and of runs of cells of some lengths."""
-    return [one for size in SIZES for one in (Halving(size), Halving(size, np.arange(size) % 3 + 1))]
-
-
-@pytest.mark.parametrize("halving", halvings(), ids=lambda one: f"{one.size} {one.lengths is not None}")
-def test_differences_and_back_are_linear_maps_with_transposes(halving: Halving) -> None:
-    size, random = halving.size, np.random.default_rng(halving.size)
-    basis, rows = basis_of(halving), random.normal(size=(3, size))
-    np.testing.assert_allclose(halving.transposed(rows), rows @ basis, atol=1e-12)
-    cells = random.normal(size=size)
-    total, parts = halving.differences(cells[None])
-    np.testing.assert_allclose(halving.synthesised(np.concatenate([total[:, None].reshape(1, -1), *parts], axis=1))[0], cells, atol=1e-9)
-    even = np.ones(size) if halving.lengths is None else halving.lengths
-    assert not np.concatenate([np.zeros(1), *(one[0] for one in halving.differences(even[None].astype(float))[1])]).round(9).any()
+    return np.array([halving.together(unit, bounded=False) for unit in np.eye(halving.padded)]).T
 
 
 @pytest.mark.parametrize("buckets", [False, True])
@@ -67,33 +50,29 @@ def test_the_mean_is_that_of_normals(size: int, noise: Noise, buckets: bool) -> 
         information += rows.T @ rows * precision
         told += rows.T @ (values / observation.measurements.grid * block.scaling() * precision)
     covariance, halving = np.linalg.inv(information), Halving(len(starts), expand)
-    parts = halving.differences((covariance @ told)[None])[1]
-    each = [np.array([halving.differences(unit[None])[1][level][0] for unit in np.eye(len(starts))]) for level in range(halving.depth)]
-    spread = [np.einsum("cj,cd,dj->j", back, covariance, back) for back in each]
-    known = [(a > 0) & (b > 0) for a, b in zip(halving.left, halving.right, strict=True)]
-    spread = [np.where(seen, own, 0.0) for seen, own in zip(known, spread, strict=True)]
-    variances = Estimate(observation).estimate(Runs.of(observation.measurements).blocks(observation.measurements)).noise_std ** 2
-    for one, other in zip(halving.noise(variances), spread, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+    vector, units = halving.differences(covariance @ told), np.array([halving.differences(unit) for unit in np.eye(len(starts))])
+    seen = np.concatenate([[True], *((a > 0) & (b > 0) for a, b in zip(halving.left, halving.right, strict=True))])
+    spread = np.where(seen, np.einsum("cj,cd,dj->j", units, covariance, units), 0.0)
+    variances = Estimate(observation).estimate(runs_of(observation.measurements)[2]).noise_std ** 2
+    np.testing.assert_allclose(halving.noise(variances), spread, rtol=1e-6, atol=1e-9)
     tail = float(np.sqrt(np.median(np.diag(covariance)) / 2)) if noise is Noise.DISCRETE_LAPLACE else None
-    found = shrink(parts, spread, tail)
-    priors = [_prior(*(one[0] for one in three), own) for *three, own in zip(parts, found.means, found.variances, spread, strict=True)]
-    precision, pull = (np.concatenate([np.zeros(1), *(one[place] for one in priors)]) for place in range(2))
-    seen = np.concatenate([np.ones(1, dtype=bool), *known])
+    found = shrink(halving, vector, spread, tail)
+    levels = zip(*map(halving.levels, (vector, found.means, found.variances, spread)), strict=True)
+    precision, pull = np.concatenate([np.zeros((2, 1)), *(prior(*level) for level in levels)], axis=1)
     basis = basis_of(halving)[:, seen]
     mean = basis @ np.linalg.solve(basis.T @ information @ basis + np.diag(precision[seen]), basis.T @ told + pull[seen])
-    np.testing.assert_allclose(_posterior_means(observation)[3], np.repeat(mean / expand, expand), rtol=1e-5)
+    np.testing.assert_allclose(posterior_means(observation)[3], np.repeat(mean / expand, expand), rtol=1e-5)
 
 
 @pytest.mark.parametrize(("away", "kept"), [(1.0, 1.0), (2.0, 0.25)])
 def test_a_prior_leaves_the_posterior_that_was_found_and_is_checked_level_by_level(away: float, kept: float) -> None:
     noise, left = np.full(16, 4.0), np.full(16, 1.0)
     part = np.tile([1.0, -1.0], 8) * away * np.sqrt(3.0)
-    sharp, pull = _prior(part, np.zeros(16), left, noise)  # right if differences lie sqrt(3) from their means of 0
+    sharp, pull = prior(part, np.zeros(16), left, noise)  # right if differences lie sqrt(3) from their means of 0
     after = 1 / (1 / noise + sharp)
     np.testing.assert_allclose(after, kept * left + (1 - kept) * noise)
     np.testing.assert_allclose(after * (part / noise + pull), (1 - kept) * part, atol=1e-12)
-    few = _prior(part[:4], np.zeros(4), left[:4], noise[:4])
+    few = prior(part[:4], np.zeros(4), left[:4], noise[:4])
     assert not np.concatenate(few).any()
 
 

@@ -38,10 +38,10 @@ def test_the_costs_of_differences_are_those_of_the_queries(size):
         costs = difference_costs([(2.0, operator)], halving.left, halving.right, size)
         for level, cost in enumerate(costs):
             for block in range(len(cost)):
-                parts = [np.zeros((1, len(one))) for one in halving.left]
+                vector = np.zeros(halving.padded)
                 if halving.left[level][block] and halving.right[level][block]:
-                    parts[level][0, block] = 1.0
-                cells = halving.together(np.zeros((1, 1)), parts, bounded=False)[0]
+                    halving.levels(vector)[level][block] = 1.0
+                cells = halving.together(vector, bounded=False)
                 assert np.isclose(2 * ((rows @ cells) ** 2).sum(), cost[block]), (operator, level, block)
 
 

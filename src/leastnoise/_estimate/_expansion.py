@@ -23,9 +23,9 @@ Source: docs/decisions/dawa.md; Stein, Ann. Statist. 9 (1981).
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, singledispatch
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,10 @@ from leastnoise._estimate._least_squares import Answer, Estimate
 from leastnoise._estimate._shrinkage import Halving, Shrunk, shrink
 from leastnoise._families import TreeInverse, interval_ends
 from leastnoise._linop import Coarse, Operator, Ranges, Total, Tree, apply, apply_transpose, dense
-from leastnoise._measurements import Block, Measurements, Observation
+from leastnoise._measurements import Measurements, Observation
 from leastnoise._workload import Product, queries
+
+_AT_ONCE, _MOST_EDGES, _ROWS = 2**22, 2**12 + 1, 2**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +59,6 @@ class Hidden:
         return np.asarray(np.where(cells > 1, np.minimum(seen, np.maximum(counts, 0.0) ** 2 + variances), 0.0))
 
 
-_AT_ONCE = 2**22
-
-
 def chunks(length: int, most: int = _AT_ONCE) -> Iterator[slice]:
     """Slices of at most so many."""
     return (slice(start, start + most) for start in range(0, length, most))
@@ -75,10 +74,32 @@ def answers_of(product: Product, cells: FloatArray) -> FloatArray:
     return np.asarray(apply(operator_of(product, len(cells)), cells)).reshape(product.shape)
 
 
-def edges_of(operator: Operator) -> tuple[IntArray, IntArray] | None:
-    """First cells, and last cells plus 1, if every row is an interval; else None."""
+def evenly(counts: FloatArray, lengths: IntArray) -> FloatArray:
+    """Counts of runs of cells, spread evenly over these."""
+    return np.repeat(counts / lengths, lengths)
+
+
+def starts_of(operator: Operator) -> IntArray:
+    """Where the runs of cells begin that queries do not tell apart."""
+    return operator.starts if isinstance(operator, Coarse) else np.arange(operator.size)
+
+
+def variances_of(product: Product, size: int, up_to: Callable[[IntArray], Any], covariance: Callable[[Any], FloatArray]) -> FloatArray:
+    """Variances of answers along one attribute: ``up_to`` has the sums of the first t cells as rows, whose covariance the other gives."""
+    operator = operator_of(product, size)
     ends = interval_ends(operator)
-    return None if ends is None else (ends[0], ends[1] + 1)
+    if ends is None:
+        sums, matrix = up_to(np.arange(size + 1)), dense(operator).astype(np.float64)
+        parts = (matrix[part] @ (sums[1:] - sums[:-1]) for part in chunks(len(matrix), _ROWS))
+    else:
+        low, high = ends[0], ends[1] + 1
+        edges, indices = np.unique(np.concatenate([low, high]), return_inverse=True)
+        if len(edges) <= _MOST_EDGES and len(edges) < len(low):
+            of_edges, first, last = covariance(up_to(edges)), indices[: len(low)], indices[len(low) :]
+            alone = np.diag(of_edges)
+            return np.maximum(alone[first] + alone[last] - 2 * of_edges[first, last], 0.0).reshape(product.shape)
+        parts = (up_to(high[part]) - up_to(low[part]) for part in chunks(len(low), _ROWS))
+    return np.maximum(np.concatenate([np.diag(covariance(rows)) for rows in parts]), 0.0).reshape(product.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,262 +131,128 @@ class Expanded:
             raise TypeError(factor.operator)
         inner = factor.operator.operator
         precision = factor.weights.astype(np.float64) ** 2 / block_variance(observation.measurements, block)
-        unit = np.eye(inner.size)
-        information = apply_transpose(inner, precision[:, None] * apply(inner, unit))
-        covariance = np.asarray(np.linalg.inv((information + information.T) / 2), dtype=np.float64)
+        information = apply_transpose(inner, precision[:, None] * apply(inner, np.eye(inner.size)))
+        covariance = np.linalg.inv((information + information.T) / 2)
         counts = np.asarray(covariance @ apply_transpose(inner, precision * (values / observation.measurements.grid)), dtype=np.float64)
         return Expanded(factor.operator, counts, (covariance + covariance.T) / 2, hidden)
+
+    @cached_property
+    def even(self) -> FloatArray:
+        """The counts spread evenly over the cells of their buckets, without bounds, shape (n,)."""
+        return evenly(self.counts, self.buckets.lengths)
 
     @cached_property
     def cells(self) -> FloatArray:
         """Shape (n,): no aligned block is below 0 or above the one it lies in."""
         halving = Halving(self.buckets.size)
-        return np.asarray(halving.together(*halving.differences(self.even[None, :]))[0])
-
-    @cached_property
-    def even(self) -> FloatArray:
-        """The counts spread evenly over the cells of their buckets, without bounds, shape (n,)."""
-        return np.asarray(np.repeat(self.counts / self.buckets.lengths, self.buckets.lengths))
+        return halving.together(halving.differences(self.even))
 
     def estimate(self, product: Product) -> Answer:
         """Uniform expansion. The rest of its error: what is hidden in each bucket as if it lay in one cell, and what the bounds changed."""
-        values = answers_of(product, self.cells)
-        noise = np.sqrt(self.variances(product))
+        values, noise = answers_of(product, self.cells), np.sqrt(self.variances(product))
         if self.hidden is None:
             return Answer(values, noise, np.full(product.shape, np.nan))
         square = self.hidden.squares(self.buckets.lengths, self.counts, np.diag(self.covariance))
         moved = answers_of(product, self.even) - values
         return Answer(values, noise, np.sqrt(self._unevenness(product, square) + moved**2))
 
+    def _up_to(self, edges: IntArray) -> FloatArray:
+        """The parts of all buckets that lie before some edges."""
+        return np.clip((edges[:, None] - self.buckets.starts) / self.buckets.lengths, 0.0, 1.0)
+
     def variances(self, product: Product) -> FloatArray:
         """Given the partition: of least squares, before any bounds."""
-        operator = operator_of(product, self.buckets.size)
-        ends = edges_of(operator)
-        if ends is None:
-            rows = np.add.reduceat(dense(operator).astype(np.float64), self.buckets.starts, axis=1) / self.buckets.lengths
-            return np.asarray(((rows @ self.covariance) * rows).sum(axis=1)).reshape(product.shape)
-        sums = np.zeros((len(self.counts) + 1,) * 2)
-        sums[1:, 1:] = self.covariance.cumsum(axis=0).cumsum(axis=1)
-        variances = np.empty(len(ends[0]))
-        for part in chunks(len(variances)):
-            low, high = self._located(ends[0][part]), self._located(ends[1][part])
-            variances[part] = _between(sums, high, high) + _between(sums, low, low) - 2 * _between(sums, low, high)
-        return np.maximum(variances, 0.0).reshape(product.shape)
-
-    def _located(self, edges: IntArray) -> tuple[IntArray, FloatArray]:
-        """The bucket in which an edge lies, and the part of it before the edge."""
-        bucket = np.minimum(np.searchsorted(self.buckets.starts, edges, side="right") - 1, len(self.counts) - 1)
-        return bucket, (edges - self.buckets.starts[bucket]) / self.buckets.lengths[bucket]
+        return variances_of(product, self.buckets.size, self._up_to, lambda rows: rows @ self.covariance @ rows.T)
 
     def _unevenness(self, product: Product, square: FloatArray) -> FloatArray:
-        """Squared errors of answers where each bucket has its deviation in one cell, anywhere."""
+        """Squared errors of answers where each bucket has its deviation in one cell: its square times the variance of a query's entries."""
         operator = operator_of(product, self.buckets.size)
-        ends = edges_of(operator)
+        ends = interval_ends(operator)
         if ends is None:
             rows, starts, lengths = dense(operator).astype(np.float64), self.buckets.starts, self.buckets.lengths
-            mean = np.add.reduceat(rows, starts, axis=1) / lengths
-            inside = np.add.reduceat(rows**2, starts, axis=1) / lengths - mean**2
-            return np.asarray(np.maximum(inside, 0.0) @ square).reshape(product.shape)
-        (first, before), (last, after) = self._located(ends[0]), self._located(ends[1])
-        inside = after - before
-        apart = square[first] * before * (1 - before) + square[last] * after * (1 - after)
-        return np.where(first == last, square[first] * inside * (1 - inside), apart).reshape(product.shape)
+            mean, squares = (np.add.reduceat(rows**power, starts, axis=1) / lengths for power in (1, 2))
+            return (np.maximum(squares - mean**2, 0.0) @ square).reshape(product.shape)
+        means = (self._up_to(ends[1][part] + 1) - self._up_to(ends[0][part]) for part in chunks(operator.rows, _ROWS))
+        return np.concatenate([(mean - mean**2) @ square for mean in means]).reshape(product.shape)
 
 
-def _between(sums: FloatArray, start: tuple[IntArray, FloatArray], end: tuple[IntArray, FloatArray]) -> FloatArray:
-    """Covariance of sums up to edges inside buckets, from that of sums up to buckets' starts."""
-    (a, f), (b, g) = start, end
-    return (1 - f) * ((1 - g) * sums[a, b] + g * sums[a, b + 1]) + f * ((1 - g) * sums[a + 1, b] + g * sums[a + 1, b + 1])
-
-
-_MOST_EDGES = 2**12 + 1
-
-
-def shrunk_levels(observation: Observation, block: Block, values: IntArray) -> tuple[Halving, FloatArray, float, Shrunk]:
-    """The total of measured levels by least squares, its variance, and the posterior of the differences."""
-    (factor,), plan = block.factors, observation.measurements
+def shrunk_levels(observation: Observation) -> tuple[Halving, Shrunk]:
+    """The posterior of the levels that the first block measured."""
+    plan, block, values = observation.measurements, observation.measurements.blocks[0], observation.values[0]
+    (factor,) = block.factors
     tree = factor.operator
     if not isinstance(tree, Tree):
         raise TypeError(tree)
     squares, halving = factor.weights.astype(np.float64) ** 2, Halving(tree.size)
     known = TreeInverse(tree, squares)
-    total, parts = halving.differences(known.solve(apply_transpose(tree, squares * values / plan.grid))[None])
-    variances = block_variance(plan, block) * known.variances(Ranges(tree.size, *halving.blocks()))
+    vector = halving.differences(known.solve(apply_transpose(tree, squares * values / plan.grid)))
+    noise = halving.noise(block_variance(plan, block) * known.variances(Ranges(tree.size, *halving.blocks())))
     tail = float(block.scale) / int(factor.weights[-1]) if plan.noise.norm == 1 else None
-    return halving, total, float(variances[-1]), shrink(parts, halving.noise(variances), tail)
+    return halving, shrink(halving, vector, noise, tail)
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Levels of blocks, shrunk; and, if a second step measured buckets, the posterior given both."""
+    """Levels of blocks, shrunk, and buckets that a second step measured: the posterior given both."""
+
+    # ``rows``: what the second step measured, as queries on vectors of total and differences; ``noise``: the variances of that; ``inner``:
+    # the covariance of all of it, under the posterior of the first step, factored.
 
     halving: Halving
+    first: Shrunk
     mean: FloatArray
-    variance: FloatArray
+    rows: Any
     noise: FloatArray
-    error: FloatArray
-    second: "_Second | None" = None
+    inner: Any
 
     @staticmethod
     def of(observation: Observation) -> "Posterior":
-        """From the observation of one or two steps."""
-        blocks, values = observation.measurements.blocks, observation.values
-        halving, total, variance, shrunk = shrunk_levels(observation, blocks[0], values[0])
-        first = Posterior(
-            halving,
-            np.concatenate([total[0], *(part[0] for part in shrunk.means)]),
-            np.concatenate([[variance], *(part[0] for part in shrunk.variances)]),
-            np.concatenate([[variance], *(part[0] for part in shrunk.noise)]),
-            np.concatenate([[variance], *(part[0] for part in shrunk.errors)]),
-        )
-        return first if len(blocks) == 1 else first._with(observation, blocks[1], values[1])
-
-    def _with(self, observation: Observation, block: Block, values: IntArray) -> "Posterior":
-        """Both steps' measurements together: the posterior of normals."""
+        """From the observation of both steps: the posterior of normals."""
         from scipy.linalg import cho_factor, cho_solve
         from scipy.sparse import csr_matrix
 
+        made = observation.measurements
+        (_, block), (_, values) = made.blocks, observation.values
         (factor,) = block.factors
         if not isinstance(factor.operator, Coarse):
             raise TypeError(factor.operator)
-        edges = np.append(factor.operator.starts, factor.operator.size)
-        at_edges = self.at_edges(edges)
-        ends = edges_of(factor.operator.operator)
-        counts = at_edges[1:] - at_edges[:-1]
-        rows = csr_matrix(dense(factor.operator.operator) @ counts if ends is None else at_edges[ends[1]] - at_edges[ends[0]])
-        variances_of_rows = block_variance(observation.measurements, block) / factor.weights.astype(np.float64) ** 2
-        inner = cho_factor((rows.multiply(self.variance) @ rows.T).toarray() + np.diag(variances_of_rows), lower=True)
-        change = cho_solve(inner, values / observation.measurements.grid - rows @ self.mean)
-        mean = self.mean + self.variance * (rows.T @ change)
-        return Posterior(self.halving, mean, self.variance, self.noise, self.error, _Second(rows, inner, variances_of_rows))
-
-    @cached_property
-    def _offsets(self) -> IntArray:
-        return np.cumsum([1, *(len(part) for part in self.halving.left)])
-
-    def at_edges(self, edges: IntArray) -> Any:
-        """The sums of the first t cells as sums of total and differences: a sparse matrix of shape (edges, padded)."""
-        from scipy.sparse import csr_matrix
-
-        columns, weights = [np.zeros(len(edges), dtype=np.int64)], [edges / self.halving.size]
-        for level, offset in enumerate(self._offsets[:-1]):
-            block, weight = self.halving.edge_weights(level, edges)
-            columns.append(offset + block)
-            weights.append(weight)
-        rows = np.tile(np.arange(len(edges)), len(columns))
-        shape = (len(edges), self.halving.padded)
-        return csr_matrix((np.concatenate(weights), (rows, np.concatenate(columns))), shape=shape)
+        halving, first = shrunk_levels(observation)
+        sums, ends = halving.up_to(np.append(factor.operator.starts, factor.operator.size)), interval_ends(factor.operator.operator)
+        counts = dense(factor.operator.operator) @ (sums[1:] - sums[:-1]) if ends is None else sums[ends[1] + 1] - sums[ends[0]]
+        rows, noise = csr_matrix(counts), block_variance(made, block) / factor.weights.astype(np.float64) ** 2
+        inner = cho_factor((rows.multiply(first.variances) @ rows.T).toarray() + np.diag(noise), lower=True)
+        change = cho_solve(inner, values / made.grid - rows @ first.means)
+        return Posterior(halving, first, first.means + first.variances * (rows.T @ change), rows, noise, inner)
 
     @cached_property
     def cells(self) -> FloatArray:
         """Posterior means, no block below 0 or above the one it lies in; shape (n,)."""
-        return self._together(bounded=True)
-
-    def _together(self, *, bounded: bool) -> FloatArray:
-        parts = [self.mean[None, a:b] for a, b in zip(self._offsets[:-1], self._offsets[1:], strict=True)]
-        return np.asarray(self.halving.together(self.mean[None, :1], parts, bounded=bounded)[0])
+        return self.halving.together(self.mean)
 
     def estimate(self, product: Product) -> Answer:
         """Posterior means; the noise with the factors of shrinking held fixed, and what the checked errors and the bounds add to it."""
         values = answers_of(product, self.cells)
-        noise, rest = self._spreads(product)
-        moved = answers_of(product, self._together(bounded=False)) - values
-        return Answer(values, np.sqrt(noise), np.sqrt(rest + moved**2))
+        noise, whole = (self._variances(product, errors) for errors in (self.first.noise, self.first.errors))
+        moved = answers_of(product, self.halving.together(self.mean, bounded=False)) - values
+        return Answer(values, np.sqrt(noise), np.sqrt(np.maximum(whole - noise, 0.0) + moved**2))
 
-    def _spreads(self, product: Product) -> tuple[FloatArray, FloatArray]:
-        operator = operator_of(product, self.halving.size)
-        ends = edges_of(operator)
-        if ends is None:
-            noise, whole = self._of_rows(self._rows_of(dense(operator).astype(np.float64)))
-        elif self.second is None:
-            noise, whole = self._of_ranges(*ends)
-        else:
-            noise, whole = self._of_ranges_given_both(self.second, *ends)
-        return noise.reshape(product.shape), np.maximum(whole - noise, 0.0).reshape(product.shape)
-
-    def _of_ranges(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
-        """A range's variance under independent differences: at most two blocks of every width, in which it begins and ends."""
-        share = ((high - low) / self.halving.size) ** 2
-        noise, whole = self.noise[0] * share, self.error[0] * share
-        for level, offset in enumerate(self._offsets[:-1]):
-            (block, weight), (other, less) = self.halving.edge_weights(level, high), self.halving.edge_weights(level, low)
-            same = block == other
-            first, second = (weight - np.where(same, less, 0.0)) ** 2, np.where(same, 0.0, less**2)
-            noise += first * self.noise[offset + block] + second * self.noise[offset + other]
-            whole += first * self.error[offset + block] + second * self.error[offset + other]
-        return noise, whole
-
-    def _of_ranges_given_both(self, second: "_Second", low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
-        """What the second step takes away, by the covariances of the edges that occur."""
-        edges, indices = np.unique(np.concatenate([low, high]), return_inverse=True)
-        if len(edges) > _MOST_EDGES or len(low) <= len(edges):
-            parts = [self._of_rows(self.at_edges(high[part]) - self.at_edges(low[part])) for part in chunks(len(low), _MOST_EDGES)]
-            return np.concatenate([noise for noise, _ in parts]), np.concatenate([whole for _, whole in parts])
-        first, last = indices[: len(low)], indices[len(low) :]
-        rows = self.at_edges(edges)
-        noise, whole = self._of_ranges(low, high)
-        for first_step, variances in ((self.noise, noise), (self.error, whole)):
-            removed = second.removed(rows, self.variance, first_step)
-            for part in chunks(len(low)):
-                a, b = first[part], last[part]
-                variances[part] -= removed[a, a] + removed[b, b] - removed[a, b] - removed[b, a]
-        return np.maximum(noise, 0.0), np.maximum(whole, 0.0)
-
-    def _rows_of(self, matrix: FloatArray) -> FloatArray:
-        """Any queries as sums of total and differences; shape (rows, padded)."""
-        halving = self.halving
-        sums = np.pad(matrix, ((0, 0), (0, halving.padded - halving.size)))
-        columns = [sums.sum(axis=1, keepdims=True) / halving.size]
-        for left, right in zip(halving.left, halving.right, strict=True):
-            pairs = sums.reshape(len(sums), -1, 2)
-            inner = pairs[..., 0] / np.maximum(2 * left, 1) - pairs[..., 1] / np.maximum(2 * right, 1)
-            columns.append(np.where((left > 0) & (right > 0), inner, 0.0))
-            sums = pairs.sum(axis=-1)
-        return np.concatenate(columns, axis=1)
-
-    def _of_rows(self, rows: Any) -> tuple[FloatArray, FloatArray]:
-        """Of any sums of total and differences; a dense or sparse matrix."""
-        squares = rows.multiply(rows) if hasattr(rows, "multiply") else rows**2
-        noise, whole = np.asarray(squares @ self.noise), np.asarray(squares @ self.error)
-        if self.second is not None:
-            noise = noise - self.second.removed_each(rows, self.variance, self.noise)
-            whole = whole - self.second.removed_each(rows, self.variance, self.error)
-        return np.maximum(noise, 0.0), np.maximum(whole, 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class _Second:
-    """What the second step measured, in total and differences, and how much it lessens squared errors of the first."""
-
-    # With R its rows, E its noise, V the fitted posterior of the first step and G = V R' (R V R' + E)^-1, errors e of the first step and f
-    # of the second leave ``(1 - G R) e + G f``, whatever the variances of e really are.
-
-    rows: Any
-    inner: Any
-    noise: FloatArray
-
-    def _parts(self, rows: Any, variance: FloatArray, first: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Gains of some sums, their covariance with the measured ones under the first step's errors, and that of the measured ones."""
+    def _variances(self, product: Product, errors: FloatArray) -> FloatArray:
+        """Variances of answers, where those of the first step's errors are as given."""
+        # With R and E the rows and the noise of the second step, V the fitted posterior of the first and G = V R' (R V R' + E)^-1, errors e
+        # of the first step and f of the second leave ``(1 - G R) e + G f``, whatever the variances of e really are.
         from scipy.linalg import cho_solve
+        from scipy.sparse import csr_matrix
 
-        gain = np.asarray(cho_solve(self.inner, _dense(rows @ self.rows.multiply(variance).T).T).T)
-        spread = _dense(self.rows.multiply(first) @ self.rows.T) + np.diag(self.noise)
-        return gain, _dense(rows @ self.rows.multiply(first).T), spread
+        fitted, real = self.rows.multiply(self.first.variances).T.tocsc(), self.rows.multiply(errors).T.tocsc()
+        spread = (self.rows @ real).toarray() + np.diag(self.noise)
 
-    def removed(self, rows: Any, variance: FloatArray, first: FloatArray) -> FloatArray:
-        """By how much the covariance of the errors of some sums lessens, shape (sums, sums)."""
-        gain, mixed, spread = self._parts(rows, variance, first)
-        turned = mixed @ gain.T
-        return np.asarray(turned + turned.T - gain @ (spread @ gain.T))
+        def covariance(sums: Any) -> FloatArray:
+            sums = csr_matrix(sums)
+            gain = cho_solve(self.inner, (sums @ fitted).toarray().T).T
+            turned = (sums @ real).toarray() @ gain.T
+            return np.asarray((sums.multiply(errors) @ sums.T).toarray() - turned - turned.T + gain @ spread @ gain.T)
 
-    def removed_each(self, rows: Any, variance: FloatArray, first: FloatArray) -> FloatArray:
-        """The diagonal of ``removed``, shape (sums,)."""
-        gain, mixed, spread = self._parts(rows, variance, first)
-        return np.asarray((2 * mixed * gain).sum(axis=1) - ((gain @ spread) * gain).sum(axis=1))
-
-
-def _dense(matrix: Any) -> FloatArray:
-    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
+        return variances_of(product, self.halving.size, self.halving.up_to, covariance)
 
 
 _FREE = 4  # blocks of a level: no prior can be learned from so few
@@ -374,49 +261,16 @@ _DRAWS, _SEED = 3, 20_261_126  # of more noise
 _NEAR = 1e-10  # squared standard errors, summed over all differences, at which the equations count as solved
 
 
-@dataclass(frozen=True, eq=False)
-class Runs:
-    """Runs of cells that nothing measured tells apart."""
-
-    name: str
-    starts: IntArray
-    lengths: IntArray
-
-    @staticmethod
-    def of(made: Measurements) -> "Runs":
-        """Of measurements along one attribute; the runs are the cells where these are not on equal buckets."""
-        (name,) = {name for block in made.blocks for name in block.attributes}
-        size = made.domain.kind(name).size
-        runs = [starts_of(factor.operator) for block in made.blocks for factor in block.factors if used(factor)]
-        starts = runs[0] if len({starts.tobytes() for starts in runs}) == 1 else np.arange(size)
-        return Runs(name, starts, np.diff(starts, append=size))
-
-    @property
-    def halving(self) -> Halving:
-        """All aligned blocks of runs."""
-        return Halving(len(self.starts), self.lengths)
-
-    def blocks(self, made: Measurements) -> Product:
-        """The counts of `Halving.blocks`."""
-        size = made.domain.kind(self.name).size
-        first, last = self.halving.blocks()
-        operator = Ranges(size, self.starts[first], np.append(self.starts, size)[last + 1] - 1)
-        return queries(made.domain, {self.name: "identity"}).products[0].knowing((operator,))
-
-    def spread(self, counts: FloatArray) -> FloatArray:
-        """Counts of the runs, evenly over their cells."""
-        return np.repeat(counts / self.lengths, self.lengths)
-
-
-@singledispatch
-def starts_of(operator: Operator) -> IntArray:
-    """Where the runs of cells begin that queries do not tell apart."""
-    return np.arange(operator.size)
-
-
-@starts_of.register
-def _(operator: Coarse) -> IntArray:
-    return operator.starts
+def runs_of(made: Measurements) -> tuple[IntArray, Halving, Product]:
+    """Of measurements along one attribute: where runs begin that these do not tell apart, and the counts of all aligned blocks of them."""
+    (name,) = {name for block in made.blocks for name in block.attributes}
+    size = made.domain.kind(name).size
+    runs = [starts_of(factor.operator) for block in made.blocks for factor in block.factors if used(factor)]
+    starts = runs[0] if len({each.tobytes() for each in runs}) == 1 else np.arange(size)
+    halving = Halving(len(starts), np.diff(starts, append=size))
+    first, last = halving.blocks()
+    operator = Ranges(size, starts[first], np.append(starts, size)[last + 1] - 1)
+    return starts, halving, queries(made.domain, {name: "identity"}).products[0].knowing((operator,))
 
 
 def can_be_smoothed(made: Measurements) -> bool:
@@ -424,7 +278,7 @@ def can_be_smoothed(made: Measurements) -> bool:
     if len({name for block in made.blocks for name in block.attributes}) != 1:
         return False
     try:
-        quantity_structure(made, None).require(Runs.of(made).blocks(made))
+        quantity_structure(made, None).require(runs_of(made)[2])
     except InputError:
         return False
     return True
@@ -442,12 +296,12 @@ class Smoothed:
         """From the observation of one step along one attribute."""
         made, random = observation.measurements, np.random.default_rng(_SEED)
         stds = [made.grid * math.sqrt(block_variance(made, block)) for block in made.blocks]
-        plain, joint, least, means = _posterior_means(observation)
+        plain, joint, least, means = posterior_means(observation)
         gone, follows = means - least, 0.0
         for _ in range(_DRAWS):
             added = [np.rint(std * random.standard_normal(len(value))) for std, value in zip(stds, observation.values, strict=True)]
             values = tuple(value + more.astype(np.int64) for value, more in zip(observation.values, added, strict=True))
-            _, _, other, noisier = _posterior_means(replace(observation, values=values))
+            _, _, other, noisier = posterior_means(replace(observation, values=values))
             follows += float((other - least) @ joint.gram((noisier - other - gone)[:, None])[:, 0]) / _DRAWS
         # All means move back to least squares as far as Stein's estimate of their squared error in what was measured advises.
         way = max(-follows, 0.0) / max(float(gone @ joint.gram(gone[:, None])[:, 0]), _NEAR)
@@ -459,39 +313,34 @@ class Smoothed:
         return Answer(values, plain.noise_std, np.abs(values - plain.values), centre=plain.values)
 
 
-def _posterior_means(observation: Observation) -> tuple[Estimate, Joint, FloatArray, FloatArray]:
+def posterior_means(observation: Observation) -> tuple[Estimate, Joint, FloatArray, FloatArray]:
     """Least squares, the joint form of what was measured, the cells by the former, and their posterior means."""
     made, plain = observation.measurements, Estimate(observation)
-    runs, joint = Runs.of(made), Joint.of(made.domain, [(entry.block, entry.variance) for entry in told(made, None)])
-    halving, estimated = runs.halving, plain.estimate(runs.blocks(made))
-    counts, variances = estimated.values[: len(runs.starts)], estimated.noise_std**2
-    total, parts = halving.differences(counts[None])
-    noise = halving.noise(variances)
-    tail = float(np.sqrt(np.median(variances[: len(runs.starts)]) / 2)) if made.noise.norm == 1 else None
-    shrunk = shrink(parts, noise, tail)
-    pilots = zip(parts, shrunk.means, shrunk.variances, noise, strict=True)
-    priors = [_prior(part[0], mean[0], left[0], noise_of) for part, mean, left, noise_of in pilots]
-    precision, pull = (np.concatenate([np.zeros(1), *(prior[at] for prior in priors)]) for at in range(2))
-    start = np.concatenate([total[0], *(level[0] for level in shrunk.means)])
-    spread = np.concatenate([variances[-1:], *noise])
-    known = spread > 0  # all but padding
+    joint = Joint.of(made.domain, [(entry.block, entry.variance) for entry in told(made, None)])
+    starts, halving, blocks = runs_of(made)
+    lengths, estimated = np.diff(starts, append=joint.cells), plain.estimate(blocks)
+    counts, variances = estimated.values[: len(starts)], estimated.noise_std**2
+    vector, noise = halving.differences(counts), halving.noise(variances)
+    tail = float(np.sqrt(np.median(variances[: len(starts)]) / 2)) if made.noise.norm == 1 else None
+    shrunk = shrink(halving, vector, noise, tail)
+    pilots = zip(*map(halving.levels, (vector, shrunk.means, shrunk.variances, noise)), strict=True)
+    precision, pull = np.concatenate([np.zeros((2, 1)), *(prior(*pilot) for pilot in pilots)], axis=1)
+    known = noise > 0  # all but padding
 
     def normal(vectors: FloatArray) -> FloatArray:
-        cells = runs.spread(halving.synthesised(vectors.T)[0])
-        back = halving.transposed(joint.gram(cells[:, None])[runs.starts].T)[0]
+        cells = evenly(halving.together(vectors[:, 0], bounded=False), lengths)
+        back = halving.transposed(joint.gram(cells[:, None])[starts, 0])
         return (known * (back + precision * vectors[:, 0]))[:, None]
 
-    gathered = joint.gather([values[:, None] / made.grid for values in observation.values])[runs.starts].T
-    right = (known * (halving.transposed(gathered)[0] + pull))[:, None]
-    diagonal = (1 / np.where(known, spread, 1.0) + precision)[:, None]
-    left = right - normal(start[:, None])
-    mean = start + conjugate_gradients(normal, lambda residual: residual / diagonal, left, _NEAR)[:, 0]
-    parts = np.split(mean[None], np.cumsum([1, *map(len, halving.left)]), axis=1)[1:-1]
-    return plain, joint, runs.spread(counts), runs.spread(halving.together(mean[None, :1], parts)[0])
+    gathered = joint.gather([values[:, None] / made.grid for values in observation.values])[starts, 0]
+    diagonal = (1 / np.where(known, noise, 1.0) + precision)[:, None]
+    left = (known * (halving.transposed(gathered) + pull))[:, None] - normal(shrunk.means[:, None])
+    mean = shrunk.means + conjugate_gradients(normal, lambda residual: residual / diagonal, left, _NEAR)[:, 0]
+    return plain, joint, evenly(counts, lengths), evenly(halving.together(mean), lengths)
 
 
-def _prior(part: FloatArray, mean: FloatArray, left: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Precisions, and precisions times means, of the priors under which a level's noise leaves these posteriors."""
+def prior(part: FloatArray, mean: FloatArray, left: FloatArray, noise: FloatArray) -> FloatArray:
+    """Precisions, and precisions times means, of the priors under which a level's noise leaves these posteriors; shape (2, blocks)."""
     # If the posteriors are right, measured differences lie as far from their means as the noise that these take away. Where they lie
     # further, all means of the level are moved back by the same part of the way: the factor of least risk by Stein's unbiased estimate.
     seen, before = noise > 0, np.where(noise > 0, noise, 1.0)
@@ -501,4 +350,4 @@ def _prior(part: FloatArray, mean: FloatArray, left: FloatArray, noise: FloatArr
     lessened = (left < (1 - _CLEAR) * noise) & (len(part) > _FREE)
     before = np.where(lessened, noise, 1.0)
     after = np.where(lessened, np.maximum(left, _CLEAR * before), 1.0)
-    return np.where(lessened, 1 / after - 1 / before, 0.0), np.where(lessened, mean / after - part / before, 0.0)
+    return np.where(lessened, [1 / after - 1 / before, mean / after - part / before], 0.0)

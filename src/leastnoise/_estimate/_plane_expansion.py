@@ -6,22 +6,22 @@ The table's cells fall into blocks that are taken for even. *Noise*: exact given
 Cells are in an order in which every block is a run; a layer is given by where its blocks begin. Public numbers only.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 
-from leastnoise._check import refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer
 from leastnoise._families import LevelInverse, Levels, along_each
-from leastnoise._linop import Coarse, Ordered, Ranges, Total, apply, block_tree
+from leastnoise._linop import Coarse, Operator, Ordered, Ranges, Total, apply, block_tree
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product
+
+_AT_ONCE = 2**22
 
 
 def laplace_variances(scales: FloatArray) -> FloatArray:
@@ -30,37 +30,17 @@ def laplace_variances(scales: FloatArray) -> FloatArray:
         return np.asarray(1 / (2 * np.sinh(0.5 / scales) ** 2))
 
 
-def nested_blocks(starts: Sequence[IntArray], scales: Sequence[FloatArray]) -> LevelInverse:
-    """What layers of blocks tell of the finest ones, each layer joining blocks of the one before."""
-    if not np.isfinite(scales[0]).all():
-        raise refuse("scales", "an infinite one in the finest layer", "finite there: each finest block has to be measured")
-    if not all(np.isin(coarse, fine).all() for fine, coarse in itertools.pairwise(starts)):
-        raise refuse("starts", "layers that do not nest", "where blocks begin, each layer joining blocks of the one before")
+def nested_blocks(starts: Sequence[IntArray], variances: Sequence[FloatArray]) -> LevelInverse:
+    """What layers of blocks tell of the finest ones, each joining blocks of the one before; not measured: infinite variances."""
     groups = [*(np.searchsorted(layer, starts[0], side="right") - 1 for layer in starts), np.zeros(len(starts[0]), dtype=np.int64)]
-    parents = tuple(coarse[np.flatnonzero(np.diff(fine, prepend=-1))] for fine, coarse in itertools.pairwise(groups))
-    return LevelInverse(Levels(tuple(groups), parents), (*(1 / laplace_variances(scale) for scale in scales), 0.0))
+    parents = tuple(coarse[np.flatnonzero(np.diff(fine, prepend=-1))] for fine, coarse in pairwise(groups))
+    return LevelInverse(Levels(tuple(groups), parents), (*(1 / variance for variance in variances), 0.0))
 
 
-def block_counts(starts: Sequence[IntArray], values: Sequence[IntArray | FloatArray], scales: Sequence[FloatArray]) -> FloatArray:
+def block_counts(known: LevelInverse, values: Sequence[IntArray | FloatArray]) -> FloatArray:
     """Least-squares counts of the finest blocks."""
-    known = nested_blocks(starts, scales)
     each = zip(known.precisions, values, known.levels.groups, strict=False)
     return known.solve(np.asarray(sum((precision * value)[groups] for precision, value, groups in each)))
-
-
-def joined_blocks(starts: IntArray, values: FloatArray, scales: FloatArray, parts: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Blocks that were measured, those of one part together."""
-    first = np.flatnonzero(np.isin(starts, parts))
-    if len(first) == len(starts):
-        return starts, values, scales
-    variances = np.add.reduceat(laplace_variances(scales), first)
-    return starts[first], np.add.reduceat(values, first), np.asarray(0.5 / np.arcsinh(np.sqrt(0.5 / variances)))
-
-
-def block_errors(starts: Sequence[IntArray], scales: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
-    """Standard errors of weighted sums of the finest blocks' least-squares counts, from the noise alone."""
-    # They are right given the blocks. What a query misses because cells within a block are not alike is not in them.
-    return np.sqrt(np.maximum(nested_blocks(starts, scales).squares(weights.T), 0.0))
 
 
 def kept_shares(
@@ -77,7 +57,7 @@ def kept_shares(
     areas = np.diff(starts, append=size)
     cells, variance = (np.append(0.0, np.cumsum(np.repeat(values / areas, areas))) for values in (counts, variances))
     factors = [np.array([max(1 - total / max(float(counts.sum()) ** 2, 1e-12), 0.0)])]
-    for coarse, fine in itertools.pairwise(levels):
+    for coarse, fine in pairwise(levels):
         first = np.searchsorted(fine, coarse)
         end, middle = np.append(coarse[1:], size), np.append(fine[1:], size)[first]
         # Within a finest block there is no deviation, and no noise of one.
@@ -97,33 +77,24 @@ def kept_shares(
     return factors
 
 
-def bounded_cells(counts: FloatArray, starts: IntArray, levels: Sequence[IntArray], kept: Sequence[FloatArray] | None = None) -> FloatArray:
-    """Cells by uniform expansion, so that from the top down no block is below 0 or above the block it is part of."""
-    size = len(levels[-1])
-    lengths = [np.diff(level, append=size) for level in levels]
-    areas = np.diff(starts, append=size)
-    raw = np.repeat(counts / areas, areas)
-    children = [np.searchsorted(fine, coarse) for coarse, fine in itertools.pairwise(levels)]
-    broods = [np.diff(first, append=len(fine)) for first, fine in zip(children, levels[1:], strict=True)]
-    if len(levels[0]) != 1 or any(not (brood.min() >= 1 and brood.max() <= 2) for brood in broods):
-        raise refuse("levels", [len(level) for level in levels], "a tree: one block, then each of one or two parts, and last the cells")
-    sums = [raw]
+def bounded_cells(cells: FloatArray, levels: Sequence[IntArray], kept: Sequence[FloatArray] | None = None) -> FloatArray:
+    """Cells moved so that from the top down no block is below 0 or above the block it is part of, each of one or two parts."""
+    lengths = [np.diff(level, append=len(cells)) for level in levels]
+    children = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(levels)]
+    sums = [cells]
     for first in reversed(children):
         sums.insert(0, np.add.reduceat(sums[0], first))
-    cells = np.maximum(sums[0] if kept is None else sums[0] * kept[0], 0.0)
-    for level, (first, brood) in enumerate(zip(children, broods, strict=True)):
+    bounded = np.maximum(sums[0] if kept is None else sums[0] * kept[0], 0.0)
+    for level, first in enumerate(children):
         fine, total = sums[level + 1], sums[level]
-        part = lengths[level + 1][first] / lengths[level]
+        part, brood = lengths[level + 1][first] / lengths[level], np.diff(first, append=len(fine))
         # The parts keep what the first has more than its share of the block, as far as the bounds allow.
         deviation = fine[first] - total * part
-        left = np.clip(cells * part + (deviation if kept is None else kept[level + 1] * deviation), 0.0, cells)
-        both = np.repeat(cells - left, brood)
-        both[first] = np.where(brood > 1, left, cells)
-        cells = both
-    return cells
-
-
-_AT_ONCE = 2**22
+        left = np.clip(bounded * part + (deviation if kept is None else kept[level + 1] * deviation), 0.0, bounded)
+        both = np.repeat(bounded - left, brood)
+        both[first] = np.where(brood > 1, left, bounded)
+        bounded = both
+    return bounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +104,8 @@ class Grid:
     attributes: tuple[str, ...]
     shape: tuple[int, ...]
     order: IntArray
-    layers: tuple[IntArray, IntArray, IntArray]
-    scales: tuple[FloatArray, FloatArray, FloatArray]
+    parts: IntArray
+    known: LevelInverse
     counts: FloatArray
     square: FloatArray
     kept: Sequence[FloatArray] | None
@@ -142,41 +113,48 @@ class Grid:
     @staticmethod
     def of(observation: Observation, *, shrunk: bool = False) -> "Grid":
         """From the observation of both rounds."""
-        first, second = (_factor(observation, index) for index in (0, 1))
-        coarse, ranges = first.operator.operator, second.operator.operator
+        made = observation.measurements
+        (first,), (second,) = (block.factors for block in made.blocks)
+        if not (isinstance(first.operator, Ordered) and isinstance(second.operator, Ordered) and len(second.attributes) == 2):
+            raise TypeError(type(first.operator))
+        coarse, ranges, order = first.operator.operator, second.operator.operator, second.operator.order
         if not (isinstance(coarse, Coarse) and isinstance(ranges, Ranges)):
             raise TypeError(type(ranges))
-        base = coarse.starts
         # how many of the rows, from the first on, cover the cells one after the other
         count = int(np.flatnonzero(ranges.high == ranges.size - 1)[0]) + 1
-        values = [value / observation.measurements.grid for value in observation.values]
-        scales = [
-            float(block.scale) / factor.weights for block, factor in zip(observation.measurements.blocks, (first, second), strict=True)
-        ]
-        parts = ranges.low[:count]
-        base, values[0], scales[0] = joined_blocks(base, values[0], scales[0], parts)
+        (on_base, on_parts), (base_noise, noise) = zip(
+            *(
+                (value / made.grid, laplace_variances(float(block.scale) / factor.weights))
+                for value, block, factor in zip(observation.values, made.blocks, (first, second), strict=True)
+            ),
+            strict=True,
+        )
+        # Blocks of the first round that lie in one part are one.
+        parts, base = ranges.low[:count], coarse.starts
+        kept = np.flatnonzero(np.isin(base, parts))
+        base, on_base, base_noise = base[kept], np.add.reduceat(on_base, kept), np.add.reduceat(base_noise, kept)
         groups = np.union1d(ranges.low[count:], base)
         index = np.searchsorted(groups, ranges.low[count:])
-        value, scale = np.zeros(len(groups)), np.full(len(groups), np.inf)
-        value[index], scale[index] = values[1][count:], scales[1][count:]
-        layers, noise = (parts, groups, base), (scales[1][:count], scale, scales[0])
-        counts = block_counts(layers, [values[1][:count], value, values[0]], noise)
-        shape = tuple(observation.measurements.domain.kind(name).size for name in second.attributes)
-        variances, kept = laplace_variances(noise[0]), None
+        on_groups, group_noise = np.zeros(len(groups)), np.full(len(groups), np.inf)
+        on_groups[index], group_noise[index] = on_parts[count:], noise[count:]
+        known = nested_blocks((parts, groups, base), (noise[:count], group_noise, base_noise))
+        counts = block_counts(known, [on_parts[:count], on_groups, on_base])
+        shape = tuple(made.domain.kind(name).size for name in second.attributes)
+        shares = None
         if shrunk:
-            total = float(block_errors(layers, noise, np.ones((1, len(parts))))[0]) ** 2
-            kept = kept_shares(counts, variances, total, parts, base, block_tree(*shape).starts)
-        square = _differences(values[1][:count], variances, parts, base, counts)
-        grid = Grid(second.attributes, shape, second.operator.order, layers, noise, counts, square, kept)
-        if not (grid.areas == np.diff(parts, append=len(grid.order))).all():
+            total = float(known.squares(np.ones((len(parts), 1)))[0])
+            shares = kept_shares(counts, noise[:count], total, parts, base, block_tree(*shape).starts)
+        square = _differences(on_parts[:count], noise[:count], parts, base, counts)
+        grid = Grid(second.attributes, shape, order, parts, known, counts, square, shares)
+        if not (np.isin(groups, parts).all() and (grid.areas == np.diff(parts, append=len(order))).all()):
             raise ValueError("blocks that are no rectangles")
         return grid
 
     @cached_property
     def _sides(self) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
         """First rows and columns of the parts, and how many they have: each begins at its first cell and ends at its last."""
-        firsts = np.divmod(self.order[self.layers[0]], self.shape[1])
-        lasts = np.divmod(self.order[np.append(self.layers[0][1:], len(self.order)) - 1], self.shape[1])
+        firsts = np.divmod(self.order[self.parts], self.shape[1])
+        lasts = np.divmod(self.order[np.append(self.parts[1:], len(self.order)) - 1], self.shape[1])
         return firsts, (lasts[0] - firsts[0] + 1, lasts[1] - firsts[1] + 1)
 
     @property
@@ -189,7 +167,7 @@ class Grid:
         """The table by uniform expansion, no block of the tree of halves below 0 or above the one it lies in; shape (height, width)."""
         cells, tree = self._even.reshape(-1), block_tree(*self.shape)
         bounded = np.empty_like(cells)
-        bounded[tree.order] = bounded_cells(cells[tree.order], np.arange(len(cells)), tree.starts, self.kept)
+        bounded[tree.order] = bounded_cells(cells[tree.order], tree.starts, self.kept)
         return bounded.reshape(self.shape)
 
     @cached_property
@@ -204,23 +182,22 @@ class Grid:
         # inside as parts that lie together differ beyond noise, and what shrinking and the bounds changed. With the square of that change
         # in it an interval of t standard errors holds whatever least squares holds with sqrt(t^2 - 1) of its own (Cauchy and Schwarz), so
         # at a nominal 95% at least 90.8% of normal errors, wherever answers are moved to.
-        noise = self._by_queries(product, lambda mean, _: block_errors(self.layers, self.scales, mean))
+        noise = self._by_queries(product, lambda mean, _: np.sqrt(np.maximum(self.known.squares(mean.T), 0.0)))
         # Each part has its deviation in one cell, anywhere: its square times the variance of a query's entries.
         uneven = self._by_queries(product, lambda mean, squares: np.maximum(squares - mean**2, 0.0) @ self.square)
         moved = self._asked(product, self.cells - self._even)
         return Answer(self._asked(product, self.cells), noise, np.sqrt(uneven + moved**2))
 
-    def _asked(self, product: Product, table: FloatArray) -> FloatArray:
-        return along_each((self._operator(product, name) for name in self.attributes), table).reshape(product.shape)
+    def _operators(self, product: Product) -> list[Operator]:
+        asked = dict(zip(product.attributes, product.operators, strict=True))
+        return [asked.get(name, Total(size)) for name, size in zip(self.attributes, self.shape, strict=True)]
 
-    def _operator(self, product: Product, name: str) -> Any:
-        if name in product.attributes:
-            return product.operators[product.attributes.index(name)]
-        return Total(self.shape[self.attributes.index(name)])
+    def _asked(self, product: Product, table: FloatArray) -> FloatArray:
+        return along_each(self._operators(product), table).reshape(product.shape)
 
     def _by_queries(self, product: Product, of_means: Callable[[FloatArray, FloatArray], FloatArray]) -> FloatArray:
         """A function of the means of queries' entries in each part, and of their squares' means, some queries at a time."""
-        entries = [apply(operator, np.eye(operator.size)) for operator in (self._operator(product, name) for name in self.attributes)]
+        entries = [apply(operator, np.eye(operator.size)) for operator in self._operators(product)]
         kinds = [[np.pad((side**power).cumsum(axis=1), ((0, 0), (1, 0))) for side in entries] for power in (1, 2)]
         out = np.empty((len(entries[0]), len(entries[1])))
         across = min(out.shape[1], max(1, _AT_ONCE // len(self.counts)))
@@ -263,10 +240,3 @@ def _differences(values: FloatArray, variance: FloatArray, parts: IntArray, base
     square_of = np.append(square, square[-1]) + np.append(square[0], square)
     hidden = np.maximum(hidden, square_of / 2)
     return np.minimum(hidden, np.maximum(counts, 0.0) ** 2 + variance)
-
-
-def _factor(observation: Observation, side: int) -> Any:
-    (factor,) = observation.measurements.blocks[side].factors
-    if not isinstance(factor.operator, Ordered) or len(factor.attributes) != 2:
-        raise TypeError(type(factor.operator))
-    return factor

@@ -15,205 +15,166 @@ docs/decisions/dawa.md.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
+from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
 
-ROUNDS, STATES = 10, 18
+_ROUNDS, _STATES = 10, 18
 _PSEUDO = 20  # observations a row that the prior transitions count for
 
 
-def ladder(spread: Sequence[FloatArray], known: Sequence[BoolArray], states: int) -> FloatArray:
-    """Variances of the states: 0, and rungs a factor 2 of standard deviation apart from a quarter of the least noise."""
-    least = min((float(sd[seen].min()) for sd, seen in zip(spread, known, strict=True) if seen.any()), default=1.0)
-    return np.concatenate([[0.0], (least / 4 * 2.0 ** np.arange(states)) ** 2])
-
-
-def log_likelihood(size: FloatArray, variance: FloatArray, tail: float | None) -> FloatArray:
-    """Of a difference of this size, by the variance that it has in every state, noise included."""
-    log = -(size**2) / (2 * variance)
-    if tail is not None:
-        log = np.where(size < variance / tail, log, variance / (2 * tail**2) - size / tail)
-    return np.asarray(log - np.log(variance) / 2)
-
-
-def relative(log: FloatArray) -> FloatArray:
-    """Likelihoods relative to that of the likeliest state."""
-    return np.asarray(np.exp(log - log.max(axis=-1, keepdims=True)))
-
-
-def transitions(states: int) -> FloatArray:
-    """A prior that favours staying near, and an empty block's halves being empty; shape (states + 1, states + 1)."""
-    rung = np.arange(states + 1)
-    prior = 0.6 ** np.abs(rung[:, None] - rung)
-    prior[0], prior[:, 0] = 0.15 * 0.8 ** (rung - 1.0), 0.15
-    prior[0, 0] = 1.0
-    return np.asarray(prior / prior.sum(axis=1, keepdims=True))
-
-
-def posterior_states(likelihood: Sequence[FloatArray], known: Sequence[BoolArray], prior: FloatArray, rounds: int) -> list[FloatArray]:
-    """Probabilities of every block's states given all blocks."""
-    trials, count = len(likelihood[0]), len(prior)
-    matrix = np.repeat(prior[None], trials, axis=0)
-    posterior: list[FloatArray] = []
-    for _ in range(rounds):
-        upward: list[FloatArray] = []
-        message: list[FloatArray] = []
-        for level, likely in enumerate(likelihood):
-            inside = likely if level == 0 else likely * message[-1].reshape(trials, -1, 2, count).prod(axis=2)
-            upward.append(inside / inside.max(axis=-1, keepdims=True))
-            message.append(upward[-1] @ matrix.transpose(0, 2, 1))
-        posterior, counts = [upward[-1] / upward[-1].sum(axis=-1, keepdims=True)], np.zeros_like(matrix)
-        for level in range(len(likelihood) - 2, -1, -1):
-            parent = np.repeat(posterior[0], 2, axis=1) / np.maximum(message[level], 1e-200)
-            posterior.insert(0, (parent @ matrix) * upward[level])
-            parent[:, ~known[level]] = 0.0  # padding teaches nothing
-            counts += matrix * (parent.transpose(0, 2, 1) @ upward[level])
-        matrix = counts + _PSEUDO * prior
-        matrix /= matrix.sum(axis=-1, keepdims=True)
-    return posterior
-
-
-@dataclass(frozen=True, eq=False)
 class Halving:
     """All aligned blocks over n cells, or over n runs of cells of some lengths, padded to a power of two."""
 
-    size: int
-    lengths: IntArray | None = None
+    # A vector has the total first, then the differences of all blocks, those of blocks of 2 cells first.
 
-    @property
-    def depth(self) -> int:
-        """How often all cells can be halved."""
-        return (self.size - 1).bit_length()
+    def __init__(self, size: int, lengths: IntArray | None = None) -> None:
+        self.size, self.depth = size, (size - 1).bit_length()
+        self.padded = 1 << self.depth
+        # By level: cells that are not padding in both halves of every block, and the part of them in the left one; 1/2 of none.
+        self.left: list[IntArray] = []
+        self.right: list[IntArray] = []
+        self.share: list[FloatArray] = []
+        cells = np.pad(np.ones(size, dtype=np.int64) if lengths is None else lengths, (0, self.padded - size))
+        for _ in range(self.depth):
+            left, right = cells.reshape(-1, 2).T
+            cells = left + right
+            self.left.append(left)
+            self.right.append(right)
+            self.share.append(np.where(cells > 0, left / np.maximum(cells, 1), 0.5))
+        self._begins = np.cumsum([1, *map(len, self.left)])[:-1]
 
-    @property
-    def padded(self) -> int:
-        """Number of cells with the padding."""
-        return 1 << self.depth
+    def levels(self, vector: Array) -> list[Any]:
+        """The differences of a vector, level by level."""
+        return np.split(vector, self._begins)[1:]
 
-    @cached_property
-    def left(self) -> list[IntArray]:
-        """Cells that are not padding in the left half of every block; blocks of 2 first."""
-        return [self._real(2**power, 0) for power in range(1, self.depth + 1)]
-
-    @cached_property
-    def right(self) -> list[IntArray]:
-        """The same for the right halves."""
-        return [self._real(2**power, 2 ** (power - 1)) for power in range(1, self.depth + 1)]
-
-    def _real(self, width: int, offset: int) -> IntArray:
-        lengths = np.ones(self.size, dtype=np.int64) if self.lengths is None else self.lengths
-        cells = np.pad(lengths, (0, self.padded - self.size)).reshape(-1, width)
-        return np.asarray(cells[:, offset : offset + width // 2].sum(axis=1))
-
-    @cached_property
-    def share(self) -> list[FloatArray]:
-        """Part of a block's cells that lie in its left half; 1/2 where all are padding."""
-        return [np.where(a + b > 0, a / np.maximum(a + b, 1), 0.5) for a, b in zip(self.left, self.right, strict=True)]
-
-    def differences(self, cells: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-        """The total and the differences of all blocks, of 2 cells first."""
-        missing = self.padded - cells.shape[-1]
-        rest = np.pad(cells, ((0, 0), (0, missing))) if missing else cells
-        out = []
+    def differences(self, cells: FloatArray) -> FloatArray:
+        """The vector of cells."""
+        rest, parts = np.pad(cells, (0, self.padded - self.size)), []
         for share in self.share:
-            pairs = rest.reshape(len(rest), -1, 2)
-            out.append(2 * ((1 - share) * pairs[..., 0] - share * pairs[..., 1]))
-            rest = pairs.sum(axis=-1)
-        return rest, out
+            pairs = rest.reshape(-1, 2)
+            parts.append(2 * ((1 - share) * pairs[:, 0] - share * pairs[:, 1]))
+            rest = pairs.sum(axis=1)
+        return np.concatenate([rest, *parts])
+
+    def together(self, vector: FloatArray, *, bounded: bool = True) -> FloatArray:
+        """Cells from a vector, from the top down; bounded: no block is below 0 or above the one it lies in."""
+        cells = np.maximum(vector[:1], 0.0) if bounded else vector[:1]
+        for part, share in zip(reversed(self.levels(vector)), reversed(self.share), strict=True):
+            left = cells * share + part / 2
+            if bounded:
+                left = np.clip(left, 0.0, cells)
+            cells = np.stack([left, cells - left], axis=1).reshape(-1)
+        return cells[: self.size]
+
+    def transposed(self, query: FloatArray) -> FloatArray:
+        """A query on cells as one on vectors: the transpose of ``together`` without bounds."""
+        rest, parts = np.pad(query, (0, self.padded - self.size)), []
+        for share in self.share:
+            pairs = rest.reshape(-1, 2)
+            parts.append((pairs[:, 0] - pairs[:, 1]) / 2)
+            rest = share * pairs[:, 0] + (1 - share) * pairs[:, 1]
+        return np.concatenate([rest, *parts])
+
+    def up_to(self, edges: IntArray) -> Any:
+        """The sums of the first t cells as queries on vectors: a sparse matrix of shape (edges, padded)."""
+        from scipy.sparse import csr_matrix
+
+        columns, weights = [np.zeros(len(edges), dtype=np.int64)], [edges / self.size]
+        for level, (left, right, begin) in enumerate(zip(self.left, self.right, self._begins, strict=True)):
+            width = 2 ** (level + 1)
+            block = np.minimum(edges // width, len(left) - 1)
+            inside, halves = edges - block * width, (left[block], right[block])
+            rising = np.minimum(inside, halves[0]) / np.maximum(halves[0], 1)
+            falling = np.clip(inside - width // 2, 0, halves[1]) / np.maximum(halves[1], 1)
+            columns.append(begin + block)
+            weights.append(np.where((halves[0] > 0) & (halves[1] > 0), (rising - falling) / 2, 0.0))
+        rows = np.tile(np.arange(len(edges)), len(columns))
+        return csr_matrix((np.concatenate(weights), (rows, np.concatenate(columns))), shape=(len(edges), self.padded))
 
     def blocks(self) -> tuple[IntArray, IntArray]:
         """First and last run of every aligned block that is not all padding: single runs, then blocks of two, of four, and so on."""
         low = [np.arange(0, self.size, 1 << power) for power in range(self.depth + 1)]
         return np.concatenate(low), np.concatenate([np.minimum(low_of + (1 << power), self.size) - 1 for power, low_of in enumerate(low)])
 
-    def noise(self, variances: FloatArray) -> list[FloatArray]:
-        """Variances of the differences from those of the counts of ``blocks``; 0 where a half is padding."""
+    def noise(self, variances: FloatArray) -> FloatArray:
+        """Variances of a vector from those of the counts of ``blocks``; 0 where a half is padding."""
         levels = np.split(variances, np.cumsum([-(-self.size // (1 << power)) for power in range(self.depth)]))
-        by_level = []
+        by_level = [levels[-1]]
         for share, left, right, halves, whole in zip(self.share, self.left, self.right, levels, levels[1:], strict=False):
             both = np.pad(halves, (0, 2 * len(share) - len(halves))).reshape(-1, 2)
             across = np.pad(whole, (0, len(share) - len(whole))) - both.sum(axis=1)  # twice the covariance of the halves
             variance = 4 * ((1 - share) ** 2 * both[:, 0] + share**2 * both[:, 1] - share * (1 - share) * across)
             by_level.append(np.where((left > 0) & (right > 0), np.maximum(variance, 0.0), 0.0))
-        return by_level
-
-    def together(self, total: FloatArray, parts: Sequence[FloatArray], *, bounded: bool = True) -> FloatArray:
-        """Cells from the total and the differences, from the top down."""
-        cells = np.maximum(total, 0.0) if bounded else total
-        for part, share in zip(reversed(parts), reversed(self.share), strict=True):
-            left = cells * share + part / 2
-            if bounded:
-                left = np.clip(left, 0.0, cells)
-            cells = np.stack([left, cells - left], axis=-1).reshape(len(cells), -1)
-        return cells[:, : self.size]
-
-    def synthesised(self, vectors: FloatArray) -> FloatArray:
-        """Cells from vectors of the total and all differences, of blocks of 2 cells first; shapes (trials, padded) and (trials, n)."""
-        ends = np.cumsum([1, *(len(level) for level in self.left)])
-        return self.together(vectors[:, :1], np.split(vectors, ends, axis=1)[1:-1], bounded=False)
-
-    def transposed(self, rows: FloatArray) -> FloatArray:
-        """Queries on cells as queries on the total and all differences: the transpose of ``synthesised``."""
-        rest, out = np.pad(rows, ((0, 0), (0, self.padded - rows.shape[1]))), []
-        for share in self.share:
-            pairs = rest.reshape(len(rest), -1, 2)
-            out.append((pairs[..., 0] - pairs[..., 1]) / 2)
-            rest = share * pairs[..., 0] + (1 - share) * pairs[..., 1]
-        return np.concatenate([rest, *out], axis=1)
-
-    def edge_weights(self, level: int, edges: IntArray) -> tuple[IntArray, FloatArray]:
-        """What a difference adds to the sum of the first t cells: the block in which t lies, and the coefficient."""
-        width = 2 ** (level + 1)
-        block = np.minimum(edges // width, len(self.left[level]) - 1)
-        inside = edges - block * width
-        left, right = self.left[level][block], self.right[level][block]
-        rising = np.minimum(inside, left) / np.maximum(left, 1)
-        falling = np.clip(inside - width // 2, 0, right) / np.maximum(right, 1)
-        return block, np.asarray(np.where((left > 0) & (right > 0), (rising - falling) / 2, 0.0))
+        return np.concatenate(by_level)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shrunk:
-    """Posterior of the differences, for every trial."""
+    """Posterior of a vector: means, variances, the noise in the means, and their squared errors; the total is as it was."""
 
-    means: list[FloatArray]
-    variances: list[FloatArray]
-    noise: list[FloatArray]
-    errors: list[FloatArray]
+    means: FloatArray
+    variances: FloatArray
+    noise: FloatArray
+    errors: FloatArray
 
 
-def shrink(parts: Sequence[FloatArray], noise: Sequence[FloatArray], tail: float | None) -> Shrunk:
-    """Posterior means and variances of the differences under a hidden Markov tree, fitted to each trial by itself (empirical Bayes)."""
+def shrink(halving: Halving, vector: FloatArray, noise: FloatArray, tail: float | None) -> Shrunk:
+    """Posterior of the differences under a hidden Markov tree, fitted to them (empirical Bayes)."""
     # A difference is 0 (state 0) or normal with a standard deviation from a geometric ladder (states 1 ...). The state of a block depends
     # on its parent's by one transition matrix, learned by expectation-maximisation with a prior of 20 observations a row that favours
     # staying near. The noise is normal, or normal in the middle and exponential in the tails.
     # With a known state of variance v the posterior is that of two normals: with gain g = v / (v + s^2) the mean is g d, and its error g
     # s^2 = (g s)^2 + (1 - g) g s^2: noise, and the square of what was shrunk away. Mixed over states, what is not noise grows by the spread
     # between the states' means.
-    if not parts:
-        return Shrunk(means=[], variances=[], noise=[], errors=[])
-    known = [level > 0 for level in noise]
-    spread = [np.sqrt(np.where(level > 0, level, 1.0)) for level in noise]
-    variance = ladder(spread, known, STATES)
-    likelihood, gain = [], []
-    for part, sd, seen in zip(parts, spread, known, strict=True):
-        total = (sd**2)[:, None] + variance
-        likelihood.append(np.where(seen[:, None], relative(log_likelihood(np.abs(part)[..., None], total, tail)), 1.0))
-        gain.append(np.where(seen[:, None], variance / total, 0.0))
-    posterior = posterior_states(likelihood, known, transitions(STATES), ROUNDS)
-    means, variances, parts_noise = [], [], []
-    for part, state, factor, sd, seen in zip(parts, posterior, gain, spread, known, strict=True):
-        mean_gain = (state * factor).sum(axis=-1)
-        square = part**2 * (state * factor**2).sum(axis=-1) + sd**2 * mean_gain
-        means.append(part * mean_gain)
-        own_noise = np.where(seen, mean_gain**2 * sd**2, 0.0)
-        parts_noise.append(own_noise)
-        variances.append(np.where(seen, np.maximum(square - means[-1] ** 2, np.maximum(own_noise, 1e-6 * sd**2)), 0.0))
-    errors = [checked_errors(*level) for level in zip(parts, noise, means, variances, strict=True)]
-    return Shrunk(means=means, variances=variances, noise=parts_noise, errors=errors)
+    known = noise > 0
+    known[0] = False
+    if not known.any():
+        return Shrunk(means=vector, variances=noise, noise=noise, errors=noise)
+    sd, size = np.sqrt(np.where(known, noise, 1.0)), np.abs(vector)[:, None]
+    rungs = np.concatenate([[0.0], (float(sd[known].min()) / 4 * 2.0 ** np.arange(_STATES)) ** 2])  # from a quarter of the least noise
+    total = (sd**2)[:, None] + rungs
+    log = -(size**2) / (2 * total)
+    if tail is not None:
+        log = np.where(size < total / tail, log, total / (2 * tail**2) - size / tail)
+    log = log - np.log(total) / 2
+    likelihood = np.where(known[:, None], np.exp(log - log.max(axis=1, keepdims=True)), 1.0)
+    gain = np.where(known[:, None], rungs / total, 0.0)
+    state = np.concatenate([np.zeros((1, len(rungs))), *posterior_states(halving.levels(likelihood), halving.levels(known))])
+    mean_gain = (state * gain).sum(axis=1)
+    square = vector**2 * (state * gain**2).sum(axis=1) + sd**2 * mean_gain
+    means, kept = vector * mean_gain, np.where(known, mean_gain**2 * sd**2, 0.0)
+    variances = np.where(known, np.maximum(square - means**2, np.maximum(kept, 1e-6 * sd**2)), 0.0)
+    levels = zip(*map(halving.levels, (vector, noise, means, variances)), strict=True)
+    errors = np.concatenate([noise[:1], *(checked_errors(*level) for level in levels)])
+    means[0], variances[0], kept[0] = vector[0], noise[0], noise[0]
+    return Shrunk(means=means, variances=variances, noise=kept, errors=errors)
+
+
+def posterior_states(likelihood: Sequence[FloatArray], known: Sequence[BoolArray]) -> list[FloatArray]:
+    """Probabilities of every block's states given all blocks, by level; the transitions from parents to halves are learned."""
+    rung = np.arange(_STATES + 1)
+    prior = 0.6 ** np.abs(rung[:, None] - rung)  # favours staying near, and an empty block's halves being empty
+    prior[0], prior[:, 0], prior[0, 0] = 0.15 * 0.8 ** (rung - 1.0), 0.15, 1.0
+    prior /= prior.sum(axis=1, keepdims=True)
+    matrix, posterior = prior, list[FloatArray]()
+    for _ in range(_ROUNDS):
+        upward, message = list[FloatArray](), list[FloatArray]()
+        for level, likely in enumerate(likelihood):
+            inside = likely if level == 0 else likely * message[-1].reshape(-1, 2, len(rung)).prod(axis=1)
+            upward.append(inside / inside.max(axis=1, keepdims=True))
+            message.append(upward[-1] @ matrix.T)
+        posterior, counts = [upward[-1] / upward[-1].sum(axis=1, keepdims=True)], np.zeros_like(matrix)
+        for level in range(len(likelihood) - 2, -1, -1):
+            parent = np.repeat(posterior[0], 2, axis=0) / np.maximum(message[level], 1e-200)
+            posterior.insert(0, (parent @ matrix) * upward[level])
+            parent[~known[level]] = 0.0  # padding teaches nothing
+            counts += matrix * (parent.T @ upward[level])
+        matrix = counts + _PSEUDO * prior
+        matrix /= matrix.sum(axis=1, keepdims=True)
+    return posterior
 
 
 def checked_errors(part: FloatArray, noise: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
@@ -226,9 +187,8 @@ def checked_errors(part: FloatArray, noise: FloatArray, mean: FloatArray, varian
     known = noise > 0
     count = max(int(known.sum()), 1)
     away = np.where(known, (part - mean) ** 2, 0.0)
-    unknown = (away - np.where(known, noise - variance, 0.0)).sum(axis=1) / count + math.sqrt(2 / count) * noise.sum() / count
-    most = np.maximum(variance, noise + away)
-    return np.asarray(np.where(known, np.minimum(variance + np.maximum(unknown, 0.0)[:, None], most), 0.0))
+    unknown = (away - np.where(known, noise - variance, 0.0)).sum() / count + math.sqrt(2 / count) * noise.sum() / count
+    return np.where(known, np.minimum(variance + max(float(unknown), 0.0), np.maximum(variance, noise + away)), 0.0)
 
 
 def cheapest_blocks(squares: Sequence[FloatArray], costs: Sequence[FloatArray], noise: float, halving: Halving) -> IntArray:

@@ -7,7 +7,7 @@ stood out of their noise: least squares on the cells that are kept is that on al
 their lowest buckets of a number had every sum measured by itself, so what a group leaves out tells nothing of what it keeps.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from sys import float_info
 
@@ -16,9 +16,9 @@ import numpy as np
 from leastnoise._accuracy import GivenNothing, block_variance
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._estimate._expansion import Expanded, answers_of, chunks, edges_of, operator_of
+from leastnoise._estimate._expansion import Expanded, answers_of, chunks, evenly, operator_of
 from leastnoise._estimate._least_squares import Answer, Estimate, Sides
-from leastnoise._families import along_each
+from leastnoise._families import along_each, interval_ends
 from leastnoise._linop import Operator, apply, dense
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product, identity
@@ -84,7 +84,7 @@ class LeftOut:
             missing[start:behind] = loss / (behind - start)
         carried = given.carried @ np.add.reduceat(missing, starts)
         inside = np.repeat(given.kept, full.buckets.lengths)
-        missing[inside] = np.repeat(carried / full.buckets.lengths, full.buckets.lengths)[inside]
+        missing[inside] = evenly(carried, full.buckets.lengths)[inside]
         return LeftOut(full, kept, given, missing)
 
     def estimate(self, product: Product) -> Answer:
@@ -101,28 +101,19 @@ class LeftOut:
 
     def _taken(self, operator: Operator) -> tuple[FloatArray, FloatArray]:
         """By how much cells that are left out have raised answers, those alone that do, and the variances of that."""
-        outside = np.flatnonzero(~self.given.kept)
+        outside, taken = np.flatnonzero(~self.given.kept), np.zeros((2, operator.rows))
         covariance = self.full.covariance[np.ix_(outside, outside)]
-        taken, variance = np.zeros(operator.rows), np.zeros(operator.rows)
-        rows = _sums_of(operator, self.given.carried[:, outside], self.full.buckets.starts)
+        # What queries add up from rows by groups of cells, which begin where the queries tell cells apart.
+        groups = np.zeros((operator.size, len(outside)))
+        groups[self.full.buckets.starts] = self.given.carried[:, outside]
+        ends, upto = interval_ends(operator), np.concatenate([np.zeros((1, len(outside))), np.cumsum(groups, axis=0)])
+        matrix = dense(operator).astype(np.float64) if ends is None else np.zeros((0, 0))
         for part in chunks(operator.rows, max(1, _AT_ONCE // len(self.given.kept))):
-            carried = rows(part)
+            carried = matrix[part] @ groups if ends is None else upto[ends[1][part] + 1] - upto[ends[0][part]]
             some = np.flatnonzero((carried < -_ROUNDING).any(axis=1))
             below = np.maximum(-carried[some], 0.0)
-            taken[part.start + some] = below @ self.full.counts[outside]
-            variance[part.start + some] = ((below @ covariance) * below).sum(axis=1)
-        return taken, variance
-
-
-def _sums_of(operator: Operator, groups: FloatArray, starts: IntArray) -> Callable[[slice], FloatArray]:
-    """What some queries add up from rows by groups of cells, shape (m, k), which begin where the queries tell cells apart."""
-    ends = edges_of(operator)
-    if ends is None:
-        matrix = dense(operator)[:, starts].astype(np.float64)
-        return lambda part: np.asarray(matrix[part] @ groups)
-    upto = np.concatenate([np.zeros((1, groups.shape[1])), np.cumsum(groups, axis=0)])
-    low, high = (np.searchsorted(starts, edges) for edges in ends)
-    return lambda part: np.asarray(upto[high[part]] - upto[low[part]])
+            taken[:, part.start + some] = below @ self.full.counts[outside], ((below @ covariance) * below).sum(axis=1)
+        return taken[0], taken[1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -289,9 +289,9 @@ def _adaptive(setting: Setting, series: Series, budget: Budget) -> Measured:
     """Levels, a partition from their posterior, and its buckets; nothing paid for is thrown away."""
     first = series.measure(levels(setting, budget.share(FIRST_SHARE)))
     second = budget.share(1 - FIRST_SHARE)
-    halving, _, _, posterior = shrunk_levels(first, first.measurements.blocks[0], first.values[0])
+    halving, posterior = shrunk_levels(first)
     costs = difference_costs(setting.asked, halving.left, halving.right, setting.size)
-    squares = [mean[0] ** 2 + variance[0] for mean, variance in zip(posterior.means, posterior.variances, strict=True)]
+    squares = halving.levels(posterior.means**2 + posterior.variances)
     noise = split_noise(setting, costs) * _unit_variance(setting, second)
     starts = cheapest_blocks(squares, costs, noise, halving)
     most = max(256, min(_MOST_ADAPTIVE, 2**25 // setting.size))  # the error bars of n answers cost n k^2
