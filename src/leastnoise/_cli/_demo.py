@@ -12,7 +12,8 @@ import click
 
 from leastnoise._check import InputError, one_of
 from leastnoise._check.arrays import IntArray
-from leastnoise._cli._output import expected, number, planned_shown, show_facts, show_plan, show_table, shown, whole, write_new
+from leastnoise._cli._output import FILE, number, planned_shown, show_facts, show_table, shown, write_new
+from leastnoise._cli._plan import expected, show_plan
 from leastnoise._cli._release import carry_out, show_release
 from leastnoise._linop import along, apply
 from leastnoise._progress import Progress
@@ -84,7 +85,7 @@ level = 0.95
 
 
 @click.command()
-@click.option("--out", type=click.Path(path_type=Path), help="A new directory for everything.  [default: the next number in demo-release]")
+@click.option("--out", type=FILE, help="A new directory for everything.  [default: the next number in demo-release]")
 def demo(out: Path | None) -> None:
     """Plan and release a generated survey of 200,000 people.
 
@@ -96,7 +97,7 @@ def demo(out: Path | None) -> None:
         write_survey(people, folder / "people.parquet")
     spec = folder / "survey.toml"
     write_new(spec, _SPEC, "Choose another directory.")
-    click.echo(f"A survey of {whole(PEOPLE)} generated people is in {shown(folder)}/people.parquet, its spec in {shown(spec)}.\n")
+    click.echo(f"A survey of {PEOPLE:,} generated people is in {shown(folder)}/people.parquet, its spec in {shown(spec)}.\n")
     what = read_spec(spec)
     made, seconds = planned_shown(what)
     show_plan(made, seconds, what.options.level)
@@ -112,7 +113,7 @@ def demo(out: Path | None) -> None:
     click.echo("A table of few queries is a small sample of noise: its realised error scatters around the promise.\n")
     show_facts(
         [
-            ("read", f"{shown(folder / 'release' / 'report.html')}"),
+            ("read", shown(folder / "release" / "report.html")),
             ("try", f"leastnoise compare {shown(spec)}"),
             ("", f"leastnoise ledger show {shown(folder / 'people.ledger')}"),
             ("", f"leastnoise release {shown(spec)} --out {shown(folder / 'second')}   (refused: the budget is spent)"),
@@ -208,11 +209,11 @@ def promised_and_realised(release: Release, people: Mapping[str, IntArray]) -> l
         sums["relative"] += table.cells * (realised / promise) ** 2
         sums["within"] += within
         numbers = [number(promise), number(realised), f"{realised / promise:.2f}", f"{within / table.cells:.1%}"]
-        rows.append([table.name, whole(table.cells), *numbers])
+        rows.append([table.name, f"{table.cells:,}", *numbers])
     share = float(np.sqrt(sums["relative"] / sums["queries"]))
     rest = rows[_MOST_TABLES:]
     listed = rows[:_MOST_TABLES] + ([[f"and {len(rest)} more", "", "", "", "", ""]] if rest else [])
-    return [*listed, ["all", whole(sums["queries"]), "", "", f"{share:.2f}", f"{sums['within'] / sums['queries']:.1%}"]]
+    return [*listed, ["all", f"{sums['queries']:,}", "", "", f"{share:.2f}", f"{sums['within'] / sums['queries']:.1%}"]]
 
 
 _ROOT = Path(__file__).resolve().parents[3]

@@ -1,7 +1,7 @@
 """Commands on a finished release: ``show``, ``answer``, ``export``, ``round`` and ``synthesize``; they read no data and cost nothing."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -9,13 +9,14 @@ from typing import Any
 import click
 
 from leastnoise._check import InputError, did_you_mean, exact
-from leastnoise._cli._output import budget_text, check_new, new_file, number, show_facts, show_json, show_table, shown, whole, write_new
+from leastnoise._cli._output import FILE, amounts, as_json, check_new, new_file, number, show_facts, show_json, show_table, shown, write_new
 from leastnoise._domain import Dates, Domain
 from leastnoise._estimate import cdf, means, quantiles
 from leastnoise._exports import FILL_IN
 from leastnoise._frames import several
 from leastnoise._progress import Progress
 from leastnoise._release import (
+    ENGLISH,
     Release,
     StatisticTable,
     Table,
@@ -26,7 +27,6 @@ from leastnoise._release import (
     make_records,
     notices,
     notices_of_all,
-    texts,
     write_records,
     write_rounded,
 )
@@ -39,7 +39,6 @@ Where = Mapping[str, list[str]]
 By = Mapping[str, QuerySet]
 Answers = tuple[str, list[dict[str, Any]]]
 
-
 _MOST_TABLES, _MOST_CHARTS, _MOST_BARS, _MOST_ROWS, _MOST_ANSWERS = 40, 4, 24, 60, 1000
 _BAR_WIDTH = 30
 _LONGEST = 80  # letters of a cell: a set of places may have thousands of names, all of which --json has
@@ -47,6 +46,8 @@ _BYTES_A_SECOND, _SECONDS_A_TABLE, _SECONDS_OF_A_MODEL = 1.5e6, 0.01, 10.0  # of
 _NEEDED = "Say what to answer: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles NAME=0.25,0.5,0.75, --means MEASURE "
 _NEEDED += "or --covariances TABLE."
 _NOT_ROUNDED = "These answers are not rounded, and none is left out, as they are in the files of this release. Add up first, then round."
+_NO_MEASURES = "A mean needs counts and sums: ask for them before a release, with [[workload]] means = { of = ... }. "
+_NO_MEASURES += "Of a number that is counted ask --quantiles."
 _ADVICE = "Choose another file with --out."
 
 
@@ -58,7 +59,7 @@ def _opened(directory: Path) -> Release:
 
 
 @click.command()
-@click.argument("release", type=click.Path(path_type=Path))
+@click.argument("release", type=FILE)
 @click.argument("table", required=False)
 def show(release: Path, table: str | None) -> None:
     """Show a finished release: how exact it is, and its tables.
@@ -75,14 +76,25 @@ def show(release: Path, table: str | None) -> None:
         else:
             _show_table(made, made.tables[table])
         return
-    show_facts(_facts(made))
+    ratio, title, seeded = goodness(made.plan), made.options.title, not made.private
+    show_facts(
+        [
+            *([("title", title)] if title else []),
+            ("release", f"{several(made.workload.rows, 'answer')} in {several(len(made.tables), 'table')}"),
+            ("budget", amounts(made.privacy.budget, up=True)),
+            ("protects", made.privacy.unit),
+            *([("error / least possible", f"{ratio:.3f}")] if ratio is not None else []),
+            *(("note", text) for text in notices(made)),
+            *([("noise", "NOT PRIVATE: it came from a seed; publish nothing of it")] if seeded else []),
+        ]
+    )
     click.echo()
     tables = made.tables[:_MOST_TABLES]
-    rows = [(each.id, each.name, whole(each.cells), texts().error(each.typical_margin)) for each in tables]
-    margin = f"typical\n± {100 * made.level:g}%"
+    rows = [(each.id, each.name, f"{each.cells:,}", ENGLISH.error(each.typical_margin)) for each in tables]
+    margin = f"typical\n± {ENGLISH.percent(made.level)}"
     show_table("Tables", [("id", "left"), ("table", "fold"), ("answers", "right"), (margin, "right")], rows)
     if len(made.tables) > _MOST_TABLES:
-        click.echo(f"and {whole(len(made.tables) - _MOST_TABLES)} more; all are in tables.csv.\n")
+        click.echo(f"and {len(made.tables) - _MOST_TABLES:,} more; all are in tables.csv.\n")
     for statistic in made.statistics:
         _show_statistic(made, statistic, _MOST_BARS)
     for each in [each for each in tables if len(each.labels) == 1 and each.cells <= _MOST_BARS][:_MOST_CHARTS]:
@@ -90,42 +102,28 @@ def show(release: Path, table: str | None) -> None:
     click.echo(f"One table: leastnoise show {release} {made.tables[0].id}. Further answers: leastnoise answer {release} --help.")
 
 
-def _facts(release: Release) -> list[tuple[str, str]]:
-    ratio = goodness(release.plan)
-    return [
-        *([("title", release.options.title)] if release.options.title else []),
-        ("release", f"{several(release.workload.rows, 'answer')} in {several(len(release.tables), 'table')}"),
-        ("budget", budget_text(release.privacy.budget)),
-        ("protects", release.privacy.unit),
-        *([("error / least possible", f"{ratio:.3f}")] if ratio is not None else []),
-        *(("note", text) for text in notices(release)),
-        *([] if release.private else [("noise", "NOT PRIVATE: it came from a seed; publish nothing of it")]),
-    ]
-
-
 def _show_table(release: Release, table: Table) -> None:
     """A table with a bar a row, as far as it fits; the shaded end of a bar is its interval."""
-    said = texts()
     answers, lows, highs = (values.reshape(-1)[:_MOST_ROWS].tolist() for values in (table.answer, table.low, table.high))
     top = max(*(abs(end) for end in (*lows, *highs) if not math.isnan(end)), 1e-300, 0.0)
     rows = [
-        (cell, said.number(answer, (high - answer) / 4), said.error(high - answer), bar(low, answer, high, top))
+        (cell, ENGLISH.number(answer, (high - answer) / 4), ENGLISH.error(high - answer), bar(low, answer, high, top))
         for cell, answer, low, high in zip(table.cell_names(), answers, lows, highs, strict=False)
     ]
-    columns = [("cell", "fold"), ("answer", "right"), (f"± {100 * release.level:g}%", "right"), ("", "left")]
+    columns = [("cell", "fold"), ("answer", "right"), (f"± {ENGLISH.percent(release.level)}", "right"), ("", "left")]
     show_table(f"{table.id} {table.name}", columns, rows)
     if table.cells > _MOST_ROWS:
-        click.echo(f"The first {whole(_MOST_ROWS)} of {whole(table.cells)} answers; the files in answers have all.\n")
+        click.echo(f"The first {_MOST_ROWS} of {table.cells:,} answers; the files in answers have all.\n")
 
 
 def _show_statistic(release: Release, statistic: StatisticTable, most: int) -> None:
     """Means, quantiles or a distribution function: a line a value, with its interval."""
-    interval = f"{100 * release.level:g}% interval"
+    interval = f"{ENGLISH.percent(release.level)} interval"
     columns = [*((name, "fold") for name in statistic.attributes), (statistic.value_name, "right"), (interval, "right")]
-    show_table(f"{statistic.id} {statistic.name}", columns, statistic.written(texts(), most))
+    show_table(f"{statistic.id} {statistic.name}", columns, statistic.written(ENGLISH, most))
     if statistic.cells > most:
         more = f"`leastnoise show RELEASE {statistic.id}` and the files in answers have more."
-        click.echo(f"The first {whole(most)} of {whole(statistic.cells)}; {more}\n")
+        click.echo(f"The first {most} of {statistic.cells:,}; {more}\n")
 
 
 def bar(low: float, answer: float, high: float, top: float) -> str:
@@ -137,7 +135,7 @@ def bar(low: float, answer: float, high: float, top: float) -> str:
 
 
 @click.command()
-@click.argument("release", type=click.Path(path_type=Path))
+@click.argument("release", type=FILE)
 @click.option(
     "--ranges",
     multiple=True,
@@ -147,12 +145,12 @@ def bar(low: float, answer: float, high: float, top: float) -> str:
 @click.option("--cells", multiple=True, metavar="NAME", help="Every value of an attribute, or every group of a level: store:region.")
 @click.option("--where", multiple=True, metavar="NAME=VALUE", help="Only rows with this value, or of this group of a level; again: or.")
 @click.option("--sum", "measure", metavar="MEASURE", help="Sum a measure in place of counting rows.")
-@click.option("--cdf", "distribution", metavar="NAME", help="The share of rows up to each value of a number, by the --cells.")
+@click.option("--cdf", metavar="NAME", help="The share of rows up to each value of a number, by the --cells.")
 @click.option("--quantiles", metavar="NAME=SHARE,...", help="Quantiles of a number, such as age=0.25,0.5,0.75, by the --cells.")
 @click.option("--means", metavar="MEASURE", help="Means of a measure, by the --cells.")
 @click.option("--covariances", metavar="TABLE", help="Of the noise in every two answers of a table, by id or name.")
 @click.option("--level", type=float, help="Coverage of the intervals.  [default: that of the release]")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@as_json
 def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> None:  # noqa: FBT001 - click passes flags by name
     """Give further answers from a finished release, with exact errors.
 
@@ -168,7 +166,7 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
         show_json({"level": level, "answers": rows, "notes": notes})
         return
     if len(rows) > _MOST_ANSWERS:
-        click.echo(f"The first {_MOST_ANSWERS} of {whole(len(rows))} answers; --json gives all.")
+        click.echo(f"The first {_MOST_ANSWERS} of {len(rows):,} answers; --json gives all.")
     lines = list(zip(*(_written([row[name] for row in rows[:_MOST_ANSWERS]]) for name in rows[0]), strict=True))
     show_table(heading, [(name, "right" if isinstance(value, float) else "left") for name, value in rows[0].items()], lines)
     for note in notes:
@@ -186,76 +184,74 @@ def _written(values: Sequence[Any]) -> list[str]:
 
 
 def _answered(release: Release, level: float, asked: Mapping[str, Any]) -> Answers:
-    kinds = [name for name in ("distribution", "quantiles", "means", "covariances") if asked[name]]
-    groups = asked["means"] or asked["quantiles"] or asked["distribution"]
-    if asked["ranges"] or asked["measure"] or (asked["cells"] and not groups) or (asked["where"] and not kinds):
+    """The answers of the kind that is asked for, with a heading."""
+    kinds = [name for name in _ANSWERS if asked.get(name)]
+    if asked["ranges"] or asked["measure"] or (asked["cells"] and kinds in ([], ["covariances"])) or (asked["where"] and not kinds):
         kinds.append("counts")
     if len(kinds) != 1:
         raise InputError(_NEEDED if not kinds else "One kind of answer can be asked for at a time. " + _NEEDED)
-    domain = release.plan.domain
-    where = _where(domain, asked["where"])
+    domain, where = release.plan.domain, dict[str, list[str]]()
+    for text in asked["where"]:
+        condition, _, label = text.partition("=")
+        if known := _level_of(domain, condition):
+            where.setdefault(known[0], []).extend(map(str, cells_of(domain.kind(known[0]), {known[1]: label})))
+        else:
+            name, label = _named(domain, "--where", text, "NAME=VALUE")
+            where.setdefault(name, []).append(label)
     levels = [(text, _level_of(domain, text)) for text in asked["cells"]]
     by = groups_of(domain, [text if known is None else {known[0]: level_queries(known[1])} for text, known in levels], "--cells")
-    if asked["means"]:
-        if where:
-            raise InputError("Means cannot be restricted with --where; say --cells NAME for means by the values of an attribute.")
-        return _means(release, level, asked["means"], by)
-    if asked["covariances"]:
-        return _covariances(release, asked["covariances"])
-    if asked["distribution"]:
-        return _cdf(release, level, asked["distribution"], where, by)
-    if asked["quantiles"]:
-        return _quantiles(release, level, asked["quantiles"], where, by)
-    return _counts(release, level, asked, where, by)
+    return _ANSWERS[kinds[0]](release, level, asked, where, by)
 
 
 def _counts(release: Release, level: float, asked: Mapping[str, Any], where: Where, by: By) -> Answers:
     domain = release.plan.domain
     sets: dict[str, Any] = {name: predicates([labels]) for name, labels in where.items()}
-    ends: dict[str, list[tuple[Any, Any]]] = {}
+    ends: dict[str, list[tuple[Any, ...]]] = {}
     for text in asked["ranges"]:
         name, listed = _named(domain, "--ranges", text, "NAME=LOW..HIGH")
         low, dots, high = listed.partition("..")
         if not dots:
             raise InputError(f"--ranges must be NAME=LOW..HIGH, such as age=20..39; got {text!r}.")
-        ends.setdefault(name, []).append((_end(domain, name, low), _end(domain, name, high)))
+        pair: tuple[Any, ...] = (low.strip(), high.strip())
+        if not isinstance(domain.kind(name), Dates):  # a whole number as such, another as messages quote it
+            numbers = [exact(f"an end of a range on {name}", end) for end in pair]
+            pair = tuple(int(value) if value.denominator == 1 else end for value, end in zip(numbers, pair, strict=True))
+        ends.setdefault(name, []).append(pair)
     for name, wanted in [*((name, ranges(pairs)) for name, pairs in ends.items()), *by.items()]:
         if name in sets:
             raise InputError(f"{name} is asked about twice; use one of --cells, --ranges and --where for it.")
         sets[name] = wanted
     (table,) = release.answer(queries(domain, sets, sum=asked["measure"]), level=level)
-    numbers = table.numbers()
-    rows: list[dict[str, Any]] = [{"cell": cell} for cell in table.cell_names()]
-    for column in ("answer", "noise_std", "approximation_std", "low", "high"):
-        for row, value in zip(rows, numbers[column].tolist() if column in numbers else (), strict=False):
-            row[column] = None if math.isnan(value) else float(value)
-    return f"{(asked['measure'] and 'sums of ' + asked['measure']) or 'counts'}, {100 * level:g}% intervals", rows
+    columns = {name: values.tolist() for name, values in table.numbers().items()}
+    kept = [name for name in ("answer", "noise_std", "approximation_std", "low", "high") if name in columns]
+    rows = [
+        {"cell": cell, **{name: None if math.isnan(columns[name][row]) else float(columns[name][row]) for name in kept}}
+        for row, cell in enumerate(table.cell_names())
+    ]
+    return f"{(asked['measure'] and 'sums of ' + asked['measure']) or 'counts'}, {ENGLISH.percent(level)} intervals", rows
 
 
-def _cdf(release: Release, level: float, name: str, where: Where, by: By) -> Answers:
+def _cdf(release: Release, level: float, asked: Mapping[str, Any], where: Where, by: By) -> Answers:
+    name = asked["cdf"]
     function = cdf(release, name, where=where, by=by, level=level)
     rows = []
     for group, labels in enumerate(product(*function.labels)):
         curves = [curve.reshape(-1, len(function.values))[group].tolist() for curve in (function.share, function.low, function.high)]
-        points = zip(function.values.tolist(), *curves, strict=True)
-        rows += [
-            {**_group(function.by, labels), name: value, "share": share, "low": low, "high": high} for value, share, low, high in points
-        ]
-    return f"share of rows up to each {name}, a {100 * level:g}% band that holds everywhere at once", rows
+        for value, share, low, high in zip(function.values.tolist(), *curves, strict=True):
+            rows.append({**_group(function.by, labels), name: value, "share": share, "low": low, "high": high})
+    return f"share of rows up to each {name}, a {ENGLISH.percent(level)} band that holds everywhere at once", rows
 
 
-def _quantiles(release: Release, level: float, text: str, where: Where, by: By) -> Answers:
+def _quantiles(release: Release, level: float, asked: Mapping[str, Any], where: Where, by: By) -> Answers:
+    text = asked["quantiles"]
     name, listed = _named(release.plan.domain, "--quantiles", text, "NAME=SHARE,...")
     try:
         shares = [float(share) for share in listed.split(",")]
     except ValueError:
         raise InputError(f"--quantiles must be NAME=SHARE,... with numbers, such as age=0.25,0.5,0.75; got {text!r}.") from None
     made = quantiles(release, name, shares, where=where, by=by, level=level)
-    rows = [
-        {**_group(made.by, quantile.group), "share": quantile.share, name: quantile.value, "low": quantile.low, "high": quantile.high}
-        for quantile in made
-    ]
-    return f"quantiles of {name}, {100 * level:g}% intervals", rows
+    rows = [{**_group(made.by, each.group), "share": each.share, name: each.value, "low": each.low, "high": each.high} for each in made]
+    return f"quantiles of {name}, {ENGLISH.percent(level)} intervals", rows
 
 
 def _group(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
@@ -263,36 +259,33 @@ def _group(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
     return {"cell": ", ".join(f"{name}={label}" for name, label in zip(names, labels, strict=True))} if names else {}
 
 
-def _covariances(release: Release, key: str) -> Answers:
-    matrix, names = release.covariance(key).tolist(), release.tables[key].cell_names()
+def _means(release: Release, level: float, asked: Mapping[str, Any], where: Where, by: By) -> Answers:
+    measure = asked["means"]
+    if where:
+        raise InputError("Means cannot be restricted with --where; say --cells NAME for means by the values of an attribute.")
+    if not release.plan.domain.measures:
+        raise InputError(f"--means must be a measure that the release sums, and it sums none; got {measure!r}. {_NO_MEASURES}")
+    rows = means(release, measure, by=by, level=level).rows()
+    return f"means of {measure}, {ENGLISH.percent(level)} intervals", [
+        dict(zip(("cell", "mean", "low", "high"), row, strict=True)) for row in rows
+    ]
+
+
+def _covariances(release: Release, _level: float, asked: Mapping[str, Any], _where: Where, _by: By) -> Answers:
+    table = release.tables[asked["covariances"]]
+    matrix, names = release.covariance(asked["covariances"]).tolist(), table.cell_names()
     pairs = [(first, second) for first in range(len(names)) for second in range(first, len(names))]
     rows = [{"cell": names[first], "other_cell": names[second], "covariance": matrix[first][second]} for first, second in pairs]
-    return f"covariances of the noise in {release.tables[key].name}, each pair once", rows
+    return f"covariances of the noise in {table.name}, each pair once", rows
 
 
-def _means(release: Release, level: float, measure: str, by: By) -> Answers:
-    if not release.plan.domain.measures:
-        raise InputError(
-            f"--means must be a measure that the release sums, and it sums none; got {measure!r}. A mean needs counts and sums: "
-            f"ask for them before a release, with [[workload]] means = {{ of = ... }}. Of a number that is counted ask --quantiles."
-        )
-    rows = means(release, measure, by=by, level=level).rows()
-    records = [{"cell": cell, "mean": mean, "low": low, "high": high} for cell, mean, low, high in rows]
-    return f"means of {measure}, {100 * level:g}% intervals", records
-
-
-def _where(domain: Domain, texts: Sequence[str]) -> dict[str, list[str]]:
-    """The labels of every attribute that --where names, by its values or by the groups of a level."""
-    labels: dict[str, list[str]] = {}
-    for text in texts:
-        known = _level_of(domain, text.partition("=")[0])
-        if known is None:
-            name, label = _named(domain, "--where", text, "NAME=VALUE")
-            labels.setdefault(name, []).append(label)
-        else:
-            name, level = known
-            labels.setdefault(name, []).extend(map(str, cells_of(domain.kind(name), {level: text.partition("=")[2]})))
-    return labels
+_ANSWERS: dict[str, Callable[[Release, float, Mapping[str, Any], Where, By], Answers]] = {
+    "cdf": _cdf,
+    "quantiles": _quantiles,
+    "means": _means,
+    "covariances": _covariances,
+    "counts": _counts,
+}
 
 
 def _level_of(domain: Domain, text: str) -> tuple[str, str] | None:
@@ -310,18 +303,10 @@ def _named(domain: Domain, option: str, text: str, form: str) -> tuple[str, str]
     return name, text[len(name) + 1 :]
 
 
-def _end(domain: Domain, name: str, text: str) -> Any:
-    """An end of a range: a period of dates, or else a number."""
-    if isinstance(domain.kind(name), Dates):
-        return text.strip()
-    value = exact(f"an end of a range on {name}", text.strip())
-    return int(value) if value.denominator == 1 else text.strip()  # as messages quote it
-
-
 @click.command()
-@click.argument("release", type=click.Path(path_type=Path))
+@click.argument("release", type=FILE)
 @click.option("--as", "form", required=True, metavar="FORM", help="review, registry, mbi or notebook.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write; it must not exist yet.")
+@click.option("--out", type=FILE, required=True, help="The file to write; it must not exist yet.")
 def export(release: Path, form: str, out: Path) -> None:
     """Write a finished release in another form.
 
@@ -335,10 +320,10 @@ def export(release: Path, form: str, out: Path) -> None:
 
 
 @click.command("round")
-@click.argument("release", type=click.Path(path_type=Path))
+@click.argument("release", type=FILE)
 @click.option("--to", required=True, metavar="STEP", help="Answers become multiples of this, such as 5; sums in their own unit.")
 @click.option("--below", metavar="LEAST", help="Answers below this are left out.  [default: none]")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The directory to write; it must not exist yet.")
+@click.option("--out", type=FILE, required=True, help="The directory to write; it must not exist yet.")
 def rounding(release: Path, to: str, below: str | None, out: Path) -> None:
     """Round a finished release, and leave out small answers.
 
@@ -354,8 +339,8 @@ def rounding(release: Path, to: str, below: str | None, out: Path) -> None:
 
 
 @click.command()
-@click.argument("release", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write, .csv or .parquet; it must not exist yet.")
+@click.argument("release", type=FILE)
+@click.option("--out", type=FILE, required=True, help="The file to write, .csv or .parquet; it must not exist yet.")
 @click.option("--rows", type=int, metavar="N", help="How many records.  [default: as many as the release counted]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the rounding; nothing here is secret.")
 @click.option("--units", is_flag=True, help="Group rows into units, of as many rows as the release counted for a unit in the mean.")

@@ -2,17 +2,17 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from leastnoise._check import InputError
-from leastnoise._cli._output import shown, write_new
+from leastnoise._cli._output import FILE, options, shown, write_new
 from leastnoise._descriptions import Description, read_description
 from leastnoise._session import CSV, columns
-from leastnoise._spec import SourceColumn, source_columns
+from leastnoise._spec import source_columns
 
 _BLANK = "FILL IN"  # the BLANK of leastnoise._spec, which refuses a spec that still has one; importing it here would be slow
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
@@ -24,17 +24,19 @@ _LINES = {
     "truth": 'categories = [true, false]     # also spellings = { true = ["yes"], false = ["no"] }',
 }
 
-_HEAD = """\
-# A spec for leastnoise, drafted from the column names and types of {file} alone: it holds no value of the data.
-# Replace every "{blank}" by a public value: from a questionnaire, a code list, a law or an earlier
-# publication, never by looking at the data. Remove the attributes that you do not want to publish. Then:
+_COMMANDS = """\
 #
-#     leastnoise plan {spec}                  expected error; reads no data and spends nothing
-#     leastnoise release {spec} --out out     pays, and writes answers, manifest and report
-
+#     leastnoise plan %(spec)s                  expected error; reads no data and spends nothing
+#     leastnoise release %(spec)s --out out     pays, and writes answers, manifest and report
+"""
+_HEAD = f"""\
+# A spec for leastnoise, drafted from the column names and types of %(file)s alone: it holds no value of the data.
+# Replace every "{_BLANK}" by a public value: from a questionnaire, a code list, a law or an earlier
+# publication, never by looking at the data. Remove the attributes that you do not want to publish. Then:
+{_COMMANDS}
 [source]
-path = {path}
-{layout}"""
+path = %(path)s
+%(layout)s"""
 _PRIVACY = """
 [privacy]
 epsilon = "1"                 # the budget of this release: smaller protects more; or rho = "1/2", or epsilon and delta
@@ -47,7 +49,6 @@ _TEXTS = """\
 # null = ["NA", "-"]            # besides the empty text
 # trim = true                   # leave out blanks around texts; ignore_case = true: F is f
 """
-_AS_USUAL: Mapping[str, str] = {}
 _ROW = """\
 unit = "row"                  # every row is another person; else unit = { column = "person_id", max_rows = 5 }
 """
@@ -99,13 +100,10 @@ _MEASURE = """
 # queries = {}                  # its sum over all rows; queries = { sex = "identity" } sums by sex
 # sum = %(name)s
 """
-_DESCRIBED = """\
-# A spec for leastnoise, drafted from a description of {tool} ({file}): no row was read.
-# What the description does not say is marked "FILL IN": replace it by a public value. Remove what you do not want to publish. Then:
-#
-#     leastnoise plan {spec}                  expected error; reads no data and spends nothing
-#     leastnoise release {spec} --out out     pays, and writes answers, manifest and report
-"""
+_DESCRIBED = f"""\
+# A spec for leastnoise, drafted from a description of %(tool)s (%(file)s): no row was read.
+# What the description does not say is marked "{_BLANK}": replace it by a public value. Remove what you do not want to publish. Then:
+{_COMMANDS}"""
 _END = """
 [plan]
 strategy = "auto"             # the least expected error; `leastnoise compare` lists the others
@@ -117,124 +115,102 @@ level = 0.95                  # of the intervals
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.option("--from", "description", type=click.Path(path_type=Path), help="A description by another tool; then no data is read.")
-@click.option("--out", type=click.Path(path_type=Path), help="The spec file to write.  [default: FILE with the ending .toml]")
-@click.option("--delimiter", help="What stands between the fields of a CSV file.  [default: what its header holds most of]")
-@click.option("--encoding", help="Of a CSV file, such as latin-1.  [default: utf-8]")
-def init(file: Path | None, description: Path | None, out: Path | None, delimiter: str | None, encoding: str | None) -> None:
+@click.argument("file", type=FILE, required=False)
+@options(
+    ("--from", FILE, "A description by another tool; then no data is read."),
+    ("--out", FILE, "The spec file to write.  [default: FILE with the ending .toml]"),
+    ("--delimiter", str, "What stands between the fields of a CSV file.  [default: what its header holds most of]"),
+    ("--encoding", str, "Of a CSV file, such as latin-1.  [default: utf-8]"),
+)
+def init(file: Path | None, out: Path | None, delimiter: str | None, encoding: str | None, **described_in: Path | None) -> None:
     """Draft a spec file from column names and types.
 
     No value of the data is written into it: what a column may hold is for you to say, from public knowledge. With --from it is what a
     description says: CSVW-EO, SmartNoise metadata, domain.json of mbi, or a domain that OpenDP serialized; FILE need not exist then.
     """
+    description = described_in["from"]
     if description is not None:
         if delimiter or encoding:
             raise InputError(
                 "--from reads no data; --delimiter and --encoding are for a CSV file. Leave them out, or write them to the spec."
             )
         spec = out or (file or description).with_suffix(".toml")
-        _write(spec, described(read_description(description), description, spec, file))
-        return
-    if file is None:
+        draft = described(read_description(description), description, spec, file)
+    elif file is None:
         raise InputError("Say which data the spec is for, as in `leastnoise init people.csv`, or give a description with --from.")
-    spec = out or file.with_name(file.name.split(".")[0] + ".toml")
-    layout = {key: value for key, value in (("delimiter", delimiter), ("encoding", encoding)) if value is not None}
-    named = columns(CSV(file, delimiter, encoding or "utf-8") if layout else file)
-    _write(spec, drafted(file, spec, source_columns(named), layout))
-
-
-def _write(spec: Path, draft: str) -> None:
+    else:
+        spec = out or file.with_name(file.name.split(".")[0] + ".toml")
+        draft = _drafted(file, spec, {key: mark for key, mark in (("delimiter", delimiter), ("encoding", encoding)) if mark is not None})
     write_new(spec, draft, "Edit that file, or choose another with --out.")
     blanks = f"Replace every {_BLANK!r} in it, then run" if draft.count(f'"{_BLANK}"') > 1 else "Run"
     click.echo(f"The draft is in {shown(spec)}. {blanks}: leastnoise plan {shown(spec)}")
 
 
-def drafted(file: Path, spec: Path, columns: Sequence[SourceColumn], layout: Mapping[str, str] = _AS_USUAL) -> str:
-    """Write the text of a spec."""
-    naming = [column.name for column in columns if column.names_person]
-    untyped = not all(column.typed for column in columns)
-    said = "".join(f"{key} = {text(value)}\n" for key, value in layout.items()) + (_TEXTS if untyped else "")
-    data = text(relative(file, spec))
-    parts = [_HEAD.format(file=comment(file.name), spec=shown(spec), blank=_BLANK, path=data, layout=said)]
-    parts += [_PRIVACY, _COLUMN % (text(naming[0]), _BLANK) if naming else _ROW, _DOMAIN]
-    parts += [_GUESSED] if untyped else []
-    usable = [column for column in columns if column.kind and not column.names_person]
-    parts.append("\n" + "\n".join(map(_attribute, columns)))
-    if not usable:
-        parts.append(_NO_COLUMN)
-    parts += [_ASKED, _WORKLOAD]
-    numbers = [column for kind in ("whole", "number") for column in usable if column.kind == kind]
-    if numbers:
-        parts.append(_EXAMPLE % key(numbers[-1].attribute))
-        parts.append(_MEASURE % {"key": key(numbers[-1].name), "name": text(numbers[-1].name)})
-    parts.append(_END)
-    return "".join(parts)
-
-
-def _attribute(column: SourceColumn) -> str:
-    """The part of a column, or why it has none."""
-    if column.names_person or column.unusable:
-        return left_out(column.name, "it names the person" if column.names_person else comment(column.unusable))
-    source = (
-        ""
-        if column.attribute == column.name
-        else f"column = {text(column.name)}     # with its blanks; tables are called after the attribute\n"
-    )
-    return f"[domain.{key(column.attribute)}]\n{source}{_LINES[column.kind]}\n"
+def _drafted(file: Path, spec: Path, layout: Mapping[str, str]) -> str:
+    """The text of a spec from names and types of columns."""
+    listed = source_columns(columns(CSV(file, layout.get("delimiter"), layout.get("encoding", "utf-8")) if layout else file))
+    naming = [column.name for column in listed if column.names_person]
+    untyped = not all(column.typed for column in listed)
+    said = "".join(f"{key} = {_value(mark)}\n" for key, mark in layout.items()) + (_TEXTS if untyped else "")
+    parts = [_HEAD % {"file": _comment(file.name), "spec": shown(spec), "path": _path(file, spec), "layout": said}, _PRIVACY]
+    parts += [_COLUMN % (_value(naming[0]), _BLANK) if naming else _ROW, _DOMAIN, *([_GUESSED] if untyped else [])]
+    usable = [column for column in listed if column.kind and not column.names_person]
+    for column in listed:
+        if column not in usable:
+            parts.append(_left_out(column.name, "it names the person" if column.names_person else column.unusable))
+            continue
+        parts.append(f"\n[domain.{_key(column.attribute)}]\n")
+        if column.attribute != column.name:
+            parts.append(f"column = {_value(column.name)}     # with its blanks; tables are called after the attribute\n")
+        parts.append(f"{_LINES[column.kind]}\n")
+    parts += [*([] if usable else [_NO_COLUMN]), _ASKED, _WORKLOAD]
+    if numbers := [column for kind in ("whole", "number") for column in usable if column.kind == kind]:
+        name = numbers[-1].name
+        parts += [_EXAMPLE % _key(numbers[-1].attribute), _MEASURE % {"key": _key(name), "name": _value(name)}]
+    return "".join([*parts, _END])
 
 
 def described(description: Description, described_in: Path, spec: Path, data: Path | None) -> str:
     """The text of a spec from another tool's description."""
-    head = _DESCRIBED.replace("{tool}", description.tool).replace("{file}", comment(described_in.name)).replace("{spec}", shown(spec))
-    parts = [head, *(f"#\n# {comment(note)}\n" for note in description.notes)]
-    parts.append('\n# [source]\n# path = "people.csv"\n' if data is None else f"\n[source]\npath = {text(relative(data, spec))}\n")
-    parts.append(_PRIVACY)
-    if description.unit is None:
-        parts.append(_ROW)
-    else:
-        parts.append(f"unit = {value({'column': description.unit, 'max_rows': description.max_rows})}\n")
+    head = _DESCRIBED % {"tool": description.tool, "file": _comment(described_in.name), "spec": shown(spec)}
+    parts = [head, *(f"#\n# {_comment(note)}\n" for note in description.notes)]
+    parts.append('\n# [source]\n# path = "people.csv"\n' if data is None else f"\n[source]\npath = {_path(data, spec)}\n")
+    unit = {"column": description.unit, "max_rows": description.max_rows}
+    parts += [_PRIVACY, _ROW if description.unit is None else f"unit = {_value(unit)}\n"]
     for name, table in description.attributes.items():
-        parts.append(f"\n[domain.{key(name)}]\n" + "".join(f"{word} = {value(entry)}\n" for word, entry in table.items()))
-    parts += ["\n" + left_out(name, comment(why)) for name, why in description.left_out.items()]
+        parts.append(f"\n[domain.{_key(name)}]\n" + "".join(f"{word} = {_value(entry)}\n" for word, entry in table.items()))
+    parts += [_left_out(name, why) for name, why in description.left_out.items()]
     for name, table in description.measures.items():
-        lines = "".join(f"# {word} = {value(entry)}\n" for word, entry in table.items())
-        parts.append(f"\n# Its sum:\n# [measures.{key(name)}]\n{lines}# [[workload]]\n# queries = {{}}\n# sum = {text(name)}\n")
+        lines = "".join(f"# {word} = {_value(entry)}\n" for word, entry in table.items())
+        parts.append(f"\n# Its sum:\n# [measures.{_key(name)}]\n{lines}# [[workload]]\n# queries = {{}}\n# sum = {_value(name)}\n")
     return "".join([*parts, _WORKLOAD, _END])
 
 
-def text(value: str) -> str:
-    """A TOML text: as in JSON, but for the one control character that JSON does not escape."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def key(name: str) -> str:
+def _key(name: str) -> str:
     """A key, in quotation marks where it needs them."""
-    return name if _BARE_KEY.fullmatch(name) else text(name)
+    return name if _BARE_KEY.fullmatch(name) else _value(name)
 
 
-def value(given: Any) -> str:
-    """A value on one line."""
+def _value(given: Any) -> str:
+    """A value on one line; a text as in JSON, but for the one control character that JSON does not escape."""
     if isinstance(given, Mapping):
-        return "{ " + ", ".join(f"{key(name)} = {value(entry)}" for name, entry in given.items()) + " }"
+        return "{ " + ", ".join(f"{_key(name)} = {_value(entry)}" for name, entry in given.items()) + " }"
     if isinstance(given, (list, tuple)):
-        return "[" + ", ".join(value(entry) for entry in given) + "]"
-    if isinstance(given, bool):
-        return "true" if given else "false"
-    return text(given) if isinstance(given, str) else str(given)
+        return "[" + ", ".join(_value(entry) for entry in given) + "]"
+    return json.dumps(given, ensure_ascii=False).replace("\x7f", "\\u007f") if isinstance(given, (str, bool)) else str(given)
 
 
-def comment(said: str) -> str:
+def _comment(said: str) -> str:
     """A text without what would end a comment."""
     return "".join(character if character.isprintable() else "?" for character in said)
 
 
-def left_out(name: str, why: str) -> str:
+def _left_out(name: str, why: str) -> str:
     """A comment in the place of a column."""
-    return f"# The column {comment(text(name))} was left out: {why}.\n"
+    return f"\n# The column {_comment(_value(name))} was left out: {_comment(why)}.\n"
 
 
-def relative(file: Path, spec: Path) -> str:
+def _path(file: Path, spec: Path) -> str:
     """The path of the data as the spec file needs it: relative to its own folder where that is simple."""
     data, folder = Path(file).absolute(), Path(spec).absolute().parent
-    return str(data.relative_to(folder)) if data.is_relative_to(folder) else str(data)
+    return _value(str(data.relative_to(folder)) if data.is_relative_to(folder) else str(data))

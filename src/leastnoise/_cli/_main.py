@@ -196,13 +196,12 @@ def _report(error: BaseException, paid_before: int) -> int:
         _say(f"interrupted. {paid}")
         return INTERRUPTED
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        if error.ctx.parent is None:  # the program alone asks what there is
-            click.echo(error.ctx.get_help())
-            return 0
-        click.echo(error.ctx.get_help(), err=True)  # a command alone is a question, not a mistake to be folded
-        return BAD_INPUT
+        asked = error.ctx.parent is None  # the program alone asks what there is; a command alone is a question, not a mistake to be folded
+        click.echo(error.ctx.get_help(), err=not asked)
+        return 0 if asked else BAD_INPUT
     if isinstance(error, click.ClickException):
-        _say(_usage(error))
+        text, context = error.format_message().strip().rstrip(".?").replace("\n", " "), getattr(error, "ctx", None)
+        _say(f"{text[:1].lower()}{text[1:]}. See `{context.command_path if context else 'leastnoise'} --help`.")
         return BAD_INPUT
     fault, sentence = False, str(error)
     if isinstance(error, PaidError):  # its message has what was paid, and so has that of a guard
@@ -224,13 +223,6 @@ def _report(error: BaseException, paid_before: int) -> int:
     if state not in {"nothing", "guard"}:
         return AFTERWARDS if state in {"whole", "entered"} else UNFINISHED
     return FAULT if fault else BAD_INPUT
-
-
-def _usage(error: click.ClickException) -> str:
-    text = error.format_message().strip().rstrip(".?").replace("\n", " ")
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context else "leastnoise"
-    return f"{text[:1].lower()}{text[1:]}. See `{command} --help`."
 
 
 def _say(text: str) -> None:

@@ -1,75 +1,107 @@
 """Commands that read the spec alone: ``plan``, ``compare``, ``audit`` and ``studio``."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 
-from leastnoise._accounting import ZCDP
-from leastnoise._accuracy import within_memory
+from leastnoise._accounting import ZCDP, Charge, budget_from_json, charge, fraction_from_text, parameters, whole_budget
+from leastnoise._accuracy import statistic_errors, within_memory
 from leastnoise._audit import Audit
-from leastnoise._check import InputError, refuse
+from leastnoise._check import InputError, readable, refuse
+from leastnoise._cli._main import FAULT
 from leastnoise._cli._output import (
-    budget_text,
+    FILE,
+    amounts,
+    as_json,
     check_new,
-    expected,
-    facts,
     noise,
     number,
     of_spec,
     planned_shown,
     read_asked,
-    share,
     show_facts,
     show_json,
-    show_plan,
     show_table,
     shown,
-    whole,
+    warn,
     without_cache,
     write_new,
 )
-from leastnoise._cli._release import search_facts, show_periods, show_searches, warn, warn_of_bias
+from leastnoise._cli._release import warn_of_bias
 from leastnoise._frames import several
-from leastnoise._mechanisms import BY_NAME, Candidate
+from leastnoise._measurements import cost, views
+from leastnoise._mechanisms import BY_NAME, Candidate, Explanation, mechanism_of
 from leastnoise._plan import Plan
-from leastnoise._planning import Price, answering, expected_seconds, of_size, period_errors, prices, with_max_rows
+from leastnoise._planning import (
+    Price,
+    Reached,
+    answering,
+    expected_seconds,
+    of_size,
+    period_errors,
+    reached,
+    reached_by_means,
+    with_max_rows,
+)
 from leastnoise._planning import compare as tried_on
+from leastnoise._planning import prices as prices_of
 from leastnoise._progress import Progress
-from leastnoise._release import check_options
+from leastnoise._release import ENGLISH, check_options, stated_words, sums_words
 from leastnoise._session import audit as audited
 from leastnoise._session import check_writable, planned_spec, spec_seconds
 from leastnoise._spec import Spec, plan_warnings, read_spec, search_plans, spec_warnings
 
-FAULT = 70
-_MOST_SIZES = 8
+_MOST_SIZES, _MOST_TABLES, _MOST_PERIODS = 8, 40, 24
 _EXISTS = "Choose another file, or remove it first."
 _MEASURES = {"epsilon": "epsilon", "mu": "mu, the Gaussian's shift in units of its noise", "rho": "rho"}
+_BY_DELTA = "std_error of a mean in a group of size rows, at most: by the delta method, at the largest mean that the bounds allow"
+_BY_SHARE = "rows: standard error of the counts up to a cell; std_error is their share of size rows"
+_NO_LOOK = (
+    "Choose max_rows from what is known in public of how many rows people have. With fewer, more rows of a unit are left out, "
+    "which these errors do not count. Do not read the number off the data: that would be a release that nobody paid for."
+)
+_STEPS = {
+    "test": "ask how much structure the data have (the least cost of any partition)",
+    "levels": "measure blocks of several widths, and shrink the differences between them",
+    "buckets": "measure the buckets",
+    "blocks": "measure a few blocks",
+    "parts": "divide each block as its noisy count deserves, and measure the parts and groups of them",
+    "total": "count the rows",
+    "alone": "measure every attribute alone",
+    "pairs": "measure pairs of attributes on bins that hold about half as many rows as their noise, and fit a model",
+    "threes": "measure tables of three attributes on bins",
+    "independent": "measure the plan that does not look at the data",
+    "tail": "count the records in the tail, and choose the threshold of least predicted error",
+    "sums": "measure the sums of values cut at the threshold, with a strategy made for it",
+    "groups": "measure buckets of the number under the threshold, by group; each group adds up those that are likely worth their noise",
+    "number": "measure sums along the number; buckets of it, each up to 1.6 times as high as the last, that hold nothing are left out",
+}
+_CASES = {
+    "independent": "no structure:",
+    "adaptive": "much structure:",
+    "blocks": "some structure:",
+    "model_bins": "cells of few rows:",
+    "model_fuller": "cells of rather few rows:",
+    "model_tables": "cells of many rows:",
+}
 
 
 @click.command(epilog="It shows the rmse of every table and a lower bound; tables are called by their queries, such as prefix or identity.")
-@click.argument("spec", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
-@click.option("--out", type=click.Path(path_type=Path), help="Also write the plan itself to this new file.")
+@click.argument("spec", type=FILE)
+@as_json
+@click.option("--out", type=FILE, help="Also write the plan itself to this new file.")
 @click.option("--epsilon", help="Plan for this epsilon in place of the spec's.")
 @click.option("--budgets", help="Also the errors under other budgets of the same kind, such as 0.1,1,10; nothing is planned again.")
 @click.option("--max-rows", "rows", help="Also the errors where other numbers of rows of a unit count, such as 1,2,4,8; each is planned.")
-@click.option(
-    "--prices", "priced", is_flag=True, help="Also what every table costs: alone, and what leaving it out saves. Plans many times."
-)
+@click.option("--prices", is_flag=True, help="Also what every table costs: alone, and what leaving it out saves. Plans many times.")
 @of_spec
 @without_cache
-def plan(
-    spec: Path,
-    as_json: bool,  # noqa: FBT001 - click passes flags by name
-    out: Path | None,
-    epsilon: str | None,
-    budgets: str | None,
-    rows: str | None,
-    priced: bool,  # noqa: FBT001 - the same
-) -> None:
+def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **further: Any) -> None:  # noqa: FBT001 - click passes flags by name
     """Show the expected error of every table, before any budget is spent.
 
     Reads the spec file alone; the data need not exist. With `queries.sql --spec people.toml` it asks SQL statements of that domain.
@@ -92,37 +124,55 @@ def plan(
         write_new(out, made.to_json() + "\n", _EXISTS)
     late = plan_warnings(what, made)
     warn(late)
-    by_rows = {} if rows is None else _by_max_rows(what, rows)
-    by_budget = {} if budgets is None else _by_budget(made, budgets)
-    prices = _table_prices(made, what) if priced else ()
+    by_budget, by_rows, priced = _compared(made, what, **further)
+    searches = _search_facts(what)
     if as_json:
-        asked = ("searches", list(search_facts(what))), ("periods", period_errors(made))
-        further: dict[str, Any] = {name: value for name, value in asked if value}
-        for name, plans in (("budgets", by_budget), ("max_rows", by_rows)):
-            if plans:
-                further[name] = [_errors_json(other) for other in plans.values()]
-        if prices:
-            further["prices"] = [{"table": price.table, "alone": price.alone, "saved": price.saved} for price in prices]
-        show_json({**facts(made, seconds, what.options.level), **further, "warnings": [*warnings, *late]})
+        more = {
+            "searches": searches,
+            "periods": period_errors(made),
+            "budgets": [_errors_json(other) for other in by_budget.values()],
+            "max_rows": [_errors_json(other) for other in by_rows.values()],
+            "prices": [asdict(price) for price in priced],
+        }
+        given = {name: value for name, value in more.items() if value}
+        show_json({**_facts(made, seconds, what.options.level), **given, "warnings": [*warnings, *late]})
         return
     show_plan(made, seconds, what.options.level)
-    show_periods(made)
+    _show_periods(made)
     _show_errors("rmse under other budgets", by_budget)
     _show_errors("rmse where so many rows of a unit count", by_rows, budgets=True)
     if by_rows:
-        click.echo(
-            click.wrap_text(
-                "Choose max_rows from what is known in public of how many rows people have. With fewer, more rows of a unit are left out, "
-                "which these errors do not count. Do not read the number off the data: that would be a release that nobody paid for.",
-                78,
-            )
-        )
-    if prices:
+        click.echo(click.wrap_text(_NO_LOOK, 78))
+    if priced:
         columns = [("table", "fold"), ("needs alone", "right"), ("leaving it\nout saves", "right")]
-        show_table("Parts of the budget", columns, [[price.table, f"{price.alone:.0%}", f"{price.saved:.0%}"] for price in prices])
-    show_searches(what)
+        show_table("Parts of the budget", columns, [[price.table, f"{price.alone:.0%}", f"{price.saved:.0%}"] for price in priced])
+    for fact in searches:
+        click.echo("\n" + click.wrap_text(_search_words(fact), 78))
     if out is not None:
         click.echo(f"The plan is in {shown(out)}.")
+
+
+def _compared(
+    made: Plan, what: Spec, budgets: str | None, rows: str | None, *, prices: bool
+) -> tuple[dict[str, Plan], dict[str, Plan], tuple[Price, ...]]:
+    """The same strategy under other budgets, the best plans where other numbers of rows of a unit count, and what every table costs."""
+    by_budget, by_rows, priced = dict[str, Plan](), dict[str, Plan](), tuple[Price, ...]()
+    if rows is not None:
+        specs = {size: replace(what, privacy=with_max_rows(what.privacy, size)) for size in _sizes("--max-rows", rows)}
+        with within_memory(), Progress("planning", about=sum(map(spec_seconds, specs.values()))) as progress:
+            for size, spec in specs.items():
+                progress.step(f"planning for {size} row{'s' * (size != '1')} of a unit", len(specs))
+                by_rows[size] = planned_spec(spec)
+        _check_promised("--max-rows", *by_rows.values())
+    if budgets is not None:
+        _check_promised("--budgets", made)
+        by_budget = {size: answering(made.workload, made, of_size(made.privacy, size)) for size in _sizes("budgets", budgets)}
+    if prices:
+        _check_promised("--prices", made)
+        count = len(made.workload.products)
+        with within_memory(), Progress("pricing", about=count * spec_seconds(what)) as progress:
+            priced = prices_of(made, what.search(lambda name: progress.step(f"pricing {name}", count)))
+    return by_budget, by_rows, priced
 
 
 def _sizes(option: str, listed: str) -> list[str]:
@@ -132,35 +182,261 @@ def _sizes(option: str, listed: str) -> list[str]:
     return sizes
 
 
-def _by_budget(made: Plan, listed: str) -> dict[str, Plan]:
-    """The same strategy under other budgets of the same kind."""
-    _check_promised("--budgets", made)
-    return {size: answering(made.workload, made, of_size(made.privacy, size)) for size in _sizes("budgets", listed)}
-
-
-def _by_max_rows(what: Spec, listed: str) -> dict[str, Plan]:
-    """The best plans where other numbers of rows of a unit count, with a line of progress."""
-    specs = {size: replace(what, privacy=with_max_rows(what.privacy, size)) for size in _sizes("--max-rows", listed)}
-    with within_memory(), Progress("planning", about=sum(map(spec_seconds, specs.values()))) as progress:
-        plans = {}
-        for size, spec in specs.items():
-            progress.step(f"planning for {size} row{'s' * (size != '1')} of a unit", len(specs))
-            plans[size] = planned_spec(spec)
-    _check_promised("--max-rows", *plans.values())
-    return plans
-
-
-def _table_prices(made: Plan, what: Spec) -> tuple[Price, ...]:
-    """What every table costs, with a line of progress."""
-    _check_promised("--prices", made)
-    count = len(made.workload.products)
-    with within_memory(), Progress("pricing", about=count * spec_seconds(what)) as progress:
-        return prices(made, what.search(lambda name: progress.step(f"pricing {name}", count)))
-
-
 def _check_promised(option: str, *plans: Plan) -> None:
     if any(plan.promise is None for plan in plans):
         raise InputError(f"{option} is for plans whose error is known beforehand; this one depends on the data.")
+
+
+def expected(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
+    """What is promised for every table, by name; None where the error depends on the data.
+
+    Errors of counts are in rows, those of sums in the measure's own amounts. A table with a target also has it, what the plan makes of it,
+    and whether it is kept.
+    """
+    products, seen, tables = plan.workload.products, Counter[str](), []
+    promised = [None] * len(products) if plan.promise is None else plan.promise.tables
+    targets = [None] * len(products) if plan.promise is None else reached(plan, level)
+    for product, table, target in zip(products, promised, targets, strict=True):
+        seen[product.name] += 1
+        again = f" ({seen[product.name]})" if seen[product.name] > 1 else ""
+        tables.append(
+            {
+                "name": product.name + again,
+                "queries": product.rows,
+                "rmse": None if table is None else table.rmse * product.unit,
+                "largest_std": None if table is None else table.largest_std * product.unit,
+                "largest_is_bound": None if table is None else table.largest_is_bound,
+                "weight": float(product.weight),
+                "measure": product.measure,
+                **_target_facts(target),
+            }
+        )
+    return tables
+
+
+def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
+    """What is promised for every mean, quantile and distribution function: the error of its counts, and what follows at a public size."""
+    if plan.promise is None:
+        return []
+    return [
+        {
+            "name": error.statistic.name,
+            "asked": error.statistic.to_json(),
+            "tables": list(error.tables),
+            "rows": error.rows,
+            "largest_rows": error.largest_rows,
+            "size": None if error.statistic.size is None else float(error.statistic.size),
+            "std_error": error.std_error,
+            "method": _BY_DELTA if error.statistic.form.of_measure else _BY_SHARE,
+            **_target_facts(target),
+        }
+        for error, target in zip(statistic_errors(plan), reached_by_means(plan, level), strict=True)
+    ]
+
+
+def _target_facts(target: Reached | None) -> dict[str, Any]:
+    return {} if target is None else {"target": {target.kind: target.most}, target.kind: target.error, "kept": target.kept}
+
+
+def _facts(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
+    """What is promised, as a JSON object with stable keys; null for what depends on the data."""
+    promise, tables, explanation = plan.promise, expected(plan, level), mechanism_of(plan).explain(plan)
+    looks: dict[str, Any] = {}
+    if explanation.steps:
+        reference = None if explanation.reference is None else explanation.reference.facts()
+        if reference is not None:
+            reference["rmse"] = dict(zip((table["name"] for table in tables), reference["rmse"], strict=True))
+        looks = {"data_aware": True, "steps": explanation.steps, "reference": reference}
+    cost: dict[str, Any] = {**plan.cost().to_json()}
+    cost |= cost.pop("budget", {})
+    optional = {
+        "statistics": _expected_statistics(plan, level),
+        "values": sums_words(plan.workload),
+        "not_protected": dict(stated_words(plan)),
+    }
+    return {
+        "strategy": plan.strategy,
+        "mechanism": explanation.mechanism,
+        "privacy": plan.privacy.to_json(),
+        "cost": cost,
+        "queries": sum(table["queries"] for table in tables),
+        "expected_total_squared_error": None if promise is None else promise.total_squared_error,
+        "lower_bound": None if promise is None else promise.lower_bound,
+        "error_over_least_possible": None if promise is None else promise.times_least,
+        "rmse": {table["name"]: table["rmse"] for table in tables},
+        "tables": tables,
+        **{name: value for name, value in optional.items() if value},
+        "seconds": round(seconds, 3),
+        **looks,
+    }
+
+
+def show_plan(plan: Plan, seconds: float, level: float) -> None:
+    """Print the expected error of every table, and of all together; or what will be done, where the error depends on the data."""
+    tables, explanation = expected(plan, level), mechanism_of(plan).explain(plan)
+    totals = _show_steps(explanation, tables) if plan.promise is None else _show_promise(plan, tables)
+    _show_statistics(_expected_statistics(plan, level))
+    budget = plan.privacy.budget
+    paid, most = parameters(charge(budget, budget, plan.cost())), parameters(whole_budget(budget))
+    # Where scales were rounded and cost a millionth less than the budget, the budget.
+    near = Fraction(10**6 - 1, 10**6)
+    costs = Charge(**{name: most[name] if part >= near * most[name] else part for name, part in paid.items()})
+    rest = ", all of it" if plan.measurements is None else ""
+    show_facts(
+        [
+            ("queries", f"{sum(table['queries'] for table in tables):,}"),
+            *totals,
+            ("strategy", plan.strategy),
+            ("protects", plan.privacy.unit),
+            ("cost", f"{costs}{rest}, with {noise(explanation.mechanism)} noise"),
+            *_shares(plan),
+            *(("values", sentence) for sentence in sums_words(plan.workload)),
+            *(("not protected", ENGLISH.say(key, values=values)) for key, values in stated_words(plan).items()),
+            ("seconds", f"{seconds:.2f}"),
+        ]
+    )
+
+
+def _show_promise(plan: Plan, tables: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Print a row a table; of columns, those that say something of these tables."""
+    units = [str(product.measure) if product.of_values else "units" if product.of_units else "rows" for product in plan.workload]
+    columns: list[tuple[str, str, Callable[[dict[str, Any], str], str], bool]] = [
+        ("table", "fold", lambda table, _: table["name"], True),
+        ("queries", "right", lambda table, _: f"{table['queries']:,}", True),
+        ("rmse", "right", lambda table, _: number(table["rmse"]), True),
+        ("largest\nstd error", "right", lambda table, _: "<= " * table["largest_is_bound"] + number(table["largest_std"]), True),
+        ("in", "fold", lambda _, unit: unit, {*units} != {"rows"}),
+        ("weight", "right", lambda table, _: f"{table['weight']:g}", any(table["weight"] != 1 for table in tables)),
+        ("target", "left", lambda table, _: _target(table), any("target" in table for table in tables)),
+    ]
+    there = [column for column in columns if column[3]]
+    rows = [[cell(*pair) for _, _, cell, _ in there] for pair in zip(tables[:_MOST_TABLES], units, strict=False)]
+    show_table("Expected error", [column[:2] for column in there], rows)
+    if rest := tables[_MOST_TABLES:]:
+        errors = [table["rmse"] for table in rest]
+        queries = several(sum(table["queries"] for table in rest), "query", "queries")
+        click.echo(f"and {several(len(rest), 'more table')}, {queries}, rmse {number(min(errors))} to {number(max(errors))} (--json)\n")
+    promise = plan.expected_error()
+    return [
+        ("total squared error", number(promise.total_squared_error)),
+        ("lower bound", number(promise.lower_bound)),
+        ("error / least possible", _ratio(promise.times_least)),
+    ]
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}" if value < 1000 else number(value)
+
+
+def _show_statistics(statistics: Sequence[dict[str, Any]]) -> None:
+    """What can be said beforehand of means (at a public size), and of quantiles and distribution functions (the error of their counts)."""
+    rows = []
+    for asked in statistics:
+        if "means" in asked["asked"]:
+            known = "depends on the rows of a group; say a public size for the error of a mean"
+            if asked["std_error"] is not None:
+                known = f"standard error at most {number(asked['std_error'])} in a group of {number(asked['size'])} rows (delta method)"
+        else:
+            known = f"standard error of the counts up to a cell {number(asked['rows'])} rows"
+            if asked["std_error"] is not None:
+                known += f", {number(asked['std_error'])} of {number(asked['size'])} rows"
+        rows.append([asked["name"], known, _target(asked)])
+    if rows:
+        columns = [("made of the tables", "fold"), ("known beforehand", "fold"), ("target", "left")]
+        shown_columns = 3 if any("target" in asked for asked in statistics) else 2
+        show_table("", columns[:shown_columns], [row[:shown_columns] for row in rows])
+
+
+def _target(table: dict[str, Any]) -> str:
+    """What is made of a target: "margin 50: 48.2", with a mark if it is missed."""
+    if "target" not in table:
+        return ""
+    ((kind, most),) = table["target"].items()
+    return f"{kind} {number(most)}: {number(table[kind])}{'' if table['kept'] else ', missed'}"
+
+
+def _show_steps(explanation: Explanation, tables: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Print what will be done with which part of the budget, and the error of the best plan that does not look at the data."""
+    show_table("What will be done", [("step", "left"), ("part of the budget", "left")], _step_lines(explanation.steps))
+    click.echo(
+        "Which queries are measured is decided on the way, by noisy values that are paid for. So the error depends on the data,\n"
+        "and no error is promised. The release says how large it is: the noise exactly, the rest as an estimate.\n"
+    )
+    reference = explanation.reference
+    if reference is None:
+        return []
+    rows = [[table["name"], f"{table['queries']:,}", number(rmse)] for table, rmse in zip(tables, reference.rmse, strict=True)]
+    title = f"For comparison: expected error of {reference.strategy}, which does not look at the data"
+    show_table(title, [("table", "fold"), ("queries", "right"), ("rmse", "right")], rows[:_MOST_TABLES])
+    return [
+        ("its total squared error", number(reference.expected_total_squared_error)),
+        ("its lower bound", number(reference.lower_bound)),
+    ]
+
+
+def _step_lines(steps: Sequence[Mapping[str, Any]], indent: str = "") -> list[tuple[str, str]]:
+    """One line a step, alternatives below each other."""
+    lines: list[tuple[str, str]] = []
+    for step in steps:
+        if step["step"] == "one of":
+            lines.append((f"{indent}then, by the answer, one of these:", ""))
+            for case, inner in step.items():
+                if case != "step":
+                    lines += [(f"{indent}  {_CASES.get(case, case)}", ""), *_step_lines(inner, indent + "    ")]
+        else:
+            parts = {"epsilon": step["epsilon"]} if "epsilon" in step else step["budget"]
+            pairs = [(name, fraction_from_text("a part of the budget", str(part))) for name, part in parts.items() if name != "definition"]
+            lines.append((indent + _STEPS.get(step["step"], step["step"]), ", ".join(f"{name} = {readable(part)}" for name, part in pairs)))
+    return lines
+
+
+def _shares(plan: Plan) -> list[tuple[str, str]]:
+    """What share of the cost is for rows and sums, and for each count of units, which add up; nothing where no units are counted."""
+    units = {product.measure for product in plan.workload if product.of_units}
+    if not units:
+        return []
+    paid = {view.blocks[0].measure: float(next(iter(parameters(cost(view)).values()))) for view in views(plan.measured())}
+    parts = [f"{measure if measure in units else 'rows and sums'} {price / sum(paid.values()):.0%}" for measure, price in paid.items()]
+    return [("of which for", ", ".join(parts))]
+
+
+def _show_periods(plan: Plan) -> None:
+    """The errors that are promised for each period of a series; nothing of other plans."""
+    if not (errors := [*period_errors(plan).items()]):
+        return
+    step = -(-len(errors) // _MOST_PERIODS)
+    chosen = [pair for position, pair in enumerate(errors) if position % step == 0 or position == len(errors) - 1]
+    rows: list[list[Any]] = [[label, *("" if error is None else number(error) for error in row)] for label, row in chosen]
+    columns = [("period", "left"), *((product.name, "right") for product in plan.workload)]
+    show_table("Typical error of the answers that end in a period", columns, rows)
+
+
+def _search_facts(what: Spec) -> list[dict[str, Any]]:
+    """What the searches of a spec cost and find, as JSON objects with stable keys."""
+    plans = search_plans(what.searches, what.privacy)
+    return [
+        {
+            "attribute": search.attribute,
+            "budget": plans[search.attribute].privacy.budget.to_json(),
+            "threshold": plans[search.attribute].threshold,
+            "often": plans[search.attribute].often,
+            "most": search.kind.most,
+            "found": None if search.found is None else len(search.found.texts),
+        }
+        for search in what.searches
+    ]
+
+
+def _search_words(fact: Mapping[str, Any]) -> str:
+    """What a search costs and finds, for people."""
+    price, name = amounts(budget_from_json(fact["budget"]), up=True), fact["attribute"]
+    if fact["found"] is not None:
+        return f"The categories of {name} are found and paid ({price}): {fact['found']:,}. The cost above is for the rest."
+    return (
+        f"Before that, {price} pays for finding the categories of {name}. A search finds a category of {fact['often']:,} units in 95 of "
+        f"100 cases, one of {fact['threshold']:,} units in about half of them, and one of far fewer units never. The errors above are for "
+        f"{fact['most']:,} categories."
+    )
 
 
 def _errors_json(plan: Plan) -> dict[str, Any]:
@@ -178,7 +454,7 @@ def _show_errors(title: str, plans: dict[str, Plan], *, budgets: bool = False) -
         return
     errors = [_errors(plan) for plan in plans.values()]
     rows = [[name, *(number(by_table[name]) for by_table in errors)] for name in errors[0]]
-    sizes = [budget_text(plan.privacy.budget) for plan in plans.values()]
+    sizes = [amounts(plan.privacy.budget, up=True) for plan in plans.values()]
     if budgets and len({*sizes}) > 1:
         rows.append(["budget", *sizes])
     show_table(title, [("table", "fold"), *((size, "right") for size in plans)], rows)
@@ -195,8 +471,8 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # 
 
 
 @click.command()
-@click.argument("spec", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@click.argument("spec", type=FILE)
+@as_json
 @click.option("--all", "by_name", is_flag=True, help="Also the strategies that are used by name alone.")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="Say what every strategy measures, and stop.")
 @of_spec
@@ -211,47 +487,42 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     with within_memory(), Progress("planning", about=about) as progress:
         tried = tried_on(what.workload, what.planned_privacy, progress.trying, seconds=what.seconds, by_name=by_name)
     if as_json:
-        candidates = [_candidate(candidate) for candidate in tried]
+        candidates = [_candidate_json(candidate) for candidate in tried]
         show_json({"queries": what.workload.rows, "candidates": candidates, "not_comparable": list(BY_NAME)})
         return
     usable = [(candidate, candidate.plan) for candidate in tried if candidate.plan is not None]
+    columns = [("strategy", "left"), ("noise", "left"), ("expected\nsquared error", "right"), ("lower\nbound", "right")]
+    columns += [("error / least\npossible", "right"), ("seconds", "right")]
     rows = [
         [
             candidate.strategy,
             noise(candidate.noise.value),
             number(candidate.total),
             number(made.lower_bound()),
-            share(made.expected_error().times_least),
+            _ratio(made.expected_error().times_least),
             f"{candidate.seconds:.2f}",
         ]
         for candidate, made in usable
     ]
-    columns = [("strategy", "left"), ("noise", "left"), ("expected\nsquared error", "right"), ("lower\nbound", "right")]
-    columns += [("error / least\npossible", "right"), ("seconds", "right")]
     queries = several(what.workload.rows, "query", "queries")
-    show_table(f"{queries}, {budget_text(usable[0][1].privacy.budget)}", columns, rows, bold=0)
-    _show_left_out(tried, what.seconds)
-    click.echo(click.wrap_text(f"Not comparable, because their errors depend on the data: {', '.join(BY_NAME)}.", 78))
-
-
-def _show_left_out(tried: Sequence[Candidate], seconds: float) -> None:
-    """What more time would bring, and which strategies cannot be used."""
-    early = [candidate for candidate in tried if candidate.more]
+    show_table(f"{queries}, {amounts(usable[0][1].privacy.budget, up=True)}", columns, rows, bold=0)
+    early = [
+        [candidate.strategy, noise(candidate.noise.value), "stopped early" if candidate.plan else "left out", f"{candidate.more:.2g}"]
+        for candidate in tried
+        if candidate.more
+    ]
     if early:
-        columns = [("more time", "left"), ("noise", "left"), (f"within {seconds:g} s", "left"), ("needs\nCPU seconds", "right")]
-        rows = [
-            [candidate.strategy, noise(candidate.noise.value), "stopped early" if candidate.plan else "left out", f"{candidate.more:.2g}"]
-            for candidate in early
-        ]
-        show_table("", columns, rows)
+        heads = [("more time", "left"), ("noise", "left"), (f"within {what.seconds:g} s", "left"), ("needs\nCPU seconds", "right")]
+        show_table("", heads, early)
         click.echo(click.wrap_text("It may find less error: give planning more seconds under [plan].", 78) + "\n")
     unusable = [candidate for candidate in tried if candidate.plan is None and not candidate.more]
     if unusable:
-        rows = [[candidate.strategy, noise(candidate.noise.value), candidate.reason] for candidate in unusable]
-        show_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], rows)
+        reasons = [[candidate.strategy, noise(candidate.noise.value), candidate.reason] for candidate in unusable]
+        show_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], reasons)
+    click.echo(click.wrap_text(f"Not comparable, because their errors depend on the data: {', '.join(BY_NAME)}.", 78))
 
 
-def _candidate(candidate: Candidate) -> dict[str, Any]:
+def _candidate_json(candidate: Candidate) -> dict[str, Any]:
     made = candidate.plan
     return {
         "strategy": candidate.strategy,
@@ -267,10 +538,10 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("spec", type=click.Path(path_type=Path))
+@click.argument("spec", type=FILE)
 @click.option("--trials", type=int, help="How often each of two tables is measured; otherwise as often as the seconds allow.")
 @click.option("--seconds", type=float, default=20.0, show_default=True, help="How long to measure.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@as_json
 def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Bound the privacy loss from below: try the installed program.
 
@@ -289,10 +560,10 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
     if as_json:
         show_json({**asdict(whole_plan), "searches": {name: asdict(search) for name, search in searches.items()}})
     else:
-        show_facts(_audit_facts(whole_plan))
+        _show_audit(whole_plan)
         for name, search in searches.items():
             click.echo(f"\nThe search for categories of {name!r}")
-            show_facts(_audit_facts(search))
+            _show_audit(search)
     if not all(bounds.held for bounds in (whole_plan, *searches.values())):
         click.echo(
             "leastnoise: a bound is above the claim: this program, on this machine, does not keep its promise; please report it.", err=True
@@ -300,22 +571,24 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
         click.get_current_context().exit(FAULT)
 
 
-def _audit_facts(bounds: Audit) -> list[tuple[str, str]]:
+def _show_audit(bounds: Audit) -> None:
     epsilon = [] if bounds.epsilon is None else [("as epsilon", f"at least {bounds.epsilon:.4g} at the plan's delta")]
-    return [
-        ("claim", f"{_MEASURES[bounds.measure]}: at most {bounds.claim:.4g}"),
-        ("lower bound", f"at least {bounds.lower_bound:.4g}"),
-        *epsilon,
-        *((part.name, f"claims {part.claim:.4g}, loses at least {part.lower_bound:.4g}") for part in bounds.parts),
-        ("confidence", f"{100 * bounds.confidence:.4g}% for all bounds together"),
-        ("trials", f"{whole(bounds.trials)} of each of two tables, which differ in {several(bounds.units, 'unit')}"),
-        ("statistic", "likelihood ratio, threshold chosen on one half of the trials, Clopper-Pearson on the other"),
-        ("verdict", "no bound is above its claim" if bounds.held else "MORE IS LOST THAN IS CLAIMED"),
-    ]
+    show_facts(
+        [
+            ("claim", f"{_MEASURES[bounds.measure]}: at most {bounds.claim:.4g}"),
+            ("lower bound", f"at least {bounds.lower_bound:.4g}"),
+            *epsilon,
+            *((part.name, f"claims {part.claim:.4g}, loses at least {part.lower_bound:.4g}") for part in bounds.parts),
+            ("confidence", f"{100 * bounds.confidence:.4g}% for all bounds together"),
+            ("trials", f"{bounds.trials:,} of each of two tables, which differ in {several(bounds.units, 'unit')}"),
+            ("statistic", "likelihood ratio, threshold chosen on one half of the trials, Clopper-Pearson on the other"),
+            ("verdict", "no bound is above its claim" if bounds.held else "MORE IS LOST THAN IS CLAIMED"),
+        ]
+    )
 
 
 @click.command()
-@click.argument("path", metavar="[FILE|SPEC|RELEASE]", type=click.Path(path_type=Path), required=False)
+@click.argument("path", metavar="[FILE|SPEC|RELEASE]", type=FILE, required=False)
 def studio(path: Path | None) -> None:
     """Make a spec, plan, or explore a release in the browser.
 

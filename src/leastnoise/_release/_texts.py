@@ -11,6 +11,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import takewhile, zip_longest
@@ -96,8 +97,11 @@ class Texts:
         return self.local(f"{short:,.{max(0, 2 - math.floor(math.log10(short)))}f}")
 
     def percent(self, share: float, digits: int = 6) -> str:
-        r"""A share as a percentage."""
-        return self.local(in_digits(float(f"{100 * share:.{digits}g}"))) + ("%" if self.language == "en" else "\u00a0%")
+        r"""A share as a percentage: in so many digits, and in all that it has where these would round it up to the whole."""
+        text = in_digits(float(f"{100 * share:.{digits}g}"))
+        if digits == 6 and text == "100" and share < 1:
+            text = format(100 * Decimal(repr(share)), "f")
+        return self.local(text) + ("%" if self.language == "en" else "\u00a0%")
 
     def value(self, answer: float, margin: float) -> str:
         """An answer with its margin."""

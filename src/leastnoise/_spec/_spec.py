@@ -206,6 +206,11 @@ class Spec:
         """The domain of the workload."""
         return self.workload.domain
 
+    @property
+    def data_name(self) -> str:
+        """What a line of progress calls the data."""
+        return self.source.name if isinstance(self.source, Path) else "the data"
+
 
 def _without(privacy: Privacy, searches: Sequence[Searched]) -> Privacy:
     return privacy.share(1 - sum((search.share for search in searches), Fraction(0))) if searches else privacy
