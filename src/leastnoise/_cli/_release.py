@@ -199,7 +199,7 @@ def _with_categories(what: Spec, spec: Path, ledger: Path, seed: int | None = No
     for search in [search for search in what.searches if search.found is None]:
         about = f"the categories of {search.attribute}"
         with _reading(what, f"finding {about}") as (data, report):
-            found = find_categories(
+            known = find_categories(
                 plans[search.attribute],
                 data,
                 ledger=_paying(what, ledger, seed),
@@ -209,10 +209,10 @@ def _with_categories(what: Spec, spec: Path, ledger: Path, seed: int | None = No
                 seed=seed,
                 progress=report,
             )
-        spent = "nothing, because this is NOT PRIVATE" if seed is not None else str(found.receipt["charge"])
+        spent = "nothing, because this is NOT PRIVATE" if seed is not None else str(known.receipt["charge"])
         files = [] if seed is not None else [("list", shown(search.directory / "categories.csv"))]
-        show_facts([(about, f"{len(found.texts):,} found"), *files, ("spent", spent)])
-        made[search.attribute] = found
+        show_facts([(about, f"{len(known.texts):,} found"), *files, ("spent", spent)])
+        made[search.attribute] = known
     return replace(read_asked(spec, made), source=what.source, dataset=what.dataset, share=what.share) if made else what
 
 
