@@ -16,7 +16,8 @@ PYTHON ?= $(shell for p in python3 python python3.14 python3.13 python3.12 pytho
   "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$p" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# One more than there are cores in CI: many tests wait for a browser, a server or another process.
+WORKERS ?= 3
 # The steps that need one core each, the longest first: they run beside each other, before the tests, which use all cores.
 STEPS := types wheel docs lint
 

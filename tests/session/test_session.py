@@ -41,7 +41,7 @@ def workload() -> ln.Workload:
 
 @cache
 def planned() -> ln.Plan:
-    return ln.plan(workload(), ln.ZCDP(50))
+    return ln.plan(workload(), ln.ZCDP(50), strategy="workload")
 
 
 def workload_of_few_cells() -> ln.Workload:
@@ -152,16 +152,16 @@ def test_progress_is_told(tmp_path: Path) -> None:
 
 def test_compare_has_the_least_first_and_auto_takes_it() -> None:
     privacy = ln.Privacy(ln.ZCDP(1))
-    tried = ln.compare(workload(), privacy)
+    tried = ln.compare(workload_of_few_cells(), privacy)
     totals = [candidate.total for candidate in tried]
     assert totals == sorted(totals)
     assert all(math.isinf(candidate.total) == bool(candidate.reason) for candidate in tried)
-    best, every = choose(workload(), privacy)
+    best, every = choose(workload_of_few_cells(), privacy)
     assert best.expected_error().total_squared_error == pytest.approx(totals[0])
     assert len(every) == len(tried)
     for candidate in tried:
         if candidate.plan is not None:
-            named = ln.plan(workload(), privacy, strategy=candidate.strategy)
+            named = ln.plan(workload_of_few_cells(), privacy, strategy=candidate.strategy)
             assert named.expected_error().total_squared_error <= candidate.total * (1 + 1e-9)
             assert candidate.plan.lower_bound() <= candidate.total * (1 + 1e-9)
 
