@@ -58,33 +58,13 @@ def test_what_a_release_takes(budget, declared, cost, expected) -> None:
 @pytest.mark.parametrize(
     ("budget", "declared", "cost", "message"),
     [
-        (
-            PureDP(5),
-            ApproxDP(1, "0.1"),
-            GaussianCost("1/100"),
-            "The data set has a PureDP budget, which only pure releases can be charged to",
-        ),
+        (PureDP(5), ApproxDP(1, "0.1"), GaussianCost("1/100"), "has a PureDP budget, which only pure releases can be charged to"),
         (PureDP(5), ZCDP(1), ConcentratedCost(1), "Plan with PureDP(epsilon), or set a ZCDP or ApproxDP budget for the data set."),
         (PureDP(5), ZCDP(1), PureCost(1), "only pure releases"),
         (ApproxDP(5, "0.1"), ZCDP(1), GaussianCost(1), "The data set has an ApproxDP budget, which adds up (epsilon, delta)"),
-        (
-            ApproxDP(5, "0.1"),
-            ZCDP(1),
-            PureCost(1),
-            "or set a ZCDP budget for the data set, which adds many Gaussian releases up more tightly.",
-        ),
-        (
-            PureDP(5),
-            PureDP("1/3"),
-            PureCost("1/2"),
-            "The plan declares PureDP(epsilon='1/3'), which is not proved to cover its cost, epsilon = 0.5",
-        ),
-        (
-            ZCDP(5),
-            PureDP(1),
-            GaussianCost("1e-9"),
-            "is not proved to cover its cost, mu squared = 1e-9 (Gaussian noise). Make the plan again.",
-        ),
+        (ApproxDP(5, "0.1"), ZCDP(1), PureCost(1), "or set a ZCDP budget for the data set, which adds many Gaussian releases up"),
+        (PureDP(5), PureDP("1/3"), PureCost("1/2"), "declares PureDP(epsilon='1/3'), which is not proved to cover its cost, epsilon = 0.5"),
+        (ZCDP(5), PureDP(1), GaussianCost("1e-9"), "is not proved to cover its cost, mu squared = 1e-9 (Gaussian noise). Make"),
     ],
 )
 def test_what_a_ledger_refuses(budget, declared, cost, message) -> None:
@@ -120,11 +100,6 @@ def test_left_and_spent_make_the_whole(spent, epsilon) -> None:
     assert rest.epsilon == max(Fraction(0), epsilon - spent.epsilon)
     assert rest.within(whole_budget(budget))
     assert missing(spent, whole_budget(budget)).epsilon == max(Fraction(0), spent.epsilon - epsilon)
-
-
-def test_ten_tenths_and_three_thirds_are_a_whole() -> None:
-    assert total([charge(PureDP(1), PureDP(0.1), PureCost(0.1))] * 10) == whole_budget(PureDP(1))
-    assert total([charge(PureDP(1), PureDP("1/3"), PureCost("1/3"))] * 3) == whole_budget(PureDP(1))
 
 
 @pytest.mark.parametrize("value", [Fraction(-1), 0.5, 1, None])

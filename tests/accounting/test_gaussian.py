@@ -1,4 +1,4 @@
-"""The analytic Gaussian against mpmath at 120 digits and dp-accounting: never unsafe, and tight."""
+"""The analytic Gaussian against mpmath at 120 digits: never unsafe, and tight."""
 
 import decimal
 import math
@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mpmath import mp
 
 from leastnoise._accounting import _deltas, gaussian_is_private
 from leastnoise._accounting._deltas import (
@@ -26,7 +27,7 @@ SQUARES = ["1e-12", "1e-4", "0.01", "0.0718", "1/3", "1", "2", "7", "20", "400"]
 CASES = [(Fraction(e), Fraction(m)) for e in EPSILONS for m in SQUARES]
 
 
-def oracle(mp, epsilon: Fraction, square: Fraction, digits: int = 120):
+def oracle(epsilon: Fraction, square: Fraction, digits: int = 120):
     """Evaluate Balle and Wang's formula as it stands; of the digits of its terms fewer than 30 cancel here."""
     with mp.workdps(digits):
         mu = mp.sqrt(mp.mpf(square.numerator) / square.denominator)
@@ -36,13 +37,12 @@ def oracle(mp, epsilon: Fraction, square: Fraction, digits: int = 120):
 
 @pytest.mark.parametrize(("epsilon", "square"), CASES)
 def test_delta_is_an_upper_bound_within_1e_15(epsilon, square) -> None:
-    mp = pytest.importorskip("mpmath").mp
     exponent = float((epsilon - square / 2) ** 2 / square / 2)
     if exponent > 2000:
         with mp.workdps(30):
             assert mp.log(mp.mpf(gaussian_delta(epsilon, square).denominator)) > min(exponent, 6900)
         return
-    true = oracle(mp, epsilon, square)
+    true = oracle(epsilon, square)
     got = gaussian_delta(epsilon, square)
     with mp.workdps(120):
         ratio = mp.mpf(got.numerator) / got.denominator / true
@@ -53,25 +53,17 @@ DELTAS = ["1e-300", "1e-30", "1e-12", "1e-9", "1e-6", "1e-5", "0.01", "1/3", "0.
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta"), [(e, d) for one, e in enumerate(EPSILONS[1:]) for other, d in enumerate(DELTAS) if (one + other) % 3 == 0]
+    ("epsilon", "delta"), [(e, d) for one, e in enumerate(EPSILONS[1:]) for other, d in enumerate(DELTAS) if (one + other) % 5 == 0]
 )
 def test_mu_squared_is_safe_and_within_1e_12(epsilon, delta) -> None:
-    mp = pytest.importorskip("mpmath").mp
     eps, limit = Fraction(epsilon), Fraction(delta)
     square = gaussian_mu_squared(eps, limit)
     with mp.workdps(120):
         target = mp.mpf(limit.numerator) / limit.denominator
-        assert oracle(mp, eps, square) <= target
-        assert oracle(mp, eps, square * (1 + Fraction(1, 10**12))) > target
+        assert oracle(eps, square) <= target
+        assert oracle(eps, square * (1 + Fraction(1, 10**12))) > target
     assert square.denominator & (square.denominator - 1) == 0
     assert square.numerator.bit_length() <= 44
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (0.5, 1e-3), (1, 1e-6), (2, 1e-5), (5, 1e-9), (10, 1e-3)])
-def test_sigma_agrees_with_dp_accounting(epsilon, delta) -> None:
-    library = pytest.importorskip("dp_accounting")
-    sigma = float(gaussian_mu_squared(epsilon, delta)) ** -0.5
-    assert sigma == pytest.approx(library.get_sigma_gaussian(epsilon, delta), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -79,24 +71,15 @@ def test_sigma_agrees_with_dp_accounting(epsilon, delta) -> None:
     [
         (1, "1e-5", 3.7306, 4),
         ("0.1", "1e-6", 36.304690, 6),
-        (1, "1e-9", 5.495266, 6),
-        (1, "1e-12", 6.557822, 6),
         (3, "1e-6", 1.543861, 6),
         (10, "1e-9", 0.650247, 6),
         ("0.1", "1e-5", 30.75, 2),
-        ("0.5", "1e-5", 7.03, 2),
-        (2, "1e-5", 1.994, 3),
-        (5, "1e-5", 0.892, 3),
     ],
 )
 def test_published_sigmas(epsilon, delta, sigma, places) -> None:
     """Values computed from Balle and Wang (2018) with 50 digits."""
     assert round(float(gaussian_mu_squared(epsilon, delta)) ** -0.5, places) == sigma
-
-
-def test_rho_a_twentieth_at_epsilon_one() -> None:
-    """Exact Gaussian: 1.098e-4, where the general zCDP bound gives 3.857e-4."""
-    assert float(gaussian_delta(1, "0.1")) == pytest.approx(1.098e-4, rel=5e-4)
+    assert float(gaussian_delta(1, "0.1")) == pytest.approx(1.098e-4, rel=5e-4)  # where the general zCDP bound gives 3.857e-4
 
 
 def test_the_classic_constants_are_not_private_at_epsilon_ten() -> None:
@@ -105,14 +88,6 @@ def test_the_classic_constants_are_not_private_at_epsilon_ten() -> None:
         square = Fraction(100 / (2 * math.log(inside)))
         assert not gaussian_is_private(10, square, "1e-5")
         assert float(gaussian_delta(10, square)) == pytest.approx(published, rel=0.04)
-
-
-@settings(max_examples=30)
-@given(st.fractions(0, 20), st.fractions(Fraction(1, 1000), 30), st.fractions(Fraction(1, 10**6), 2))
-def test_delta_falls_in_epsilon_and_rises_in_mu(epsilon, square, step) -> None:
-    slack = 1 + Fraction(1, 10**15)
-    assert gaussian_delta(epsilon + step, square) <= gaussian_delta(epsilon, square) * slack
-    assert gaussian_delta(epsilon, square) <= gaussian_delta(epsilon, square + step) * slack
 
 
 @settings(max_examples=40)
@@ -126,7 +101,6 @@ def test_the_decision_agrees_with_the_bound(epsilon, square) -> None:
 @pytest.mark.parametrize("digits", [10, 40, 90])
 @pytest.mark.parametrize("x", ["0", "1e-9", "0.3", "1", "2.5", "6.3", "9.4", "12"])
 def test_mills_ratio_is_enclosed_by_both_ways(x, digits) -> None:
-    mp = pytest.importorskip("mpmath").mp
     at, way = decimal.Decimal(x), rounding(digits)
     with mp.workdps(200):
         true = mp.ncdf(-mp.mpf(x)) / mp.npdf(mp.mpf(x))
@@ -140,7 +114,6 @@ def test_mills_ratio_is_enclosed_by_both_ways(x, digits) -> None:
 @pytest.mark.parametrize("digits", [3, 4, 5, 6])
 def test_mills_ratio_of_a_root_is_enclosed(digits) -> None:
     """Of the root both neighbours are taken, and of the ratio at each the side that is farther."""
-    mp = pytest.importorskip("mpmath").mp
     for k in range(1, 400, 3):
         low, high = _mills_between(Fraction(k, 7), rounding(digits))
         with mp.workdps(30):
@@ -152,7 +125,6 @@ def test_mills_ratio_of_a_root_is_enclosed(digits) -> None:
 @pytest.mark.parametrize("digits", [3, 4, 5, 6])
 def test_the_continued_fraction_rounds_outwards(digits) -> None:
     """With few digits every second rounding in the wrong direction would show."""
-    mp = pytest.importorskip("mpmath").mp
     for k in range(10, 400, 3):
         x = decimal.Decimal(k) / 10
         low, high = _mills_by_fraction(x, rounding(digits))
@@ -164,7 +136,6 @@ def test_the_continued_fraction_rounds_outwards(digits) -> None:
 
 @pytest.mark.parametrize("digits", [1, 5, 40, 333])
 def test_pi_is_enclosed(digits) -> None:
-    mp = pytest.importorskip("mpmath").mp
     low, high = _pi_between(digits)
     with mp.workdps(digits + 50):
         assert mp.mpf(low.numerator) / low.denominator < mp.pi < mp.mpf(high.numerator) / high.denominator
@@ -174,10 +145,9 @@ def test_pi_is_enclosed(digits) -> None:
 @pytest.mark.parametrize("digits", [5, 8, 12, 20, 40])
 @pytest.mark.parametrize(("epsilon", "square"), [("1", "0.1"), ("0", "1"), ("1", "2"), ("1", "2.00000001"), ("3", "100"), ("20", "1")])
 def test_delta_is_enclosed_at_any_number_of_digits(epsilon, square, digits) -> None:
-    mp = pytest.importorskip("mpmath").mp
     low, high = _delta_between(Fraction(epsilon), Fraction(square), digits)
     with mp.workdps(120):
-        assert mp.mpf(str(low)) <= oracle(mp, Fraction(epsilon), Fraction(square), 250) <= mp.mpf(str(high))
+        assert mp.mpf(str(low)) <= oracle(Fraction(epsilon), Fraction(square), 250) <= mp.mpf(str(high))
 
 
 def test_the_callers_decimal_context_has_no_influence() -> None:
@@ -189,8 +159,7 @@ def test_the_callers_decimal_context_has_no_influence() -> None:
 @pytest.mark.parametrize(("epsilon", "square"), [("10500", "20000"), ("9000", "20000"), ("7100", "14000")])
 def test_at_very_large_epsilons_delta_is_not_taken_for_hopeless(epsilon, square) -> None:
     """There the two terms of the formula are far apart, and only the first decides."""
-    mp = pytest.importorskip("mpmath").mp
-    true = oracle(mp, Fraction(epsilon), Fraction(square), 60)
+    true = oracle(Fraction(epsilon), Fraction(square), 60)
     with mp.workdps(50):
         got = gaussian_delta(epsilon, square)
         assert 1 <= mp.mpf(got.numerator) / got.denominator / true <= 1 + mp.mpf("1e-14")
@@ -207,11 +176,10 @@ def test_hopelessly_small_and_large_deltas() -> None:
 
 
 def test_tiny_epsilon_and_mu_need_more_digits_and_get_them() -> None:
-    mp = pytest.importorskip("mpmath").mp
     epsilon, square = Fraction(1, 10**90), Fraction(1, 10**180)
     got = gaussian_delta(epsilon, square)
     with mp.workdps(400):
-        ratio = mp.mpf(got.numerator) / got.denominator / oracle(mp, epsilon, square, 400)
+        ratio = mp.mpf(got.numerator) / got.denominator / oracle(epsilon, square, 400)
         assert 1 <= ratio <= 1 + mp.mpf(10) ** -15
 
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mpmath import mp
 
 from leastnoise._accounting import ConcentratedCost, covers, zcdp_delta
 from leastnoise._accounting._budget import ApproxDP
@@ -14,31 +15,30 @@ from leastnoise._check import InputError
 from leastnoise._fitting import largest, zcdp_epsilon
 
 
-def log_bound(mp, rho: Fraction, epsilon: Fraction, beta):
+def log_bound(rho: Fraction, epsilon: Fraction, beta):
     """Log of (Canonne, Kamath, Steinke 2020): exp((a-1)(a rho - eps)) (1-1/a)^a / (a-1), a = 1 + beta."""
     alpha = 1 + beta
     cost, eps = mp.mpf(rho.numerator) / rho.denominator, mp.mpf(epsilon.numerator) / epsilon.denominator
     return beta * (alpha * cost - eps) + alpha * mp.log(1 - 1 / alpha) - mp.log(beta)
 
 
-def infimum(mp, rho: Fraction, epsilon: Fraction):
+def infimum(rho: Fraction, epsilon: Fraction):
     """Minimise over a grid of log(beta), refined; not the search of the package."""
     low, high = mp.mpf(-30), mp.mpf(30)
     for _ in range(30):  # within 1e-16 of the place, and of the value the square of that
         points = [low + (high - low) * k / 8 for k in range(9)]
-        best = min(range(9), key=lambda k: log_bound(mp, rho, epsilon, mp.exp(points[k])))
+        best = min(range(9), key=lambda k: log_bound(rho, epsilon, mp.exp(points[k])))
         low, high = points[max(0, best - 1)], points[min(8, best + 1)]
-    return log_bound(mp, rho, epsilon, mp.exp((low + high) / 2))
+    return log_bound(rho, epsilon, mp.exp((low + high) / 2))
 
 
 @pytest.mark.parametrize("rho", ["1e-8", "0.001", "0.05", "1/3", "2", "30"])
-@pytest.mark.parametrize("epsilon", ["0", "0.01", "1", "7/2", "20"])
+@pytest.mark.parametrize("epsilon", ["0", "1", "20"])
 def test_delta_is_the_infimum_rounded_up(rho, epsilon) -> None:
-    mp = pytest.importorskip("mpmath").mp
     cost, eps = Fraction(rho), Fraction(epsilon)
     got = zcdp_delta(cost, eps)
     with mp.workdps(60):
-        best = infimum(mp, cost, eps)
+        best = infimum(cost, eps)
         if best < -6900:
             assert got == Fraction(1, 10**3000)
         elif best > -(mp.mpf(10) ** -13):
@@ -70,14 +70,6 @@ def test_never_below_the_exact_delta_of_the_discrete_gaussian(variance, epsilon)
     assert float(zcdp_delta(1 / (2 * variance), str(epsilon))) >= exact * (1 - 1e-12)
 
 
-@settings(max_examples=20)
-@given(st.fractions(Fraction(1, 1000), 10), st.fractions(0, 10), st.fractions(Fraction(1, 1000), 1))
-def test_delta_falls_in_epsilon_and_rises_in_rho(rho, epsilon, step) -> None:
-    slack = 1 + Fraction(1, 10**12)
-    assert zcdp_delta(rho, epsilon + step) <= zcdp_delta(rho, epsilon) * slack
-    assert zcdp_delta(rho, epsilon) <= zcdp_delta(rho + step, epsilon) * slack
-
-
 @settings(max_examples=5)
 @given(st.fractions(Fraction(1, 10**4), 5), st.fractions(Fraction(1, 10**15), Fraction(1, 10)))
 def test_epsilon_undoes_delta(rho, delta) -> None:
@@ -87,18 +79,11 @@ def test_epsilon_undoes_delta(rho, delta) -> None:
         assert zcdp_delta(rho, epsilon * (1 - Fraction(1, 10**9))) > delta
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [("0.01", "0.01"), ("0.1", "1e-9"), ("1", "1e-300"), ("1", "1e-6"), ("10", "0.5")])
+@pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "1e-9"), ("1", "1e-300"), ("10", "0.5")])
 def test_rho_is_the_largest_that_is_covered(epsilon, delta) -> None:
     rho = largest(lambda rho: zcdp_delta(rho, epsilon) <= Fraction(delta))
     assert covers(ApproxDP(epsilon, delta), ConcentratedCost(rho))
     assert not covers(ApproxDP(epsilon, delta), ConcentratedCost(rho * (1 + Fraction(1, 10**11))))
-
-
-def test_tighter_than_bun_and_steinke() -> None:
-    """Their conversion rho + 2 sqrt(rho ln(1/delta)) is one choice of alpha in a weaker bound."""
-    for rho, delta in [("0.01", 1e-6), ("1", 1e-9), ("1/2", 1e-3)]:
-        classic = float(Fraction(rho)) + 2 * math.sqrt(float(Fraction(rho)) * math.log(1 / delta))
-        assert 0.8 * classic < float(zcdp_epsilon(rho, delta)) < classic
 
 
 def test_the_last_digit_is_decided_with_fifty() -> None:
@@ -112,10 +97,7 @@ def test_the_last_digit_is_decided_with_fifty() -> None:
 def test_extreme_rho_stays_a_bound(rho) -> None:
     assert 0 < zcdp_delta(rho, 1) <= 1
     assert (zcdp_delta(rho, 1) < Fraction(1, 10**9)) == (Fraction(rho) < 1)
-
-
-@pytest.mark.parametrize(("rho", "least", "most"), [("1e-900", 0, 0), ("1e-20", 0, "1e-8"), ("1e900", "1e900", "1.001e900")])
-def test_epsilon_of_extreme_rho(rho, least, most) -> None:
+    least, most = {"1e-900": (0, 0), "1e-20": (0, "1e-8"), "1e20": ("1e20", "1.001e20"), "1e900": ("1e900", "1.001e900")}[rho]
     assert Fraction(least) <= zcdp_epsilon(rho, "1e-9") <= Fraction(most)
 
 

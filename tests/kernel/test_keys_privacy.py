@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 import leastnoise as ln
 from leastnoise._accounting import ApproxDP, KeyRule, Noise, Privacy, keys_are_private
+from leastnoise._accounting._keys import _stretches
 from leastnoise._domain import Domain, Unknown
 from leastnoise._fitting import key_rule
 from leastnoise._kernel import FoundKeys, KeySearch, SeededEntropy, Terms, UnpaidSeries
@@ -22,8 +23,11 @@ LAPLACE, GAUSSIAN = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
 EPSILON = Fraction(9, 10)
 # Scales of noise for a distance of neighbours; thresholds so low that deltas are large enough to be seen.
 RULES = [
-    *[(LAPLACE, k, neighbours, threshold) for k in (1, 2) for neighbours in ("add_remove", "replace") for threshold in (3, 6)],
-    *[(GAUSSIAN, k, neighbours, threshold) for k in (1, 2) for neighbours in ("add_remove", "replace") for threshold in (3, 5, 8)],
+    (noise, k, neighbours, threshold)
+    for noise, few in ((LAPLACE, (3, 6)), (GAUSSIAN, (3, 8)))
+    for k, thresholds in ((1, few), (2, (5,)))
+    for neighbours in ("add_remove", "replace")
+    for threshold in thresholds
 ]
 
 
@@ -105,8 +109,7 @@ def test_delta_is_for_all_keys_of_a_unit_and_not_for_one() -> None:
     assert 1 - (1 - chance) ** 20 > 5 * float(many.budget.delta)
 
 
-@pytest.mark.parametrize("k", [1, 2, 7])
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize(("k", "neighbours"), [(1, "add_remove"), (2, "replace"), (7, "add_remove")])
 def test_a_planned_rule_is_the_least_and_the_kernel_proves_it_again(k: int, neighbours: str) -> None:
     privacy = Privacy(ApproxDP("1/2", "1e-8"), neighbours, "id", k)
     rule = key_rule(privacy)
@@ -123,12 +126,9 @@ def test_a_planned_rule_is_the_least_and_the_kernel_proves_it_again(k: int, neig
             search.verify(privacy.within(budget))
 
 
-@pytest.mark.parametrize("last", [65, 200, 5000])
-def test_stretches_of_many_keys_cover_every_number_of_them(last: int) -> None:
-    from leastnoise._accounting._keys import _stretches
-
-    covered = [number for first, end in _stretches(last) for number in range(first, end + 1)]
-    assert covered == list(range(last + 1))
+def test_stretches_of_many_keys_cover_every_number_of_them() -> None:
+    for last in (65, 200, 5000):
+        assert [number for first, end in _stretches(last) for number in range(first, end + 1)] == list(range(last + 1))
 
 
 TEXTS = [f"key {number:05}" for number in range(20_000)]
@@ -168,8 +168,8 @@ def test_only_the_largest_are_kept_and_the_rest_is_post_processing() -> None:
 
 
 def test_nobody_has_a_key() -> None:
-    domain, privacy = Domain(agent=Unknown(9)), Privacy(ApproxDP(1, "1e-9"), unit_column="id", max_rows=12)
-    table = Table.keyed(domain, "agent", [], np.zeros(0, dtype=np.int64), unit_column="id", max_rows=12)
+    domain, privacy = Domain(agent=Unknown(9)), Privacy(ApproxDP(1, "1e-9"), unit_column="id", max_rows=2)
+    table = Table.keyed(domain, "agent", [], np.zeros(0, dtype=np.int64), unit_column="id", max_rows=2)
     series = UnpaidSeries(Terms(domain=domain, privacy=privacy, attributes=("agent",)), table, SeededEntropy(1))
     found = series.find(KeySearch(attribute="agent", rule=key_rule(privacy), most=9))
     assert found.keys == ()
@@ -245,14 +245,7 @@ def test_budgets_that_no_threshold_is_for_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
-    [
-        ("1e-4", "1e-9"),
-        ("20", "1e-300"),
-        ("0.12345678901234567890123", "1e-6"),
-        ("1", "9/10"),
-        ("1", "1e-400"),
-        ("1", "0.99999999999999999999"),
-    ],
+    [("1e-4", "1e-9"), ("0.12345678901234567890123", "1e-400"), ("1", "0.99999999999999999999")],
 )
 def test_odd_budgets_have_a_rule_too(epsilon: str, delta: str) -> None:
     privacy = Privacy(ApproxDP(epsilon, delta), unit_column="id", max_rows=3)

@@ -8,10 +8,8 @@ import threading
 from contextlib import suppress
 from datetime import UTC, datetime
 from fractions import Fraction
-from itertools import combinations, product
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -100,6 +98,8 @@ def test_another_unit_or_other_neighbours_are_refused(ledger, privacy, words) ->
     message = f"The plan protects {words}, the data set 'people' one row (add_remove); such costs cannot be added: "
     with pytest.raises(InputError, match=re.escape(message)):
         take(ledger, privacy=privacy)
+    with pytest.raises(InputError, match="privacy must be a Privacy"):
+        ledger.check(PureCost(1), PureDP(1))
     assert ledger.entries() == ()
 
 
@@ -117,32 +117,6 @@ def test_releases_that_count_other_numbers_of_rows_of_a_unit_add_up(tmp_path) ->
         take(ledger, privacy=Privacy(PureDP(1), unit_column="household", max_rows=5))
 
 
-def test_the_loss_of_tables_bounded_apart_is_the_sum_of_their_costs() -> None:
-    """Both outputs at once, over all random choices of rows: of a unit of four rows one counts in the first, two in the second."""
-    numbers, losses = np.arange(-40, 41), (0.5, 0.25)
-
-    def law(values: list[int], most: int, scale: float) -> np.ndarray:
-        kept = [sum(some) for some in combinations(values, most)]
-        return np.mean([np.exp(-abs(numbers - count) / scale) for count in kept], axis=0)
-
-    worst = []
-    for values in product((0, 1), repeat=4):
-        first, second = (np.outer(law(own, 1, 1 / losses[0]), law(own, 2, 2 / losses[1])) for own in (list(values), [0] * 4))
-        worst.append(abs(np.log(first / second)).max())
-    assert max(worst) == pytest.approx(sum(losses))
-
-
-def test_a_budget_without_its_unit_is_refused(ledger) -> None:
-    with pytest.raises(InputError, match="privacy must be a Privacy"):
-        ledger.reserve(cost=PureCost(1), privacy=PureDP(1), plan_digest="ab", output="out")
-
-
-def test_a_plan_that_costs_more_than_it_declares_is_refused(ledger) -> None:
-    with pytest.raises(InputError, match="is not proved to cover its cost"):
-        take(ledger, declared=PureDP("1/4"))
-    assert ledger.entries() == ()
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -152,6 +126,7 @@ def test_a_plan_that_costs_more_than_it_declares_is_refused(ledger) -> None:
         ({"description": "\ud800"}, "description must be a text that can be written as UTF-8"),
         ({"cost": 1}, "cost must be PureCost, GaussianCost, ConcentratedCost or SeriesCost; got 1."),
         ({"declared": 1}, "budget must be PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho); got 1."),
+        ({"declared": PureDP("1/4")}, "is not proved to cover its cost"),
     ],
 )
 def test_unusable_arguments_are_refused_before_anything_is_written(ledger, more, message) -> None:
@@ -188,23 +163,6 @@ def test_sealing_and_reconciling_give_nothing_back(ledger) -> None:
     assert [(entry.output, entry.state) for entry in ledger.reconcile(lambda _: True)] == [("c", "sealed")]
     assert ledger.reconcile(lambda _: False) == ()
     assert ledger.left() == Charge()
-
-
-def test_entries_in_every_state_stay_paid(ledger) -> None:
-    """Reserved, sealed or found absent: what a release has spent is never offered to the next one."""
-    take(ledger, "1/2", output="absent")
-    ledger.reconcile(lambda _: False)
-    ledger.seal(take(ledger, "1/4", output="sealed"))
-    take(ledger, "1/8", output="reserved")
-    assert [entry.state for entry in ledger.entries()] == ["absent", "sealed", "reserved"]
-    assert (ledger.spent().epsilon, ledger.left().epsilon) == (Fraction(7, 8), Fraction(1, 8))
-    with pytest.raises(BudgetError, match=r"only epsilon = 0\.125 is left"):
-        take(ledger, "1/4")
-    take(ledger, "1/8")
-    ledger.reconcile(lambda _: False)
-    for epsilon in ("1/2", "1/4", "1/8", Fraction(1, 10**30)):
-        with pytest.raises(BudgetError, match="only epsilon = 0 is left"):
-            take(ledger, epsilon)
 
 
 def test_a_late_seal_of_an_entry_found_absent_and_a_second_seal_are_harmless(ledger) -> None:
@@ -341,16 +299,6 @@ def test_a_journal_of_an_earlier_ledger_is_not_played_into_a_new_one(tmp_path, e
     assert list(tmp_path.iterdir()) == [left]
 
 
-def test_a_file_system_without_links_makes_no_ledger(tmp_path, monkeypatch) -> None:
-    def refuse(*arguments):
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr("os.link", refuse)
-    with pytest.raises(LedgerError, match=r"cannot be made at .*: operation not permitted. Choose a folder"):
-        Ledger.create(tmp_path / "x", "x", ONE)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_ledger_in_another_journal_mode_takes_nothing(ledger) -> None:
     with sqlite3.connect(ledger.path) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -432,7 +380,7 @@ def test_a_ledger_of_a_newer_version_is_refused(ledger) -> None:
         take(ledger)
 
 
-@pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("part", [0.3, 0.999])
 def test_a_truncated_file_is_refused(ledger, part) -> None:
     for _ in range(3):
         take(ledger, "1/10", description="x" * 9000)
@@ -444,15 +392,12 @@ def test_a_truncated_file_is_refused(ledger, part) -> None:
 
 
 def test_bytes_overwritten_anywhere_never_give_budget_back(ledger) -> None:
-    """Runs of 128 bytes and single bits in turn are overwritten: either it is noticed, or the ledger says what it said before.
-
-    Bits of every ninth byte: `make faults` damages every one.
-    """
+    """Runs of bytes and single bits: either it is noticed, or the ledger says what it said before. `make faults` damages every byte."""
     for _ in range(3):
         take(ledger, "1/10")
     whole = ledger.path.read_bytes()
-    filled = [k for k in range(len(whole)) if whole[k]][::9]
-    damage = [(start, b"\xa5" * 128) for start in range(0, len(whole), 128)] + [(k, bytes([whole[k] ^ 1])) for k in filled]
+    filled = [k for k in range(len(whole)) if whole[k]][::31]
+    damage = [(start, b"\xa5" * 128) for start in range(0, len(whole), 384)] + [(k, bytes([whole[k] ^ 1])) for k in filled]
     noticed = 0
     for start, new in damage:
         ledger.path.write_bytes(whole[:start] + new + whole[start + len(new) :])

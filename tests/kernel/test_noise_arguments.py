@@ -13,58 +13,52 @@ from leastnoise._check import InputError
 from leastnoise._kernel import SeededEntropy, _draws, _noise
 
 ALARM = 1e-6
-TOP = 2**64
 MODULES = [_draws, _noise]
 
 
-@pytest.mark.parametrize("law", SAMPLERS)
+every_law = pytest.mark.parametrize("law", SAMPLERS)
+
+
+@every_law
 @pytest.mark.parametrize("part", ["numerator", "denominator"])
-@pytest.mark.parametrize("wrong", [0, -1, 2**56, 2**64, 1.0, True, None, "1", float("nan"), Fraction(1)])
-def test_a_wrong_scale_is_refused(law, part, wrong):
-    arguments = {"numerator": 1, "denominator": 1, part: wrong}
-    with pytest.raises(InputError, match=f"^{part} of the noise scale must be a whole number from 1 to 72057594037927935; got "):
-        SAMPLERS[law](arguments["numerator"], arguments["denominator"], 5, SeededEntropy(0))
+def test_a_wrong_scale_is_refused(law, part):
+    def drawn(wrong):
+        SAMPLERS[law](**{"numerator": np.ones(4, dtype=np.int64), "denominator": 1, part: wrong, "count": 4, "entropy": SeededEntropy(0)})
+
+    for wrong in (0, -1, 2**56, 2**64, 1.0, True, None, "1", float("nan"), Fraction(1)):
+        with pytest.raises(InputError, match=f"^{part} of the noise scale must be a whole number from 1 to 72057594037927935; got "):
+            drawn(wrong)
+    for wrong in (0, -5, 2**56, 2**62):
+        with pytest.raises(InputError, match=f"^{part} of the noise scale must be a whole number from 1 to .*; got {wrong}"):
+            drawn(np.array([1, 2, wrong, 4]))
+    ones = np.ones(4, dtype=np.int64)
+    for wrong in (ones[:3], ones[:, None], ones.astype(float), ones.astype(np.uint64), np.array(1)):
+        with pytest.raises(
+            InputError, match=r"a whole number or an int64 array of shape \(4,\), one for each draw; got '.* array of shape"
+        ):
+            drawn(wrong)
 
 
-@pytest.mark.parametrize("law", SAMPLERS)
-@pytest.mark.parametrize("wrong", [0, -5, 2**56, 2**62])
-def test_a_wrong_scale_in_an_array_is_refused(law, wrong):
-    scales = np.array([1, 2, wrong, 4])
-    with pytest.raises(InputError, match=f"^numerator of the noise scale must be a whole number from 1 to .*; got {wrong}"):
-        SAMPLERS[law](scales, np.ones(4, dtype=np.int64), 4, SeededEntropy(0))
-    with pytest.raises(InputError, match=f"^denominator of the noise scale must be a whole number from 1 to .*; got {wrong}"):
-        SAMPLERS[law](np.ones(4, dtype=np.int64), scales, 4, SeededEntropy(0))
+@every_law
+def test_a_wrong_count_is_refused(law):
+    for wrong in (-1, 2.0, None, True, "3"):
+        with pytest.raises(InputError, match=r"^count must be a whole number of at least 0; got "):
+            SAMPLERS[law](1, 1, wrong, SeededEntropy(0))
 
 
-@pytest.mark.parametrize("law", SAMPLERS)
-@pytest.mark.parametrize(
-    "wrong", [np.ones(3, dtype=np.int64), np.ones((4, 1), dtype=np.int64), np.ones(4), np.ones(4, dtype=np.uint64), np.array(1)]
-)
-def test_an_array_of_another_kind_is_refused(law, wrong):
-    with pytest.raises(InputError, match=r"a whole number or an int64 array of shape \(4,\), one for each draw; got '.* array of shape"):
-        SAMPLERS[law](wrong, 1, 4, SeededEntropy(0))
-
-
-@pytest.mark.parametrize("law", SAMPLERS)
-@pytest.mark.parametrize("wrong", [-1, 2.0, None, True, "3"])
-def test_a_wrong_count_is_refused(law, wrong):
-    with pytest.raises(InputError, match=r"^count must be a whole number of at least 0; got "):
-        SAMPLERS[law](1, 1, wrong, SeededEntropy(0))
-
-
-@pytest.mark.parametrize("law", SAMPLERS)
+@every_law
 def test_no_draws_and_odd_lengths(law):
     empty = np.empty(0, dtype=np.int64)
     assert SAMPLERS[law](1, 1, 0, SeededEntropy(0)).shape == (0,)
     assert SAMPLERS[law](empty, empty, 0, SeededEntropy(0)).dtype == np.int64
     for count in (1, 2, 3, 7, 63, 65, 32767, 32768, 32769):
         assert SAMPLERS[law](3, 2, count, SeededEntropy(count)).shape == (count,)
-    # Many short calls have the law, too: a scale wrong by a tenth is seen.
-    joined = np.concatenate([SAMPLERS[law](3, 2, 5, SeededEntropy(seed)) for seed in range(1500)])
+    # Many short calls have the law, too: a scale wrong by a fifth is seen.
+    joined = np.concatenate([SAMPLERS[law](3, 2, 5, SeededEntropy(seed)) for seed in range(400)])
     assert chi_square(law, 1.5, joined) > ALARM
 
 
-@pytest.mark.parametrize("law", SAMPLERS)
+@every_law
 def test_the_scales_given_are_not_changed(law):
     numerators, denominators = np.arange(1, 101), np.arange(101, 1, -1)
     SAMPLERS[law](numerators, denominators, 100, SeededEntropy(0))
@@ -114,7 +108,7 @@ class WatchedEntropy:
         return self.source.words(count).view(Watched)
 
 
-@pytest.mark.parametrize("law", SAMPLERS)
+@every_law
 def test_no_floating_point_at_run_time(law):
     """Every operation on random bits, and every local variable of the noise modules, is an integer or a boolean."""
     files = {module.__file__ for module in MODULES}
@@ -129,12 +123,12 @@ def test_no_floating_point_at_run_time(law):
             assert not isinstance(value, np.ndarray) or value.dtype.kind in "uib", f"{name} in {frame.f_code.co_name}"
         return check
 
-    for p, q in ((3, 10), (3, 2), (1000, 1), (2**40, 7)):
+    for p, q in ((3, 10), (2**40, 7)):
         Watched.operations = 0
         before = sys.gettrace()
         sys.settrace(check)
         try:
-            SAMPLERS[law](p, q, 3000, WatchedEntropy(p))
+            SAMPLERS[law](p, q, 2000, WatchedEntropy(p))
             SAMPLERS[law](np.full(500, p), np.full(500, q), 500, WatchedEntropy(p))
         finally:
             sys.settrace(before)

@@ -13,8 +13,6 @@ from leastnoise._kernel._draws import LazyReals, Ratios, coin_exp, toss_exp
 
 ALARM = 1e-6
 TOP = 2**64
-
-
 RATIOS = [
     (0, 1), (1, 1), (1, 2), (1, 3), (2, 3), (255, 256), (1, 257), (7, 1000), (2**56 - 2, 2**56 - 1), (1, 2**56 - 1),
     (12345678901, 98765432109),
@@ -26,8 +24,7 @@ def test_ratio_coins_by_enumeration_of_the_first_byte(p, q):
     """All 256 first bytes at once; those that are tied are then given a byte that decides for heads (0) or for tails (255)."""
     coins = Ratios(numerators=scalar(p), denominators=scalar(q))
     digit = 256 * p // q
-    script_bytes = bytes(range(256))
-    first = np.frombuffer(script_bytes, dtype=np.uint64).tolist()
+    first = np.frombuffer(bytes(range(256)), dtype=np.uint64).tolist()
     high = coins.toss(np.arange(256), Script([*first, *[TOP - 1] * 40], then=1))
     assert int(high.sum()) in {digit, digit + 1}
     np.testing.assert_array_equal(high[:digit], True)
@@ -77,7 +74,7 @@ def test_lazy_reals_compare_digit_by_digit_and_remember():
 
 
 def test_lazy_real_coins_have_their_probability():
-    count = 400_000
+    count = 200_000
     x = LazyReals(leading=SeededEntropy(1).words(count))
     values = x.leading >> np.uint64(60)
     heads = x.toss(np.arange(count), SeededEntropy(2))
@@ -162,9 +159,9 @@ def test_exponential_coins_by_exact_enumeration(monkeypatch, linear, square, slo
     assert sum(results.values()) + open_ == 1
 
 
-@pytest.mark.parametrize(("linear", "square", "slots"), [(1, False, 1), (1, False, 8), (0, True, 2), (14, True, 128), (126, True, 128)])
+@pytest.mark.parametrize(("linear", "square", "slots"), [(1, False, 8), (0, True, 2), (126, True, 128)])
 def test_exponential_coins_have_their_probability(linear, square, slots):
-    count = 300_000
+    count = 150_000
     numerators = np.resize(u64(0, 1, 5, 9, 10), count)
     coins = Ratios(numerators=numerators, denominators=scalar(10))
     index = np.arange(count)

@@ -190,8 +190,8 @@ def test_the_part_beyond_the_gaussian_table(parts):
     assert stats.chisquare(counts, expected).pvalue > ALARM
 
 
-@pytest.mark.parametrize(("p", "q"), [(3, 2), (1000, 1), (2**56 - 1, 1), (2**56 - 1, 3), (1, 2**56 - 1)])
-@pytest.mark.parametrize("far", [128, 200, 255, 256, 300, 5000])
+@pytest.mark.parametrize(("p", "q"), [(3, 2), (2**56 - 1, 1), (2**56 - 1, 3), (1, 2**56 - 1)])
+@pytest.mark.parametrize("far", [128, 255, 256, 5000])
 def test_far_laplace_values_are_exact_modulo_two_to_the_64(monkeypatch, one_attempt, p, q, far):
     monkeypatch.setattr(_noise, "_far_number", lambda entropy: far)
     monkeypatch.setattr(_noise, "toss_exp", lambda coins, index, entropy, **slots: np.ones(index.size, dtype=bool))
@@ -209,23 +209,17 @@ def test_a_far_multiple_of_two_to_the_64_is_not_taken_for_zero(monkeypatch, one_
     monkeypatch.setattr(_noise, "_far_number", lambda entropy: 2**11)
     monkeypatch.setattr(_noise, "toss_exp", lambda coins, index, entropy, **slots: np.ones(index.size, dtype=bool))
     values, accepted = one_attempt(
-        _noise,
-        _noise.discrete_laplace,
-        2**56 - 1,
-        1,
-        "geometric_table",
-        k=np.array([128]),
-        uniform=np.array([2**11]),
-        negative=np.array([True]),
-    )
+        _noise, _noise.discrete_laplace, 2**56 - 1, 1, "geometric_table",
+        k=np.array([128]), uniform=np.array([2**11]), negative=np.array([True]),
+    )  # fmt: skip
     assert (2**56 - 1) * 2**11 + 2**11 == 8 * 2**64 // 1
     assert values.tolist() == [0]
     assert accepted.tolist() == [True]
 
 
-@pytest.mark.parametrize(("p", "q"), [(3, 2), (1000, 1), (2**56 - 1, 1), (2**56 - 1, 2**40), (1, 2**56 - 1)])
+@pytest.mark.parametrize(("p", "q"), [(3, 2), (1000, 1), (2**56 - 1, 2**40), (1, 2**56 - 1)])
 @pytest.mark.parametrize("law", ["gaussian", "rounded"])
-@pytest.mark.parametrize("far", [0, 1, 7, 100, 10**6])
+@pytest.mark.parametrize("far", [0, 7, 100, 10**6])
 def test_far_gaussian_values_are_exact_modulo_two_to_the_64(monkeypatch, one_attempt, law, p, q, far):
     parts = 8 if law == "rounded" or p >= 32 * q else 1
     k = 8 * parts + far

@@ -95,8 +95,8 @@ def every_row(*, gone: bool) -> list[Row]:
 
 def neighbours(late: str, *, gone: bool) -> Iterator[tuple[tuple[Row, ...], tuple[Row, ...]]]:
     """All streams of up to two rows, some of which go again, with one row more; that row goes again if rows that go cost nothing."""
-    others = every_row(gone=True)
-    base = [(), *((row,) for row in others), *itertools.combinations_with_replacement(others[::2], 2)]
+    others = every_row(gone=True)[::2]
+    base = [(), *((row,) for row in others), *itertools.combinations_with_replacement(others, 2)]
     for rows in base:
         for row in every_row(gone=gone or late == "drop"):
             if row[1] == 0:  # the groups are alike
@@ -115,7 +115,7 @@ def test_neighbouring_streams_lose_no_more_than_was_paid_and_some_lose_it_all(no
         return known[rows]
 
     losses = {loss(plan, seen(one), outputs(plan, late, other)) for one, other in neighbours(late, gone=False) if len(one) < 2}
-    losses |= {loss(plan, seen(one), outputs(plan, late, other)) for one, other in [*neighbours(late, gone=False)][::97]}
+    losses |= {loss(plan, seen(one), outputs(plan, late, other)) for one, other in [*neighbours(late, gone=False)][::197]}
     assert max(losses) == paid(plan)
 
 
@@ -125,7 +125,7 @@ def summed(operator: Dense | Tree, measure: str = "pay", scale: Fraction = Fract
 
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("ends", [False, True], ids=["values", "ends"])
-@pytest.mark.parametrize(("noise", "operator"), KINDS, ids=["laplace", "gaussian", "hierarchy"])
+@pytest.mark.parametrize(("noise", "operator"), KINDS[:2], ids=["laplace", "gaussian"])
 def test_sums_and_counts_of_neighbouring_streams_lose_no_more_than_was_paid_and_some_lose_it_all(
     noise: Noise, operator: Dense, ends: bool
 ) -> None:
@@ -310,11 +310,6 @@ def test_another_measurement_with_the_text_of_the_first_is_refused_before_it_dra
         series.period(state)
 
 
-def test_rows_are_needed_for_a_period_that_was_not_drawn(book: Ledger, tmp_path: Path) -> None:
-    with pytest.raises(NeedsData):
-        begun(book, measured(Noise.DISCRETE_GAUSSIAN, LOWER))(None, 0).period(tmp_path / "people.private")
-
-
 def test_a_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     series = UnpaidSeries(terms(plan), now(ROWS, 0), SeededEntropy(1))
@@ -343,6 +338,9 @@ def test_what_cannot_be_drawn_period_by_period_is_refused() -> None:
     for measurements, late, words in [*cases, *((one, "drop", "in each of the periods") for one in units[:-1])]:
         with pytest.raises(InputError, match=words):
             terms(measurements, late)
+    # a choice that is not in the private file could be drawn again after every run that was killed
+    with pytest.raises(InputError, match="one step that is known beforehand"):
+        Terms(domain=DOMAIN, privacy=plan.privacy, along="month")
 
 
 def test_the_noise_of_a_period_has_the_scale_of_its_rows() -> None:
@@ -354,12 +352,6 @@ def test_the_noise_of_a_period_has_the_scale_of_its_rows() -> None:
     for weight in weights:
         closed = _periods.close(plan, "month", "drop", empty, closed, SeededEntropy(closed.number))
         assert _periods.answers(plan, "month", closed)[0].std() == pytest.approx(9 / weight * math.sqrt(2), rel=0.08)
-
-
-def test_a_series_along_an_attribute_has_its_one_step_from_the_beginning() -> None:
-    """A choice that is not in the private file could be drawn again after every run that was killed."""
-    with pytest.raises(InputError, match="one step that is known beforehand"):
-        Terms(domain=DOMAIN, privacy=Privacy(ln.PureDP(1)), attributes=("month", "group"), along="month")
 
 
 def test_what_was_changed_after_the_payment_is_not_drawn(book: Ledger, tmp_path: Path) -> None:
@@ -394,24 +386,6 @@ def test_noise_of_other_rows_is_not_added() -> None:
     closed = _periods.close(plan, "month", "drop", now(ROWS, 0), _periods.Closed(), SeededEntropy(1))
     with pytest.raises(InternalError, match="not of its rows"):
         _periods.answers(plan, "month", replace(closed, noise=tuple(noise[:1] for noise in closed.noise)))
-
-
-def test_every_table_of_a_series_is_along_time() -> None:
-    domain, privacy = ln.Domain(month=[0, 1], group=[0, 1]), Privacy(ln.PureDP(1000))
-    blocks = tuple(Block((Factor((name,), Identity(2)),), Fraction(5)) for name in ("month", "group"))
-    made = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
-    with pytest.raises(InputError, match="Every measured table of a series must be of the periods"):
-        _periods.check_along(made, "month", "drop")
-
-
-def test_a_row_that_comes_and_goes_counts_once_more_each_time_where_late_rows_count_on_arrival(quiet: None) -> None:
-    """The limit of the promise that the documentation states, for a row whose place another one takes each time."""
-    del quiet
-    plan = measured(Noise.DISCRETE_LAPLACE, Dense(np.eye(3, dtype=np.int64)))
-    others = [(0, 0, 1, PERIODS)]
-    here, there = (outputs(plan, "arrival", [*others, *more]) for more in ([(0, 0, 0, 1), (0, 0, 2, PERIODS)], []))
-    shifts = [[int(abs(a - b).sum()) for a, b in zip(*both, strict=True)] for both in zip(here, there, strict=True)]
-    assert [shift[1] for shift in shifts] == [1, 1, 1]
 
 
 def test_two_threads_do_not_draw_a_period_as_two_steps(book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from kernel.series import many_steps, one_step
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Charge, GaussianCost, Noise, Privacy, PureDP, whole_budget
 from leastnoise._audit._made_up import on_rows
 from leastnoise._check import BudgetError, InputError
-from leastnoise._domain import Domain, Integers
+from leastnoise._domain import Domain, Integers, PerCell
 from leastnoise._fitting import fit
 from leastnoise._kernel import (
     LeastCost,
@@ -124,6 +124,8 @@ def test_a_choice_that_cannot_be_made_is_refused_before_it_is_charged(public: di
     assert series.left().epsilon == 1
     with pytest.raises(InputError, match="one name or two"):
         LeastCost(attributes=("age", "age"), epsilon=Fraction(1))
+    with pytest.raises(InputError, match="one name or two"):
+        LeastCost(attributes=(), epsilon=Fraction(1))
 
 
 def test_a_class_of_somebodys_own_has_no_part_in_what_a_series_keeps(tmp_path: Path) -> None:
@@ -203,8 +205,9 @@ def test_the_wall_round_a_series(tmp_path: Path) -> None:
     book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(1)))
     with pytest.raises(InputError, match="over another domain"):
         Series.paid(aware(), other, book, output="out")
-    with pytest.raises(InputError, match="another privacy unit"):
-        UnpaidSeries(aware(unit_column="id", max_rows=2), TABLE, SeededEntropy(1))
+    for unit in ({}, {"unit_column": "id", "max_rows": 3}, {"unit_column": "id", "max_rows": 2, "max_per_cell": PerCell(1, "age")}):
+        with pytest.raises(InputError, match="another privacy unit"):
+            UnpaidSeries(aware(unit_column="id", max_rows=2), Table(DOMAIN, {"age": [0]}, **unit), SeededEntropy(1))
     with pytest.raises(InputError, match="has a PureDP budget"):
         Series.paid(aware(ZCDP(1)), TABLE, book, output="out")
     assert book.entries() == ()
@@ -262,7 +265,6 @@ def test_a_forked_process_cannot_spend_the_budget_again() -> None:
 
 
 PLANE = Domain(age=Integers(0, 4), sex=["F", "M"])
-PLANE_TABLE = Table(PLANE, {"age": [0] * 500 + [3, 3], "sex": [1] * 500 + [0, 1]})
 ON_PLANE = LeastCost(attributes=("age", "sex"), epsilon=Fraction(1, 2), penalty=Fraction(2))
 
 
@@ -280,26 +282,6 @@ def test_a_choice_is_told_the_table_and_the_distance_of_neighbours(
     series.choose(ON_PLANE)
     series.choose(least("1/2"))
     assert seen == [([[0, 2], [0, 0], [0, 0], [1, 0], [0, 0]], distance), ([2, 0, 0, 1, 0], distance)]
-
-
-def test_a_choice_on_a_plane_pays_before_it_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = many_steps(PLANE, Privacy(PureDP(1)))
-    series = UnpaidSeries(plan, PLANE_TABLE, SeededEntropy(1))
-    series.choose(ON_PLANE)
-    assert series.left().epsilon == Fraction(1, 2)
-    monkeypatch.setattr(SeededEntropy, "words", lambda *_: pytest.fail("drawn"))
-    with pytest.raises(BudgetError, match="Nothing was drawn"):
-        series.choose(replace(ON_PLANE, epsilon=Fraction(3, 4)))
-    assert series.left().epsilon == Fraction(1, 2)
-
-
-def test_a_choice_finds_what_stands_out_and_refuses_other_attributes() -> None:
-    plan = many_steps(PLANE, Privacy(PureDP(1)))
-    series = UnpaidSeries(plan, PLANE_TABLE, SeededEntropy(1))
-    assert abs(series.choose(ON_PLANE) - 10) < 60
-    for names in (("age", "sex", "age"), ()):
-        with pytest.raises(InputError, match="attributes of a private choice must be one name or two"):
-            replace(ON_PLANE, attributes=names)
 
 
 def test_series_on_made_up_rows_draw_from_the_given_source_and_each_have_the_whole_budget() -> None:

@@ -69,7 +69,7 @@ def plan_of(power: int, measured: list[Block], domain: Domain = DOMAIN) -> Measu
     return Measurements(domain=domain, privacy=privacy, noise=mechanism, blocks=tuple(measured))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(st.data(), st.sampled_from([1, 2]))
 def test_no_two_rows_are_farther_apart(data: st.DataObject, power: int) -> None:
     plan = plan_of(power, data.draw(st.lists(blocks(power, summed=True), min_size=1, max_size=3)))

@@ -57,15 +57,6 @@ def test_cost_is_never_below_the_worst_change(measured: list[Block], neighbours:
     assert cost(discrete).rho == cost(plan).mu_squared / 2
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.lists(blocks(), min_size=1, max_size=2), st.sampled_from(["add_remove", "replace"]))
-def test_cost_covers_units_of_two_rows(measured: list[Block], neighbours: str) -> None:
-    # Without measures there are few different rows, so that all pairs of rows can be tried.
-    counts = [Block(block.factors, block.scale) for block in measured]
-    plan = plan_of(Noise.ROUNDED_GAUSSIAN, *counts, neighbours=neighbours, unit_column="id", max_rows=2)
-    assert claimed(plan) >= worst(plan) * (1 - 1e-12)
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.lists(blocks(), min_size=1, max_size=3))
 def test_cost_of_counts_is_exact_for_added_rows(measured: list[Block]) -> None:
@@ -81,16 +72,6 @@ def test_cost_of_limited_sums_is_exact_for_added_rows(block: Block, noise: Noise
     block = Block(block.factors, block.scale, "tips", block.limits)
     plan = plan_of(noise, block)
     assert claimed(plan) == pytest.approx(worst(plan), rel=1e-9)
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.lists(limits, min_size=1, max_size=3), st.sampled_from(["add_remove", "replace"]))
-def test_limits_cover_units_of_two_rows(chosen: list[Limits | None], neighbours: str) -> None:
-    factors = (Factor(("b",), Tree.full(3, 2)),)
-    measured = [Block(factors[place % 2 :], Fraction(3 + place, 2), "tips", limit) for place, limit in enumerate(chosen)]
-    for noise in (Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN):
-        plan = plan_of(noise, *measured, neighbours=neighbours, unit_column="id", max_rows=2)
-        assert claimed(plan) >= worst(plan) * (1 - 1e-12)
 
 
 def test_known_costs_of_limited_sums() -> None:
@@ -234,12 +215,8 @@ def test_known_costs_of_replaced_rows() -> None:
     assert cost(plan_of(Noise.DISCRETE_LAPLACE, Block((Factor(("b",), Prefix(3)),), Fraction(1)), neighbours="replace")) == PureCost(3)
 
 
-def test_absolute_values_are_summed_not_the_entries() -> None:
-    assert column_norm(plan_of(Noise.DISCRETE_LAPLACE, Block((Factor(("b",), Dense([[-2, 0, 0]])),), Fraction(1))), 1) == 2
-
-
 def test_columns_of_uneven_blocks_are_added_where_they_meet() -> None:
-    left = Block((Factor(("b",), Dense([[3, 0, 0]])),), Fraction(1))
+    left = Block((Factor(("b",), Dense([[-3, 0, 0]])),), Fraction(1))  # absolute values are summed
     right = Block((Factor(("b",), Dense([[0, 2, 0]])),), Fraction(1))
     assert column_norm(plan_of(Noise.DISCRETE_LAPLACE, left, right), 1) == 3
 
@@ -262,7 +239,7 @@ def test_costs_of_many_different_scales_stay_short() -> None:
         assert len(text) < 400
 
 
-@pytest.mark.parametrize("epsilon", ["1", "1/2", "1/3", "0.1", "0.3"])
+@pytest.mark.parametrize("epsilon", ["1", "0.3"])
 def test_uneven_blocks_can_be_fitted_at_any_budget(epsilon: str) -> None:
     """Sums that are rounded up do not scale exactly; a plan must still meet its budget."""
     domain = Domain(a=Integers(0, 4), b=Integers(0, 2), s=["F", "M"])

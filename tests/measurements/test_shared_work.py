@@ -81,7 +81,7 @@ def norm_alone(blocks: list[Block], power: int) -> Fraction:
     return max(cells)
 
 
-@pytest.mark.parametrize(("seed", "power"), [*zip(range(4), [1, 2] * 2, strict=True)])
+@pytest.mark.parametrize(("seed", "power"), [(0, 1), (1, 2)])
 def test_blocks_that_differ_in_one_field_cost_what_each_adds(seed: int, power: int) -> None:
     noise = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
     for family in families(seed):
@@ -94,7 +94,7 @@ def test_scales_of_one_numerator_are_not_one_scale() -> None:
     assert cost(plan).epsilon == 1002
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_blocks_that_differ_in_one_field_are_measured_as_each_is_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without noise, what is drawn is the exact answer; the scales that noise is asked for are listed."""
     asked: list[list[Fraction]] = []

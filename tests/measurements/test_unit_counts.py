@@ -92,7 +92,7 @@ def measured(draw: st.DrawFn, noise: Noise) -> list[Block]:
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize(("most", "bound"), [(1, None), (2, None), (2, PerCell(1, "a")), (3, None)], ids=str)
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_the_cost_is_never_below_the_worst_change(
     noise: Noise, neighbours: str, most: int, bound: PerCell | None, data: st.DataObject
