@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._adapters import CSV, DatabaseTable, Joined, check_unit
+from leastnoise._adapters import CSV, DatabaseTable, Joined
 from leastnoise._check import InputError, did_you_mean, exact, message, number_text, refuse, whole
 from leastnoise._domain import (
     Bins,
@@ -33,7 +33,7 @@ from leastnoise._domain import (
 )
 from leastnoise._estimate import public_counts, read_public
 from leastnoise._linop import apply_transpose
-from leastnoise._workload import Product, QuerySet, groups_of, queries
+from leastnoise._workload import Product, groups_of, queries
 
 PERSON = re.compile(
     r"(^|[\W_])(person|patient|customer|client|user|member|employee|respondent|subject|student|household|account|kunde?|kundin|mitglied|nutzer"
@@ -47,7 +47,7 @@ IDENTIFIER = re.compile(rf"(?i:{PERSON.pattern}|(^|[\W_])(id|uuid|guid|key)\s*$)
 PLACE = ("path", "table", "connection")
 LAYOUT = ("delimiter", "encoding", "header")
 _JOIN = ("on", "columns", "public")
-_WHERE = "[source.join]"
+WHERE_JOINED = "[source.join]"
 
 
 def text_of(name: str, value: object) -> str:
@@ -85,31 +85,18 @@ def joined_with(folder: Path, first: Mapping[str, Any]) -> dict[str, Any]:
     """What is said of a second table, checked, as the arguments of `Joined`; empty if there is none."""
     if "join" not in first:
         return {}
-    said = known_keys(_WHERE, first["join"], [*PLACE, *LAYOUT, *_JOIN])
+    said = known_keys(WHERE_JOINED, first["join"], [*PLACE, *LAYOUT, *_JOIN])
     if "table" in said and "connection" in first:
         said.setdefault("connection", first["connection"])
-    data, stored = place_of(folder, said, _WHERE)
+    data, stored = place_of(folder, said, WHERE_JOINED)
     if (data is None and stored is None) or "on" not in said:
-        raise InputError(f'{_WHERE} must name a table and what both have, such as path = "patients.csv" and on = "patient_id".')
-    layout = layout_of(said, _WHERE)
+        raise InputError(f'{WHERE_JOINED} must name a table and what both have, such as path = "patients.csv" and on = "patient_id".')
+    layout = layout_of(said, WHERE_JOINED)
     second: Any = CSV(data, **layout) if layout and data is not None else stored or data
     join = {"second": second, **{key: said[key] for key in _JOIN if key in said}}
-    with within(f"{_WHERE}: "):
+    with within(f"{WHERE_JOINED}: "):
         Joined(file_of(folder, first.get("path"), "[source] path"), **join)
     return join
-
-
-def path_of(data: object) -> Path | None:
-    """The path of files, or None."""
-    data = data.path if isinstance(data, CSV) else data
-    return Path(data) if isinstance(data, (str, Path)) else None
-
-
-def check_join(join: Mapping[str, Any], unit_column: str | None) -> None:
-    """Refuse, before any data are there, a unit that rows of the second table need not belong to."""
-    if join:
-        with within(f"{_WHERE}: "):
-            check_unit(Joined(None, **join), unit_column)
 
 
 @contextmanager
@@ -150,43 +137,40 @@ def source_columns(columns: Iterable[tuple[str, str]]) -> tuple[SourceColumn, ..
     """What names and types suggest of each column."""
     listed = list(columns)
     names = [name for name, _ in listed]
-    typed = [_column(name, written, names) for name, written in listed]
-    readable = [column.name for column in typed if names.count(column.name) == 1 and column.name.isprintable()]
+    readable = [name for name in names if names.count(name) == 1 and name.isprintable()]
     naming = [name for name in readable if PERSON.search(name)] or [name for name in readable if IDENTIFIER.search(name)][:1]
-    return tuple(
-        SourceColumn(column.name, column.attribute, column.typed, column.kind, column.unusable, column.name in naming) for column in typed
-    )
+    made = []
+    for name, written in listed:
+        bare = name.strip()  # tables are called by the name without blanks around it, if no other column has that
+        kind, unusable = _kind(name, written), ""
+        if names.count(name) > 1:
+            unusable = "several columns are called so; give them names of their own"
+        elif not name or not name.isprintable():
+            unusable = "its name is empty or has control characters; rename it"
+        elif not kind:
+            unusable = f"of type {written}, which cannot be published"
+        attribute = name if bare in {"", *names} else bare
+        made.append(SourceColumn(name, attribute, written != UNTYPED, "" if unusable else kind, unusable, name in naming))
+    return tuple(made)
 
 
-def _column(name: str, written: str, names: list[str]) -> SourceColumn:
-    bare = name.strip()  # tables are called by the name without blanks around it, if no other column has that
-    attribute = name if bare in {"", *names} else bare
-    kind, unusable = _kind(name, written), ""
-    if names.count(name) > 1:
-        unusable = "several columns are called so; give them names of their own"
-    elif not name or not name.isprintable():
-        unusable = "its name is empty or has control characters; rename it"
-    elif not kind:
-        unusable = f"of type {written}, which cannot be published"
-    return SourceColumn(name, attribute, written != UNTYPED, "" if unusable else kind, unusable)
+_KINDS = {
+    "whole": "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT",
+    "number": "FLOAT REAL DOUBLE DECIMAL NUMERIC",
+    "text": "VARCHAR ENUM TEXT CHAR STRING",
+    "truth": "BOOLEAN",
+    "date": "DATE",
+}
+_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 
 
 def _kind(column: str, written: str) -> str:
     """What a type of DuckDB is for us, or what a name suggests where there is no type."""
     if written == UNTYPED:
-        if _DATE_NAME.search(column.lower()):
-            return "date"
-        return "whole" if _WHOLE_NAME.search(column.lower()) else "number" if _NUMBER_NAME.search(column.lower()) else "text"
+        known = (("date", _DATE_NAME), ("whole", _WHOLE_NAME), ("number", _NUMBER_NAME))
+        return next((kind for kind, pattern in known if pattern.search(column.lower())), "text")
     name = written.upper().split("(")[0].strip()
-    if written.endswith("]"):
-        return ""
-    if name in {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}:
-        return "whole"
-    if name in {"FLOAT", "REAL", "DOUBLE", "DECIMAL", "NUMERIC"}:
-        return "number"
-    if name in {"VARCHAR", "ENUM", "TEXT", "CHAR", "STRING"}:
-        return "text"
-    return {"BOOLEAN": "truth", "DATE": "date"}.get(name, "date" if name.startswith("TIMESTAMP") else "")
+    return "" if written.endswith("]") else _KIND_OF.get(name, "date" if name.startswith("TIMESTAMP") else "")
 
 
 _LAYOUT = ("delimiter", "encoding")
@@ -199,32 +183,32 @@ _TWO_VALUES = "{what} must give every key one value; {code!r} has {first!r} and 
 _MOST_NAMED = 5
 
 
+@dataclass(frozen=True, slots=True)
 class PublicFiles:
-    """Reads CSV files beside a spec."""
+    """The CSV files beside a spec, of which none may be the data themselves."""
 
-    def __init__(self, folder: Path, private: Sequence[object] = ()) -> None:
-        self._folder = folder
-        self._private = [path.resolve() for path in private if isinstance(path, Path)]
+    folder: Path
+    private: Sequence[object] = ()
 
     def categories(self, value: Mapping[str, Any]) -> tuple[str, ...]:
         """The values of a column, each once, in the order of the file."""
         table = known_keys("categories", value, ["file", "column", *_LAYOUT])
-        return tuple(dict.fromkeys(chain.from_iterable(self._columns("categories", table, "column"))))
+        return tuple(dict.fromkeys(chain.from_iterable(self.columns("categories", table, "column"))))
 
     def pairs(self, what: str, value: Mapping[str, Any]) -> dict[str, str]:
         """The map that two columns are."""
         values: dict[str, str] = {}
-        for key, group in self._columns(what, known_keys(what, value, ["file", "key", "value", *_LAYOUT]), "key", "value"):
+        for key, group in self.columns(what, known_keys(what, value, ["file", "key", "value", *_LAYOUT]), "key", "value"):
             if values.setdefault(key, group) != group:
                 raise InputError(message(_TWO_VALUES, what=what, code=key, first=values[key], second=group))
         return values
 
     def counts(self, what: str, value: Mapping[str, Any], product: Product) -> list[int]:
         """Whole numbers of a column, in the order of a table's cells, whose labels stand in the columns that its attributes are called."""
-        table = known_keys(what, value, ["file", "column", *_LAYOUT])
-        names = [f"{name}:{sets.arguments[0][0]}" if sets.kind == "level" else name for name, sets in _along(product)]
-        rows = self._columns(what, {**{name: name for name in names}, **table}, *names, "column")
-        labels = [[str(label) for label in sets.labels(name, product.domain.kind(name))] for name, sets in _along(product)]
+        table, along = known_keys(what, value, ["file", "column", *_LAYOUT]), [*zip(product.attributes, product.query_sets, strict=True)]
+        names = [f"{name}:{sets.arguments[0][0]}" if sets.kind == "level" else name for name, sets in along]
+        rows = self.columns(what, {**{name: name for name in names}, **table}, *names, "column")
+        labels = [[str(label) for label in sets.labels(name, product.domain.kind(name))] for name, sets in along]
         cells = dict.fromkeys(combinations(*labels), "")
         for *cell, text in rows:
             if cells.get(tuple(cell), "-") or not text.strip().isdigit():
@@ -234,34 +218,29 @@ class PublicFiles:
             raise InputError(f"{what} must have a number for every cell of {product.name}; {', '.join(missing[0])} has none.")
         return [*map(int, cells.values())]
 
-    def _columns(self, what: str, table: Mapping[str, Any], *wanted: str) -> list[tuple[str, ...]]:
+    def columns(self, what: str, table: Mapping[str, Any], *wanted: str) -> list[tuple[str, ...]]:
+        """The columns of a file that a table names under these keys, row by row."""
         for key in ("file", *wanted):
             if not isinstance(table.get(key), str) or not table[key]:
                 raise refuse(message("{key} of {what}", key=key, what=what), table.get(key), "a text that is not empty")
-        path = self._folder / table["file"]
-        if path.resolve() in self._private:
+        path = self.folder / table["file"]
+        if path.resolve() in [private.resolve() for private in self.private if isinstance(private, Path)]:
             raise InputError(message(_THE_DATA, what=what))
-        rows = self._rows(what, path, table)
-        header = rows[0] if rows else []
-        positions = []
+        delimiter, encoding = table.get("delimiter", ","), table.get("encoding", "utf-8-sig")
+        try:
+            with path.open(encoding=encoding, newline="") as opened:
+                header, *rows = [row for row in csv.reader(opened, delimiter=delimiter) if row] or [[]]
+        except FileNotFoundError:
+            raise InputError(message("{what} names the file {path}, which does not exist.", what=what, path=path)) from None
+        except (OSError, ValueError, TypeError, LookupError, csv.Error) as error:
+            raise InputError(message(_NO_CSV, what=what, path=path, error=type(error).__name__)) from None
         for key in wanted:
             if header.count(table[key]) != 1:
                 near = did_you_mean(table[key], header)
                 allowed = message("one column of {file}, which has {columns}", file=table["file"], columns=", ".join(header[:20]))
                 raise refuse(message("{key} of {what}", key=key, what=what), table[key], allowed, near)
-            positions.append(header.index(table[key]))
-        known = [row for row in rows[1:] if len(row) > max(positions)]
-        return [*zip(*([row[position] for row in known] for position in positions), strict=True)]
-
-    def _rows(self, what: str, path: Path, table: Mapping[str, Any]) -> list[list[str]]:
-        delimiter, encoding = table.get("delimiter", ","), table.get("encoding", "utf-8-sig")
-        try:
-            with path.open(encoding=encoding, newline="") as opened:
-                return [row for row in csv.reader(opened, delimiter=delimiter) if row]
-        except FileNotFoundError:
-            raise InputError(message("{what} names the file {path}, which does not exist.", what=what, path=path)) from None
-        except (OSError, ValueError, TypeError, LookupError, csv.Error) as error:
-            raise InputError(message(_NO_CSV, what=what, path=path, error=type(error).__name__)) from None
+        positions = [header.index(table[key]) for key in wanted]
+        return [tuple(row[position] for position in positions) for row in rows if len(row) > max(positions)]
 
 
 # What may be said of how values are read: for all in [source], and for one attribute or measure beside it.
@@ -283,22 +262,35 @@ def domain_from_spec(
     return Domain(kinds, measures={name: measure_from_spec(name, table, reading) for name, table in (measures or {}).items()})
 
 
+_BINS = "bins = { low = 0, high = 200000, count = 500 }; or, for widths of your own, edges = [0, 10, 100] in its place"
+_DATES = 'dates = { from = "2024-01-01", to = "2025-12-31", by = "month" }'
+# Kinds that are written as a table: the keys that are needed, in the order of the arguments, those that may be left out, those that are
+# read elsewhere, and an example.
+_TABLES: Mapping[str, tuple[Callable[..., Kind], str, str, str, str]] = {
+    "decimals": (Decimals, "low high step", "", "", 'decimals = { low = "120", high = "220", step = "0.5" }'),
+    "bins": (Bins, "low high count", "closed", "", _BINS),
+    "dates": (Dates, "from to by", "zone format", "", _DATES),
+    "unknown": (Unknown, "most", "longest", "share found", "unknown = { most = 10000 }"),
+}
+_SHAPES = ("categories", "integers", "decimals", "bins", "edges", "dates", "unknown", "size")
+_BESIDE = {"spellings": "categories", "rounding": "integers", "closed": "edges"}
+
+
 def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, reading: Mapping[str, Any] | None = None) -> Kind:
     """Read one table ``[domain.NAME]``."""
     attribute_name("the name of an attribute", name)
     where = f"[domain.{name}]"
-    beside = {"spellings": "categories", "rounding": "integers", "closed": "edges"}
-    settings: dict[str, Any] = known_keys(where, table, [*_MAKERS, "outside", "null", "column", "levels", "labels", *READING, *beside])
-    shapes = [key for key in _MAKERS if key in settings]
+    settings: dict[str, Any] = known_keys(where, table, [*_SHAPES, "outside", "null", "column", "levels", "labels", *READING, *_BESIDE])
+    shapes = [key for key in _SHAPES if key in settings]
     if len(shapes) != 1:
         listed = " and ".join(repr(key) for key in shapes) or "none of them"
-        words = ", ".join(repr(key) for key in [*_MAKERS][:-1])
+        words = ", ".join(repr(key) for key in _SHAPES[:-1])
         raise InputError(f"{where} must have exactly one of {words} and 'size'; got {listed}.")
     shape = shapes[0]
-    for key, kind in beside.items():
+    for key, kind in _BESIDE.items():
         if key in settings and kind != shape:
             raise InputError(f"{where} has {key!r}, which belongs to {kind!r} alone; it has {shape!r}.")
-    more = {key: settings[key] for key in ("outside", "null", *beside) if key in settings}
+    more = {key: settings[key] for key in ("outside", "null", *_BESIDE) if key in settings}
     with within(message("[domain.{name}]: ", name=name)):
         value = settings[shape]
         column = settings.get("column")
@@ -306,50 +298,30 @@ def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, rea
             column, value = value["column"], {key: entry for key, entry in value.items() if key != "column"}
         said = {**(reading or {}), **{key: settings[key] for key in READING if key in settings}}
         more["reading"] = Reading(column=None if column == name else column, **said)
-        if shape == "categories":
-            value = files.categories(value) if isinstance(value, Mapping) else value
-            if not isinstance(value, (list, tuple)):
-                raise refuse("categories", value, "a list of text or whole numbers, or { file, column }")
         if shape == "unknown" and "levels" in settings:
             more["levels"] = settings["levels"]  # which it refuses: there are no categories yet
-        made = _MAKERS[shape](shape, value, more)
+        made = _made(shape, value, more, files)
         return made.with_levels(_levels(settings["levels"], made, files)) if "levels" in settings else made
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A kind that is written as a table: the keys that it needs, in the order of its arguments, and those that may be left out."""
-
-    kind: Callable[..., Kind]
-    needed: tuple[str, ...]
-    optional: tuple[str, ...]
-    example: str
-    read_elsewhere: tuple[str, ...] = ()
-
-    def __call__(self, what: str, value: Any, more: dict[str, Any]) -> Kind:
-        try:
-            parts = known_keys(what, value, [*self.needed, *self.optional, *self.read_elsewhere])
-        except InputError as error:
-            raise InputError(f"{error} Write for example {self.example}.") from None
-        for key in self.needed:
-            if key not in parts:
-                raise InputError(f"{what} must have {key!r}; write for example {self.example}.")
-        optional = {key: parts[key] for key in self.optional if key in parts}
-        return self.kind(*(parts[key] for key in self.needed), **optional, **more)
-
-
-_BINS = "bins = { low = 0, high = 200000, count = 500 }; or, for widths of your own, edges = [0, 10, 100] in its place"
-_DATES = 'dates = { from = "2024-01-01", to = "2025-12-31", by = "month" }'
-_MAKERS: dict[str, Callable[[str, Any, dict[str, Any]], Kind]] = {
-    "categories": lambda _, value, more: Categories(tuple(value), **more),
-    "integers": lambda what, value, more: Integers(*_bounds(what, value), **more),
-    "decimals": _Table(Decimals, ("low", "high", "step"), (), 'decimals = { low = "120", high = "220", step = "0.5" }'),
-    "bins": _Table(Bins, ("low", "high", "count"), ("closed",), _BINS),
-    "edges": lambda _, value, more: Edges(value, **more),
-    "dates": _Table(Dates, ("from", "to", "by"), ("zone", "format"), _DATES),
-    "unknown": _Table(Unknown, ("most",), ("longest",), "unknown = { most = 10000 }", ("share", "found")),
-    "size": lambda _, value, more: Coded(value, **more),
-}
+def _made(shape: str, value: Any, more: Mapping[str, Any], files: PublicFiles) -> Kind:
+    """The kind that one of the shapes says, with what is said beside it."""
+    if shape == "categories":
+        value = files.categories(value) if isinstance(value, Mapping) else value
+        if not isinstance(value, (list, tuple)):
+            raise refuse("categories", value, "a list of text or whole numbers, or { file, column }")
+        return Categories(tuple(value), **more)
+    if shape not in _TABLES:
+        return Integers(*_bounds(shape, value), **more) if shape == "integers" else (Edges if shape == "edges" else Coded)(value, **more)
+    kind, needed, optional, elsewhere, example = _TABLES[shape]
+    try:
+        parts = known_keys(shape, value, f"{needed} {optional} {elsewhere}".split())
+    except InputError as error:
+        raise InputError(f"{error} Write for example {example}.") from None
+    for key in needed.split():
+        if key not in parts:
+            raise InputError(f"{shape} must have {key!r}; write for example {example}.")
+    return kind(*(parts[key] for key in needed.split()), **{key: parts[key] for key in optional.split() if key in parts}, **more)
 
 
 def _levels(value: object, kind: Kind, files: PublicFiles) -> dict[str, Mapping[Any, Any] | list[str]]:
@@ -389,19 +361,18 @@ def _by_edges(what: str, kind: Kind, given: object) -> list[str]:
         raise refuse(what, given, message("a list of rising numbers, the first of them at most {most}", most=starts[0]))
     if any((whole_numbers and edge.denominator != 1) or (ends and ends[0] < edge < ends[-1] and edge not in ends) for edge in edges):
         raise refuse(what, given, "edges between cells: no cell may lie in two groups")
-    closed = kind.closed if isinstance(kind, (Bins, Edges)) else "left"
-    texts = [_between(low, high, closed, whole_numbers=whole_numbers) for low, high in zip(edges, [*edges[1:], None], strict=True)]
+    left = not isinstance(kind, (Bins, Edges)) or kind.closed == "left"
+    texts = []
+    for low, high in zip(edges, [*edges[1:], None], strict=True):
+        start = number_text(low)
+        if high is None:
+            texts.append(f"{start}+" if left else f"> {start}")
+        elif not whole_numbers:
+            texts.append(f"[{start}, {number_text(high)})" if left else f"({start}, {number_text(high)}]")
+        else:
+            last = int(high) - 1
+            texts.append(start if last == low else f"{start}{'-' if low >= 0 else ' .. '}{last}")
     return [texts[sum(edge <= start for edge in edges) - 1] for start in starts]
-
-
-def _between(low: Fraction, high: Fraction | None, closed: str, *, whole_numbers: bool) -> str:
-    """What a group of numbers from one edge to the next is called."""
-    if high is None:
-        return f"{number_text(low)}+" if closed == "left" else f"> {number_text(low)}"
-    if not whole_numbers:
-        return f"[{number_text(low)}, {number_text(high)})" if closed == "left" else f"({number_text(low)}, {number_text(high)}]"
-    last = int(high) - 1
-    return number_text(low) if last == low else f"{number_text(low)}{'-' if low >= 0 else ' .. '}{last}"
 
 
 def _by_digits(what: str, kind: Kind, given: object) -> list[str]:
@@ -454,10 +425,6 @@ def public_from_spec(domain: Domain, value: object, files: PublicFiles) -> tuple
 def _flat(counts: object) -> list[object]:
     """Numbers of lists in lists."""
     return [count for inner in counts for count in _flat(inner)] if isinstance(counts, list) else [counts]
-
-
-def _along(product: Product) -> list[tuple[str, QuerySet]]:
-    return [*zip(product.attributes, product.query_sets, strict=True)]
 
 
 def labels_from_spec(attributes: Mapping[str, Any], domain: Domain, files: PublicFiles) -> dict[str, dict[str, str]]:

@@ -2,14 +2,14 @@
 
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
-from leastnoise._adapters import CSV, DatabaseTable, Joined
+from leastnoise._adapters import CSV, DatabaseTable, Joined, check_unit
 from leastnoise._check import MOST_DIGITS, InputError, exact_positive, message, one_of, refuse, whole
 from leastnoise._domain import Dates, Domain, Measure, PerCell, Unknown, known_keys, parts
 from leastnoise._frames import several
@@ -23,15 +23,13 @@ from leastnoise._spec._domain import (
     LAYOUT,
     PLACE,
     READING,
+    WHERE_JOINED,
     PublicFiles,
-    check_join,
     domain_from_spec,
-    file_of,
     impossible_from_spec,
     joined_with,
     labels_from_spec,
     layout_of,
-    path_of,
     place_of,
     public_from_spec,
     text_of,
@@ -70,40 +68,28 @@ class Searched:
         return plan_categories(self.attribute, self.kind, whole.share(self.share))
 
 
-def searches_of(domain: Domain, tables: Any, folder: Path, known: Mapping[str, FoundCategories]) -> tuple[Searched, ...]:
-    """The searches of a spec, with what was found before."""
-    made = []
-    for name in domain.names:
-        kind = domain.kind(name)
-        if isinstance(kind, Unknown):
-            said = tables[name]["unknown"]
-            share, directory = exact_positive(f"[domain.{name}] share", said.get("share", SHARE)), said.get("found", f"{name}-categories")
-            if not isinstance(directory, str) or not directory:
-                raise refuse(f"[domain.{name}] found", directory, "the name of a directory")
-            where = folder / directory
-            categories = known.get(name)
-            if categories is None and os.path.lexists(where):
-                categories = read_categories(where)
-                if not categories.private:
-                    why = "were found with a seed, which protects nobody. Move them away, and find them again."
-                    raise InputError(f"The categories in {where} {why}")
-            made.append(Searched(attribute=name, kind=kind, share=share, directory=where, found=categories))
+def searches_of(domain: Domain, tables: Any, folder: Path, known: Mapping[str, FoundCategories]) -> tuple[Domain, tuple[Searched, ...]]:
+    """The searches of a spec, with what was found before, and the domain with the categories that are known by now."""
+    made, kinds = [], {name: domain.kind(name) for name in domain.names}
+    for name, kind in kinds.items():
+        if not isinstance(kind, Unknown):
+            continue
+        said = tables[name]["unknown"]
+        share, directory = exact_positive(f"[domain.{name}] share", said.get("share", SHARE)), said.get("found", f"{name}-categories")
+        if not isinstance(directory, str) or not directory:
+            raise refuse(f"[domain.{name}] found", directory, "the name of a directory")
+        where = folder / directory
+        categories = known.get(name)
+        if categories is None and os.path.lexists(where):
+            categories = read_categories(where)
+            if not categories.private:
+                why = "were found with a seed, which protects nobody. Move them away, and find them again."
+                raise InputError(f"The categories in {where} {why}")
+        made.append(Searched(attribute=name, kind=kind, share=share, directory=where, found=categories))
+        kinds[name] = kind if categories is None else categories.kind()
     if not sum(search.share for search in made) < 1:
         raise InputError("The shares of the budget that searches for categories cost must leave some of it. Give them smaller shares.")
-    return tuple(made)
-
-
-def with_found(domain: Domain, searches: Sequence[Searched]) -> Domain:
-    """The domain with the categories that are known by now."""
-    if not any(search.found for search in searches):
-        return domain
-    kinds = {search.attribute: search.found.kind() for search in searches if search.found is not None}
-    return Domain({name: kinds.get(name, domain.kind(name)) for name in domain.names}, measures=domain.measures)
-
-
-def named(searches: Sequence[Searched]) -> tuple[dict[str, Any], ...]:
-    """What a release says of the searches that were paid."""
-    return tuple(search.found.named() for search in searches if search.found is not None and search.found.private)
+    return Domain(kinds, measures=domain.measures) if made else domain, tuple(made)
 
 
 def search_plans(searches: Sequence[Searched], privacy: Privacy | Least) -> dict[str, CategoryPlan]:
@@ -114,8 +100,9 @@ def search_plans(searches: Sequence[Searched], privacy: Privacy | Least) -> dict
 
 def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> None:
     """Refuse a budget that cannot pay for searches, and what other searches found."""
+    said = stated(privacy)
     for search in searches:
-        said = stated(privacy)
+        what, needed = "[privacy] with unknown categories", "a budget of epsilon and delta, each a number"
         if said is None:
             why = message(
                 "The categories of {name} are found first, with a share of the budget, and how many there are decides what the tables "
@@ -123,9 +110,9 @@ def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> No
                 "or { file = ..., column = ... }.",
                 name=search.attribute,
             )
-            raise refuse("[privacy] with unknown categories", "least", "a budget of epsilon and delta, each a number", why)
+            raise refuse(what, "least", needed, why)
         if not isinstance(said.budget, ApproxDP):
-            raise refuse("[privacy] with unknown categories", said.budget, "a budget of epsilon and delta, each a number")
+            raise refuse(what, said.budget, needed)
         if search.found is None:
             continue
         known, asked = search.found.plan, search.plan(said)
@@ -145,6 +132,7 @@ BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is ne
 _MOST_LISTED = 10
 _MOST_NESTED = 12
 _NOTHING: Mapping[str, FoundCategories] = {}
+_Reader = Callable[[str, Any], Any]
 _OUTPUT = tuple(
     option.name for option in fields(Options) if option.name not in {"guard", "searches", "labels", "statements"}
 )  # of [plan] and [domain]
@@ -254,6 +242,29 @@ def parse_spec(text: str, folder: Path) -> Spec:
     return spec_from_table(read_toml(text), folder)
 
 
+def _words(*allowed: str) -> _Reader:
+    return lambda name, value: one_of(name, value, allowed)
+
+
+# The parts whose keys are read one by one: of each key how it is read, by its name in messages, and what it is where it is not said.
+_GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
+    "[plan]": {
+        "strategy": (_words("auto", *PLANNERS, *BY_NAME), "auto"),
+        "objective": (_words("total", *OBJECTIVES), "total"),
+        "seconds": (lambda _, value: Search(seconds=value).seconds, SECONDS),
+        "guard": (lambda _, value: guard_share(value), None),
+    },
+    "[ledger]": {"path": (text_of, None), "dataset": (text_of, None), "share": (text_of, "")},
+}
+
+
+def _said(where: str, value: object) -> dict[str, Any]:
+    """What a part says of each of its keys."""
+    given = known_keys(where, value, _GRAMMAR[where])
+    keys = _GRAMMAR[where].items()
+    return {key: read(f"{where} {key}", given[key]) if key in given else usual for key, (read, usual) in keys}
+
+
 def spec_from_table(
     table: Mapping[str, Any], folder: Path, name: str = "the spec", categories: Mapping[str, FoundCategories] = _NOTHING
 ) -> Spec:
@@ -266,27 +277,30 @@ def spec_from_table(
     source: dict[str, Any] = known_keys("[source]", parts.get("source", {}), [*PLACE, "join", "null", *LAYOUT, *READING])
     data, stored = place_of(folder, source, "[source]")
     join = joined_with(folder, source)
-    plan: dict[str, Any] = known_keys("[plan]", parts.get("plan", {}), ["strategy", "objective", "seconds", "guard"])
+    plan, ledger = _said("[plan]", parts.get("plan", {})), _said("[ledger]", parts.get("ledger", {}))
     output: dict[str, Any] = known_keys("[output]", parts.get("output", {}), _OUTPUT)
-    ledger = known_keys("[ledger]", parts.get("ledger", {}), ["path", "dataset", "share"])
     protected: dict[str, Any] = known_keys("[privacy]", parts["privacy"], ["epsilon", "delta", "rho", "neighbours", "unit", "rows"])
     reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
-    files = PublicFiles(folder, [data, None if join.get("public") else path_of(join.get("second"))])
+    second = join.get("second")
+    second = second.path if isinstance(second, CSV) else second
+    files = PublicFiles(folder, [data, *([Path(second)] if isinstance(second, (str, Path)) and not join.get("public") else [])])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, reading)
-    searches = searches_of(domain, parts["domain"], folder, categories)
-    domain = with_found(domain, searches)
-    guard, labels = guard_share(plan.get("guard")), labels_from_spec(parts["domain"], domain, files)
-    with within("[output] "):
-        options = Options(**output, guard=guard, labels=labels)
-    series = _series(parts["series"], domain) if "series" in parts else None
-    asked, statements = _parts(domain, parts["workload"], _of_unit(domain, protected))
+    domain, searches = searches_of(domain, parts["domain"], folder, categories)
+    labels = labels_from_spec(parts["domain"], domain, files)
+    asked, statements = _asked(domain, parts["workload"], _of_unit(domain, protected.get("unit", "row")))
     workload = together(asked)
+    paid = tuple(search.found.named() for search in searches if search.found is not None and search.found.private)
+    with within("[output] "):
+        options = Options(**output, guard=plan["guard"], labels=labels, searches=paid, statements=statements)
     privacy = _privacy(protected, options.level, workload)
-    privacy = privacy if series is None else _of_series(series, privacy, workload, {**parts, "unknown": searches})
-    check_join(join, privacy.unit_column)
+    series, privacy = _series(parts, domain, privacy, searches)
+    if join:  # before any data are there: a unit that rows of the second table need not belong to
+        with within(f"{WHERE_JOINED}: "):
+            check_unit(Joined(None, **join), privacy.unit_column)
     check_searches(searches, privacy)
     for key in options.covariances:
         table_position(written(workload.products), key)  # refuses a name that no table has, or several have
+    beside = None if stored is None else folder / f"{stored.parts[-1]}.ledger"
     return Spec(
         source=stored or data,
         layout=layout_of(source, "[source]"),
@@ -294,13 +308,13 @@ def spec_from_table(
         privacy=privacy,
         rows=whole("[privacy] rows", protected["rows"], 1, MOST_ROWS) if "rows" in protected else None,
         workload=workload,
-        strategy=one_of("[plan] strategy", plan.get("strategy", "auto"), ("auto", *PLANNERS, *BY_NAME)),
-        seconds=Search(seconds=plan.get("seconds", SECONDS)).seconds,
-        objective=one_of("[plan] objective", plan.get("objective", "total"), ("total", *OBJECTIVES)),
-        ledger=file_of(folder, ledger.get("path", None if stored is None else f"{stored.parts[-1]}.ledger"), "[ledger] path"),
-        dataset=None if "dataset" not in ledger else text_of("[ledger] dataset", ledger["dataset"]),
-        share=text_of("[ledger] share", ledger["share"]) if "share" in ledger else "",
-        options=replace(options, searches=named(searches), statements=statements),
+        strategy=plan["strategy"],
+        seconds=plan["seconds"],
+        objective=plan["objective"],
+        ledger=beside if ledger["path"] is None else folder / ledger["path"],
+        dataset=ledger["dataset"],
+        share=ledger["share"],
+        options=options,
         parts=tuple(part.products for part in asked),
         searches=searches,
         impossible=impossible_from_spec(workload.domain, parts.get("impossible", [])),
@@ -309,25 +323,24 @@ def spec_from_table(
     )
 
 
-def _series(value: object, domain: Domain) -> AlongTime:
-    """What [series] says."""
-    table: dict[str, Any] = known_keys("[series]", value, ["along", "late"])
-    if "along" not in table:
+def _series(
+    parts: Mapping[str, Any], domain: Domain, privacy: Privacy | Least, searches: Sequence[Searched]
+) -> tuple[AlongTime | None, Privacy | Least]:
+    """What [series] says, and what protects a unit in all periods together; what a series does not have yet is refused."""
+    if "series" not in parts:
+        return None, privacy
+    said: dict[str, Any] = known_keys("[series]", parts["series"], ["along", "late"])
+    if "along" not in said:
         raise InputError("[series] must have along = the attribute of dates whose periods are published one after the other.")
     with within("[series] "):
-        series = AlongTime(**table)
+        series = AlongTime(**said)
         series.dates(domain)
-    return series
-
-
-def _of_series(series: AlongTime, privacy: Privacy | Least, workload: Workload, parts: Mapping[str, Any]) -> Privacy:
-    """What protects a unit in all periods together; what a series does not have yet is refused."""
     if isinstance(privacy, Least):
         raise refuse("the budget of a spec with [series]", LEAST, "rho, or epsilon and delta", "Give the budget of all periods together.")
     other = parts.get("plan", {}).get("objective", "total") != "total"
     for what, there, advice in (
         ("[plan] objective", other, "Its total error is the least; give a table that must be more exact a weight."),
-        ("unknown categories", bool(parts["unknown"]), "List them, such as those that were found for a release of the rows so far."),
+        ("unknown categories", bool(searches), "List them, such as those that were found for a release of the rows so far."),
         ("[[impossible]]", "impossible" in parts, "Only the model of one release uses it; leave it out."),
         ("[[public]]", "public" in parts, "It would have to be known for every period to come; leave it out."),
     ):
@@ -335,7 +348,7 @@ def _of_series(series: AlongTime, privacy: Privacy | Least, workload: Workload, 
             raise refuse("a spec with [series]", f"one with {what}", "one without", advice)
     if series.late == "arrival" and privacy.unit_column is not None:
         raise refuse("[series] late", "arrival", '"drop" where a column names the units', "What a unit adds later would have no bound.")
-    return series.privacy(privacy, workload.domain)
+    return series, series.privacy(privacy, domain)
 
 
 def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
@@ -357,47 +370,37 @@ def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
 
 
 def _refuse_blanks(name: str, table: Mapping[str, Any]) -> None:
-    """A draft is refused as long as it has a blank, and every place is named."""
-    blanks = list(dict.fromkeys(_blanks(table, ())))
+    """A draft is refused as long as it has a blank, and every place, such as domain.sex, is named."""
+    blanks: dict[str, None] = {}
+    ahead: list[tuple[tuple[str, ...], object]] = [((), table)]
+    while ahead:
+        keys, value = ahead.pop(0)
+        if value == BLANK:
+            blanks[".".join(keys[:2])] = None
+        elif isinstance(value, Mapping):
+            ahead[:0] = [((*keys, str(key)), entry) for key, entry in value.items()]
+        elif isinstance(value, list):
+            ahead[:0] = [(keys, entry) for entry in value]
     if blanks:
-        listed = ", ".join(blanks[:_MOST_LISTED]) + (f" and {len(blanks) - _MOST_LISTED} more" if len(blanks) > _MOST_LISTED else "")
+        listed = ", ".join([*blanks][:_MOST_LISTED]) + (f" and {len(blanks) - _MOST_LISTED} more" if len(blanks) > _MOST_LISTED else "")
         raise InputError(
             f"{name} still has {several(len(blanks), 'place')} to fill in: {listed}. "
             f"Replace every {BLANK!r} by a public value, or remove the attribute; comments in the file and docs/spec.md show how."
         )
 
 
-def _blanks(value: object, keys: tuple[str, ...]) -> Iterator[str]:
-    """The places, such as domain.sex, where the value is blank."""
-    if value == BLANK:
-        yield ".".join(keys[:2])
-    elif isinstance(value, Mapping):
-        for key, entry in value.items():
-            yield from _blanks(entry, (*keys, str(key)))
-    elif isinstance(value, list):
-        for entry in value:
-            yield from _blanks(entry, keys)
+_BUDGETS: Mapping[tuple[str, ...], Callable[..., Budget]] = {("rho",): ZCDP, ("epsilon",): PureDP, ("epsilon", "delta"): ApproxDP}
 
 
 def _privacy(table: Mapping[str, Any], level: float, workload: Workload) -> Privacy | Least:
     protected = (table.get("neighbours", "add_remove"), *_unit(table.get("unit", "row"), workload))
-    for of in ("epsilon", "rho"):
-        if table.get(of) == LEAST:
-            if of == "rho" and "epsilon" in table:
-                raise InputError("[privacy] must have epsilon, or epsilon and delta, or rho; got epsilon, rho.")
-            return Least(of, table.get("delta"), level, *protected)
-    return Privacy(_budget(table), *protected)
-
-
-def _budget(table: Mapping[str, Any]) -> Budget:
-    given = [key for key in ("epsilon", "delta", "rho") if key in table]
-    if given == ["rho"]:
-        return ZCDP(table["rho"])
-    if given == ["epsilon"]:
-        return PureDP(table["epsilon"])
-    if given == ["epsilon", "delta"]:
-        return ApproxDP(table["epsilon"], table["delta"])
-    raise InputError(f"[privacy] must have epsilon, or epsilon and delta, or rho; got {', '.join(given) or 'none of them'}.")
+    given = tuple(key for key in ("epsilon", "delta", "rho") if key in table)
+    of = next((key for key in ("epsilon", "rho") if table.get(key) == LEAST), None)
+    if of is not None and not (of == "rho" and "epsilon" in given):
+        return Least(of, table.get("delta"), level, *protected)
+    if given not in _BUDGETS:
+        raise InputError(f"[privacy] must have epsilon, or epsilon and delta, or rho; got {', '.join(given) or 'none of them'}.")
+    return Privacy(_BUDGETS[given](**{key: table[key] for key in given}), *protected)
 
 
 def _unit(value: object, workload: Workload) -> tuple[str | None, int, PerCell | None]:
@@ -409,19 +412,20 @@ def _unit(value: object, workload: Workload) -> tuple[str | None, int, PerCell |
     if "column" not in table or "max_rows" not in table:
         got = ", ".join(table) or "neither"
         raise InputError(f"[privacy] unit must have column and max_rows; got {got}. Say how many rows of a unit count.")
-    if "max_per_cell" not in table:
-        if "cell" in table:
-            raise refuse("[privacy] unit cell", table["cell"], "left out where there is no max_per_cell")
-        return table["column"], table["max_rows"], None
     cell = table.get("cell")
+    if "max_per_cell" not in table and "cell" in table:
+        raise refuse("[privacy] unit cell", cell, "left out where there is no max_per_cell")
     if not (cell is None or isinstance(cell, (str, list))):
         raise refuse("[privacy] unit cell", cell, "an attribute or a list of them")
-    return table["column"], table["max_rows"], per_cell(workload, table["max_per_cell"], cell)
+    limit = per_cell(workload, table["max_per_cell"], cell) if "max_per_cell" in table else None
+    return table["column"], table["max_rows"], limit
 
 
-def _of_unit(domain: Domain, privacy: Mapping[str, Any]) -> tuple[str, Sequence[str]] | None:
-    """The column of the unit, and the attributes in which its rows agree; None where every row is a unit."""
-    unit = privacy.get("unit", "row")
+_Unit = tuple[str, Sequence[str]] | None
+"""The column of the unit, and the attributes in which its rows agree; None where every row is a unit."""
+
+
+def _of_unit(domain: Domain, unit: object) -> _Unit:
     if not isinstance(unit, Mapping):
         return None
     names = unit.get("of_unit", [])
@@ -430,29 +434,25 @@ def _of_unit(domain: Domain, privacy: Mapping[str, Any]) -> tuple[str, Sequence[
     return str(unit.get("column")), names
 
 
-def _parts(domain: Domain, value: object, unit: tuple[str, Sequence[str]] | None) -> tuple[list[Workload], tuple[str, ...]]:
+def _asked(domain: Domain, value: object, unit: _Unit) -> tuple[list[Workload], tuple[str, ...]]:
     """What every part asks, all over one domain, which has the levels that statements of SQL make; and these statements."""
     if not isinstance(value, list) or not value:
         raise InputError("The workload is empty; add at least one part [[workload]] with marginals = { ways = 1 } or queries = { ... }.")
-    names = [message("[[workload]] number {place}", place=number) for number, _ in enumerate(value, 1)]
-    read = [(where, statement) for where, entry in zip(names, value, strict=True) for statement in _statements(domain, entry, unit, where)]
-    every = with_levels([statement for _, statement in read]) if read else ()
-    made = every[0].domain if every else domain
-    of_part = {where: [statement for (other, _), statement in zip(read, every, strict=True) if other == where] for where in names}
-    return [_part(made, entry, unit, where, of_part[where]) for where, entry in zip(names, value, strict=True)], tuple(
-        statement.text for statement in every
-    )
+    parts: list[tuple[str, object, int]] = []  # its name, what it says, and how many statements of SQL
+    read: list[Statement] = []
+    for number, entry in enumerate(value, 1):
+        where, before = message("[[workload]] number {place}", place=number), len(read)
+        if isinstance(entry, Mapping) and "sql" in entry:
+            with within(message("{where}: ", where=where)):
+                read += read_statements(domain, [entry["sql"]], *(unit or ()))
+        parts.append((where, entry, len(read) - before))
+    every = list(with_levels(read)) if read else []
+    made, ahead = every[0].domain if every else domain, iter(every)
+    asked = [_part(made, entry, unit, where, [next(ahead) for _ in range(count)]) for where, entry, count in parts]
+    return asked, tuple(statement.text for statement in every)
 
 
-def _statements(domain: Domain, entry: object, unit: tuple[str, Sequence[str]] | None, where: str) -> tuple[Statement, ...]:
-    """The SQL statements of a part."""
-    if not isinstance(entry, Mapping) or "sql" not in entry:
-        return ()
-    with within(message("{where}: ", where=where)):
-        return read_statements(domain, [entry["sql"]], *(unit or ()))
-
-
-def _part(domain: Domain, value: object, unit: tuple[str, Sequence[str]] | None, where: str, statements: Sequence[Statement]) -> Workload:
+def _part(domain: Domain, value: object, unit: _Unit, where: str, statements: Sequence[Statement]) -> Workload:
     table: dict[str, Any] = known_keys(where, value, [*_ASKED, "weight", "sum", "count", "weighted_by", *_TARGETS])
     given = [name for name in _ASKED if name in table]
     if len(given) != 1:
@@ -479,27 +479,26 @@ def _part(domain: Domain, value: object, unit: tuple[str, Sequence[str]] | None,
                     "Targets of sql are of counts and sums. Ask for means in a part of their own: means = { of, by }, with a size."
                 )
         elif "queries" in table:
-            asked = queries(domain, _windowed(domain, table["queries"]), **common)
+            sets = table["queries"]
+            if isinstance(sets, Mapping):
+                sets = {name: _windows(domain, name, value) for name, value in sets.items()}
+            asked = queries(domain, sets, **common)
         else:
             asked = marginals(domain, **common, **known_keys("marginals", table["marginals"], ["ways", "upto", "of"]))  # type: ignore[arg-type]
         asked = asked.weighted_by(table["weighted_by"]) if "weighted_by" in table else asked
         return asked.within(**wanted) if wanted else asked
 
 
-def _windowed(domain: Domain, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same, with windows of so many periods, as { rolling = 3 } asks for them, as ranges."""
-
-    def ranges(name: str, value: Any) -> Any:
-        if not (isinstance(value, Mapping) and [*value] == ["rolling"]):
-            return value
-        kind = domain.kind(one_of("an attribute of a query", name, domain.names))
-        if not isinstance(kind, Dates):
-            raise refuse(f"rolling windows on {name}", type(kind).__name__, "windows of dates", "Give ranges = [[low, high], ...].")
-        width = whole(f"the window on {name}", value["rolling"], 1, kind.regular)
-        labels = list(map(str, kind.regular_labels))
-        return {"ranges": [[labels[start], labels[start + width - 1]] for start in range(kind.regular - width + 1)]}
-
-    return {name: ranges(name, value) for name, value in asked.items()} if isinstance(asked, Mapping) else asked
+def _windows(domain: Domain, name: str, value: Any) -> Any:
+    """What is asked along an attribute; windows of so many periods, as { rolling = 3 } asks for them, as ranges."""
+    if not (isinstance(value, Mapping) and [*value] == ["rolling"]):
+        return value
+    kind = domain.kind(one_of("an attribute of a query", name, domain.names))
+    if not isinstance(kind, Dates):
+        raise refuse(f"rolling windows on {name}", type(kind).__name__, "windows of dates", "Give ranges = [[low, high], ...].")
+    width = whole(f"the window on {name}", value["rolling"], 1, kind.regular)
+    labels = list(map(str, kind.regular_labels))
+    return {"ranges": [[labels[start], labels[start + width - 1]] for start in range(kind.regular - width + 1)]}
 
 
 def _statistic_part(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
@@ -553,9 +552,11 @@ def other_parts(made: Plan, what: Spec) -> list[str]:
     asked = what.planned_privacy
     wanted = smallest(asked)
     same = made.privacy.within(wanted.budget) == wanted and type(made.privacy.budget) is type(wanted.budget)
-    same = same and stated(asked) in (None, made.privacy)
-    pairs: dict[str, tuple[object, object]] = {"[privacy]": (same, True), "[domain]": (made.domain, what.domain)}
     of_plan, of_spec = ((workload.to_json(), workload.statistics) for workload in (made.workload, what.workload))
-    pairs["[[workload]]"] = (of_plan, of_spec)
-    pairs["[series]"] = (series_of(made), what.series)
-    return [name for name, (planned, said) in pairs.items() if planned != said]
+    kept = {
+        "[privacy]": same and stated(asked) in (None, made.privacy),
+        "[domain]": made.domain == what.domain,
+        "[[workload]]": of_plan == of_spec,
+        "[series]": series_of(made) == what.series,
+    }
+    return [name for name, fits in kept.items() if not fits]
