@@ -224,7 +224,8 @@ class PublicFiles:
             if not isinstance(table.get(key), str) or not table[key]:
                 raise refuse(message("{key} of {what}", key=key, what=what), table.get(key), "a text that is not empty")
         path = self.folder / table["file"]
-        if path.resolve() in [private.resolve() for private in self.private if isinstance(private, Path)]:
+        private = [data.path if isinstance(data, CSV) else data for data in self.private]
+        if path.resolve() in [Path(data).resolve() for data in private if isinstance(data, (str, Path))]:
             raise InputError(message(_THE_DATA, what=what))
         delimiter, encoding = table.get("delimiter", ","), table.get("encoding", "utf-8-sig")
         try:

@@ -281,9 +281,7 @@ def spec_from_table(
     output: dict[str, Any] = known_keys("[output]", parts.get("output", {}), _OUTPUT)
     protected: dict[str, Any] = known_keys("[privacy]", parts["privacy"], ["epsilon", "delta", "rho", "neighbours", "unit", "rows"])
     reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
-    second = join.get("second")
-    second = second.path if isinstance(second, CSV) else second
-    files = PublicFiles(folder, [data, *([Path(second)] if isinstance(second, (str, Path)) and not join.get("public") else [])])
+    files = PublicFiles(folder, [data, None if join.get("public") else join.get("second")])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, reading)
     domain, searches = searches_of(domain, parts["domain"], folder, categories)
     labels = labels_from_spec(parts["domain"], domain, files)
