@@ -8,7 +8,7 @@ from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._greedy_h import MOST_DENSE, as_defined, gram_of
 from baselines._noisy_costs import cheapest_of_powers, noisy_costs, on_powers
 from baselines._tree import measured, whole_weights
-from leastnoise._families._gram import DenseGram
+from leastnoise._families import dense_gram
 from leastnoise._kernel import Entropy
 from leastnoise._kernel._noise import discrete_laplace
 from leastnoise._kernel._plane import GRID, cut_counts
@@ -52,7 +52,7 @@ def second_stage(x: Wholes, starts: Wholes, epsilon: Fraction, entropy: Entropy,
     """GreedyH for the ranges transformed to the buckets, least squares, uniform expansion; epsilon-DP given the buckets."""
     lengths = np.diff(starts, append=len(x))
     gram = np.add.reduceat(np.add.reduceat(gram_of(ranges, len(x)), starts, axis=0), starts, axis=1) / np.outer(lengths, lengths)
-    fitted = as_defined(DenseGram(gram, 1))
+    fitted = as_defined(dense_gram(gram, 1))
     sums = np.add.reduceat(x, starts)
     return np.repeat(measured(sums, whole_weights(fitted.scales), fitted.widths, epsilon, entropy) / lengths, lengths)
 

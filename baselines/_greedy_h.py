@@ -14,9 +14,11 @@ import numpy as np
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._tree import measured, sums_of_blocks, whole_weights
 from leastnoise._check import refuse
-from leastnoise._families._gram import DenseGram, Gram, all_ranges_gram
+from leastnoise._families import Gram, dense_gram
+from leastnoise._families import gram_of as gram_of_queries
 from leastnoise._families._tree import fit_greedy_h, full_chain, path_scales
 from leastnoise._kernel import Entropy
+from leastnoise._linop import AllRanges
 
 _GRID = 100
 MOST_DENSE = 2**13  # cells of a dense Gram matrix: half a GB
@@ -42,7 +44,7 @@ class Hierarchy:
 def as_defined(gram: Gram) -> Hierarchy:
     """Equation 9 with its decay, on the workload itself.
 
-    >>> as_defined(all_ranges_gram(4)).matrix().sum(axis=0).max().round(9)
+    >>> as_defined(gram_of_queries(AllRanges(4))).matrix().sum(axis=0).max().round(9)
     np.float64(1.0)
     """
     fitted = fit_greedy_h(gram)
@@ -58,7 +60,7 @@ def as_released(gram: Reals) -> Hierarchy:
     [[1.0, 1.0, 1.0, 1.0]]
     """
     size = len(gram)
-    squared = DenseGram(gram @ gram, size)
+    squared = dense_gram(gram @ gram, size)
     unlike = np.append(~np.isclose(gram[:, 1:], gram[:, :-1], rtol=1e-12, atol=0).all(axis=0), False)
     widths = full_chain(size, 2)
     vector = np.ones(size)
@@ -88,7 +90,7 @@ def as_released(gram: Reals) -> Hierarchy:
         error, inside = np.where(alike, corner, error), np.where(alike, corner, inside)
         vector = np.where(np.repeat(alike, width)[:size], 1 / np.repeat(ends - starts, width)[:size], vector)
         shares.append(share)
-    return Hierarchy(widths=widths, scales=tuple(path_scales(widths, shares, 1, size)))
+    return Hierarchy(widths=widths, scales=tuple(path_scales(widths, shares, size)))
 
 
 @lru_cache(maxsize=2)
@@ -116,9 +118,9 @@ def _fitted(ranges: Ranges | None, size: int, *, released: bool) -> tuple[tuple[
     if released:
         found = as_released(gram_of(ranges, size))
     elif ranges is None:
-        found = as_defined(all_ranges_gram(size))
+        found = as_defined(gram_of_queries(AllRanges(size)))
     else:
-        found = as_defined(DenseGram(gram_of(ranges, size), len(ranges.low)))
+        found = as_defined(dense_gram(gram_of(ranges, size), len(ranges.low)))
     return found.widths, whole_weights(found.scales)
 
 

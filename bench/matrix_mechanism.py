@@ -24,7 +24,7 @@ import numpy as np
 
 from leastnoise._accounting import ZCDP, Privacy, PureDP
 from leastnoise._domain import Coded, Domain, Integers
-from leastnoise._linop import Prefix, all_range_ends, dense
+from leastnoise._linop import AllRanges, Prefix, all_range_ends, dense
 from leastnoise._mechanisms import Search, candidates, choose
 from leastnoise._plan import Plan
 from leastnoise._workload import Product, QuerySet, Workload, all_ranges, identity, marginals, matrix, prefix, queries, ranges
@@ -302,11 +302,11 @@ def run(case: Case) -> tuple[float, str, float, float]:
 
 def permuted_by_gram(size: int, theirs: float) -> None:
     """The permuted ranges at 1024 cells, where the matrix itself would have 5 * 10^8 entries: planned from its Gram matrix."""
-    from leastnoise._families._gram import DenseGram, all_ranges_gram
+    from leastnoise._families import dense_gram, gram_of
     from leastnoise._families._p_identity import fit_p_identity
 
     order = np.random.RandomState(0).permutation(size)
-    gram = DenseGram(all_ranges_gram(size).dense()[np.ix_(order, order)], size * (size + 1) // 2)
+    gram = dense_gram(gram_of(AllRanges(size)).dense()[np.ix_(order, order)], size * (size + 1) // 2)
     start = time.perf_counter()
     ours = fit_p_identity(gram).rmse
     show(f"permuted ranges, by Gram, n = {size}", 1, ours, theirs, math.nan, "p_identity", time.perf_counter() - start, "12.1")

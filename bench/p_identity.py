@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._families._dense import fit_gaussian_optimum
-from leastnoise._families._gram import DenseGram, Gram, ScaledSum, WidthGram, all_ranges_gram, prefix_gram
-from leastnoise._families._p_identity import Support, fit_p_identity, p_identity_objective
-from leastnoise._families._tree import fit_greedy_h, fit_level_tree
+from leastnoise._families import Gram, dense_gram, fit_gaussian_optimum, fit_greedy_h, fit_level_tree, fit_p_identity, gram_of, summed
+from leastnoise._families._p_identity import Support, p_identity_objective
+from leastnoise._linop import AllRanges, Identity, Prefix, Ranges, Total
 
 Reals = np.ndarray
 Objective = Callable[[Reals], tuple[float, Reals]]
@@ -27,15 +26,15 @@ Objective = Callable[[Reals], tuple[float, Reals]]
 def permuted(size: int) -> Gram:
     """All ranges with the cells in numpy's legacy random order 0, given as a matrix."""
     order = np.random.RandomState(0).permutation(size)
-    return DenseGram(all_ranges_gram(size).dense()[np.ix_(order, order)], size * (size + 1) // 2)
+    return dense_gram(gram_of(AllRanges(size)).dense()[np.ix_(order, order)], size * (size + 1) // 2)
 
 
 KINDS: dict[str, Callable[[int], Gram]] = {
-    "prefix": prefix_gram,
-    "ranges": all_ranges_gram,
-    "width32": lambda size: WidthGram(size, 32),
+    "prefix": lambda size: gram_of(Prefix(size)),
+    "ranges": lambda size: gram_of(AllRanges(size)),
+    "width32": lambda size: gram_of(Ranges(size, np.arange(size - 31), np.arange(31, size))),
     "permuted": permuted,
-    "idtotal": lambda size: ScaledSum(((1.0, WidthGram(size, 1)), (1.0, WidthGram(size, size)))),
+    "idtotal": lambda size: summed([(1.0, gram_of(Identity(size))), (1.0, gram_of(Total(size)))]),
 }
 PURE = {
     64: {"prefix": 3.763, "ranges": 3.926, "width32": 4.159, "permuted": 3.928, "idtotal": 1.342},
@@ -90,7 +89,7 @@ def _descended(objective: Objective, start: Reals, steps: int) -> tuple[float, A
 
 def steps_against_dense(size: int = 1024, rows: int = 64, steps: int = 200) -> None:
     """The same descent from the same start over the same variables, with and without the structure of the workload."""
-    gram = prefix_gram(size)
+    gram = gram_of(Prefix(size))
     full = gram.dense()
     spacing = size / (rows - 3)
     windows = [(max(0, int((k - 0.25) * spacing)), min(size, int((k + 2.25) * spacing))) for k in range(rows - 4)]

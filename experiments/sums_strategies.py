@@ -18,7 +18,7 @@ from experiments.sums_tree import fit_halved_tree
 from leastnoise._check import InputError, one_of, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._dense import column_norm, fit_gaussian_optimum
-from leastnoise._families._gram import GeneratedGram, Gram
+from leastnoise._families._gram import Gram
 from leastnoise._families._p_identity import fit_p_identity
 from leastnoise._planner._sums import weighted_gram
 
@@ -69,7 +69,7 @@ class PrefixSums:
 
     def gram(self) -> Gram:
         """W^T W, in its short form."""
-        return GeneratedGram(np.ones(len(self.edges)), self.asked().astype(float), len(self.last))
+        return Gram(len(self.edges), len(self.last), ((np.ones(len(self.edges)), self.asked().astype(float)),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

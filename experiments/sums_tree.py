@@ -60,7 +60,8 @@ def fit_halved_tree(gram: Gram, *, released: bool = False) -> HalvedTree:
 
     Source: Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3; the particulars of the released copies from their text.
 
-    >>> [round(strategy_rmse(prefix_gram(128), fit_halved_tree(prefix_gram(128), released=r).matrix(), 1), 3) for r in (False, True)]
+    >>> asked = gram_of(Prefix(128))
+    >>> [round(strategy_rmse(asked, fit_halved_tree(asked, released=r).matrix(), 1), 3) for r in (False, True)]
     [5.344, 5.336]
     """
     asked = gram.dense()

@@ -13,7 +13,7 @@ from leastnoise._accuracy._measured import Measured, told
 from leastnoise._accuracy._product import ProductStructure
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Coded, Domain
-from leastnoise._families import DenseGram, fit_gaussian_optimum
+from leastnoise._families import dense_gram, fit_gaussian_optimum
 from leastnoise._fitting import fit
 from leastnoise._linop import Contrasts, Identity, dense
 from leastnoise._measurements import Block, Factor, cost
@@ -147,7 +147,7 @@ def test_weights_of_cells_raise_the_bound_to_no_more_than_the_optimum(total: boo
     workload = sum(products[1:], products[0])
     even, weighted = (nuclear_norm(workload.products, total=total, weighted=weighted) ** 2 for weighted in (False, True))
     matrix = dense_rows(workload, total=total)
-    factor = fit_gaussian_optimum(DenseGram(matrix.T @ matrix, len(matrix)), gap=1e-4).factor
+    factor = fit_gaussian_optimum(dense_gram(matrix.T @ matrix, len(matrix)), gap=1e-4).factor
     apart = factor[:, :, None] - factor[:, None]  # one row is replaced by another
     sensitivity = (factor**2).sum(axis=0).max() if total else (apart**2).sum(axis=0).max() / 2
     least = sensitivity * ((matrix @ np.linalg.pinv(factor, rcond=1e-6)) ** 2).sum()

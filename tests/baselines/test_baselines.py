@@ -9,8 +9,9 @@ import pytest
 
 from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Ranges, _dawa, _greedy_h, _grids, _linear, _mwem, _noise, _partition, _tree, all_ranges
 from baselines import __main__ as command
+from families.grams import all_ranges_gram, prefix_gram
 from leastnoise._check import InputError
-from leastnoise._families._gram import DenseGram, all_ranges_gram, prefix_gram
+from leastnoise._families import dense_gram
 from leastnoise._kernel import SeededEntropy
 from mechanisms.remembered import draw_ahead
 
@@ -143,7 +144,7 @@ def test_the_released_reading_on_other_workloads(workload, expected):
 def test_the_released_reading_is_the_workload_squared():
     """It can tell workloads apart that it should not: with the same Gram matrix put in squared and unsquared the trees differ."""
     dense = all_ranges_gram(64).dense().astype(float)
-    released, defined = _greedy_h.as_released(dense).matrix(), _greedy_h.as_defined(DenseGram(dense, 1)).matrix()
+    released, defined = _greedy_h.as_released(dense).matrix(), _greedy_h.as_defined(dense_gram(dense, 1)).matrix()
     assert released.shape != defined.shape or np.abs(released - defined).max() > 0.01
 
 

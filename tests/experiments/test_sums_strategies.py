@@ -7,9 +7,10 @@ import pytest
 from experiments.sums_tree import fit_halved_tree
 
 from experiments import sums_strategies as sums
+from families.grams import all_ranges_gram, prefix_gram
 from leastnoise._check import InputError
+from leastnoise._families import Gram
 from leastnoise._families._dense import strategy_rmse
-from leastnoise._families._gram import Gram, all_ranges_gram, prefix_gram
 
 LAPLACE = math.sqrt(2)
 PAPER = sums.PrefixSums(edges=800 * np.arange(1, 1001), last=np.arange(1000))

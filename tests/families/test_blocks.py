@@ -6,13 +6,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from families.grams import all_ranges_gram, prefix_gram, width_gram
 from families.inverses import check_answers
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._families import basis
-from leastnoise._families._blocks import NestedInverse, _asked, block_width, blocks_objective, fit_blocks, nested_factor, p_identity_blocks
-from leastnoise._families._gram import Gram, RangesGram, ScaledSum, WidthGram, all_ranges_gram, gram_of, prefix_gram
+from leastnoise._families import Gram, basis, dense_gram, gram_of, summed
+from leastnoise._families._blocks import (
+    NestedInverse,
+    _asked,
+    block_width,
+    blocks_objective,
+    fit_blocks,
+    nested_strategy,
+    p_identity_blocks,
+)
 from leastnoise._families._p_identity import Support, p_identity
 from leastnoise._linop import (
     AllRanges,
@@ -38,8 +46,8 @@ from leastnoise._workload import queries
 GRAMS: dict[str, Gram] = {
     "prefix": prefix_gram(48),
     "ranges": all_ranges_gram(48),
-    "mixed": ScaledSum(((1.0, prefix_gram(48)), (3.0, WidthGram(48, 1)), (2.0, WidthGram(48, 48)))),
-    "ranges of whole blocks": ScaledSum(((2.0, RangesGram(48, np.array([0, 12, 24]), np.array([35, 23, 47]))), (1.0, WidthGram(48, 1)))),
+    "mixed": summed(((1.0, prefix_gram(48)), (3.0, width_gram(48, 1)), (2.0, width_gram(48, 48)))),
+    "ranges of whole blocks": summed(((2.0, gram_of(Ranges(48, [0, 12, 24], [35, 23, 47]))), (1.0, width_gram(48, 1)))),
 }
 
 
@@ -73,20 +81,20 @@ def unit_error(factor: Factor, asked: Operator) -> float:
 
 @pytest.mark.parametrize(("size", "most"), [(2, 1.3), (7, 2.2), (1000, 7.5), (16384, 10.56), (65536, 12.62)])
 def test_its_error(size: int, most: float) -> None:
-    assert unit_error(p_identity_blocks("a", prefix_gram(size), 1).factor, Prefix(size)) < most
+    assert unit_error(p_identity_blocks(prefix_gram(size), 1).factor("a"), Prefix(size)) < most
 
 
 def test_a_total_alone_is_measured_nearly_alone() -> None:
     for size in (3, 8, 40):  # the coefficients of cells are hundreds of times smaller
-        assert unit_error(p_identity_blocks("a", WidthGram(size, size), 1).factor, Total(size)) < 1.1
+        assert unit_error(p_identity_blocks(width_gram(size, size), 1).factor("a"), Total(size)) < 1.1
 
 
 def test_given_ranges_are_planned_as_well_as_by_descent_on_all_of_them() -> None:
     ends = np.sort(np.random.default_rng(2).integers(0, 512, (2, 300)), axis=0)
     asked = Ranges(512, ends[0], ends[1])
     gram = gram_of(asked)
-    found = unit_error(p_identity_blocks("a", gram, 1).factor, asked)
-    assert found < 1.15 * unit_error(p_identity("a", gram, 1, effort=0.01).factor, asked)
+    found = unit_error(p_identity_blocks(gram, 1).factor("a"), asked)
+    assert found < 1.15 * unit_error(p_identity(gram, 1, effort=0.01).factor("a"), asked)
     assert found < 0.6 * math.sqrt(float((ends[1] - ends[0] + 1).mean()))  # with every cell measured
 
 
@@ -94,7 +102,7 @@ def test_blocks_sums_by_themselves_are_measured_where_there_are_many(monkeypatch
     monkeypatch.setattr("leastnoise._families._blocks._FEW", 4)
     found = fit_blocks(prefix_gram(5000), steps=20)
     assert found.diagonal.any()
-    factor = nested_factor("a", 5000, found, 14)
+    factor = nested_strategy(5000, found, 14).factor("a")
     assert unit_error(factor, Prefix(5000)) == pytest.approx(found.rmse, rel=0.02)  # of whole blocks
 
 
@@ -108,7 +116,7 @@ def test_widths_keep_the_blocks_even() -> None:
 
 def test_what_it_is_not_made_for_is_refused() -> None:
     for gram, reason in (
-        (WidthGram(64, 5), "made for cells, prefix sums, ranges and totals alone"),
+        (dense_gram(np.eye(64), 64), "made for cells, prefix sums, ranges and totals alone"),
         (prefix_gram(1), "made for 2 to 4194304 cells"),
         (prefix_gram(2**22 + 1), "made for 2 to 4194304 cells"),
     ):
@@ -137,7 +145,7 @@ def test_releases_err_as_it_says() -> None:
 def test_prefix_sums_of_simulated_noise_err_as_it_says() -> None:
     # Errors of prefixes go together, so many draws are needed, without a table: least squares of the noise alone.
     size, rng = 600, np.random.default_rng(6)
-    factor = p_identity_blocks("a", prefix_gram(size), 1).factor
+    factor = p_identity_blocks(prefix_gram(size), 1).factor("a")
     known, weights = basis(factor), factor.weights[:, None].astype(float)
     noise = rng.laplace(scale=7 / weights, size=(factor.operator.rows, 1500))
     errors = np.cumsum(known.solve(apply_transpose(factor.operator, weights**2 * noise)), axis=0)

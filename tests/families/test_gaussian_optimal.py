@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from families.grams import all_ranges_gram, prefix_gram, width_gram
 from leastnoise._check import InputError
+from leastnoise._families import Gram, dense_gram, summed
 from leastnoise._families._dense import (
     _mirrored,
     _plain,
@@ -17,7 +19,6 @@ from leastnoise._families._dense import (
     singular_value_bound,
     strategy_rmse,
 )
-from leastnoise._families._gram import DenseGram, Gram, ScaledSum, WidthGram, all_ranges_gram, prefix_gram
 
 # Numerical optima of the semidefinite programme; for the ranges of one width the best of hdmm.
 OPTIMA = [
@@ -31,8 +32,8 @@ OPTIMA = [
     (all_ranges_gram, 256, 2.9014),
     (all_ranges_gram, 512, 3.2073),
     (all_ranges_gram, 1024, 3.5151),
-    (lambda n: WidthGram(n, 32), 64, 2.067),
-    (lambda n: WidthGram(n, 32), 256, 2.354),
+    (lambda n: width_gram(n, 32), 64, 2.067),
+    (lambda n: width_gram(n, 32), 256, 2.354),
 ]
 
 
@@ -47,10 +48,10 @@ def test_the_published_optima(kind: object, size: int, published: float) -> None
     assert np.square(found.factor).sum(axis=0).max() <= 1 + 1e-9
 
 
-MIXED = ScaledSum(((2.0, prefix_gram(16)), (1.0, WidthGram(16, 1))))
+MIXED = summed(((2.0, prefix_gram(16)), (1.0, width_gram(16, 1))))
 
 
-@pytest.mark.parametrize("gram", [prefix_gram(33), all_ranges_gram(32), WidthGram(31, 7), MIXED])
+@pytest.mark.parametrize("gram", [prefix_gram(33), all_ranges_gram(32), width_gram(31, 7), MIXED])
 def test_the_error_is_that_of_the_factor_and_the_weights_certify_the_bound(gram: Gram) -> None:
     found = fit_gaussian_optimum(gram, gap=1e-6)
     weights = optimal_factor(gram, gap=1e-6)[2]
@@ -80,22 +81,22 @@ def test_the_structured_spectra_agree_with_the_plain_one(gram: Gram) -> None:
 
 
 def test_workloads_of_low_rank_and_cells_never_asked_for() -> None:
-    total = fit_gaussian_optimum(WidthGram(6, 6), gap=1e-6)
+    total = fit_gaussian_optimum(width_gram(6, 6), gap=1e-6)
     assert total.rmse == pytest.approx(1, rel=1e-6)
-    assert strategy_rmse(WidthGram(6, 6), total.factor, 2) == pytest.approx(total.rmse)
+    assert strategy_rmse(width_gram(6, 6), total.factor, 2) == pytest.approx(total.rmse)
     workload = np.zeros((3, 7))
     workload[:, 2:5] = np.tril(np.ones((3, 3)))
-    found = fit_gaussian_optimum(DenseGram(workload.T @ workload, 3), gap=1e-6)
+    found = fit_gaussian_optimum(dense_gram(workload.T @ workload, 3), gap=1e-6)
     assert found.rmse == pytest.approx(fit_gaussian_optimum(prefix_gram(3), gap=1e-6).rmse, rel=1e-5)
     assert not found.factor[:, :2].any()
     rare = np.diag([1.0, 1.0, 1e-8])
-    found = fit_gaussian_optimum(DenseGram(rare + 1, 4), gap=1e-4)
+    found = fit_gaussian_optimum(dense_gram(rare + 1, 4), gap=1e-4)
     assert found.rmse**2 <= (1 + 1e-4) * found.lower**2
 
 
 def test_a_permuted_matrix_does_as_well_as_a_name() -> None:
     shuffle = np.random.RandomState(0).permutation(128)
-    named, gram = fit_gaussian_optimum(prefix_gram(128)), DenseGram(prefix_gram(128).dense()[np.ix_(shuffle, shuffle)], 128)
+    named, gram = fit_gaussian_optimum(prefix_gram(128)), dense_gram(prefix_gram(128).dense()[np.ix_(shuffle, shuffle)], 128)
     given = fit_gaussian_optimum(gram)
     assert given.rmse == pytest.approx(named.rmse, rel=1e-3)
     assert strategy_rmse(gram, given.factor, 2) == pytest.approx(given.rmse, rel=1e-7)
@@ -104,7 +105,7 @@ def test_a_permuted_matrix_does_as_well_as_a_name() -> None:
 
 def test_queries_of_zeros_are_refused() -> None:
     with pytest.raises(InputError, match="nothing to plan"):
-        fit_gaussian_optimum(DenseGram(np.zeros((2, 2)), 1))
+        fit_gaussian_optimum(dense_gram(np.zeros((2, 2)), 1))
 
 
 @pytest.mark.parametrize("gram", [prefix_gram(256), all_ranges_gram(256)], ids=["prefix", "ranges"])

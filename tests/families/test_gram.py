@@ -5,77 +5,58 @@ import math
 import numpy as np
 import pytest
 
+from families.grams import all_ranges_gram, permuted, prefix_gram, width_gram
 from leastnoise._check import InputError
+from leastnoise._families import Gram, dense_gram, gram_of, merge_equal_cells, summed
 from leastnoise._families._dense import column_norm, fill_columns, singular_value_bound, strategy_rmse, to_dyadic
-from leastnoise._families._gram import (
-    DenseGram,
-    GeneratedGram,
-    Gram,
-    RangesGram,
-    ScaledSum,
-    WidthGram,
-    all_ranges_gram,
-    line_order,
-    merge_equal_cells,
-    prefix_gram,
-    recognise,
-)
-from leastnoise._families._tree import block_traces
+from leastnoise._families._gram import line_order, recognise
+from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, dense
 
 
-def ranges(size: int, widths: range) -> np.ndarray:
-    return np.array([[float(s <= j < s + w) for j in range(size)] for w in widths for s in range(size - w + 1)])
-
-
-def cases() -> list[tuple[str, Gram, np.ndarray]]:
-    out: list[tuple[str, Gram, np.ndarray]] = []
-    for size in (1, 2, 7, 12):
-        out.append((f"prefix{size}", prefix_gram(size), np.tril(np.ones((size, size)))))
-        out.append((f"ranges{size}", all_ranges_gram(size), ranges(size, range(1, size + 1))))
-        widths = {1, size // 2 + 1, size}
-        out.extend((f"width{w}of{size}", WidthGram(size, w), ranges(size, range(w, w + 1))) for w in widths)
-        some = np.random.default_rng(size).integers(-2, 3, (5, size)).astype(float)
-        out.append((f"dense{size}", DenseGram(some.T @ some, 5), some))
-        low, high = np.sort(np.random.default_rng(size).integers(0, size, (2, 6)), axis=0)
-        given = np.array([(np.arange(size) >= first) & (np.arange(size) <= last) for first, last in zip(low, high, strict=True)]).astype(
-            float
-        )
-        out.append((f"given{size}", RangesGram(size, low, high), given))
-        out.append(
-            (
-                f"given and prefix{size}",
-                ScaledSum(((1.0, prefix_gram(size)), (3.0, RangesGram(size, low, high)))),
-                np.vstack([np.tril(np.ones((size, size))), math.sqrt(3) * given]),
-            )
-        )
-        both = ScaledSum(((4.0, prefix_gram(size)), (1.0, all_ranges_gram(size))))
-        out.append((f"sum{size}", both, np.vstack([2 * np.tril(np.ones((size, size))), ranges(size, range(1, size + 1))])))
+def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
+    out: list[tuple[str, list[tuple[float, Operator]]]] = []
+    for n in (1, 2, 7, 12):
+        rng = np.random.default_rng(n)
+        low, high = np.sort(rng.integers(0, n, (2, 6)), axis=0)
+        given, some = Ranges(n, low, high), Dense(rng.integers(-2, 3, (5, n)))
+        window = Ranges(n, np.arange(n // 2 + 1), np.arange(n // 2 + 1) + (n - 1) // 2)
+        names = ("prefix", Prefix(n)), ("ranges", AllRanges(n)), ("cells", Identity(n)), ("total", Total(n))
+        out += [(f"{name}{n}", [(1.0, operator)]) for name, operator in (*names, ("windows", window), ("given", given), ("matrix", some))]
+        out.append((f"sum{n}", [(4.0, Prefix(n)), (1.0, AllRanges(n))]))
+        out.append((f"all forms{n}", [(1.0, Prefix(n)), (3.0, given), (0.5, window), (2.0, Identity(n)), (0.3, some), (0.2, some)]))
     return out
 
 
-@pytest.mark.parametrize(("name", "gram", "workload"), cases(), ids=lambda case: case if isinstance(case, str) else "")
-def test_a_gram_agrees_with_its_workload(name: str, gram: Gram, workload: np.ndarray) -> None:
-    full = workload.T @ workload
-    size = gram.size
-    block = np.random.default_rng(0).standard_normal((size, 3))
+@pytest.mark.parametrize(("name", "asked"), cases(), ids=lambda case: case if isinstance(case, str) else "")
+def test_a_gram_agrees_with_its_workload(name: str, asked: list[tuple[float, Operator]]) -> None:
+    gram = summed([(weight, gram_of(operator)) for weight, operator in asked])
+    workload = np.vstack([math.sqrt(weight) * dense(operator) for weight, operator in asked])
+    full, size = workload.T @ workload, gram.size
+    block = np.random.default_rng(0).standard_normal((3, size))
     assert gram.queries == len(workload)
     np.testing.assert_allclose(gram.dense(), full, atol=1e-9)
-    np.testing.assert_allclose(gram.matmul(block), full @ block, atol=1e-9)
-    np.testing.assert_allclose(gram.rows(block.T), block.T @ full, atol=1e-9)
+    np.testing.assert_allclose(gram.rows(block), block @ full, atol=1e-9)
     np.testing.assert_allclose(gram.diagonal(), full.diagonal(), atol=1e-9)
-    assert gram.trace() == pytest.approx(np.trace(full))
     for width in (1, 2, 3, size):
         same = np.equal.outer(np.arange(size) // width, np.arange(size) // width)
-        np.testing.assert_allclose(gram.block_products(block[:, 0], width), (full * same) @ block[:, 0], atol=1e-9)
-    pairs = gram.generators()
-    if pairs is not None:
-        upper = np.triu(sum(np.outer(a, b) for a, b in pairs))
-        np.testing.assert_allclose(upper, np.triu(full), atol=1e-9)
-    assert not gram.mirrored or np.allclose(full, full[::-1, ::-1])
-    assert gram.coarsen(2).size == -(-size // 2)
-    widths = [1, 2, 4, size]
+        np.testing.assert_allclose(gram.block_products(block[0], width), (full * same) @ block[0], atol=1e-9)
+    if gram.generators:
+        np.testing.assert_allclose(np.triu(sum(np.outer(a, b) for a, b in gram.generators)), np.triu(full), atol=1e-9)
+    assert gram.mirrored == np.allclose(full, full[::-1, ::-1])
+    widths = [1, 2, 4, 3, 6, 12, 24, 5, size]
     same = [np.equal.outer(np.arange(size) // width, np.arange(size) // width) / width for width in widths]
-    np.testing.assert_allclose(block_traces(gram, widths), [np.sum(full * own) for own in same], atol=1e-9)
+    np.testing.assert_allclose(gram.block_traces(widths), [np.sum(full * own) for own in same], atol=1e-9)
+
+
+def test_a_coarser_gram_is_about_that_of_the_same_queries_spread_evenly() -> None:
+    spread = np.kron(np.eye(16), np.full((1, 4), 1 / 4))
+    low = np.arange(0, 40, 3)
+    for operator, near in ((Identity(64), 1e-12), (Ranges(64, low, low + 20), 1e-12), (Dense(dense(Prefix(64))), 1e-12), (Prefix(64), 0.1)):
+        gram = gram_of(operator)
+        np.testing.assert_allclose(gram.coarsen(4).dense(), spread @ gram.dense() @ spread.T, rtol=near * 20, atol=near * 64)
+    for kind in (Prefix, AllRanges):  # a multiple of the same on fewer cells
+        coarse = gram_of(kind(64)).coarsen(4).dense()
+        np.testing.assert_allclose(coarse / coarse[0, 0], gram_of(kind(16)).dense() / gram_of(kind(16)).dense()[0, 0])
 
 
 def test_the_singular_value_bound_is_the_published_one() -> None:
@@ -87,45 +68,33 @@ def test_the_error_of_a_strategy_by_hand() -> None:
     gram = all_ranges_gram(64)
     assert strategy_rmse(gram, np.eye(64), 1) == pytest.approx(4.690, abs=5e-4)
     assert strategy_rmse(gram, -7 * np.eye(64), 2) == pytest.approx(4.690, abs=5e-4)
-    assert strategy_rmse(WidthGram(4, 4), np.ones((1, 4)), 1) == pytest.approx(1.0)
-    assert strategy_rmse(WidthGram(4, 1), np.ones((1, 4)), 1) == math.inf
-    assert strategy_rmse(WidthGram(4, 1), np.zeros((1, 4)), 1) == math.inf
+    assert strategy_rmse(width_gram(4, 4), np.ones((1, 4)), 1) == pytest.approx(1.0)
+    assert strategy_rmse(width_gram(4, 1), np.ones((1, 4)), 1) == math.inf
+    assert strategy_rmse(width_gram(4, 1), np.zeros((1, 4)), 1) == math.inf
     assert column_norm(np.array([[3.0], [-4.0]]), 2) == pytest.approx(5.0)
 
 
-def test_seriation_undoes_a_permutation() -> None:
-    shuffle = np.random.RandomState(0).permutation(64)
-    for gram in (all_ranges_gram(64), prefix_gram(64), WidthGram(64, 8)):
-        full = gram.dense()
-        mixed = full[np.ix_(shuffle, shuffle)]
-        order = line_order(DenseGram(mixed, gram.queries))
-        back = mixed[np.ix_(order, order)]
+def test_a_short_form_and_the_order_of_the_cells_are_recognised_in_a_matrix() -> None:
+    weighted = Gram(40, 7, ((np.arange(1.0, 41) ** 1.5, np.linspace(3, 1, 40)),))
+    for gram in (all_ranges_gram(40), prefix_gram(40), weighted, width_gram(40, 6)):
+        full, mixed = gram.dense(), permuted(gram)
+        order = line_order(mixed)
+        back = mixed.dense()[np.ix_(order, order)]
         assert np.allclose(back, full) or np.allclose(back, full[::-1, ::-1])
-
-
-def test_a_short_form_is_recognised_in_a_matrix() -> None:
-    shuffle = np.random.RandomState(1).permutation(40)
-    weighted = GeneratedGram(np.arange(1.0, 41) ** 1.5, np.linspace(3, 1, 40), 7)
-    for gram in (all_ranges_gram(40), prefix_gram(40), weighted):
-        full = gram.dense()
-        short, order = recognise(DenseGram(full[np.ix_(shuffle, shuffle)], gram.queries))
-        assert isinstance(short, GeneratedGram)
-        np.testing.assert_allclose(short.dense(), full[np.ix_(shuffle, shuffle)][np.ix_(order, order)])
-        np.testing.assert_allclose(short.matmul(np.eye(40)), short.dense())
-        np.testing.assert_allclose(short.diagonal(), short.dense().diagonal())
-        assert short.coarsen(2).size == 20
-    for gram in (WidthGram(40, 6), DenseGram(np.eye(3), 3), DenseGram(np.ones((1, 1)), 1)):
-        other, order = recognise(DenseGram(gram.dense(), gram.queries))
-        np.testing.assert_allclose(other.dense(), gram.dense()[np.ix_(order, order)])
+        short, order = recognise(mixed)
+        assert len(short.generators) == len(gram.generators)
+        np.testing.assert_allclose(short.dense(), mixed.dense()[np.ix_(order, order)])
+    for matrix in (np.eye(3), np.ones((1, 1))):
+        np.testing.assert_allclose(recognise(dense_gram(matrix, 3))[0].dense(), matrix)
 
 
 def test_merged_cells_keep_the_error() -> None:
     workload = np.repeat(np.tril(np.ones((5, 5))), 3, axis=1)
-    small, group = merge_equal_cells(DenseGram(workload.T @ workload, 5))
+    whole = dense_gram(workload.T @ workload, 5)
+    small, group = merge_equal_cells(whole)
     assert small.size == 5
     strategy = np.random.default_rng(1).standard_normal((7, 5))
-    wide = strategy_rmse(DenseGram(workload.T @ workload, 5), strategy[:, group], 1)
-    assert wide == pytest.approx(strategy_rmse(small, strategy, 1))
+    assert strategy_rmse(whole, strategy[:, group], 1) == pytest.approx(strategy_rmse(small, strategy, 1))
 
 
 def test_rounding_is_to_nearest_and_keeps_the_error() -> None:
@@ -137,21 +106,15 @@ def test_rounding_is_to_nearest_and_keeps_the_error() -> None:
     coarse = to_dyadic(np.vstack([np.eye(4) * [[1.0], [1], [1], [0.1]]]), bits=1)
     assert coarse.shape == (3, 4)
     assert strategy_rmse(prefix_gram(4), coarse, 1) == math.inf
+    for unusable, reason in ((np.full((1, 2), 1e-9), "rounds to zero"), (np.array([[np.inf]]), "finite numbers")):
+        with pytest.raises(InputError, match=reason):
+            to_dyadic(unusable)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_filled_columns_are_never_worse(norm: int) -> None:
-    rng = np.random.default_rng(4)
-    gram = prefix_gram(8)
-    strategy = rng.standard_normal((10, 8))
+    strategy = np.random.default_rng(4).standard_normal((10, 8))
     filled = fill_columns(strategy, norm)
     np.testing.assert_allclose(np.linalg.norm(filled, ord=norm, axis=0), column_norm(strategy, norm))
-    assert strategy_rmse(gram, filled, norm) < strategy_rmse(gram, strategy, norm)
+    assert strategy_rmse(prefix_gram(8), filled, norm) < strategy_rmse(prefix_gram(8), strategy, norm)
     assert fill_columns(np.eye(3), norm).shape == (3, 3)
-
-
-def test_unusable_arguments_are_refused() -> None:
-    with pytest.raises(InputError, match="rounds to zero"):
-        to_dyadic(np.full((1, 2), 1e-9))
-    with pytest.raises(InputError, match="finite numbers"):
-        to_dyadic(np.array([[np.inf]]))

@@ -5,13 +5,14 @@ import math
 import numpy as np
 import pytest
 
+from families.grams import all_ranges_gram, prefix_gram, width_gram
 from leastnoise._check import InputError
+from leastnoise._families import dense_gram
 from leastnoise._families._dense import column_norm, fit_eigen_design, reduce_l1_norm, singular_value_bound, smooth_norm, strategy_rmse
-from leastnoise._families._gram import DenseGram, WidthGram, all_ranges_gram, prefix_gram
 
 
 @pytest.mark.parametrize("norm", [1, 2])
-@pytest.mark.parametrize("gram", [prefix_gram(32), all_ranges_gram(31), WidthGram(30, 5)])
+@pytest.mark.parametrize("gram", [prefix_gram(32), all_ranges_gram(31), width_gram(30, 5)])
 def test_no_other_weights_are_better(gram: object, norm: int) -> None:
     found = fit_eigen_design(gram, norm)
     reached = strategy_rmse(gram, found, norm)
@@ -32,15 +33,15 @@ def test_no_other_weights_are_better(gram: object, norm: int) -> None:
 def test_the_published_figures() -> None:
     # EigenDesign as measured at n = 4096; the design is within a few per cent of the optimum for ranges at every size.
     assert strategy_rmse(all_ranges_gram(256), fit_eigen_design(all_ranges_gram(256), 2), 2) <= 2.9014 * 1.01
-    assert strategy_rmse(WidthGram(256, 32), fit_eigen_design(WidthGram(256, 32), 2), 2) <= 2.354 * 1.02
+    assert strategy_rmse(width_gram(256, 32), fit_eigen_design(width_gram(256, 32), 2), 2) <= 2.354 * 1.02
 
 
 def test_low_rank_and_guards() -> None:
-    total = fit_eigen_design(WidthGram(5, 5), 2)
-    assert strategy_rmse(WidthGram(5, 5), total, 2) == pytest.approx(1)
+    total = fit_eigen_design(width_gram(5, 5), 2)
+    assert strategy_rmse(width_gram(5, 5), total, 2) == pytest.approx(1)
     assert total.shape == (1, 5)
     with pytest.raises(InputError, match="nothing to plan"):
-        fit_eigen_design(DenseGram(np.zeros((2, 2)), 1), 2)
+        fit_eigen_design(dense_gram(np.zeros((2, 2)), 1), 2)
 
 
 def haar(size: int) -> np.ndarray:

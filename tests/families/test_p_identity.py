@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from families import grams
+from families.grams import all_ranges_gram, cells_and_total, prefix_gram, width_gram
 from leastnoise._check import InputError, InternalError
+from leastnoise._families import Gram, dense_gram, summed
 from leastnoise._families._dense import strategy_rmse
-from leastnoise._families._gram import DenseGram, Gram, ScaledSum, WidthGram, all_ranges_gram, prefix_gram
 from leastnoise._families._p_identity import (
     ENDS,
     PIdentity,
@@ -23,19 +25,14 @@ from leastnoise._families._p_identity import (
 from leastnoise._families._tree import fit_level_tree
 
 
-def cells_and_total(size: int) -> Gram:
-    return ScaledSum(((1.0, WidthGram(size, 1)), (1.0, WidthGram(size, size))))
-
-
 def permuted(size: int) -> Gram:
-    shuffle = np.random.RandomState(0).permutation(size)
-    return DenseGram(all_ranges_gram(size).dense()[np.ix_(shuffle, shuffle)], size * (size + 1) // 2)
+    return grams.permuted(all_ranges_gram(size))
 
 
-GRAMS = [prefix_gram(24), all_ranges_gram(24), WidthGram(24, 5), permuted(24), cells_and_total(24)]
+GRAMS = [prefix_gram(24), all_ranges_gram(24), width_gram(24, 5), permuted(24), cells_and_total(24)]
 
 
-@pytest.mark.parametrize("gram", GRAMS, ids=lambda gram: type(gram).__name__)
+@pytest.mark.parametrize("gram", GRAMS)
 @pytest.mark.parametrize("windows", [[(0, 24)] * 3, [(0, 9), (5, 24), (3, 4), (0, 24)]], ids=["full", "windows"])
 def test_the_gradient_is_that_of_finite_differences(gram: Gram, windows: list[tuple[int, int]]) -> None:
     support = Support(24, windows)
@@ -53,13 +50,13 @@ def test_the_gradient_is_that_of_finite_differences(gram: Gram, windows: list[tu
     assert math.sqrt(error / gram.queries) == pytest.approx(strategy_rmse(gram, matrix, 1), rel=1e-9)
 
 
-@pytest.mark.parametrize("gram", [prefix_gram(60), all_ranges_gram(60), ScaledSum(((2.0, prefix_gram(60)), (1.0, all_ranges_gram(60))))])
+@pytest.mark.parametrize("gram", [prefix_gram(60), all_ranges_gram(60), summed(((2.0, prefix_gram(60)), (1.0, all_ranges_gram(60))))])
 def test_many_narrow_windows_take_the_structured_step(gram: Gram) -> None:
     windows = [(start, min(60, start + 5)) for start in range(0, 58, 2)] + [(0, 60), (0, 9), (3, 4), (40, 60), (59, 60), (20, 45), (20, 45)]
     support = Support(60, windows)
     values = np.random.default_rng(2).random(len(support.cells))
     named = p_identity_objective(gram, support, values)
-    given = p_identity_objective(DenseGram(gram.dense(), gram.queries), support, values)
+    given = p_identity_objective(dense_gram(gram.dense(), gram.queries), support, values)
     assert named[0] == pytest.approx(given[0], rel=1e-11)
     np.testing.assert_allclose(named[1], given[1], rtol=1e-9, atol=1e-9 * named[0])
 
@@ -77,7 +74,7 @@ REFERENCE = [
 KINDS = {
     "prefix": prefix_gram,
     "ranges": all_ranges_gram,
-    "width32": lambda size: WidthGram(size, 32),
+    "width32": lambda size: width_gram(size, 32),
     "permuted": permuted,
     "idtotal": cells_and_total,
 }
@@ -97,7 +94,7 @@ def test_at_or_below_every_published_figure(kind: str, size: int, published: flo
 def test_never_worse_than_cells_or_cells_and_total() -> None:
     rng = np.random.default_rng(3)
     for workload in (np.eye(9), np.ones((1, 9)), rng.integers(-1, 2, (20, 9)).astype(float), rng.random((3, 9)), np.eye(9)[:1]):
-        gram = DenseGram(workload.T @ workload, len(workload))
+        gram = dense_gram(workload.T @ workload, len(workload))
         found = fit_p_identity(gram, effort=0.2)
         assert found.rmse <= strategy_rmse(gram, np.eye(9), 1) * (1 + 1e-12)
         pairs = [strategy_rmse(gram, np.vstack([np.eye(9), np.full((1, 9), c)]), 1) for c in np.geomspace(0.1, 100, 20)]
@@ -109,8 +106,8 @@ def test_never_above_a_tree_with_a_weight_a_level() -> None:
     ends = np.sort(rng.integers(0, 32, (30, 2)), axis=1)
     some = np.array([[float(a <= j <= b) for j in range(32)] for a, b in ends])
     blocks = np.kron(np.eye(4), np.ones((1, 8)))
-    grams = [prefix_gram(32), WidthGram(32, 5), WidthGram(32, 28), WidthGram(32, 1), WidthGram(32, 32), cells_and_total(32)]
-    grams += [DenseGram(some.T @ some, 30), DenseGram(blocks.T @ blocks, 4), DenseGram(4 * blocks.T @ blocks + np.eye(32), 36)]
+    grams = [prefix_gram(32), width_gram(32, 5), width_gram(32, 28), width_gram(32, 1), width_gram(32, 32), cells_and_total(32)]
+    grams += [dense_gram(some.T @ some, 30), dense_gram(blocks.T @ blocks, 4), dense_gram(4 * blocks.T @ blocks + np.eye(32), 36)]
     for gram in grams:
         assert fit_p_identity(gram, effort=0.5).rmse <= fit_level_tree(gram, 1).rmse * (1 + 1e-6)
 
@@ -135,9 +132,9 @@ def test_one_cell_and_the_same_plan_twice() -> None:
 def test_queries_with_one_matrix_are_one_question_and_others_are_not() -> None:
     array = all_ranges_gram(5).dense()
     for queries, matrix, same in ((15, array.copy(), True), (14, array, False), (15, 2 * array, False)):
-        found = fit_p_identity(DenseGram(matrix, queries), effort=0.1)
-        assert (found is fit_p_identity(DenseGram(array, 15), effort=0.1)) == same
-        assert found.rmse == pytest.approx(p_identity_rmse(DenseGram(matrix, queries), found.diagonal, found.rows))
+        found = fit_p_identity(dense_gram(matrix, queries), effort=0.1)
+        assert (found is fit_p_identity(dense_gram(array, 15), effort=0.1)) == same
+        assert found.rmse == pytest.approx(p_identity_rmse(dense_gram(matrix, queries), found.diagonal, found.rows))
     with pytest.raises(ValueError, match="read-only"):
         found.rows[0] = 0
 
@@ -157,7 +154,7 @@ def test_a_short_attribute_is_tried_with_a_row_more_or_less() -> None:
 
 
 # What starts of all kinds together found, with all their steps.
-EARLIER = [(prefix_gram(300), 5.3591), (all_ranges_gram(300), 5.9450), (DenseGram(prefix_gram(300).dense()[::-1, ::-1], 300), 5.3591)]
+EARLIER = [(prefix_gram(300), 5.3591), (all_ranges_gram(300), 5.9450), (dense_gram(prefix_gram(300).dense()[::-1, ::-1], 300), 5.3591)]
 
 
 @pytest.mark.parametrize(("gram", "earlier"), EARLIER, ids=["prefix", "ranges", "suffix"])

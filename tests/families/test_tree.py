@@ -11,7 +11,7 @@ from leastnoise._accuracy import structure
 from leastnoise._accuracy._joint import joint_rows, joint_rows_in_parts, joint_variances
 from leastnoise._domain import Coded, Domain
 from leastnoise._families import basis
-from leastnoise._families._tree import TreeInverse, largest_on_tree
+from leastnoise._families._tree import TreeInverse
 from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Identity, Prefix, Ranges, Total, Tree, dense
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._workload import all_ranges, queries
@@ -57,7 +57,7 @@ def test_the_bound_on_a_hierarchy_is_above_the_largest_variance_of_all_ranges_by
     known = TreeInverse(tree, precision)
     listed = known.variances(AllRanges(tree.size))
     # A child of 37 cells, a prime, is one run: a bound all the same, but not a close one.
-    assert float(listed.max()) * (1 - 1e-12) <= largest_on_tree(known) <= float(listed.max()) * (1.05 if 37 not in tree.widths else 2)
+    assert float(listed.max()) * (1 - 1e-12) <= known.bound_of_ranges() <= float(listed.max()) * (1.05 if 37 not in tree.widths else 2)
     assert known.total_variance(AllRanges(tree.size)) == pytest.approx(float(listed.sum()), rel=1e-11)
 
 
@@ -71,7 +71,7 @@ def test_the_largest_of_many_rows_is_found_some_at_a_time(monkeypatch: pytest.Mo
         monkeypatch.setattr(f"leastnoise._families.{module}._NUMBERS", 20)
     assert known.largest_variance(AllRanges(12)) == pytest.approx(whole)
     known = TreeInverse(Tree.full(60, 2), RNG.uniform(0.05, 4, Tree.full(60, 2).rows))
-    assert largest_on_tree(known) == pytest.approx(float(known.variances(AllRanges(60)).max()), rel=0.01)
+    assert known.bound_of_ranges() == pytest.approx(float(known.variances(AllRanges(60)).max()), rel=0.01)
 
 
 MIXED = [AllRanges(4), Dense(RNG.integers(-2, 3, (5, 3))), Prefix(2), Ranges(2, [0, 1, 0], [1, 1, 0])]

@@ -7,18 +7,17 @@ import sys
 import numpy as np
 import pytest
 
+from families.grams import all_ranges_gram, cells_and_total, prefix_gram, width_gram
+from leastnoise._families import Gram, dense_gram, summed
 from leastnoise._families._dense import strategy_rmse
-from leastnoise._families._gram import DenseGram, Gram, ScaledSum, WidthGram, all_ranges_gram, prefix_gram
 from leastnoise._families._tree import (
     _curvature,
     _slopes,
     _weigh,
-    block_traces,
     fit_greedy_h,
     fit_level_tree,
     full_chain,
     haar_weights,
-    node_counts,
     tree_error,
     uniform_tree,
     weighted_tree,
@@ -27,20 +26,16 @@ from leastnoise._linop import Haar
 from leastnoise._linop import dense as dense_of
 
 
-def cells_and_total(size: int) -> Gram:
-    return ScaledSum(((1.0, WidthGram(size, 1)), (1.0, WidthGram(size, size))))
-
-
 def width32(size: int) -> Gram:
-    return WidthGram(size, 32)
+    return width_gram(size, 32)
 
 
 def dense(size: int) -> Gram:
     some = np.random.default_rng(0).integers(-1, 3, (size, size)).astype(float)
-    return DenseGram(some.T @ some, size)
+    return dense_gram(some.T @ some, size)
 
 
-KINDS = [prefix_gram, all_ranges_gram, cells_and_total, dense, lambda size: WidthGram(size, 4)]
+KINDS = [prefix_gram, all_ranges_gram, cells_and_total, dense, lambda size: width_gram(size, 4)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -48,7 +43,7 @@ KINDS = [prefix_gram, all_ranges_gram, cells_and_total, dense, lambda size: Widt
 def test_the_recursion_agrees_with_brute_force(kind: object, widths: tuple[int, ...]) -> None:
     gram = kind(13)
     rng = np.random.default_rng(1)
-    squares = [rng.random(count) + 0.2 for count in node_counts(13, widths)]
+    squares = [rng.random(-(-13 // width)) + 0.2 for width in widths]
     rows = [
         np.sqrt(z)[:, None] * np.equal.outer(np.arange(len(z)), np.arange(13) // width) for z, width in zip(squares, widths, strict=True)
     ]
@@ -116,29 +111,10 @@ def test_the_published_wavelets() -> None:
 
 def test_no_error_below_the_bound_where_the_cells_are_not_needed() -> None:
     # The best weight of the cells is then 0; a weight too close to it would leave nothing but rounding errors.
-    for gram in (WidthGram(64, 64), ScaledSum(((1.0, WidthGram(50, 50)),))):
+    for gram in (width_gram(64, 64), summed(((1.0, width_gram(50, 50)),))):
         found = fit_level_tree(gram, 1)
         assert 1 <= found.rmse < 1.003
         assert strategy_rmse(gram, found.matrix(), 1) == pytest.approx(found.rmse, rel=1e-6)
-
-
-def test_projections_and_chains() -> None:
-    full = prefix_gram(6).dense()
-    expected = np.trace(full @ np.kron(np.eye(2), np.full((3, 3), 1 / 3)))
-    assert block_traces(prefix_gram(6), (3,))[0] == pytest.approx(expected)
-    assert full_chain(10, 3) == (1, 3, 9, 27)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", [1, 12, 13, 37])
-def test_traces_of_projections_follow_from_those_on_narrower_blocks(kind: object, size: int) -> None:
-    gram = kind(max(size, 4))
-    full = gram.dense()
-    for width in (1, 2, 4, 3, 6, 12, 24, 5):
-        blocks = np.equal.outer(*[np.arange(gram.size) // width] * 2) / width
-        assert block_traces(gram, (1, 2, 4, 3, 6, 12, 24, 5))[(1, 2, 4, 3, 6, 12, 24, 5).index(width)] == pytest.approx(
-            float((full * blocks).sum())
-        )
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -217,8 +193,8 @@ def test_the_figure_given_to_four_digits() -> None:
 
 
 def test_a_matrix_does_as_well_as_a_name() -> None:
-    for gram in (all_ranges_gram(50), WidthGram(32, 5), WidthGram(32, 20)):
-        named, given = fit_greedy_h(gram), fit_greedy_h(DenseGram(gram.dense(), gram.queries))
+    for gram in (all_ranges_gram(50), width_gram(32, 5), width_gram(32, 20)):
+        named, given = fit_greedy_h(gram), fit_greedy_h(dense_gram(gram.dense(), gram.queries))
         assert given.rmse == pytest.approx(named.rmse, rel=1e-9)
         assert strategy_rmse(gram, named.matrix(), 1) == pytest.approx(named.rmse, rel=1e-9)
         np.testing.assert_allclose(named.matrix().sum(axis=0), 1)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from leastnoise._estimate import Halving
+from leastnoise._families import gram_of
 from leastnoise._families._dense import strategy_rmse
-from leastnoise._families._gram import all_ranges_gram
 from leastnoise._families._tree import fit_greedy_h
 from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Prefix, Ranges, Total, column_sums, dense
 from leastnoise._planner import bucket_gram, difference_costs, first_levels, on_buckets, total_cost
@@ -64,7 +64,7 @@ def test_the_strategy_on_buckets_is_no_worse_than_greedy_h_and_the_same_for_all_
 
 def test_one_bucket_a_cell_is_the_workload_itself():
     gram = bucket_gram([(1.0, AllRanges(12))], np.arange(12), 12)
-    assert np.allclose(gram.array, all_ranges_gram(12).dense())
+    assert np.allclose(gram.array, gram_of(AllRanges(12)).dense())
 
 
 @pytest.mark.parametrize("power", [1, 2])

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from experiments.sums_strategies import PrefixSums, sum_strategy
 
+from families.grams import prefix_gram
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import total_squared_error
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure
+from leastnoise._families import dense_gram
 from leastnoise._families._dense import strategy_rmse
-from leastnoise._families._gram import DenseGram, prefix_gram
 from leastnoise._fitting import fit
 from leastnoise._linop import dense
 from leastnoise._planner._sums import (
@@ -156,7 +157,7 @@ def test_groups_and_merged_cells_are_planned() -> None:
 
 
 def test_weights_of_a_gram_matrix_without_a_short_form() -> None:
-    full = DenseGram(np.array([[2.0, 1.0], [1.0, 3.0]]), 2)
+    full = dense_gram(np.array([[2.0, 1.0], [1.0, 3.0]]), 2)
     assert weighted_gram(full, np.array([2, 5])).dense().tolist() == [[8.0, 10.0], [10.0, 75.0]]
     assert strategy_rmse(weighted_gram(full, np.array([2, 5])), np.eye(2), 1) == pytest.approx(math.sqrt(83 / 2))
 

@@ -11,7 +11,7 @@ from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._families import basis, over
 from leastnoise._families._dense import eigen_design, gaussian_optimum
-from leastnoise._families._gram import Fit, all_ranges_gram
+from leastnoise._families._gram import Fit, gram_of
 from leastnoise._families._p_identity import p_identity, p_identity_seconds
 from leastnoise._linop import AllRanges, column_sums
 from leastnoise._measurements import Factor
@@ -303,11 +303,11 @@ def test_a_table_that_others_crowd_out_is_named(
 
 @pytest.mark.parametrize("fit", [p_identity, gaussian_optimum, eigen_design], ids=lambda fit: fit.__name__)
 def test_a_search_whose_time_is_over_ends_with_what_it_has(fit: Fit) -> None:
-    gram, norm = all_ranges_gram(100), 2 if fit is gaussian_optimum else 1
+    gram, norm = gram_of(AllRanges(100)), 2 if fit is gaussian_optimum else 1
     with running(Clock(0.0, lambda: 1.0)) as clock:
-        ended = fit("a", gram, norm, 20).factor
+        ended = fit(gram, norm, 20).factor("a")
     assert clock.ended
-    whole = fit("a", gram, norm, 20).factor
+    whole = fit(gram, norm, 20).factor("a")
     errors = [norm_of(one, norm) ** 2 * basis(one).total_variance(AllRanges(100)) for one in (ended, whole)]
     assert errors[1] <= errors[0] * 1.05 < math.inf  # of the eigen-design the weights are best for another bound
 

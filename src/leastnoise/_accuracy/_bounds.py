@@ -22,10 +22,10 @@ from leastnoise._accuracy._measured import Names, subsets
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain, Measure, ValueCount, Weighted
 from leastnoise._families import (
-    DenseGram,
     Levels,
     Part,
     apply_gram,
+    dense_gram,
     gram_diagonal,
     optimal_factor,
     partition,
@@ -210,7 +210,7 @@ def _weighted_spectrum(products: Sequence[Product], name: str, levels: Levels) -
                 groups = levels.groups[levels.level(operator) or 0]
                 gram += product.importance * product.rows / operator.rows * np.equal.outer(groups, groups)
     orbits = levels.orbits.of_groups[0]
-    weights = optimal_factor(DenseGram(gram, levels.size))[2] * levels.size
+    weights = optimal_factor(dense_gram(gram, levels.size))[2] * levels.size
     return levels.weighted_spectrum(np.bincount(orbits, weights) / np.bincount(orbits))
 
 

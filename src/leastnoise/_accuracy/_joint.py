@@ -30,13 +30,13 @@ from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._families import (
     MOST_LISTED,
-    IdentityBasis,
+    QUICKER_BY_GRAM,
+    CellsBasis,
     RowSpace,
     along_each,
     apply_gram,
     apply_weighted_gram,
     columns,
-    facts,
     gram_diagonal,
     interval_ends,
     inverted,
@@ -136,7 +136,7 @@ class Joint:
 
     def _gram_along(self, factor: Factor, cube: FloatArray, axis: int) -> FloatArray:
         n = factor.operator.size
-        if n <= _MOST_TURNED and facts(factor.operator).quicker_by_gram:
+        if n <= _MOST_TURNED and type(factor.operator) in QUICKER_BY_GRAM:
             if factor not in self._grams:
                 self._grams[factor] = weighted_gram(factor)
             return np.moveaxis(np.tensordot(self._grams[factor], cube, axes=(1, axis)), 0, axis)
@@ -435,7 +435,7 @@ class DenseStructure(JointStructure):
 
     def most(self, product: Product) -> float:
         """The largest eigenvalue times the largest squared norm of a query."""
-        norms = math.prod(IdentityBasis(operator.size).largest_variance(operator) for operator in self.joint.operators(product))
+        norms = math.prod(CellsBasis.plain(operator.size).largest_variance(operator) for operator in self.joint.operators(product))
         return float(np.linalg.eigvalsh(self.inverse)[-1]) * norms
 
 

@@ -21,8 +21,8 @@ from leastnoise._accuracy._intervals import noise_variance
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain, Measure
-from leastnoise._families import leaves_out_total, only_total
-from leastnoise._linop import SignedArray, dense
+from leastnoise._families import leaves_out_total
+from leastnoise._linop import SignedArray, Total, dense
 from leastnoise._measurements import Block, Factor, Limits, Measurements
 from leastnoise._workload import Product
 
@@ -181,7 +181,7 @@ def _blocks_of(plan: Measurements, quantity: Quantity) -> Sequence[Told]:
 
 def used(factor: Factor) -> bool:
     """Whether a factor is more than a total."""
-    return not (only_total(factor.operator) and factor.row_weights is None)
+    return not (factor.operator == Total(factor.operator.size) and factor.row_weights is None)
 
 
 MOST_COVARIANCES = 2**24

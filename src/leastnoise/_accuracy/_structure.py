@@ -35,8 +35,8 @@ from leastnoise._families import (
     MOST_DENSE,
     MOST_LISTED,
     Basis,
+    CellsBasis,
     DenseBasis,
-    IdentityBasis,
     Levels,
     Undetermined,
     applied_in_parts,
@@ -275,7 +275,7 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:
         if factor.key() not in measured:
             measured[factor.key()] = basis_without_total(factor) if leaves_out_total(factor.operator) else basis(factor)
     # Along an attribute that nothing measures only multiples of the total are known.
-    summed = {size: IdentityBasis(size) for size in domain.shape}
+    summed = {size: CellsBasis.plain(size) for size in domain.shape}
     bases = {name: measured[factors[name].key()] if name in factors else None for name in domain.names}
     return {name: summed[domain.kind(name).size] if of_attribute is None else of_attribute for name, of_attribute in bases.items()}
 
@@ -292,7 +292,7 @@ def _product_structure(
     narrow: dict[Names, Any] = {}
     wide = []
     if leveled is not None and levels is not None:  # its own, by which tables with it are told from others
-        bases = {**bases, leveled: IdentityBasis(levels.size)}
+        bases = {**bases, leveled: CellsBasis.plain(levels.size)}
     # Few factors make very many blocks: what is known of each is looked up once, and found by the object.
     distinct = {id(factor): factor for block, _ in tables for factor in block.factors if factor.attributes != (leveled,)}
     strengths = {key: contrast_strength(factor) or 1.0 for key, factor in distinct.items()}

@@ -25,25 +25,24 @@ from leastnoise._families._dense import (
     to_dyadic,
 )
 from leastnoise._families._gram import (
-    DenseGram,
     Fit,
     Fitted,
-    GeneratedGram,
     Gram,
-    ScaledSum,
     all_alike,
+    dense_gram,
     every_cell,
-    fitted,
+    fitted_apart,
     fitted_to,
     gram_of,
     merge_equal_cells,
     summed,
 )
-from leastnoise._families._inverse import MOST_LISTED, Basis, DenseBasis, IdentityBasis, Undetermined, basis
+from leastnoise._families._inverse import MOST_LISTED, Basis, CellsBasis, DenseBasis, Undetermined, basis
 from leastnoise._families._levels import LevelInverse, Levels, Orbits, Part, nested_levels, partition, root_trace
 from leastnoise._families._p_identity import fit_p_identity, p_identity, p_identity_seconds
 from leastnoise._families._queries import (
     MOST_DENSE,
+    QUICKER_BY_GRAM,
     RowSpace,
     along_each,
     applied_in_parts,
@@ -51,7 +50,6 @@ from leastnoise._families._queries import (
     apply_weighted_gram,
     columns,
     everything,
-    facts,
     first_cells,
     gram_diagonal,
     gram_generators,
@@ -59,9 +57,7 @@ from leastnoise._families._queries import (
     inverted,
     of_gram,
     on_runs,
-    only_total,
     row_space,
-    row_squares,
     singular_values,
     unit_rows,
     weighted_gram,

@@ -19,17 +19,17 @@ Source: ours; the inner step is that of OPT_0 (McKenna et al., PVLDB 2018), the 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from functools import cached_property
 
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._gram import Fitted, GeneratedGram, Generators, Gram, RangesGram, ScaledSum, WidthGram
-from leastnoise._families._inverse import Basis, Solved, basis, largest_between, structured
+from leastnoise._families._gram import Fitted, Gram
+from leastnoise._families._inverse import Basis, basis, largest_between, structured
 from leastnoise._families._p_identity import TALLEST, PIdentity, Support, Window, bumps, p_identity_objective, positive_inverse
 from leastnoise._families._queries import MOST_DENSE, row_space, weighted_gram
 from leastnoise._families._search import NotApplicable, descended
-from leastnoise._linop import Dense, DiagonalAndRows, Nested, Prefix, Ranges
+from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Nested, Prefix, Ranges
 from leastnoise._measurements import Factor
 
 _FINEST = 18.0  # cells from bump to bump of the finest layer
@@ -38,8 +38,6 @@ _MOST_BLOCKS = 1024
 _FEW = 256  # blocks up to which their sums by themselves are left out: what is measured within them tells enough
 _VANISHED = 1e-9
 _MADE_FOR = "it is made for cells, prefix sums, ranges and totals alone"
-_NOTHING = np.zeros((1, 2, 2)), np.zeros((1, 1))
-_Split = tuple[float, Generators, tuple[FloatArray, FloatArray]]
 _BLOCK_BITS, _MOST_BITS = 14, 20  # of row weights
 
 
@@ -89,54 +87,32 @@ class _Asked:
 _ALIKE = np.array([[1.0, 0.0], [0.0, 0.0]])  # the coefficients of a matrix of ones
 
 
-@singledispatch
-def _split(gram: Gram, width: int) -> _Split:
-    """How often every cell is asked for by itself, squared weights counted, generators, and of given ranges ``local`` and ``across``."""
-    generators = gram.generators()
-    if generators is None:
-        raise NotApplicable(_MADE_FOR)
-    return 0.0, generators, _NOTHING
-
-
-@_split.register
-def _(gram: RangesGram, width: int) -> _Split:
-    """Each end of a range as if it might be anywhere in its block; those within one block by their cells alone."""
-    blocks, ends = -(-gram.size // width), gram.high + 1
-    alone = (gram.low // width == gram.high // width) & ((gram.low % width > 0) | (ends % width > 0))
-    low, stop = gram.low[~alone], ends[~alone]
-    identity = float((ends - gram.low)[alone].sum()) / gram.size
-    covered = np.cumsum(np.bincount(-(-low // width), minlength=blocks + 1) - np.bincount(stop // width, minlength=blocks + 1))
-    starting, ending = (np.bincount(end[end % width > 0] // width, minlength=blocks)[:, None, None] for end in (low, stop))
-    local = covered[:blocks, None, None] * _ALIKE + starting * np.array([[1.0, 0.0], [1.0, 0.0]]) / width
-    return identity, (), (local + ending * np.array([[1.0, -1.0 / width], [0.0, 0.0]]), gram.coarsen(width).array)
-
-
-@_split.register
-def _(gram: WidthGram, width: int) -> _Split:
-    return (1.0, (), _NOTHING) if gram.width == 1 else _split.dispatch(object)(gram, width)
-
-
-@_split.register
-def _(gram: ScaledSum, width: int) -> _Split:
-    identity, pairs, (local, across) = 0.0, [], _NOTHING
-    for weight, part in gram.parts:
-        alone, rest, blocks = _split(part, width)
-        identity, local, across = identity + weight * alone, local + weight * blocks[0], across + weight * blocks[1]
-        pairs += [(weight * a, b) for a, b in rest]
-    return identity, tuple(pairs), (local, across)
-
-
 def _asked(gram: Gram, width: int, blocks: int) -> _Asked:
     """The blocks of a workload."""
-    identity, generators, (local, across) = _split(gram, width)
+    if gram.array is not None:
+        raise NotApplicable(_MADE_FOR)
     starts, cells, pairs = width * np.arange(blocks, dtype=float), np.arange(gram.size), []
-    for pair in generators:
+    for pair in gram.pairs:
         lines = [(float(vector[0]), float(vector[1] - vector[0])) for vector in pair]
         if not all(np.allclose(first + slope * cells, vector) for (first, slope), vector in zip(lines, pair, strict=True)):
             raise NotApplicable(_MADE_FOR)
         a, b = (np.column_stack([first + slope * starts, np.full(blocks, slope)]) for first, slope in lines)
         pairs.append((a, b))
-    return _Asked(identity, tuple(pairs), local + np.zeros((blocks, 2, 2)), across + np.zeros((blocks, blocks)))
+    identity, local, across = gram.alone, np.zeros((blocks, 2, 2)), np.zeros((blocks, blocks))
+    if gram.given is not None:
+        # Each end of a range as if it might be anywhere in its block; those within one block by their cells alone.
+        amounts, low, stop = gram.given[0], gram.given[1], gram.given[2] + 1
+        alone = (low // width == (stop - 1) // width) & ((low % width > 0) | (stop % width > 0))
+        identity += float((amounts * (stop - low))[alone].sum()) / gram.size
+        amounts, low, stop = amounts[~alone], low[~alone], stop[~alone]
+        counts = np.bincount(-(-low // width), amounts, blocks + 1) - np.bincount(stop // width, amounts, blocks + 1)
+        inner = [(end[end % width > 0] // width, amounts[end % width > 0]) for end in (low, stop)]
+        starting, ending = (np.bincount(block, amount, blocks)[:, None, None] for block, amount in inner)
+        local += np.cumsum(counts)[:blocks, None, None] * _ALIKE + starting * np.array([[1.0, 0.0], [1.0, 0.0]]) / width
+        local += ending * np.array([[1.0, -1.0 / width], [0.0, 0.0]])
+        coarse = Gram(gram.size, gram.queries, given=gram.given).coarsen(width).array
+        across += 0.0 if coarse is None else coarse
+    return _Asked(identity, tuple(pairs), local, across)
 
 
 def _forms(matrix: FloatArray) -> FloatArray:
@@ -185,14 +161,9 @@ def blocks_objective(asked: _Asked, support: Support, values: FloatArray, above:
         + k**2 * float((within * forms).sum() + asked.identity * squares.sum() * of_squares)
     ) / k**2
     falling = within @ np.stack([np.ones(width), cells])
-    parts: list[tuple[float, Gram]] = [
-        (1.0, GeneratedGram(np.ones(width), falling[0] + turn + level, 1)),
-        (1.0, GeneratedGram(cells.astype(float), falling[1], 1)),
-        (1.0, GeneratedGram(turn, np.ones(width), 1)),
-    ]
-    if asked.identity:
-        parts.append((asked.identity * float(squares.sum()), WidthGram(width, 1)))
-    _, by_values = p_identity_objective(ScaledSum(tuple(parts)), support, values)
+    one, by_itself = np.ones(width), asked.identity * float(squares.sum())
+    slope = Gram(width, 1, ((one, falling[0] + turn + level), (cells.astype(float), falling[1]), (turn, one)), by_itself)
+    _, by_values = p_identity_objective(slope, support, values)
     # By the sums.
     apart = asked.of_blocks(traces - k * forms) + asked.identity * (trace - k * of_squares)
     by_divisors = 2 * s * apart + 2 * (known * of_pairs) @ s
@@ -258,23 +229,13 @@ def _without_small(rows: FloatArray) -> FloatArray:
     return np.asarray(kept[kept.any(axis=1)])
 
 
-@dataclass(frozen=True, eq=False)
-class NestedInverse(Solved):
+class NestedInverse(Basis):
     """The inverse of G for a strategy on two levels, never formed."""
 
-    inner: Basis
-    last: Basis
-    heights: FloatArray
-    sums: FloatArray
-
-    @property
-    def size(self) -> int:
-        return self.before + self.last.size
-
-    @property
-    def before(self) -> int:
-        """Number of cells before the last block."""
-        return (len(self.heights) - 1) * self.inner.size
+    def __init__(self, inner: Basis, last: Basis, heights: FloatArray, sums: FloatArray) -> None:
+        self.inner, self.last, self.heights, self.sums = inner, last, heights, sums
+        self.before = (len(heights) - 1) * inner.size  # cells before the last block
+        self.size = self.before + last.size
 
     def solve(self, v: FloatArray) -> FloatArray:
         flat, width = v.reshape(self.size, -1), self.inner.size
@@ -348,7 +309,7 @@ class NestedInverse(Solved):
         """What the sums say is largest from block to block, being convex in the shares."""
         # What a block says of a part of itself is at most what R adds at each end, and of a range within it what it says alone.
         narrowest = (self.inner, self.heights[:-1].min()), (self.last, self.heights[-1])
-        within = max(base.largest_range() / float(height) ** 2 for base, height in narrowest)
+        within = max(base.largest_variance(AllRanges(base.size)) / float(height) ** 2 for base, height in narrowest)
         return max(within, largest_between(self.sums) + 2 * float(self._prefixes[2].max()))
 
 
@@ -368,12 +329,12 @@ def _(operator: Nested, factor: Factor) -> Basis | None:
     return NestedInverse(bases[0], bases[1], heights, inverse.T @ inverse)
 
 
-def p_identity_blocks(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def p_identity_blocks(gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """p-Identity on two levels: within blocks of cells, the same in each, and over the blocks' sums; for Laplace noise."""
-    return Fitted(nested_factor(name, gram.size, fit_blocks(gram), min(bits, _BLOCK_BITS)))
+    return nested_strategy(gram.size, fit_blocks(gram), min(bits, _BLOCK_BITS))
 
 
-def nested_factor(name: str, size: int, blocks: BlockPIdentity, bits: int) -> Factor:
+def nested_strategy(size: int, blocks: BlockPIdentity, bits: int) -> Fitted:
     """A strategy on two levels in whole numbers: those within blocks, and row weights that say how heavy they are in each."""
     diagonal, below = blocks.inner.dyadic(bits)
     norm, left = int((diagonal + below.sum(axis=0)).max()), size - (len(blocks.divisors) - 1) * len(diagonal)
@@ -388,4 +349,4 @@ def nested_factor(name: str, size: int, blocks: BlockPIdentity, bits: int) -> Fa
         np.repeat(heights, [within[0].rows] * (len(heights) - 1) + [within[1].rows]),
         np.full(above.rows, round(unit * blocks.divisors.min())),
     )
-    return Factor((name,), Nested(within[0], within[1], above), weights)
+    return Fitted(Nested(within[0], within[1], above), weights)

@@ -12,7 +12,7 @@ Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the pr
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache, singledispatch
+from functools import lru_cache
 
 import numpy as np
 
@@ -100,20 +100,9 @@ def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
     return whole.astype(np.int64)
 
 
-@singledispatch
 def leaves_out_total(operator: Operator) -> bool:
     """Whether queries are of the kind that leaves out the total along their attribute: contrasts, or one row less than there are cells."""
-    return False
-
-
-@leaves_out_total.register
-def _(operator: Contrasts) -> bool:
-    return True
-
-
-@leaves_out_total.register
-def _(operator: Dense) -> bool:
-    return operator.rows == operator.size - 1
+    return type(operator) in (Contrasts, Dense) and operator.rows == operator.size - 1
 
 
 def contrast_strength(factor: Factor) -> float | None:
@@ -121,26 +110,15 @@ def contrast_strength(factor: Factor) -> float | None:
     # Such a factor knows of the differences between cells what c cells of that noise would: it goes together with whole cells measured
     # elsewhere. Contrasts with noise in proportion to their norms have 1, the difference of two cells has 2, the non-constant signs of m
     # bits on their 2^m cells have 2^m.
-    return _strength(factor.operator, factor)
-
-
-@singledispatch
-def _strength(operator: Operator, factor: Factor) -> float | None:
-    return None
-
-
-@_strength.register
-def _(operator: Contrasts, factor: Factor) -> float:
-    return 1.0
-
-
-@_strength.register
-def _(operator: Dense, factor: Factor) -> float | None:
-    if not (leaves_out_total(operator) and factor.even) or operator.matrix.sum(axis=1).any():
+    operator = factor.operator
+    if operator.size > 1 and operator == Contrasts(operator.size):
+        return 1.0
+    if not (leaves_out_total(operator) and factor.even):
         return None
-    gram = operator.matrix.astype(float).T @ operator.matrix
+    rows, n = dense(operator).astype(float), operator.size
+    gram = rows.T @ rows
     off = -gram[0, -1]
-    return float(off * operator.size) if np.array_equal(gram, off * (operator.size * np.eye(operator.size) - 1)) else None
+    return float(off * n) if not rows.sum(axis=1).any() and np.array_equal(gram, off * (n * np.eye(n) - 1)) else None
 
 
 @lru_cache(maxsize=8)

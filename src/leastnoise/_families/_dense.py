@@ -32,11 +32,10 @@ import numpy as np
 
 from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._gram import FITS, DenseGram, Fitted, Gram, recognise
+from leastnoise._families._gram import FITS, Fitted, Gram, dense_gram, recognise
 from leastnoise._families._queries import MOST_DENSE
 from leastnoise._families._search import NotApplicable, dual_ascent
 from leastnoise._linop import Dense
-from leastnoise._measurements import Factor
 
 # Sharpness of the maximum over columns, and the width of the rounded kink of the absolute value, relative to the norm.
 _SHARPENING = ((10.0, 0.1), (30.0, 0.03), (100.0, 0.01), (300.0, 3e-3), (1e3, 1e-3), (1e4, 1e-4), (1e5, 1e-5))
@@ -81,8 +80,8 @@ def strategy_rmse(gram: Gram, matrix: FloatArray | IntArray, norm: int) -> float
     real = real / scale
     values, vectors = np.linalg.eigh(real.T @ real)
     seen = values > values[-1] * gram.size * 1e-15
-    asked = np.einsum("ij,ij->j", vectors, gram.matmul(vectors))
-    if asked[~seen].sum() > 1e-9 * gram.trace():
+    asked = np.einsum("ij,ij->i", gram.rows(vectors.T), vectors.T)
+    if asked[~seen].sum() > 1e-9 * gram.diagonal().sum():
         return math.inf
     return math.sqrt(float((asked[seen] / values[seen]).sum()) / gram.queries)
 
@@ -175,12 +174,12 @@ def _turned(gram: Gram) -> np.ndarray:
     return reduce_l1_norm(fit_eigen_design(gram, 1))
 
 
-def eigen_design(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def eigen_design(gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """Weighted eigenvectors of the workload; for Laplace noise turned, on short attributes, to a smaller norm of the same profile."""
     if gram.size > _MOST_EIGEN:
         raise NotApplicable(f"eigenvectors of a matrix of {gram.size} x {gram.size} take long; at most {_MOST_EIGEN} cells are allowed")
     matrix = _turned(gram) if norm == 1 and gram.size <= _MOST_TURNED else fit_eigen_design(gram, norm)
-    return Fitted(Factor((name,), Dense(to_dyadic(matrix, bits))))
+    return Fitted(Dense(to_dyadic(matrix, bits)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -199,10 +198,9 @@ def _roots(values: FloatArray) -> FloatArray:
 
 def _tridiagonal(gram: Gram) -> Spectrum | None:
     """Spectrum by the tridiagonal inverse of M, for ``M_ij = a_i b_j``."""
-    pairs = gram.generators()
-    if pairs is None or len(pairs) > 1 or gram.size < 3:
+    if len(gram.generators) != 1 or gram.size < 3:
         return None
-    a, b = pairs[0]
+    a, b = gram.generators[0]
     jump = a[1:] * b[:-1] - a[:-1] * b[1:]
     if not (jump > 0).all() or not (a[0] > 0 and b[-1] > 0):
         return None
@@ -295,21 +293,6 @@ def _iterate(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArray]:
     return weights, total, halved @ halved.T
 
 
-def _factor(matrix: FloatArray) -> FloatArray:
-    """A with A^T A = matrix: its Cholesky factor, or the eigenvectors where that fails."""
-    from scipy.linalg import LinAlgError, cholesky
-
-    try:
-        upper = cholesky(matrix)
-    except LinAlgError:
-        upper = np.zeros((1, 1))
-    if not upper.diagonal().min() > 1e-6:
-        values, vectors = np.linalg.eigh(matrix)
-        seen = values > values[-1] * 1e-11
-        return np.asarray((vectors[:, seen] * np.sqrt(values[seen])).T)
-    return np.asarray(upper)
-
-
 def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
     """Find the strategy of least mean squared error for a Gaussian budget, to a given duality gap."""
     # A workload of rank below n (a total, say) has an optimum of that rank: the strategy then has fewer rows than columns.
@@ -323,7 +306,7 @@ def optimal_factor(gram: Gram, *, gap: float = 1e-3) -> tuple[FloatArray, float,
     if not asked.any():
         raise InputError("No query asks for any cell, so there is nothing to plan. Remove the empty query set.")
     if not asked.all():
-        inner, lower, dual = optimal_factor(DenseGram(gram.dense()[np.ix_(asked, asked)], gram.queries), gap=gap)
+        inner, lower, dual = optimal_factor(dense_gram(gram.dense()[np.ix_(asked, asked)], gram.queries), gap=gap)
         factor, weights = np.zeros((len(inner), gram.size)), np.zeros(gram.size)
         factor[:, asked], weights[asked] = inner, dual
         return factor, lower, weights
@@ -339,7 +322,16 @@ def optimal_factor(gram: Gram, *, gap: float = 1e-3) -> tuple[FloatArray, float,
     matrix /= matrix.diagonal().max()
     slack = 1 - matrix.diagonal()
     matrix.flat[:: gram.size + 1] += np.where(slack > 1e-9, slack, 0.0)
-    return _factor(matrix), total / math.sqrt(gram.queries), weights
+    # Its Cholesky factor, or the eigenvectors where that fails.
+    try:
+        upper = np.linalg.cholesky(matrix).T
+    except np.linalg.LinAlgError:
+        upper = np.zeros((1, 1))
+    if not upper.diagonal().min() > 1e-6:
+        values, vectors = np.linalg.eigh(matrix)
+        seen = values > values[-1] * 1e-11
+        upper = (vectors[:, seen] * np.sqrt(values[seen])).T
+    return np.asarray(upper), total / math.sqrt(gram.queries), weights
 
 
 def _rmse(gram: Gram, factor: FloatArray) -> float:
@@ -349,10 +341,10 @@ def _rmse(gram: Gram, factor: FloatArray) -> float:
     if len(factor) < gram.size or np.tril(factor, -1).any():
         return strategy_rmse(gram, factor, 2)
     inverse = solve_triangular(factor, np.eye(gram.size))
-    return column_norm(factor, 2) * math.sqrt(float(np.einsum("ij,ij->", inverse, gram.matmul(inverse))) / gram.queries)
+    return column_norm(factor, 2) * math.sqrt(float(np.vdot(gram.rows(inverse.T), inverse.T)) / gram.queries)
 
 
-def gaussian_optimum(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def gaussian_optimum(gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The strategy of least error for Gaussian noise, to a duality gap of 1e-3; of 3e-3 beyond 1024 cells, where a step takes seconds."""
     if gram.size > MOST_DENSE:
         raise NotApplicable(f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
@@ -360,4 +352,4 @@ def gaussian_optimum(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted
     if len(matrix) < gram.size and np.abs(np.linalg.pinv(matrix) @ matrix.sum(axis=1) - 1).max() > 1e-7:
         # Queries that do not even tell the total: a millionth of the norm on every cell, so that least squares has its product form.
         matrix = np.vstack([matrix * math.sqrt(1 - 1e-6), 1e-3 * np.eye(gram.size)])
-    return Fitted(Factor((name,), Dense(to_dyadic(matrix, bits))), lower**2 * gram.queries)
+    return Fitted(Dense(to_dyadic(matrix, bits)), bound=lower**2 * gram.queries)

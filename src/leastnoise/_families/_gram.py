@@ -1,4 +1,4 @@
-"""Gram matrices M = W^T W of workloads of m queries on one ordered attribute of n cells, kept as formulas.
+"""Gram matrices M = W^T W of workloads of m queries on one ordered attribute of n cells, in the shortest form that they have.
 
 Of workloads given as matrices: cells that no query tells apart, their order along a line, and the short form that it may have.
 
@@ -8,160 +8,23 @@ registered for its operator: see ``_inverse``.
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial, singledispatch
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from leastnoise._check import InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._queries import MOST_DENSE, apply_gram, first_cells, on_runs
+from leastnoise._families._queries import MOST_DENSE, apply_gram, first_cells, gram_generators, interval_ends, on_runs
 from leastnoise._families._search import NotApplicable
-from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Operator, Prefix, Ranges, Total, dense
+from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Operator, Prefix, Total, dense
 from leastnoise._measurements import Factor
 
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
 # Strategies along so few cells are kept when they were found, so many of each family: some megabytes.
 MOST_KEPT, FITS = 256, 64
 _AT_ONCE = 2**22  # numbers
-
-
-def _short_products(pairs: Generators, vector: FloatArray, width: int) -> FloatArray:
-    """Products with diagonal blocks whose entries are ``sum a_i b_j`` for i <= j; O(n)."""
-    size = len(vector)
-    width = min(width, size)
-    blocks = -(-size // width)
-    missing = blocks * width - size
-    beyond = np.zeros(missing)  # np.pad takes many times as long on short arrays
-
-    def split(values: FloatArray) -> FloatArray:
-        return (np.concatenate([values, beyond]) if missing else values).reshape(blocks, width)
-
-    product = np.zeros((blocks, width))
-    for a, b in pairs:
-        before, after = np.cumsum(split(a * vector), axis=1), np.cumsum(split(b * vector), axis=1)
-        before *= split(b)
-        np.subtract(after[:, -1:].copy(), after, out=after)
-        after *= split(a)
-        product += before
-        product += after
-    return product.reshape(-1)[:size]
-
-
-class Gram(ABC):
-    """What families need to know of a workload; nothing of it costs n^2 unless it says so."""
-
-    size: int  # number of cells n
-    queries: int  # number of queries m (rows of W)
-    mirrored: bool = False  # whether M is known to be unchanged by reversing the order of the cells
-    by_matrix = False  # whether nothing is known but the matrix, not even in which order its cells lie along a line
-    one_form = True  # whether M is one formula; else families do better where cells that no query tells apart are merged first
-    of_ends: bool = False  # whether the queries are prefix sums, all ranges and cells alone
-
-    @property
-    def listed(self) -> int:
-        """Number of queries that are not prefix sums, all ranges or cells."""
-        return 0 if self.of_ends else self.queries
-
-    @property
-    @abstractmethod
-    def key(self) -> tuple[object, ...]:
-        """What tells it from others of its class."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Gram) and type(other) is type(self) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    @abstractmethod
-    def rows(self, matrix: FloatArray) -> FloatArray:
-        """``matrix @ M`` for a p x n matrix: the form the solvers use, because a row is contiguous in memory."""
-
-    def matmul(self, matrix: FloatArray) -> FloatArray:
-        """``M @ matrix`` for an n x p matrix."""
-        return np.asarray(self.rows(np.asarray(matrix, float).T).T)
-
-    @abstractmethod
-    def diagonal(self) -> FloatArray:
-        """The n diagonal entries of M: how often each cell is asked for."""
-
-    def trace(self) -> float:
-        """Sum of the diagonal."""
-        return float(self.diagonal().sum())
-
-    def dense(self) -> FloatArray:
-        """The n x n matrix."""
-        return np.asarray(self.rows(np.eye(self.size)))
-
-    def generators(self) -> Generators | None:
-        """Pairs (a, b) with ``M_ij = sum a_i b_j`` for i <= j; None when M has no such short form."""
-        return None
-
-    def block_products(self, vector: FloatArray, width: int) -> FloatArray:
-        """Product with the diagonal blocks of ``width`` consecutive cells alone (the last one may be shorter)."""
-        pairs = self.generators()
-        if pairs is None:
-            raise InternalError(f"{type(self).__name__} has no products with its diagonal blocks.")
-        return _short_products(pairs, vector, width)
-
-    @abstractmethod
-    def coarsen(self, factor: int) -> "Gram":
-        """The same kind of workload on groups of ``factor`` consecutive cells: a smaller problem to start from."""
-
-
-@dataclass(frozen=True, eq=False)
-class GeneratedGram(Gram):
-    """A workload with ``M_ij = a_i b_j`` for i <= j: prefix sums or ranges in any weights that factor."""
-
-    rising: FloatArray
-    falling: FloatArray
-    queries: int
-    of_cells: Callable[[int], "GeneratedGram"] | None = None  # the same queries over another number of cells
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", len(self.rising))
-        object.__setattr__(self, "mirrored", bool((self.rising == self.falling[::-1]).all()))
-        object.__setattr__(self, "of_ends", self.of_cells is not None)
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return self.queries, self.rising.tobytes(), self.falling.tobytes(), self.of_cells
-
-    def rows(self, matrix: FloatArray) -> FloatArray:
-        if self.of_cells is prefix_gram:  # half the work
-            return np.cumsum(np.cumsum(matrix, axis=1)[:, ::-1], axis=1)[:, ::-1]
-        before = np.cumsum(matrix * self.rising, axis=1)
-        before *= self.falling
-        after = np.cumsum(matrix * self.falling, axis=1)
-        np.subtract(after[:, -1:].copy(), after, out=after)
-        after *= self.rising
-        before += after
-        return before
-
-    def diagonal(self) -> FloatArray:
-        return self.rising * self.falling
-
-    def generators(self) -> Generators:
-        return ((self.rising, self.falling),)
-
-    def coarsen(self, factor: int) -> "GeneratedGram":
-        if self.of_cells is not None:
-            return self.of_cells(-(-self.size // factor))
-        return GeneratedGram(self.rising[::factor], self.falling[::factor], self.queries)
-
-
-def prefix_gram(size: int) -> GeneratedGram:
-    """All n prefix sums: ``M_ij = n - max(i, j)``."""
-    return GeneratedGram(np.ones(size), np.arange(size, 0.0, -1), size, prefix_gram)
-
-
-def all_ranges_gram(size: int) -> GeneratedGram:
-    """All n (n + 1) / 2 ranges of consecutive cells: ``M_ij = (min(i, j) + 1) (n - max(i, j))``."""
-    return GeneratedGram(np.arange(1.0, size + 1), np.arange(size, 0.0, -1), size * (size + 1) // 2, all_ranges_gram)
 
 
 def _running(matrix: FloatArray) -> FloatArray:
@@ -171,209 +34,230 @@ def _running(matrix: FloatArray) -> FloatArray:
     return sums
 
 
-@dataclass(frozen=True, eq=False)
-class WidthGram(Gram):
-    """The n - width + 1 ranges of ``width`` consecutive cells; width 1 is the identity, width n the total."""
+def _covered(size: int, amounts: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
+    """What the ranges low..high, those that are empty left out, put on each cell."""
+    some = low <= high
+    change = np.bincount(low[some], amounts[some], size + 1) - np.bincount(high[some] + 1, amounts[some], size + 1)
+    return np.asarray(np.cumsum(change)[:size], dtype=np.float64)
 
-    size: int
-    width: int
-    mirrored = True
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "queries", self.size - self.width + 1)
-        object.__setattr__(self, "of_ends", self.width == 1)
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return self.size, self.width
-
-    def rows(self, matrix: FloatArray) -> FloatArray:
-        if self.width == 1:
-            return np.array(matrix, float)
-        if self.width == self.size:
-            return np.repeat(matrix.sum(axis=1, keepdims=True), self.size, axis=1)
-        sums = _running(matrix)
-        sums = _running(sums[:, self.width :] - sums[:, : self.queries])
-        cell = np.arange(self.size)
-        return sums[:, np.minimum(cell, self.queries - 1) + 1] - sums[:, np.maximum(0, cell - self.width + 1)]
-
-    def diagonal(self) -> FloatArray:
-        cell = np.arange(self.size)
-        return (np.minimum(cell, self.queries - 1) + 1.0) - np.maximum(0, cell - self.width + 1)
-
-    def generators(self) -> Generators | None:
-        return ((np.ones(self.size), np.ones(self.size)),) if self.width == self.size else None
-
-    def block_products(self, vector: FloatArray, width: int) -> FloatArray:
-        cell = np.arange(self.size)
-        if width <= self.width:
-            # Two cells of such a block always share a range, and how many follows from the first and the last range they share.
-            last, first = np.minimum(cell, self.queries - 1) + 1.0, -np.maximum(0.0, cell - self.width + 1.0)
-            return _short_products(((last, np.ones(self.size)), (np.ones(self.size), first)), vector, width)
-        # Every second block is too far from the next of its kind to share a range with it.
-        even = (cell // width) % 2 == 0
-        apart = self.rows(np.stack([np.where(even, vector, 0.0), np.where(even, 0.0, vector)]))
-        return np.where(even, apart[0], apart[1])
-
-    def coarsen(self, factor: int) -> "WidthGram":
-        size = -(-self.size // factor)
-        return WidthGram(size, min(size, max(1, round(self.width / factor))))
+def _pair_products(a: FloatArray, b: FloatArray, matrix: FloatArray) -> FloatArray:
+    """``matrix @ M`` for ``M_ij = a_i b_j`` (i <= j)."""
+    if (a == a[0]).all() and np.array_equal(b, np.arange(len(b), 0.0, -1)):  # prefix sums take half the work
+        sums = np.cumsum(np.cumsum(matrix, axis=1)[:, ::-1], axis=1)[:, ::-1]
+        return sums if a[0] == 1 else np.asarray(a[0] * sums)
+    before = np.cumsum(matrix * a, axis=1)
+    before *= b
+    after = np.cumsum(matrix * b, axis=1)
+    np.subtract(after[:, -1:].copy(), after, out=after)
+    after *= a
+    before += after
+    return before
 
 
 @dataclass(frozen=True, eq=False)
-class RangesGram(Gram):
-    """Given ranges low..high: M is ``S^T L S``, S the sums of the first 0 to n cells, L the Laplacian of ranges as edges between these."""
+class Gram:
+    """M as a sum of up to four forms; nothing of it costs n^2 unless it says so."""
 
-    size: int
-    low: IntArray
-    high: IntArray
+    size: int  # number of cells n
+    queries: int  # number of queries m (rows of W)
+    pairs: Generators = ()  # a and b of the matrices with ``M_ij = a_i b_j`` for i <= j: prefix sums, ranges, the total
+    alone: float = 0.0  # what every cell by itself counts
+    given: tuple[FloatArray, IntArray, IntArray] | None = None  # what each of some ranges counts, their first and their last cells
+    array: FloatArray | None = None  # of queries that are known by their matrix alone
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "queries", len(self.low))
+    @cached_property
+    def _key(self) -> tuple[object, ...]:
+        arrays = [*(one for pair in self.pairs for one in pair), *(self.given or ()), *([] if self.array is None else [self.array])]
+        return self.size, self.queries, self.alone, len(self.pairs), self.given is None, *(array.tobytes() for array in arrays)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Gram) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
     @property
-    def key(self) -> tuple[object, ...]:
-        return self.size, self.low.tobytes(), self.high.tobytes()
+    def by_matrix(self) -> bool:
+        """Whether nothing is known but the matrix, not even in which order its cells lie along a line."""
+        return self.array is not None and not self.pairs and not self.alone and self.given is None
+
+    @property
+    def generators(self) -> Generators:
+        """The pairs, where they are all of it."""
+        return self.pairs if self.alone == 0 and self.given is None and self.array is None else ()
+
+    @cached_property
+    def mirrored(self) -> bool:
+        """Whether M is known to be unchanged by reversing the order of the cells."""
+        alike = all(np.allclose(a[::-1] * b[0], b * a[-1], rtol=1e-12, atol=0) for a, b in self.pairs)
+        alike = alike and (self.given is None or not (self._edges != self._edges[::-1, ::-1]).nnz)
+        return bool(alike and (self.array is None or np.allclose(self.array, self.array[::-1, ::-1], rtol=1e-12, atol=0)))
 
     @cached_property
     def _edges(self) -> Any:
+        """Of the given ranges the Laplacian L, as edges between the sums S of the first 0 to n cells: M is ``S^T L S``."""
         from scipy.sparse import csr_array
 
-        ends, ones = (self.low, self.high + 1), np.ones(len(self.low))
-        corners = [(row, column, ones if row is column else -ones) for row in ends for column in ends]
+        amounts, low, high = self.given or (np.zeros(0), *np.zeros((2, 0), dtype=np.int64))
+        ends = (low, high + 1)
+        corners = [(row, column, amounts if row is column else -amounts) for row in ends for column in ends]
         rows, columns, values = (np.concatenate(part) for part in zip(*corners, strict=True))
         return csr_array((values, (rows, columns)), shape=(self.size + 1,) * 2)
 
     def rows(self, matrix: FloatArray) -> FloatArray:
-        return np.asarray(_running(matrix) @ self._edges)[:, :0:-1].cumsum(axis=1)[:, ::-1]
-
-    def diagonal(self) -> FloatArray:
-        return self._covered(np.ones(len(self.low)), self.low, self.high)
-
-    def block_products(self, vector: FloatArray, width: int) -> FloatArray:
-        sums, starts = np.append(0.0, np.cumsum(vector)), np.arange(0, self.size, width)
-        first, last = self.low // width, self.high // width
-        whole = np.add.reduceat(vector, starts) * self._covered(np.ones(len(first)), first + 1, last - 1)[: len(starts)]
-        products = np.repeat(whole, width)[: self.size]
-        # The part of a range in its first block, and that in its last one where this is another.
-        ends, more = np.minimum(self.high, (first + 1) * width - 1), last > first
-        for low, high in ((self.low, ends), (last[more] * width, self.high[more])):
-            products = products + self._covered(sums[high + 1] - sums[low], low, high)
-        return products
-
-    def coarsen(self, factor: int) -> "DenseGram":
-        starts, blocks = np.arange(0, self.size, factor), -(-self.size // factor)
-        summed = np.zeros((blocks, blocks))
-        for part in range(0, self.queries, step := max(1, _AT_ONCE // blocks)):
-            low, high = self.low[part : part + step, None], self.high[part : part + step, None]
-            inside = np.maximum(0.0, np.minimum(high + 1, starts + factor) - np.maximum(low, starts))
-            summed += inside.T @ inside
-        return DenseGram(summed / factor**2, self.queries)
-
-    def _covered(self, amounts: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
-        """What the ranges low..high, those that are empty left out, put on each cell."""
-        some = low <= high
-        change = np.bincount(low[some], amounts[some], self.size + 1) - np.bincount(high[some] + 1, amounts[some], self.size + 1)
-        return np.asarray(np.cumsum(change)[: self.size], dtype=np.float64)
-
-
-def ranges_gram(size: int, low: IntArray, high: IntArray) -> Gram:
-    """The Gram matrix of given ranges, as that of prefix sums, of one width or of all ranges where they are these."""
-    cells, indices = np.arange(size), np.sort(low * size + high)
-    width = int(high[0] - low[0]) + 1
-    if len(low) == size and np.array_equal(indices, cells):
-        return prefix_gram(size)
-    if len(low) == size - width + 1 and np.array_equal(indices, (cells * (size + 1) + width - 1)[: size - width + 1]):
-        return WidthGram(size, width)
-    if len(low) == size * (size + 1) // 2 and np.array_equal(indices, np.flatnonzero(np.tri(size, dtype=bool).T)):
-        return all_ranges_gram(size)
-    return RangesGram(size, low, high)
-
-
-@dataclass(frozen=True, eq=False)
-class DenseGram(Gram):
-    """Any workload, by its n x n Gram matrix."""
-
-    by_matrix, one_form = True, False
-
-    array: FloatArray
-    queries: int
-
-    def __post_init__(self) -> None:
-        array = np.ascontiguousarray(self.array, dtype=float)
-        object.__setattr__(self, "array", array)
-        object.__setattr__(self, "size", len(array))
-        object.__setattr__(self, "mirrored", bool(np.allclose(array, array[::-1, ::-1], rtol=1e-12, atol=0)))
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return self.queries, self.array.tobytes()
-
-    def rows(self, matrix: FloatArray) -> FloatArray:
-        return np.asarray(matrix @ self.array)
-
-    def diagonal(self) -> FloatArray:
-        return self.array.diagonal().copy()
-
-    def dense(self) -> FloatArray:
-        return self.array
-
-    def block_products(self, vector: FloatArray, width: int) -> FloatArray:
-        blocks = [slice(start, start + width) for start in range(0, self.size, width)]
-        return np.concatenate([self.array[block, block] @ vector[block] for block in blocks])
-
-    def coarsen(self, factor: int) -> "DenseGram":
-        starts = np.arange(0, self.size, factor)
-        summed = np.add.reduceat(np.add.reduceat(self.array, starts, axis=0), starts, axis=1)
-        return DenseGram(summed / factor**2, self.queries)
-
-
-@dataclass(frozen=True, eq=False)
-class ScaledSum(Gram):
-    """A union of query sets on one attribute: ``M = sum weight * part``, a weight being the square of the queries' own weight."""
-
-    one_form = False
-
-    parts: tuple[tuple[float, Gram], ...]
-
-    def __post_init__(self) -> None:
-        every = [part for _, part in self.parts]
-        object.__setattr__(self, "size", every[0].size)
-        object.__setattr__(self, "queries", sum(part.queries for part in every))
-        object.__setattr__(self, "mirrored", all(part.mirrored for part in every))
-        object.__setattr__(self, "of_ends", all(part.of_ends for part in every))
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return self.parts
-
-    @property
-    def listed(self) -> int:
-        return sum(part.listed for _, part in self.parts)
-
-    def rows(self, matrix: FloatArray) -> FloatArray:
-        total = self.parts[0][0] * self.parts[0][1].rows(matrix)
-        for weight, part in self.parts[1:]:
-            total += weight * part.rows(matrix)
+        """``matrix @ M`` for a p x n matrix: the form the solvers use, because a row is contiguous in memory."""
+        parts = [_pair_products(a, b, matrix) for a, b in self.pairs]
+        if self.alone:
+            parts.append(self.alone * matrix)
+        if self.given is not None:
+            parts.append(np.asarray(_running(matrix) @ self._edges)[:, :0:-1].cumsum(axis=1)[:, ::-1])
+        if self.array is not None:
+            parts.append(matrix @ self.array)
+        total = parts[0]
+        for part in parts[1:]:
+            total += part
         return total
 
     def diagonal(self) -> FloatArray:
-        return np.asarray(sum(weight * part.diagonal() for weight, part in self.parts))
+        """The n diagonal entries of M: how often each cell is asked for."""
+        total = np.full(self.size, self.alone)
+        for a, b in self.pairs:
+            total += a * b
+        if self.given is not None:
+            total += _covered(self.size, *self.given)
+        return total if self.array is None else total + self.array.diagonal()
 
-    def generators(self) -> Generators | None:
-        pairs: list[tuple[FloatArray, FloatArray]] = []
-        for weight, part in self.parts:
-            terms = part.generators()
-            if terms is None:
-                return None
-            pairs += [(weight * a, b) for a, b in terms]
-        return tuple(pairs)
+    def dense(self) -> FloatArray:
+        """The n x n matrix."""
+        return self.array if self.array is not None and self.by_matrix else self.rows(np.eye(self.size))
 
     def block_products(self, vector: FloatArray, width: int) -> FloatArray:
-        return np.asarray(sum(weight * part.block_products(vector, width) for weight, part in self.parts))
+        """Product with the diagonal blocks of ``width`` consecutive cells alone (the last one may be shorter); O(n) without an array."""
+        width = min(width, self.size)
+        blocks = -(-self.size // width)
+        beyond = np.zeros(blocks * width - self.size)  # np.pad takes many times as long on short arrays
 
-    def coarsen(self, factor: int) -> "ScaledSum":
-        return ScaledSum(tuple((weight, part.coarsen(factor)) for weight, part in self.parts))
+        def split(values: FloatArray) -> FloatArray:
+            return np.concatenate([values, beyond]).reshape(blocks, width)
+
+        total = np.zeros((blocks, width))
+        for a, b in self.pairs:
+            before, after = np.cumsum(split(a * vector), axis=1), np.cumsum(split(b * vector), axis=1)
+            before *= split(b)
+            np.subtract(after[:, -1:].copy(), after, out=after)
+            after *= split(a)
+            total += before
+            total += after
+        product = total.reshape(-1)[: self.size] + self.alone * vector
+        if self.given is not None:
+            amounts, low, high = self.given
+            sums, first, last = np.append(0.0, np.cumsum(vector)), low // width, high // width
+            whole = np.add.reduceat(vector, np.arange(0, self.size, width)) * _covered(self.size, amounts, first + 1, last - 1)[:blocks]
+            product += np.repeat(whole, width)[: self.size]
+            # The part of a range in its first block, and that in its last one where this is another.
+            more = last > first
+            for each, start, stop in (
+                (amounts, low, np.minimum(high, (first + 1) * width - 1)),
+                (amounts[more], last[more] * width, high[more]),
+            ):
+                product += _covered(self.size, each * (sums[stop + 1] - sums[start]), start, stop)
+        if self.array is not None:
+            parts = [slice(start, start + width) for start in range(0, self.size, width)]
+            product += np.concatenate([self.array[part, part] @ vector[part] for part in parts])
+        return product
+
+    def block_traces(self, widths: Sequence[int]) -> FloatArray:
+        """``tr(M P)`` for the projections P on vectors that are constant on blocks of each width."""
+        traces = np.array([self.size * self.alone / width for width in widths])
+        if self.pairs:
+            traces += self._pair_traces(widths)
+        if self.given is not None:
+            amounts, low, high = self.given
+            for at, width in enumerate(widths):  # a range is of some whole blocks, and of a part of its first and of its last one
+                first, last = low // width, high // width
+                begin, end = np.minimum(high + 1, (first + 1) * width) - low, high + 1 - last * width
+                parts = np.where(last > first, (last - first - 1) * float(width) ** 2 + end.astype(float) ** 2, 0.0)
+                traces[at] += float((amounts * (begin.astype(float) ** 2 + parts)).sum()) / width
+        if self.array is not None:
+            known, ones = Gram(self.size, self.queries, array=self.array), np.ones(self.size)
+            traces += [known.block_products(ones, width).sum() / width for width in widths]
+        return traces
+
+    def _pair_traces(self, widths: Sequence[int]) -> FloatArray:
+        """The same of the pairs: sums over blocks, of M and of every a and b, follow from those over the parts that a block is made of."""
+        known = {1: (np.sum([a * b for a, b in self.pairs], axis=0), list(self.pairs))}
+        for width in sorted({*widths} - {1}):
+            part = max(smaller for smaller in known if width % smaller == 0)
+            sums, ends = known[part]
+            joined = min(width // part, len(sums))
+            missing = -len(sums) % joined
+            runs = [np.pad(values, (0, missing)).reshape(-1, joined).T for values in (sums, *(end for pair in ends for end in pair))]
+            whole_sums = runs[0].sum(axis=0)
+            for rising, falling in zip(runs[1::2], runs[2::2], strict=True):
+                before = np.zeros(len(whole_sums))
+                for index in range(1, joined):
+                    before += rising[index - 1]
+                    whole_sums += 2 * before * falling[index]
+            totals = [run.sum(axis=0) for run in runs[1:]]
+            known[width] = whole_sums, list(zip(totals[::2], totals[1::2], strict=True))
+        return np.array([known[width][0].sum() / width for width in widths])
+
+    def coarsen(self, factor: int) -> "Gram":
+        """About the same queries on groups of ``factor`` consecutive cells, over which what is in a group is spread evenly."""
+        starts, array = np.arange(0, self.size, factor), None
+        ends, count = np.minimum(starts + factor, self.size) - 1, len(starts)
+        if self.array is not None:
+            array = np.add.reduceat(np.add.reduceat(self.array, starts, axis=0), starts, axis=1) / factor**2
+        if self.given is not None:
+            amounts, first, last = self.given
+            array = np.zeros((count, count)) if array is None else array
+            for part in range(0, len(first), step := max(1, _AT_ONCE // count)):
+                low, high = first[part : part + step, None], last[part : part + step, None]
+                inside = np.maximum(0.0, np.minimum(high, ends) + 1 - np.maximum(low, starts)) / factor
+                array += (inside.T * amounts[part : part + step]) @ inside
+        pairs = tuple((a[ends], b[starts]) for a, b in self.pairs)  # queries that see both of two groups
+        return Gram(count, self.queries, pairs, self.alone / factor, None, array)
+
+
+def dense_gram(array: FloatArray, queries: int) -> Gram:
+    """Any workload, by its n x n Gram matrix."""
+    return Gram(len(array), queries, array=np.ascontiguousarray(array, dtype=float))
+
+
+def gram_of(operator: Operator) -> Gram:
+    """The Gram matrix of queries, with its structure where there is one."""
+    n, pair, ends = operator.size, gram_generators(operator), interval_ends(operator)
+    if operator == Identity(n):
+        return Gram(n, n, alone=1.0)
+    if pair is not None:
+        return Gram(n, operator.rows, (pair,))
+    if ends is not None:
+        low, high = ends
+        for known in (Identity(n), Total(n), Prefix(n), AllRanges(n)):
+            if known.rows == operator.rows:
+                first, last = interval_ends(known) or (low, high)
+                if np.array_equal(np.sort(low * n + high), np.sort(first * n + last)):
+                    return gram_of(known)
+        return Gram(n, operator.rows, given=(np.ones(len(low)), low, high))
+    if n > MOST_DENSE:
+        raise NotApplicable(f"queries without a known structure need a matrix of {n} x {n}; at most {MOST_DENSE} cells are allowed")
+    made = apply_gram(operator, np.eye(n))
+    return dense_gram((made + made.T) / 2, operator.rows)
+
+
+def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
+    """A union of query sets on one attribute: ``M = sum weight * part``, a weight being the square of the queries' own weight."""
+    given = [(weight * part.given[0], *part.given[1:]) for weight, part in parts if part.given is not None]
+    arrays = [weight * part.array for weight, part in parts if part.array is not None]
+    return Gram(
+        parts[0][1].size,
+        sum(part.queries for _, part in parts),
+        tuple((weight * a, b) for weight, part in parts for a, b in part.pairs),
+        math.fsum(weight * part.alone for weight, part in parts),
+        (np.concatenate([one[0] for one in given]), *np.concatenate([one[1:] for one in given], axis=1)) if given else None,
+        np.sum(arrays, axis=0) if arrays else None,
+    )
 
 
 def recognise(gram: Gram) -> tuple[Gram, IntArray]:
@@ -384,21 +268,19 @@ def recognise(gram: Gram) -> tuple[Gram, IntArray]:
         if turned[0, -1] > 0:
             rising, falling = turned[:, -1] / turned[0, -1], turned[0]
             if np.allclose(np.triu(np.outer(rising, falling)), np.triu(turned), rtol=1e-12, atol=0):
-                return GeneratedGram(rising, falling, gram.queries), cells
-    return DenseGram(ordered, gram.queries), order
+                return Gram(gram.size, gram.queries, ((rising, falling),)), cells
+    return dense_gram(ordered, gram.queries), order
 
 
-def merge_equal_cells(gram: Gram) -> tuple[DenseGram, IntArray]:
+def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
     """Merge the cells which no query tells apart: the workload then needs no strategy on the single cells."""
     if all_alike(gram):
-        return DenseGram(gram.diagonal()[:1, None], gram.queries), np.zeros(gram.size, dtype=np.int64)
+        return dense_gram(gram.diagonal()[:1, None], gram.queries), np.zeros(gram.size, dtype=np.int64)
     matrix = gram.dense()
     _, first, group = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
     kept = first[order]
-    return DenseGram(matrix[np.ix_(kept, kept)], gram.queries), rank[group.reshape(-1)]
+    return dense_gram(matrix[np.ix_(kept, kept)], gram.queries), np.argsort(order)[group.reshape(-1)]
 
 
 def all_alike(gram: Gram) -> bool:
@@ -431,84 +313,43 @@ def line_order(gram: Gram) -> IntArray:
     return best
 
 
-@singledispatch
-def gram_of(operator: Operator) -> Gram:
-    """The Gram matrix of queries, with its structure where there is one."""
-    n = operator.size
-    if n > MOST_DENSE:
-        raise NotApplicable(f"queries without a known structure need a matrix of {n} x {n}; at most {MOST_DENSE} cells are allowed")
-    made = apply_gram(operator, np.eye(n))
-    return DenseGram((made + made.T) / 2, operator.rows)
+class Fitted(NamedTuple):
+    """A strategy along one attribute in whole numbers, and what is known to be below the error of every other."""
 
-
-@gram_of.register
-def _(operator: Identity) -> Gram:
-    return WidthGram(operator.size, 1)
-
-
-@gram_of.register
-def _(operator: Total) -> Gram:
-    return WidthGram(operator.size, operator.size)
-
-
-@gram_of.register
-def _(operator: Prefix) -> Gram:
-    return prefix_gram(operator.size)
-
-
-@gram_of.register
-def _(operator: AllRanges) -> Gram:
-    return all_ranges_gram(operator.size)
-
-
-@gram_of.register
-def _(operator: Ranges) -> Gram:
-    return ranges_gram(operator.size, operator.low, operator.high)
-
-
-def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
-    """The weighted sum of Gram matrices; of one, that one itself."""
-    return parts[0][1] if len(parts) == 1 else ScaledSum(tuple(parts))
-
-
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """A strategy along one attribute."""
-
-    factor: Factor
+    operator: Operator
+    row_weights: IntArray | None = None
     bound: float = 0.0
 
+    def factor(self, name: str) -> Factor:
+        """It, along an attribute."""
+        return Factor((name,), self.operator, self.row_weights)
 
-# Fits a strategy along an attribute: its name, the Gram matrix of what is asked along it, 1 for Laplace or 2 for Gaussian noise, and the
-# bits that real coefficients are rounded to.
-Fit = Callable[[str, Gram, int, int], Fitted]
+
+# Fits a strategy along an attribute to the Gram matrix of what is asked along it, for Laplace (1) or Gaussian (2) noise; real coefficients
+# are rounded to so many bits.
+Fit = Callable[[Gram, int, int], Fitted]
 
 
-def fitted_to(fit: Fit, name: str, asked: Sequence[tuple[float, Operator]], norm: int, bits: int) -> Fitted:
+def fitted_to(fit: Fit, asked: Sequence[tuple[float, Operator]], norm: int, bits: int) -> Fitted:
     """What a family finds for weighted queries: on runs of cells that their ends tell apart, where they are fewer than the cells."""
     size = asked[0][1].size
     starts = np.unique(np.concatenate([first_cells(operator) for _, operator in asked]))
     grams = [(weight, gram_of(on_runs(operator, starts))) for weight, operator in asked]
-    find = partial(fitted, fit) if any(gram.by_matrix for _, gram in grams) else fit
-    fitting = find(name, summed(grams), norm, bits)
-    if len(starts) == size:
-        return fitting
-    return Fitted(Factor((name,), Coarse(fitting.factor.operator, starts, size), fitting.factor.row_weights), fitting.bound)
+    alone, gram = grams[0] if len(grams) == 1 else (1.0, summed(grams))  # the best for some queries is so for any multiple of them
+    operator, row_weights, bound = fit(gram, norm, bits) if gram.array is None else fitted_apart(fit, gram, norm, bits)
+    return Fitted(operator if len(starts) == size else Coarse(operator, starts, size), row_weights, alone * bound)
 
 
-def fitted(fit: Fit, name: str, gram: Gram, norm: int, bits: int) -> Fitted:
+def fitted_apart(fit: Fit, gram: Gram, norm: int, bits: int) -> Fitted:
     """What a family finds, on cells that the queries tell apart: those that no query does are merged first."""
     # Under Laplace noise a family that measures every cell gains much where few queries are asked; the rest gain in time.
-    if gram.one_form or gram.size > MOST_DENSE:
-        return fit(name, gram, norm, bits)
-    small, group = merge_equal_cells(gram)
-    if small.size == gram.size:
-        return fit(name, gram, norm, bits)
-    narrow = fit(name, small, norm, bits)
-    wide = Dense(dense(narrow.factor.operator)[:, group])
-    return Fitted(Factor((name,), wide, narrow.factor.row_weights), narrow.bound)
+    small, group = merge_equal_cells(gram) if gram.size <= MOST_DENSE else (gram, None)
+    if group is None or small.size == gram.size:
+        return fit(gram, norm, bits)
+    narrow = fit(small, norm, bits)
+    return Fitted(Dense(dense(narrow.operator)[:, group]), narrow.row_weights, narrow.bound)
 
 
-def every_cell(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def every_cell(gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """Every cell by itself."""
-    return Fitted(Factor((name,), Identity(gram.size)))
+    return Fitted(Identity(gram.size))

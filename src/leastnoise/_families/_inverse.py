@@ -5,7 +5,8 @@ residual inverse R = G^-1 - kappa mean mean^T, for which R 1 = 0. For the identi
 ResidualPlanner; for any other strategy this is its generalisation: G and 11^T are diagonal in one basis, so least squares over marginals
 of any such product strategies is.
 
-Every family has its inverse in its own file, registered with `structured` for its operator; here are cells, any matrix, and runs of cells.
+Every family has its inverse in its own file, registered with `structured` for its operator; here are cells with a few rows, any matrix, and
+runs of cells.
 The largest variance of all intervals needs no list of them: an interval is the difference of two prefix sums, so that with C the covariance
 of the n + 1 prefix sums (the empty one too) its variance is C_ii + C_jj - 2 C_ij.
 
@@ -13,7 +14,6 @@ Source: ResidualPlanner (arXiv 2305.08175) for the identity; the general case is
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import cached_property, lru_cache, singledispatch
 
 import numpy as np
@@ -24,16 +24,18 @@ from leastnoise._families._queries import (
     MOST_DENSE,
     RowSpace,
     apply_gram,
+    everything,
     gram_diagonal,
     interval_ends,
     inverted,
+    of_runs,
     on_runs,
     row_space,
-    row_squares,
     triangle,
     weighted_gram,
+    zero_one,
 )
-from leastnoise._linop import AllRanges, Coarse, Identity, Operator, Prefix, Total, dense
+from leastnoise._linop import AllRanges, Coarse, DiagonalAndRows, Identity, Operator, Prefix, Total, apply, dense
 from leastnoise._measurements import Factor
 
 MOST_LISTED = 2**22
@@ -46,23 +48,26 @@ class Undetermined(InputError):
 
 
 class Basis(ABC):
-    """The inverse of the Gram matrix G of a strategy along one attribute. A family answers at least the abstract questions."""
+    """The inverse of the Gram matrix G of a strategy along one attribute. A family answers the abstract questions."""
 
-    ranges_exact = False
-    """Whether ``largest_range`` is no more than the largest."""
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """Number of cells."""
+    size: int  # number of cells
+    ranges_exact = False  # whether ``largest_range`` is no more than the largest
 
     @abstractmethod
     def solve(self, v: FloatArray) -> FloatArray:
         """G^-1 v along the first axis."""
 
-    @abstractmethod
-    def largest_range(self) -> float:
-        """The largest of ``variances`` of all ranges, or a bound above it."""
+    def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Variances of the estimated sums over the cells low..high."""
+        return interval_variances(self.solve(np.eye(self.size)), low, high)
+
+    def bound_of_ranges(self) -> float:
+        """The largest of ``variances`` of all ranges, or a bound above it, without listing them."""
+        return largest_between(self.solve(np.eye(self.size)))
+
+    def determined(self, operator: Operator) -> "tuple[Basis, Operator]":
+        """What answers for queries, and the queries to ask it; an error where they are not determined."""
+        return self, operator
 
     @cached_property
     def _of_total(self) -> FloatArray:
@@ -78,6 +83,13 @@ class Basis(ABC):
         """The estimate of the cells if only the total is known to be 1, shape (size,)."""
         return np.asarray(self._of_total / self._of_total.sum())
 
+    @cached_property
+    def prefix_variances(self) -> FloatArray:
+        """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to."""
+        answer = self.interval_variances(np.zeros(self.size, dtype=np.int64), np.arange(self.size))
+        answer.setflags(write=False)
+        return answer
+
     def residual(self, v: FloatArray) -> FloatArray:
         """R v along the first axis."""
         solved = self.solve(v)
@@ -86,15 +98,16 @@ class Basis(ABC):
 
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row q of an operator, shape (rows,)."""
+        known, asked = self.determined(operator)
+        if known is not self:
+            return known.variances(asked)
+        if operator == Prefix(self.size):
+            return self.prefix_variances
         ends = interval_ends(operator)
         if ends is not None:
             return self.interval_variances(*ends)
         rows = dense(operator).astype(float)
         return np.asarray(np.einsum("ij,ji->i", rows, self.solve(rows.T)))
-
-    def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Variances of the estimated sums over the cells low..high."""
-        return interval_variances(self.solve(np.eye(self.size)), low, high)
 
     def split_sums(self, operator: Operator) -> tuple[float, float]:
         """The sums over all rows q of an operator of (q mean)^2 and of q R q, without listing the rows."""
@@ -103,42 +116,28 @@ class Basis(ABC):
 
     def total_variance(self, operator: Operator) -> float:
         """The sum of ``variances``."""
+        known, asked = self.determined(operator)
+        if known is not self:
+            return known.total_variance(asked)
+        if operator == AllRanges(self.size):
+            # Ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum Var(S_i) - Var(sum S_i).
+            falling = np.arange(self.size, 0.0, -1)
+            return float((self.size + 1) * self.prefix_variances.sum() - falling @ self.solve(falling))
+        if operator.rows > operator.size and interval_ends(operator) is None:
+            return float(np.trace(self.solve(apply_gram(operator, np.eye(operator.size)))))  # of many rows by their Gram matrix
         return float(self.variances(operator).sum())
 
     def largest_variance(self, operator: Operator) -> float:
-        """The largest of ``variances``, or a bound above it, without listing all ranges."""
-        return self.largest_range() if operator == AllRanges(self.size) else float(self.variances(operator).max())
+        """The largest of ``variances``, or a bound above it, without listing very many ranges."""
+        known, asked = self.determined(operator)
+        if known is not self:
+            return known.largest_variance(asked)
+        listed = operator != AllRanges(self.size) or (operator.rows <= MOST_LISTED and not self.ranges_exact)
+        return float(self.variances(operator).max()) if listed else self.bound_of_ranges()
 
     def largest_unlisted(self, operator: Operator) -> float | None:
         """The largest of ``variances`` where that is known without listing them, else None."""
-        return self.largest_range() if self.ranges_exact and operator == AllRanges(self.size) else None
-
-
-class Solved(Basis):
-    """The inverse of a family that solves in less than a product with a matrix."""
-
-    @property
-    @abstractmethod
-    def prefix_variances(self) -> FloatArray:
-        """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to."""
-
-    @abstractmethod
-    def bound_of_ranges(self) -> float:
-        """Above the variances of all ranges."""
-
-    def variances(self, operator: Operator) -> FloatArray:
-        return self.prefix_variances if operator == Prefix(self.size) else super().variances(operator)
-
-    def largest_range(self) -> float:
-        every = AllRanges(self.size)
-        return float(self.variances(every).max()) if every.rows <= MOST_LISTED else self.bound_of_ranges()
-
-    def total_variance(self, operator: Operator) -> float:
-        if operator != AllRanges(self.size):
-            return float(self.variances(operator).sum())
-        # Ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum Var(S_i) - Var(sum S_i).
-        asked = np.arange(self.size, 0.0, -1)
-        return float((self.size + 1) * self.prefix_variances.sum() - asked @ self.solve(asked))
+        return self.bound_of_ranges() if self.ranges_exact and operator == AllRanges(self.size) else None
 
 
 def interval_variances(covariance: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
@@ -148,41 +147,77 @@ def interval_variances(covariance: FloatArray, low: IntArray, high: IntArray) ->
     return np.asarray(sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low])
 
 
-@dataclass(frozen=True)
-class IdentityBasis(Basis):
-    """Every cell is measured by itself, with equal noise."""
+class CellsBasis(Basis):
+    """A multiple of every cell and a few dense rows T, by Woodbury's formula; without any rows the cells alone."""
 
-    cells: int
+    # G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T; the rows of ``lifted`` are C^(-1/2) Y.
 
     ranges_exact = True
 
-    @property
-    def size(self) -> int:
-        return self.cells
+    def __init__(self, inverse_squares: FloatArray, lifted: FloatArray | None = None) -> None:
+        self.size, self.inverse_squares = len(inverse_squares), inverse_squares
+        self.lifted = np.zeros((0, self.size)) if lifted is None else lifted
+        self._plain = not len(self.lifted) and bool((inverse_squares == 1).all())
+
+    @classmethod
+    def plain(cls, size: int) -> "CellsBasis":
+        """Every cell by itself, with equal noise."""
+        return cls(np.broadcast_to(1.0, size))
 
     def solve(self, v: FloatArray) -> FloatArray:
-        return v
+        if self._plain:
+            return v
+        flat = v.reshape(self.size, -1)
+        return np.asarray((self.inverse_squares[:, None] * flat - self.lifted.T @ (self.lifted @ flat)).reshape(v.shape))
 
     def variances(self, operator: Operator) -> FloatArray:
-        return row_squares(operator)
+        if interval_ends(operator) is not None:
+            return super().variances(operator)
+        squares = self.inverse_squares
+        alone = apply(operator, squares) if zero_one(operator) else dense(operator).astype(float) ** 2 @ squares
+        return np.asarray(alone - (apply(operator, self.lifted.T) ** 2).sum(axis=1))
 
     def total_variance(self, operator: Operator) -> float:
-        return float(gram_diagonal(operator).sum())
+        """The sum of ``variances``, without listing the rows."""
+        return float(gram_diagonal(operator) @ self.inverse_squares - (self.lifted.T * apply_gram(operator, self.lifted.T)).sum())
 
-    def largest_range(self) -> float:
-        return float(self.cells)
+    def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Never more than 2^24 numbers at a time."""
+        cells = np.append(0.0, np.cumsum(self.inverse_squares))
+        lifted = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
+        answer = cells[high + 1] - cells[low]
+        step = max(1, 2**24 // max(1, len(self.lifted)))
+        for start in range(0, len(low), step):
+            part = slice(start, start + step)
+            answer[part] -= ((lifted[high[part] + 1] - lifted[low[part]]) ** 2).sum(axis=1)
+        return answer
+
+    def bound_of_ranges(self) -> float:
+        """The largest, some rows of the covariance of prefix sums at a time."""
+        if not len(self.lifted):
+            return float(self.inverse_squares.sum())
+        cells = np.append(0.0, np.cumsum(self.inverse_squares))
+        points = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
+        norms = (points**2).sum(axis=1)
+        # cells_j - cells_i - |p_j - p_i|^2 for i < j; for i > j it is below 0.
+        late, early = cells - norms, -cells - norms
+        step = max(1, _NUMBERS // len(points))
+        parts = (slice(start, start + step) for start in range(0, len(points), step))
+        return max(float((2 * (points[part] @ points.T) + early[part, None] + late).max()) for part in parts)
 
 
-@dataclass(frozen=True)
 class DenseBasis(Basis):
-    """Any strategy that determines the total, by the inverse of its Gram matrix."""
+    """Any strategy that determines the total, by the inverse of its Gram matrix, within the row space that it determines."""
 
-    inverse: FloatArray
-    space: RowSpace | None = None
+    ranges_exact = True
 
-    @property
-    def size(self) -> int:
-        return len(self.inverse)
+    def __init__(self, inverse: FloatArray, space: RowSpace | None = None) -> None:
+        self.size, self.inverse, self.space = len(inverse), inverse, space
+
+    def determined(self, operator: Operator) -> tuple[Basis, Operator]:
+        if self.space is not None and not self.space.holds(operator):
+            raise Undetermined("The queries measured along an attribute do not determine what is asked along it.")
+        return self, operator
 
     def solve(self, v: FloatArray) -> FloatArray:
         return np.asarray((self.inverse @ v.reshape(self.size, -1)).reshape(v.shape))
@@ -190,60 +225,25 @@ class DenseBasis(Basis):
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
         return interval_variances(self.inverse, low, high)
 
-    def variances(self, operator: Operator) -> FloatArray:
-        self._refuse_undetermined(operator)
-        return super().variances(operator)
-
-    def total_variance(self, operator: Operator) -> float:
-        self._refuse_undetermined(operator)
-        return float(np.trace(apply_gram(operator, self.inverse)))
-
-    def largest_variance(self, operator: Operator) -> float:
-        self._refuse_undetermined(operator)
-        return super().largest_variance(operator)
-
-    def largest_range(self) -> float:
+    def bound_of_ranges(self) -> float:
         return largest_between(self.inverse)
 
-    def _refuse_undetermined(self, operator: Operator) -> None:
-        if self.space is not None and not self.space.holds(operator):
-            raise Undetermined("The queries measured along an attribute do not determine what is asked along it.")
 
-
-@dataclass(frozen=True, eq=False)
 class CoarseBasis(Basis):
     """A strategy on the sums of runs of cells: what is known of a run is spread evenly over its cells, the estimate of least norm."""
 
-    runs: Basis
-    coarse: Coarse
+    def __init__(self, runs: Basis, coarse: Coarse) -> None:
+        self.size, self.runs, self.coarse = coarse.size, runs, coarse
 
-    @property
-    def size(self) -> int:
-        return self.coarse.size
+    def determined(self, operator: Operator) -> tuple[Basis, Operator]:
+        if not of_runs(self.size, self.coarse.starts).holds(operator):
+            raise Undetermined("The queries measured along an attribute do not determine what is asked along it.")
+        return self.runs, on_runs(operator, self.coarse.starts)
 
     def solve(self, v: FloatArray) -> FloatArray:
         lengths = self.coarse.lengths
         column = lengths.reshape(-1, *([1] * (v.ndim - 1)))
         return np.repeat(self.runs.solve(np.add.reduceat(v, self.coarse.starts, axis=0) / column) / column, lengths, axis=0)
-
-    def variances(self, operator: Operator) -> FloatArray:
-        return self.runs.variances(self._on_runs(operator))
-
-    def total_variance(self, operator: Operator) -> float:
-        return self.runs.total_variance(self._on_runs(operator))
-
-    def largest_variance(self, operator: Operator) -> float:
-        return self.runs.largest_variance(self._on_runs(operator))
-
-    def largest_range(self) -> float:
-        """Of the ranges that the runs make."""
-        return self.runs.largest_range()
-
-    def _on_runs(self, operator: Operator) -> Operator:
-        space = row_space(Coarse(Identity(len(self.coarse.starts)), self.coarse.starts, self.size))
-        if space is None or not space.holds(operator):
-            raise Undetermined("The queries measured along an attribute do not determine what is asked along it.")
-        return on_runs(operator, self.coarse.starts)
 
 
 @singledispatch
@@ -253,8 +253,17 @@ def structured(operator: Operator, factor: Factor) -> Basis | None:
 
 
 @structured.register
-def _(operator: Identity, factor: Factor) -> Basis | None:
-    return IdentityBasis(operator.size) if factor.row_weights is None else None
+def _(operator: Identity, factor: Factor) -> Basis:
+    return CellsBasis.plain(operator.size) if factor.row_weights is None else CellsBasis(1 / factor.weights.astype(float) ** 2)
+
+
+@structured.register
+def _(operator: DiagonalAndRows, factor: Factor) -> Basis:
+    weights = factor.weights.astype(float)
+    inverse_squares = 1 / (operator.diagonal * weights[: operator.size]) ** 2
+    below = operator.below * weights[operator.size :, None]
+    lower = np.linalg.cholesky(np.eye(len(below)) + (below * inverse_squares) @ below.T)
+    return CellsBasis(inverse_squares, np.linalg.solve(lower, below * inverse_squares))
 
 
 @structured.register
@@ -275,31 +284,23 @@ def basis(factor: Factor) -> Basis:
             "Choose a hierarchy or the identity along this attribute."
         )
     shape = triangle(operator) if factor.even else None
-    if shape is not None and shape.pivot > 1e-7:
+    if shape is not None and shape[1] > 1e-7:
         from scipy.linalg import solve_triangular
 
-        inverse = solve_triangular(dense(operator).astype(float), np.eye(operator.size), lower=shape.lower)
+        inverse = solve_triangular(dense(operator).astype(float), np.eye(operator.size), lower=shape[0])
         return DenseBasis(inverse @ inverse.T)
     gram = weighted_gram(factor)
-    try:
-        lower = np.linalg.cholesky(gram)
-    except np.linalg.LinAlgError:
-        lower = np.zeros((1, 1))
-    if not np.min(np.diag(lower)) > 1e-7 * np.max(np.diag(lower)):
-        return _within(factor, gram)
-    inverse = np.linalg.inv(lower)
-    return DenseBasis(inverse.T @ inverse)
-
-
-def _within(factor: Factor, gram: FloatArray) -> DenseBasis:
-    """The basis of queries that do not determine every cell; what follows needs the total, with it all holds within their row space."""
-    space = row_space(factor.operator)
+    made = inverted(gram, everything(operator.size))
+    if made is not None:
+        return DenseBasis(made)
+    # The queries do not determine every cell; what follows needs the total, with it all holds within their row space.
+    space, what = row_space(operator), " x ".join(factor.attributes)
     if space is None or space.everything or not space.holds(Total(space.size)):
-        raise Undetermined(f"The queries measured on {' x '.join(factor.attributes)} do not determine its cells. Add the identity to them.")
-    inverse = inverted(gram, space)
-    if inverse is None:
-        raise Undetermined(f"The noise of the queries measured on {' x '.join(factor.attributes)} is too unequal. Choose another strategy.")
-    return DenseBasis(inverse, space)
+        raise Undetermined(f"The queries measured on {what} do not determine its cells. Add the identity to them.")
+    made = inverted(gram, space)
+    if made is None:
+        raise Undetermined(f"The noise of the queries measured on {what} is too unequal. Choose another strategy.")
+    return DenseBasis(made, space)
 
 
 def largest_between(covariance: FloatArray) -> float:
@@ -312,21 +313,3 @@ def largest_between(covariance: FloatArray) -> float:
     np.add(sums, diagonal, out=sums)
     np.add(sums, diagonal[:, None], out=sums)
     return float(sums.max())
-
-
-def largest_apart(diagonal: FloatArray, lifted: FloatArray) -> float:
-    """The same for a covariance ``diag(diagonal) - lifted^T lifted``, some rows at a time."""
-    cells = np.concatenate([[0.0], np.cumsum(diagonal)])
-    points = np.concatenate([np.zeros((1, len(lifted))), np.cumsum(lifted.T, axis=0)])
-    norms = (points**2).sum(axis=1)
-    # cells_j - cells_i - |p_j - p_i|^2 for i < j; for i > j it is below 0.
-    late, early = cells - norms, -cells - norms
-    step = max(1, _NUMBERS // len(points))
-    best = 0.0
-    for start in range(0, len(points), step):
-        part = slice(start, start + step)
-        apart = 2 * (points[part] @ points.T)
-        apart += early[part, None]
-        apart += late
-        best = max(best, float(apart.max()))
-    return best

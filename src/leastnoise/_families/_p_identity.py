@@ -9,8 +9,6 @@ picture: one or a few layers of smooth bells, each overlapping half of its neigh
 one below; at an end of the line that queries reach to the first bell is near, at one where they thin out a spacing away. So bells are the
 main starts: of that very shape they are within 3% before any step. Their supports stay narrow windows, which makes n = 16384 affordable.
 
-Its inverse is Woodbury's formula.
-
 Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0).
 """
 
@@ -26,11 +24,8 @@ from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._dense import to_dyadic
 from leastnoise._families._gram import FITS, MOST_KEPT, Fitted, Generators, Gram, recognise
-from leastnoise._families._inverse import Basis, largest_apart, structured
-from leastnoise._families._queries import apply_gram, gram_diagonal
 from leastnoise._families._search import descended, over
-from leastnoise._linop import DiagonalAndRows, Identity, Operator
-from leastnoise._measurements import Factor
+from leastnoise._linop import DiagonalAndRows, Identity
 
 Window = tuple[int, int, FloatArray]
 Start = TypeVar("Start")
@@ -118,7 +113,7 @@ def total_start(gram: Gram) -> list[Window]:
     # With Theta one flat row of height c: ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n c^2))``, t the sum of all entries of M.
     heights = np.geomspace(1e-3, TALLEST, 400)
     total = float(gram.rows(np.ones((1, gram.size))).sum())
-    error = (1 + heights) ** 2 * (gram.trace() - heights**2 * total / (1 + gram.size * heights**2))
+    error = (1 + heights) ** 2 * (gram.diagonal().sum() - heights**2 * total / (1 + gram.size * heights**2))
     return list(bumps(gram.size, 0, float(heights[np.argmin(error)]), 1))
 
 
@@ -257,8 +252,8 @@ def _upper_inverse(upper: FloatArray) -> FloatArray:
 
 def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tuple[float, FloatArray]:
     """The error ``f = tr(P (M o s s^T))`` of Theta and its gradient, on the support."""
-    p, pairs = len(support.windows), gram.generators()
-    if pairs is not None and p >= _MANY_ROWS and len(support.cells) < _FEW_PER_CELL * support.size:
+    p, pairs = len(support.windows), gram.generators
+    if pairs and p >= _MANY_ROWS and len(support.cells) < _FEW_PER_CELL * support.size:
         return _windowed_objective(gram, pairs, support, values)
     theta = support.spread(values, np.zeros((p, support.size)))
     s = 1 + theta.sum(axis=0)
@@ -471,7 +466,7 @@ def _fit(gram: Gram, effort: float) -> PIdentity:
             runs.append(_from_others(gram, (2 if gram.size <= _SHORT else 1) * effort))
     best = min(runs, key=lambda run: run.rmse, default=None)
     theta = np.zeros((0, gram.size))
-    if best is not None and best.rmse < math.sqrt(gram.trace() / gram.queries):
+    if best is not None and best.rmse < math.sqrt(gram.diagonal().sum() / gram.queries):
         theta = _tidy(best.support.spread(best.values, np.zeros((len(best.support.windows), gram.size))))
     s = 1 + theta.sum(axis=0)
     rmse = p_identity_rmse(gram, 1 / s, theta / s)
@@ -486,52 +481,6 @@ kept_fit = lru_cache(maxsize=FITS)(_fit)
 """What was found for the last questions, which other budgets, strategies and data-aware mechanisms ask again."""
 
 
-@dataclass(frozen=True, eq=False)
-class WoodburyBasis(Basis):
-    """A multiple of every cell and a few dense rows T, by Woodbury's formula."""
-
-    # G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T.
-
-    inverse_squares: FloatArray
-    lifted: FloatArray
-
-    ranges_exact = True
-
-    @property
-    def size(self) -> int:
-        return len(self.inverse_squares)
-
-    def solve(self, v: FloatArray) -> FloatArray:
-        flat = v.reshape(self.size, -1)
-        return np.asarray((self.inverse_squares[:, None] * flat - self.lifted.T @ (self.lifted @ flat)).reshape(v.shape))
-
-    def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Never more than 2^24 numbers at a time."""
-        cells = np.concatenate([[0.0], np.cumsum(self.inverse_squares)])
-        lifted = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
-        answer = cells[high + 1] - cells[low]
-        step = max(1, 2**24 // max(1, len(self.lifted)))
-        for start in range(0, len(low), step):
-            part = slice(start, start + step)
-            answer[part] -= ((lifted[high[part] + 1] - lifted[low[part]]) ** 2).sum(axis=1)
-        return answer
-
-    def total_variance(self, operator: Operator) -> float:
-        return float(gram_diagonal(operator) @ self.inverse_squares - (self.lifted.T * apply_gram(operator, self.lifted.T)).sum())
-
-    def largest_range(self) -> float:
-        return largest_apart(self.inverse_squares, self.lifted)
-
-
-@structured.register
-def _(operator: DiagonalAndRows, factor: Factor) -> Basis:
-    weights = factor.weights.astype(float)
-    inverse_squares = 1 / (operator.diagonal * weights[: operator.size]) ** 2
-    below = operator.below * weights[operator.size :, None]
-    lower = np.linalg.cholesky(np.eye(len(below)) + (below * inverse_squares) @ below.T)
-    return WoodburyBasis(inverse_squares, np.linalg.solve(lower, below * inverse_squares))
-
-
 def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, float]:
     """About how many CPU seconds p-Identity takes on one core: to begin with, and with all its steps."""
     if in_line and size > 256:
@@ -543,7 +492,7 @@ def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, floa
     return begin, begin + (9 * min(1.0, size / 1024) if size <= 2048 else 55 * (size / 4096) ** 1.2)
 
 
-def p_identity(name: str, gram: Gram, norm: int, bits: int = 20, *, effort: float = 1.0) -> Fitted:
+def p_identity(gram: Gram, norm: int, bits: int = 20, *, effort: float = 1.0) -> Fitted:
     """A p-Identity strategy, for Laplace noise, with a part of the steps."""
     diagonal, rows = fit_p_identity(gram, effort=effort).dyadic(bits)
-    return Fitted(Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size)))
+    return Fitted(DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size))

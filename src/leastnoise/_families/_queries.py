@@ -14,7 +14,8 @@ below 1e-10 of the largest: a direction that is seen 1e-5 times as weakly as the
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, singledispatch
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -46,181 +47,103 @@ from leastnoise._linop import (
 )
 from leastnoise._measurements import Factor
 
-_MOST_NUMBERS = 2**22
+_AT_ONCE = 2**22  # numbers
 MOST_DENSE = 4096
 _ZERO_EIGENVALUE = 1e-10
 _ZERO_PART = 1e-7
-_AT_ONCE = 2**22
+# Whose Gram matrices, once made, are quicker to multiply by than the operators and their transposes.
+QUICKER_BY_GRAM = (Dense, DiagonalAndRows, Haar)
+Ends = tuple[IntArray, IntArray]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """What is known of an operator without its matrix; None where its class has no short form."""
-
-    ends: Callable[[], tuple[IntArray, IntArray]] | None = None
-    first_cells: Callable[[], IntArray] | None = None
-    on_runs: Callable[[IntArray], Operator] | None = None
-    generators: Callable[[], tuple[FloatArray, FloatArray]] | None = None
-    singular_values: Callable[[], FloatArray] | None = None
-    apply_gram: Callable[[Array], Array] | None = None
-    quicker_by_gram: bool = False  # whether the Gram matrix, once made, is quicker to multiply by than the operator and its transpose
+def _tree_ends(operator: Tree) -> Ends:
+    low = np.concatenate([np.arange(0, operator.size, width) for width in operator.widths])
+    return low, np.minimum(low + np.repeat(operator.widths, operator.level_sizes), operator.size) - 1
 
 
-@singledispatch
-def facts(operator: Operator) -> Facts:
-    """What is known of an operator of this class."""
-    return Facts()
-
-
-@facts.register
-def _(operator: Identity) -> Facts:
-    cells = np.arange(operator.size, dtype=np.int64)
-    return Facts(ends=lambda: (cells, cells), singular_values=lambda: np.ones(operator.size))
-
-
-@facts.register
-def _(operator: Total) -> Facts:
-    n = operator.size
-    return Facts(
-        ends=lambda: (np.array([0]), np.array([n - 1])),
-        first_cells=lambda: np.zeros(1, dtype=np.int64),
-        on_runs=lambda starts: Total(len(starts)),
-        generators=lambda: (np.ones(n), np.ones(n)),
-        singular_values=lambda: np.array([math.sqrt(n)]),
-    )
-
-
-@facts.register
-def _(operator: Prefix) -> Facts:
-    n = operator.size
-    return Facts(
-        ends=lambda: (np.zeros(n, dtype=np.int64), np.arange(n, dtype=np.int64)),
-        generators=lambda: (np.ones(n), np.arange(n, 0.0, -1)),
-        singular_values=lambda: np.asarray(0.5 / np.sin((2 * np.arange(1, n + 1) - 1) * math.pi / (4 * n + 2))),
-    )
-
-
-@facts.register
-def _(operator: AllRanges) -> Facts:
-    n = operator.size
-    falling = np.arange(n, 0.0, -1)
-
-    def product(x: Array) -> Array:
-        # Cumulative sums of the generators instead of n^2 / 2 rows.
-        down = columns(falling, x)
-        up = down[::-1]
-        before = np.cumsum(up * x, axis=0)
-        from_here = np.cumsum((down * x)[::-1], axis=0)[::-1]
-        return down * before + up * (from_here - down * x)
-
-    return Facts(
-        ends=lambda: all_range_ends(n),
-        generators=lambda: (falling[::-1], falling),
-        singular_values=lambda: np.asarray(math.sqrt(n + 1) / (2 * np.sin(np.arange(1, n + 1) * math.pi / (2 * (n + 1))))),
-        apply_gram=product,
-    )
-
-
-@facts.register
-def _(operator: Ranges) -> Facts:
-    n = operator.size
-
-    def edges() -> IntArray:
-        cells = np.unique(np.concatenate([[0], operator.low, operator.high + 1]))
-        return cells[cells < n]
-
-    def between(starts: IntArray) -> Operator:
-        low, high = (np.searchsorted(starts, ends, side="right") - 1 for ends in (operator.low, operator.high))
-        return operator if len(starts) == n else Ranges(len(starts), low, high)
-
-    return Facts(ends=lambda: (operator.low, operator.high), first_cells=edges, on_runs=between)
-
-
-@facts.register
-def _(operator: Tree) -> Facts:
-    def ends() -> tuple[IntArray, IntArray]:
-        low = np.concatenate([np.arange(0, operator.size, width) for width in operator.widths])
-        return low, np.minimum(low + np.repeat(operator.widths, operator.level_sizes), operator.size) - 1
-
-    return Facts(ends=ends)
-
-
-@facts.register
-def _(operator: Coarse) -> Facts:
+def _coarse_ends(operator: Coarse) -> Ends | None:
     ends = interval_ends(operator.operator)
-    if ends is None:
-        return Facts()
-    return Facts(ends=lambda: (operator.starts[ends[0]], np.append(operator.starts, operator.size)[ends[1] + 1] - 1))
+    return None if ends is None else (operator.starts[ends[0]], np.append(operator.starts, operator.size)[ends[1] + 1] - 1)
 
 
-@facts.register
-def _(operator: Dense) -> Facts:
-    def product(x: Array) -> Array:
-        if operator.rows <= 2 * operator.size and x.ndim == 1:
-            return apply_transpose(operator, apply(operator, x))
-        return np.asarray((_gram(operator) @ x.reshape(operator.size, -1)).reshape(x.shape))
+_ENDS: dict[type, Callable[[Any], Ends | None]] = {
+    Identity: lambda operator: (np.arange(operator.size), np.arange(operator.size)),
+    Total: lambda operator: (np.array([0]), np.array([operator.size - 1])),
+    Prefix: lambda operator: (np.zeros(operator.size, dtype=np.int64), np.arange(operator.size)),
+    AllRanges: lambda operator: all_range_ends(operator.size),
+    Ranges: lambda operator: (operator.low, operator.high),
+    Tree: _tree_ends,
+    Coarse: _coarse_ends,
+}
+_GENERATORS: dict[type, Callable[[int], tuple[FloatArray, FloatArray]]] = {
+    Total: lambda n: (np.ones(n), np.ones(n)),
+    Prefix: lambda n: (np.ones(n), np.arange(n, 0.0, -1)),
+    AllRanges: lambda n: (np.arange(1.0, n + 1), np.arange(n, 0.0, -1)),
+}
+_SINGULAR_VALUES: dict[type, Callable[[int], FloatArray]] = {
+    Identity: np.ones,
+    Total: lambda n: np.array([math.sqrt(n)]),
+    Prefix: lambda n: np.asarray(0.5 / np.sin((2 * np.arange(1, n + 1) - 1) * math.pi / (4 * n + 2))),
+    AllRanges: lambda n: np.asarray(math.sqrt(n + 1) / (2 * np.sin(np.arange(1, n + 1) * math.pi / (2 * (n + 1))))),
+}
 
-    return Facts(apply_gram=product, quicker_by_gram=True)
 
-
-@lru_cache(maxsize=4)
-def _gram(operator: Dense) -> FloatArray:
-    real = operator.matrix.astype(np.float64)
-    return np.asarray(real.T @ real)
-
-
-@facts.register
-def _(operator: DiagonalAndRows | Haar) -> Facts:
-    return Facts(quicker_by_gram=True)
-
-
-def interval_ends(operator: Operator) -> tuple[IntArray, IntArray] | None:
+def interval_ends(operator: Operator) -> Ends | None:
     """First and last cells if every row is an interval, else None."""
-    ends = facts(operator).ends
-    return None if ends is None else ends()
-
-
-def first_cells(operator: Operator) -> IntArray:
-    """The first cell of every run of cells that no query tells apart, from 0 on; every cell where the class does not tell."""
-    known = facts(operator).first_cells
-    return np.arange(operator.size) if known is None else known()
-
-
-def on_runs(operator: Operator, starts: IntArray) -> Operator:
-    """The same queries over the sums of runs of cells that none of them tells apart."""
-    known = facts(operator).on_runs
-    if known is not None:
-        return known(starts)
-    return operator if len(starts) == operator.size else Dense(dense(operator)[:, starts])
+    known = _ENDS.get(type(operator))
+    return None if known is None else known(operator)
 
 
 def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
     """Rising and falling numbers with ``(A^T A)_ij = rising_i falling_j`` for i <= j; None of operators without that form."""
-    generators = facts(operator).generators
-    return None if generators is None else generators()
+    known = _GENERATORS.get(type(operator))
+    return None if known is None else known(operator.size)
 
 
 def singular_values(operator: Operator) -> FloatArray | None:
     """Singular values where a closed form is known, largest first, else None."""
-    values = facts(operator).singular_values
-    return None if values is None else values()
+    known = _SINGULAR_VALUES.get(type(operator))
+    return None if known is None else known(operator.size)
+
+
+def first_cells(operator: Operator) -> IntArray:
+    """The first cell of every run of cells that no query tells apart, from 0 on; every cell where the class does not tell."""
+    ends = interval_ends(operator) if type(operator) in (Total, Ranges) else None
+    if ends is None:
+        return np.arange(operator.size)
+    cells = np.unique(np.concatenate([[0], ends[0], ends[1] + 1]))
+    return np.asarray(cells[cells < operator.size])
+
+
+def on_runs(operator: Operator, starts: IntArray) -> Operator:
+    """The same queries over the sums of runs of cells that none of them tells apart."""
+    if len(starts) == operator.size:
+        return operator
+    if operator == Total(operator.size):
+        return Total(len(starts))
+    ends = interval_ends(operator) if type(operator) is Ranges else None
+    if ends is None:
+        return Dense(dense(operator)[:, starts])
+    low, high = (np.searchsorted(starts, cells, side="right") - 1 for cells in ends)
+    return Ranges(len(starts), low, high)
 
 
 def apply_gram(operator: Operator, x: Array) -> Array:
     """Multiply by the Gram matrix: A^T A x along the first axis, in floating point."""
-    product = facts(operator).apply_gram
-    return apply_transpose(operator, apply(operator, x)) if product is None else product(x)
+    generators = gram_generators(operator) if operator.rows > operator.size else None
+    if generators is not None:  # running sums instead of n^2 / 2 rows
+        up, down = (columns(part, x) for part in generators)
+        from_here = np.cumsum((down * x)[::-1], axis=0)[::-1]
+        return np.asarray(down * np.cumsum(up * x, axis=0) + up * (from_here - down * x))
+    if type(operator) is Dense and (operator.rows > 2 * operator.size or x.ndim > 1):
+        return np.asarray((_dense_gram(operator) @ x.reshape(operator.size, -1)).reshape(x.shape))
+    return apply_transpose(operator, apply(operator, x))
 
 
-@singledispatch
-def only_total(operator: Operator) -> bool:
-    """Whether the total is known to be its only query; taken for more, it costs time alone."""
-    return False
-
-
-@only_total.register
-def _(operator: Total) -> bool:
-    return True
+@lru_cache(maxsize=4)
+def _dense_gram(operator: Operator) -> FloatArray:
+    real = dense(operator).astype(np.float64)
+    return np.asarray(real.T @ real)
 
 
 def gram_diagonal(operator: Operator) -> FloatArray:
@@ -234,11 +157,6 @@ def gram_diagonal(operator: Operator) -> FloatArray:
 def zero_one(operator: Operator) -> bool:
     """Whether all entries are 0 or 1."""
     return non_negative(operator) and largest_entry(operator) <= 1
-
-
-def row_squares(operator: Operator) -> FloatArray:
-    """Squared norms of the rows, shape (rows,)."""
-    return np.asarray(apply(operator, np.ones(operator.size)) if zero_one(operator) else (dense(operator).astype(float) ** 2).sum(axis=1))
 
 
 def columns(weights: FloatArray, x: FloatArray) -> FloatArray:
@@ -257,7 +175,7 @@ def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
 def weighted_gram(factor: Factor) -> FloatArray:
     """F^T diag(w^2) F as a matrix, never with more than 2^22 numbers of F at a time."""
     n = factor.operator.size
-    step = n if factor.even else max(1, _MOST_NUMBERS // factor.operator.rows)
+    step = n if factor.even else max(1, _AT_ONCE // factor.operator.rows)
     eye = np.eye(n)
     return np.concatenate([apply_weighted_gram(factor, eye[:, start : start + step]) for start in range(0, n, step)], axis=1)
 
@@ -269,20 +187,16 @@ def along_each(operators: Iterable[Operator], x: Array, function: Callable[[Oper
     return x
 
 
-@singledispatch
 def applied_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    """A x some rows at a time, where they are many: which, and their answers."""
-    yield slice(0, operator.rows), apply(operator, x)
-
-
-@applied_in_parts.register
-def _(operator: AllRanges, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    """A x some rows at a time, where they are very many ranges: which, and their answers."""
+    ends, step = interval_ends(operator), max(1, _AT_ONCE // x.shape[1])
+    if ends is None or operator.rows <= step:
+        yield slice(0, operator.rows), apply(operator, x)
+        return
     sums = np.concatenate([np.zeros((1, x.shape[1])), np.cumsum(x, axis=0)])
-    low, high = all_range_ends(operator.size)
-    step = max(1, _MOST_NUMBERS // x.shape[1])
     for start in range(0, operator.rows, step):
         part = slice(start, min(start + step, operator.rows))
-        yield part, sums[high[part] + 1] - sums[low[part]]
+        yield part, sums[ends[1][part] + 1] - sums[ends[0][part]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,8 +285,7 @@ class _OnRuns(RowSpace):
 
     def holds(self, operator: Operator) -> bool:
         """Whether every row of an operator lies in the space."""
-        whole = row_space(Coarse(Identity(len(self.starts)), self.starts, self.size))
-        return whole is not None and whole.holds(operator) and self.runs.holds(on_runs(operator, self.starts))
+        return of_runs(self.size, self.starts).holds(operator) and self.runs.holds(on_runs(operator, self.starts))
 
     def includes(self, other: RowSpace) -> bool:
         """Whether another space lies within this one."""
@@ -393,9 +306,14 @@ def everything(size: int) -> RowSpace:
     return RowSpace(size, size, np.zeros(size + 1, dtype=np.int64))
 
 
-@singledispatch
-def known_span(operator: Operator) -> RowSpace | None:
-    """The span of an operator's rows where its class tells, and of intervals by their ends; None where it follows from the matrix alone."""
+def of_runs(size: int, starts: IntArray) -> RowSpace:
+    """The span of the sums of consecutive runs of cells."""
+    components = np.arange(size + 1)
+    components[starts] = size  # one with the last place; the places between them stay alone
+    return RowSpace(size, len(starts), components)
+
+
+def _of_intervals(operator: Operator) -> RowSpace | None:
     ends, n = interval_ends(operator), operator.size
     if ends is None:
         return None
@@ -407,54 +325,41 @@ def known_span(operator: Operator) -> RowSpace | None:
     return RowSpace(n, n + 1 - int(count), components.astype(np.int64))
 
 
-@known_span.register
-def _(operator: Identity | Prefix | AllRanges | DiagonalAndRows | Haar | Toeplitz) -> RowSpace:
-    return everything(operator.size)
-
-
-@known_span.register
-def _(operator: Total) -> RowSpace:
-    components = np.arange(operator.size + 1)
-    components[-1] = 0  # the first place and the last are one
-    return RowSpace(operator.size, 1, components)
-
-
-@known_span.register
-def _(operator: Tree) -> RowSpace | None:
-    return everything(operator.size) if operator.widths[-1] == 1 else known_span.dispatch(object)(operator)
-
-
-@known_span.register
-def _(operator: Nested) -> RowSpace | None:
+def _nested_span(operator: Nested) -> RowSpace | None:
     within = [row_space(part) for part in (operator.inner, operator.last)]
     return everything(operator.size) if all(space is not None and space.everything for space in within) else None
 
 
-@known_span.register
-def _(operator: Coarse) -> RowSpace | None:
+def _coarse_span(operator: Coarse) -> RowSpace | None:
     within = row_space(operator.operator)
-    if within is None or not within.everything:
-        return None if within is None else _OnRuns(operator.size, within.dimension, runs=within, starts=operator.starts)
-    components = np.arange(operator.size + 1)
-    components[operator.starts] = operator.size  # one with the last place; the places between them stay alone
-    return RowSpace(operator.size, len(operator.starts), components)
+    if within is None or within.everything:
+        return None if within is None else of_runs(operator.size, operator.starts)
+    return _OnRuns(operator.size, within.dimension, runs=within, starts=operator.starts)
 
 
-@known_span.register
-def _(operator: Contrasts) -> RowSpace:
-    return RowSpace(operator.size, operator.size - 1, None, np.full((operator.size, 1), operator.size**-0.5))
+_SPANS: dict[type, Callable[[Any], RowSpace | None]] = {
+    **dict.fromkeys((Identity, Prefix, AllRanges, DiagonalAndRows, Haar, Toeplitz), lambda operator: everything(operator.size)),
+    Total: lambda operator: of_runs(operator.size, np.zeros(1, dtype=np.int64)),
+    Tree: lambda operator: everything(operator.size) if operator.widths[-1] == 1 else _of_intervals(operator),
+    Nested: _nested_span,
+    Coarse: _coarse_span,
+    Contrasts: lambda operator: RowSpace(operator.size, operator.size - 1, None, np.full((operator.size, 1), operator.size**-0.5)),
+}
+
+
+def known_span(operator: Operator) -> RowSpace | None:
+    """The span of an operator's rows where its class tells, and of intervals by their ends; None where it follows from the matrix alone."""
+    return _SPANS.get(type(operator), _of_intervals)(operator)
 
 
 @lru_cache(maxsize=64)
 def row_space(operator: Operator) -> RowSpace | None:
     """The span of an operator's rows; None if finding it needs too large a matrix: over 4096 cells, where the class alone does not tell."""
     known = known_span(operator)
-    if known is not None:
+    if known is not None or operator.size > MOST_DENSE:
         return known
-    if operator.size > MOST_DENSE:
-        return None
     shape = triangle(operator)
-    if shape is not None and shape.pivot > 1e-5:
+    if shape is not None and shape[1] > 1e-5:
         return everything(operator.size)
     rows = unit_rows(dense(operator))
     return of_gram(rows.T @ rows)
@@ -466,29 +371,15 @@ def unit_rows(rows: npt.NDArray[np.generic]) -> FloatArray:
     return np.asarray(rows / np.where(norms > 0, norms, 1.0), dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class Triangle:
-    """A square matrix of queries with zeros above (lower) or below its diagonal; pivot: the least diagonal entry over the largest."""
-
-    lower: bool
-    pivot: float
-
-
-@singledispatch
-def triangle(operator: Operator) -> Triangle | None:
-    """The shape of a triangular matrix of queries, such as the Gaussian optimum's; None of any other."""
-    return None
-
-
-@triangle.register
-def _(operator: Dense) -> Triangle | None:
+def triangle(operator: Operator) -> tuple[bool, float] | None:
+    """Of a triangular matrix, such as the Gaussian optimum's: whether it is a lower one, and its least diagonal entry over the largest."""
     if operator.rows != operator.size:
         return None
-    lower = not operator.matrix[0, 1:].any()
-    if (np.triu(operator.matrix, 1) if lower else np.tril(operator.matrix, -1)).any():
+    matrix = dense(operator)
+    lower, diagonal = not matrix[0, 1:].any(), np.abs(matrix.diagonal())
+    if (np.triu(matrix, 1) if lower else np.tril(matrix, -1)).any() or not diagonal.any():
         return None
-    diagonal = np.abs(operator.matrix.diagonal())
-    return Triangle(lower, float(diagonal.min() / diagonal.max())) if diagonal.any() else None
+    return lower, float(diagonal.min() / diagonal.max())
 
 
 def of_gram(gram: FloatArray) -> RowSpace:

@@ -14,18 +14,18 @@ Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the 
 textbook; that nothing is lost by publishing as one goes is in Denisov et al. (arXiv 2202.08312).
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from leastnoise._check import InputError, InternalError
+from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._dense import optimal_factor, to_dyadic
 from leastnoise._families._gram import Fitted, Gram
-from leastnoise._families._inverse import Basis, Solved, basis, interval_variances, structured
+from leastnoise._families._inverse import Basis, basis, structured
 from leastnoise._families._queries import MOST_DENSE, interval_ends
 from leastnoise._families._search import NotApplicable
 from leastnoise._linop import Dense, Identity, Operator, Prefix, Toeplitz, apply_transpose, dense, last_cells
@@ -77,25 +77,18 @@ def inverse_series(coefficients: FloatArray) -> FloatArray:
     return series
 
 
-@dataclass(frozen=True, eq=False)
-class ToeplitzInverse(Solved):
+class ToeplitzInverse(Basis):
     """The inverse of G = A^T A for a Toeplitz strategy, never formed."""
 
-    strategy: Toeplitz
-
-    @property
-    def size(self) -> int:
-        return self.strategy.size
+    def __init__(self, strategy: Toeplitz) -> None:
+        self.size, self.strategy = strategy.size, strategy
+        self._known: dict[Operator, FloatArray] = {}  # planners and error bars ask again
 
     @cached_property
     def series(self) -> FloatArray:
         """r, shape (size,)."""
         lengths = np.diff(self.strategy.starts, append=self.size)
         return inverse_series(np.repeat(self.strategy.values.astype(float), lengths))
-
-    @cached_property
-    def _known(self) -> dict[Operator, FloatArray]:
-        return {}
 
     @cached_property
     def kappa(self) -> float:
@@ -117,9 +110,9 @@ class ToeplitzInverse(Solved):
             return np.asarray(np.cumsum(self.series**2) / self.strategy.scales.astype(float) ** 2)
         ends = interval_ends(operator)
         if ends is not None and self.size <= _MOST_COVARIED and operator.rows > self.size:
-            return interval_variances(self.solve(np.eye(self.size)), *ends)
+            return super().interval_variances(*ends)
         if ends is not None and self.size <= _MOST_KEPT:
-            if operator not in self._known:  # planners and error bars ask again
+            if operator not in self._known:
                 self._known[operator] = self.interval_variances(*ends)
             return self._known[operator]
         answer = np.empty(operator.rows)
@@ -181,11 +174,11 @@ def _(operator: Toeplitz, factor: Factor) -> Basis | None:
     return ToeplitzInverse(operator) if factor.even else None
 
 
-def square_root(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def square_root(gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The Toeplitz square root of the prefix sums, for Gaussian noise."""
-    if gram.size > MOST_DENSE and gram.listed * gram.size > _MOST_LISTED:
+    if gram.size > MOST_DENSE and (0 if gram.given is None else len(gram.given[0])) * gram.size > _MOST_LISTED:
         raise NotApplicable(f"above {MOST_DENSE} cells it is made for prefix sums, all ranges, cells and few other ranges")
-    return Fitted(Factor((name,), toeplitz_root(gram.size, bits if bits < _MOST_ALONE else 24)))
+    return Fitted(toeplitz_root(gram.size, bits if bits < _MOST_ALONE else 24))
 
 
 MOST_TRIANGULAR = 512  # cells, of a matrix that a plan carries
@@ -255,28 +248,16 @@ def first_rows(factor: Factor, cells: int) -> Factor:
     """The part of a strategy that is measured when the first cells are over."""
     kept = last_cells(factor.operator) < cells
     weights = None if factor.row_weights is None else factor.row_weights[kept]
-    return Factor(factor.attributes, _within(factor.operator, cells), weights)
+    return Factor(factor.attributes, _WITHIN[type(factor.operator)](factor.operator, cells), weights)
 
 
-@singledispatch
-def _within(operator: Operator, cells: int) -> Operator:
-    raise InternalError(f"A {type(operator).__name__} is not measured along time; please report this.")
-
-
-@_within.register
-def _(operator: Dense, cells: int) -> Dense:
-    return Dense(operator.matrix[last_cells(operator) < cells, :cells])
-
-
-@_within.register
-def _(operator: Identity, cells: int) -> Identity:
-    return Identity(cells)
-
-
-@_within.register
-def _(operator: Toeplitz, cells: int) -> Toeplitz:
-    kept = operator.starts < cells
-    return Toeplitz(operator.starts[kept], operator.values[kept], operator.scales[:cells])
+_WITHIN: dict[type, Callable[[Any, int], Operator]] = {
+    Dense: lambda operator, cells: Dense(operator.matrix[last_cells(operator) < cells, :cells]),
+    Identity: lambda _, cells: Identity(cells),
+    Toeplitz: lambda operator, cells: Toeplitz(
+        operator.starts[operator.starts < cells], operator.values[operator.starts < cells], operator.scales[:cells]
+    ),
+}
 
 
 def ending_variances(factor: Factor, operator: Operator, times: Sequence[int]) -> FloatArray:

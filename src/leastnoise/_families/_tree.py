@@ -25,17 +25,17 @@ Source: Hay et al. 2010 (inference by two passes); Li, Hay, Miklau, Wang, PVLDB 
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, singledispatch
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._gram import FITS, MOST_KEPT, Fitted, Gram, RangesGram, ScaledSum
-from leastnoise._families._inverse import _NUMBERS, Basis, Solved, structured
-from leastnoise._families._queries import MOST_DENSE, apply_gram, interval_ends
+from leastnoise._families._gram import FITS, MOST_KEPT, Fitted, Gram
+from leastnoise._families._inverse import _NUMBERS, Basis, structured
+from leastnoise._families._queries import MOST_DENSE
 from leastnoise._families._search import NotApplicable
-from leastnoise._linop import AllRanges, Haar, Operator, Tree, run_spread, run_sums
+from leastnoise._linop import Haar, Tree, run_spread, run_sums
 from leastnoise._measurements import Factor
 
 _ROUNDING = 2.0**-50  # of a sum of squares
@@ -69,15 +69,7 @@ class ScaledTree:
 
 def full_chain(size: int, branching: int) -> tuple[int, ...]:
     """The widths 1, b, b^2, ... up to the first that covers all cells."""
-    widths = [1]
-    while widths[-1] < size:
-        widths.append(widths[-1] * branching)
-    return tuple(widths)
-
-
-def node_counts(size: int, widths: Sequence[int]) -> tuple[int, ...]:
-    """Number of nodes of each level."""
-    return tuple(-(-size // width) for width in widths)
+    return Tree.full(size, branching).widths[::-1]
 
 
 def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[FloatArray]) -> float:
@@ -93,74 +85,16 @@ def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[FloatArray])
     return max(error, known * _ROUNDING)
 
 
-def scaled_tree(gram: Gram, widths: Sequence[int], scales: Sequence[FloatArray], norm: int) -> ScaledTree:
-    """A hierarchy of given scales, divided by its sensitivity, with its exact error."""
-    paths = sum(run_spread(np.abs(scale) ** norm, width, gram.size) for scale, width in zip(scales, widths, strict=True))
-    sensitivity = float(np.max(paths)) ** (1 / norm)
-    unit = tuple(scale / sensitivity for scale in scales)
-    error = tree_error(gram, widths, [scale**2 for scale in unit])
-    return ScaledTree(size=gram.size, widths=tuple(widths), scales=unit, norm=norm, rmse=math.sqrt(error / gram.queries))
-
-
-def path_scales(widths: Sequence[int], shares: Sequence[FloatArray], norm: int, size: int) -> list[FloatArray]:
+def path_scales(widths: Sequence[int], shares: Sequence[FloatArray], size: int) -> list[FloatArray]:
     """Scales of nodes from shares: each node takes its share of what its ancestors have left of 1, the cells take the rest."""
-    # Under L2 what is shared out is the sum of squares. ``shares`` is for the levels above the cells, the narrowest first.
+    # ``shares`` is for the levels above the cells, the narrowest first.
     left = np.ones(len(shares[-1])) if shares else np.ones(size)
     scales: list[FloatArray] = []
     for level in range(len(shares) - 1, -1, -1):
-        scales.append((left * shares[level]) ** (1 / norm))
+        scales.append(left * shares[level])
         count = len(shares[level - 1]) if level else size
         left = np.repeat(left * (1 - shares[level]), widths[level + 1] // widths[level])[:count]
-    scales.append(left ** (1 / norm))
-    return scales[::-1]
-
-
-@singledispatch
-def block_traces(gram: Gram, widths: Sequence[int]) -> FloatArray:
-    """``tr(M P)`` for the projections P on vectors that are constant on blocks of each width."""
-    # For ``M_ij = sum a_i b_j`` (i <= j) the sum over a block follows from those over the parts it is made of: O(n) for all widths that are
-    # powers of one number together.
-    pairs = gram.generators()
-    if pairs is None:
-        ones = np.ones(gram.size)
-        return np.array([gram.block_products(ones, width).sum() / width if width > 1 else gram.trace() for width in widths])
-    # For every width the sum over each block, and those of each a and b alone.
-    known = {1: (gram.diagonal(), list(pairs))}
-    for width in sorted({*widths} - {1}):
-        part = max(smaller for smaller in known if width % smaller == 0)
-        sums, ends = known[part]
-        joined = min(width // part, len(sums))
-        missing = -len(sums) % joined
-        runs = [np.pad(values, (0, missing)).reshape(-1, joined).T for values in (sums, *(end for pair in ends for end in pair))]
-        whole_sums = runs[0].sum(axis=0)
-        for rising, falling in zip(runs[1::2], runs[2::2], strict=True):
-            before = np.zeros(len(whole_sums))
-            for index in range(1, joined):
-                before += rising[index - 1]
-                whole_sums += 2 * before * falling[index]
-        totals = [run.sum(axis=0) for run in runs[1:]]
-        known[width] = whole_sums, list(zip(totals[::2], totals[1::2], strict=True))
-    return np.array([known[width][0].sum() / width for width in widths])
-
-
-@block_traces.register
-def _(gram: ScaledSum, widths: Sequence[int]) -> FloatArray:
-    return np.asarray(sum(weight * block_traces(part, widths) for weight, part in gram.parts))
-
-
-@block_traces.register
-def _(gram: RangesGram, widths: Sequence[int]) -> FloatArray:
-    traces = []
-    for width in widths:  # a range is of some whole blocks, and of a part of its first and of its last one
-        first, last = gram.low // width, gram.high // width
-        begin, end = np.minimum(gram.high + 1, (first + 1) * width) - gram.low, gram.high + 1 - last * width
-        parts = np.where(last > first, (last - first - 1) * float(width) ** 2 + end.astype(float) ** 2, 0.0)
-        traces.append(float((begin.astype(float) ** 2 + parts).sum()) / width)
-    return np.array(traces)
-
-
-def _sensitivity(weights: FloatArray, norm: int) -> FloatArray:
-    return np.asarray(np.abs(weights).sum(axis=-1) if norm == 1 else np.sqrt((weights**2).sum(axis=-1)))
+    return [left, *scales[::-1]]
 
 
 def _slopes(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int) -> tuple[FloatArray, FloatArray]:
@@ -255,17 +189,15 @@ def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
     return list(dict.fromkeys(out))
 
 
-def weighted_tree(
-    gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int, traces: Mapping[int, float] | None = None
-) -> ScaledTree:
-    """A hierarchy with one weight a level, scaled to sensitivity 1, with its exact error; what ``block_traces`` gives may be known."""
-    scaled, counts = weights / _sensitivity(weights, norm), node_counts(gram.size, widths)
+def weighted_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int) -> ScaledTree:
+    """A hierarchy with one weight a level, scaled to sensitivity 1, with its exact error."""
+    scaled = weights / np.linalg.norm(weights, ord=norm)
+    scales = tuple(np.broadcast_to(weight, -(-gram.size // width)) for weight, width in zip(scaled, widths, strict=True))
     if all(gram.size % width == 0 for width in widths):
-        tau = np.append(block_traces(gram, widths) if traces is None else [traces[width] for width in widths], 0.0)
+        tau = np.append(gram.block_traces(widths), 0.0)
         error = float(((tau[:-1] - tau[1:]) / np.cumsum(scaled**2 * np.array(widths))).sum())
     else:
-        error = tree_error(gram, widths, [np.full(count, weight**2) for count, weight in zip(counts, scaled, strict=True)])
-    scales = tuple(np.broadcast_to(weight, count) for weight, count in zip(scaled, counts, strict=True))
+        error = tree_error(gram, widths, [scale**2 for scale in scales])
     return ScaledTree(size=gram.size, widths=tuple(widths), scales=scales, norm=norm, rmse=math.sqrt(error / gram.queries))
 
 
@@ -275,7 +207,7 @@ def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
     # The level of all cells is left out where that is better: it is one query of little use for short ranges.
     chains = [chain for b in candidates for chain in (full_chain(gram.size, b), full_chain(gram.size, b)[:-1] or (1,))]
     widths = sorted({width for chain in chains for width in chain})
-    traces = dict(zip(widths, block_traces(gram, widths), strict=True))
+    traces = dict(zip(widths, gram.block_traces(widths), strict=True))
 
     def score(chain: Sequence[int]) -> float:
         levels = np.array([*(traces[width] for width in chain), 0.0])
@@ -294,7 +226,7 @@ def _fit_levels(gram: Gram, norm: int) -> ScaledTree:
     plain = {uniform_tree(gram, norm).widths} if gram.size <= 2**16 else set()
     chains = sorted({*_chains(gram.size, norm), *plain}, key=len)
     widths = sorted({width for chain in chains for width in chain})
-    traces = dict(zip(widths, block_traces(gram, widths), strict=True))
+    traces = dict(zip(widths, gram.block_traces(widths), strict=True))
     best, weights = _weigh(*_parts_of(chains, traces), norm, 300 if gram.size <= 2**16 else 60)
     # Levels that have shrunk to the least weight are left out, and what is left is weighed again.
     kept = [
@@ -305,7 +237,7 @@ def _fit_levels(gram: Gram, norm: int) -> ScaledTree:
     ]
     kept = list(dict.fromkeys(kept))[: 32 if gram.size <= 4096 else 4]
     best, weights = _weigh(*_parts_of(kept, traces), norm, 60)
-    trees = [weighted_tree(gram, kept[index], row[: len(kept[index])], norm, traces) for index, row in zip(best, weights, strict=True)]
+    trees = [weighted_tree(gram, kept[index], row[: len(kept[index])], norm) for index, row in zip(best, weights, strict=True)]
     return min(trees, key=lambda tree: tree.rmse)
 
 
@@ -315,10 +247,10 @@ _kept_levels = lru_cache(maxsize=FITS)(_fit_levels)
 def haar_weights(gram: Gram, norm: int) -> FloatArray:
     """The best weights of the Haar wavelet, a closed form: of the total, then of the differences of halves, the widest first."""
     widths = full_chain(gram.size, 2)
-    traces = block_traces(gram, widths)
+    traces = gram.block_traces(widths)
     cost = np.concatenate([[traces[-1]], (traces[:-1] - traces[1:])[::-1]]) / np.array([widths[-1], *widths[:0:-1]])
     weights = np.maximum(cost, 1e-12 * cost.max()) ** (1 / (2 + norm))
-    return np.asarray(weights / _sensitivity(weights, norm))
+    return np.asarray(weights / np.linalg.norm(weights, ord=norm))
 
 
 def _best_shares(error: FloatArray, mass: FloatArray, cross: FloatArray) -> FloatArray:
@@ -354,83 +286,70 @@ def fit_greedy_h(gram: Gram) -> ScaledTree:
         inside = m / divisor**2
         vector = vector / run_spread(divisor, width, gram.size)
         shares.append(share)
-    return scaled_tree(gram, widths, path_scales(widths, shares, 1, gram.size), 1)
+    scales = path_scales(widths, shares, gram.size)
+    rmse = math.sqrt(tree_error(gram, widths, [scale**2 for scale in scales]) / gram.queries)
+    return ScaledTree(size=gram.size, widths=widths, scales=tuple(scales), norm=1, rmse=rmse)
 
 
-def tree_factor(name: str, size: int, widths: Sequence[int], scales: Sequence[np.ndarray]) -> Fitted:
+def tree_factor(size: int, widths: Sequence[int], scales: Sequence[FloatArray]) -> Fitted:
     """A hierarchy from the narrowest level up, with a scale a node; levels without any weight are left out."""
-    used = [level for level in range(len(widths)) if scales[level].max() > 0]
-    tree = Tree(size, tuple(int(widths[level]) for level in reversed(used)))
-    weights = np.concatenate([scales[level] for level in reversed(used)])
-    return Fitted(Factor((name,), tree, _whole_weights(weights)))
+    used = [level for level in reversed(range(len(widths))) if scales[level].max() > 0]
+    tree = Tree(size, tuple(int(widths[level]) for level in used))
+    return _in_whole_numbers(tree, np.concatenate([scales[level] for level in used]))
 
 
-def _whole_weights(weights: np.ndarray) -> np.ndarray | None:
+def _in_whole_numbers(operator: Haar | Tree, weights: FloatArray) -> Fitted:
     # A row may have no weight at all beside heavy ones; the least whole weight costs next to nothing.
     whole = np.maximum(1, np.rint(weights / weights.max() * 2**_WEIGHT_BITS)).astype(np.int64)
-    return None if (whole == whole[0]).all() else whole
+    return Fitted(operator, None if (whole == whole[0]).all() else whole)
 
 
-def best_hierarchy(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def best_hierarchy(gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The hierarchy without weights of the branching that gives the least error."""
-    fitted_tree = uniform_tree(gram, norm)
-    return tree_factor(name, gram.size, fitted_tree.widths, [np.ones(-(-gram.size // width)) for width in fitted_tree.widths])
+    widths = uniform_tree(gram, norm).widths
+    return tree_factor(gram.size, widths, [np.ones(-(-gram.size // width)) for width in widths])
 
 
-def level_tree(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def level_tree(gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The hierarchy with the best weight for every level."""
-    fitted_tree = fit_level_tree(gram, norm)
-    return tree_factor(name, gram.size, fitted_tree.widths, fitted_tree.scales)
+    tree = fit_level_tree(gram, norm)
+    return tree_factor(gram.size, tree.widths, tree.scales)
 
 
-def haar(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def haar(gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The Haar wavelet with the best weight for every level."""
     if gram.size > MOST_DENSE:
         raise NotApplicable(f"the wavelet's error bars need a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
     operator = Haar(gram.size)
     counts = [1, *(-(-gram.size // width) for width in operator.widths)]
-    weights = np.concatenate([np.full(count, weight) for count, weight in zip(counts, haar_weights(gram, norm), strict=True)])
-    return Fitted(Factor((name,), operator, _whole_weights(weights)))
+    return _in_whole_numbers(operator, np.repeat(haar_weights(gram, norm), counts))
 
 
-@dataclass(frozen=True, eq=False)
-class TreeInverse(Solved):
+class TreeInverse(Basis):
     """The inverse of G = F^T diag(precision) F for a hierarchy F, never formed."""
 
-    # What is asked for more than once (the planner, the promise and the error bars all need the variances of prefixes) is kept.
+    # What is asked for more than once (the planner, the promise and the error bars all need the variances of prefixes) is kept. Level by
+    # level from the root: ``upward``, the variance of the nodes from their subtrees; ``below``, the sum of their children's, not of the
+    # cells; ``ratios``, children of a node. Where all nodes of each level are alike, of one precision and as many cells, each is a view of
+    # one number.
 
-    tree: Tree
-    precision: FloatArray
-    ratios: tuple[int, ...] = field(init=False, repr=False)  # children of a node of each level, from the root down
-    # variance of the nodes of each level from their subtrees; where ``alike``, a view of one number
-    upward: tuple[FloatArray, ...] = field(init=False, repr=False)
-    below: tuple[FloatArray, ...] = field(init=False, repr=False)  # sum of their children's variances, the same way; not of the cells
-    alike: bool = field(init=False, repr=False)  # whether all nodes of each level have the same precision and the same number of cells
-
-    def __post_init__(self) -> None:
-        widths = self.tree.widths
-        ratios = [wide // narrow for wide, narrow in itertools.pairwise(widths)]
-        precisions = np.split(np.asarray(self.precision, dtype=float), np.cumsum(self.tree.level_sizes)[:-1])
+    def __init__(self, tree: Tree, precision: FloatArray) -> None:
+        self.tree, self.size = tree, tree.size
+        self.ratios = [wide // narrow for wide, narrow in itertools.pairwise(tree.widths)]
+        precisions = np.split(np.asarray(precision, dtype=float), np.cumsum(tree.level_sizes)[:-1])
         if len(precisions[0]) > 1:  # a root that is not measured
-            ratios.insert(0, len(precisions[0]))
+            self.ratios.insert(0, len(precisions[0]))
             precisions.insert(0, np.zeros(1))
         counts = [len(level) for level in precisions]
-        alike = all(self.tree.size % width == 0 for width in widths) and all((level == level[0]).all() for level in precisions)
-        if alike:
+        self.alike = all(tree.size % width == 0 for width in tree.widths) and all((level == level[0]).all() for level in precisions)
+        if self.alike:
             precisions = [level[:1] for level in precisions]
-        upward: list[FloatArray] = [1 / precisions[-1]]
-        below: list[FloatArray] = []
-        for precision, ratio in zip(precisions[-2::-1], reversed(ratios), strict=True):
-            below.insert(0, ratio * upward[0] if alike else run_sums(upward[0], ratio))
-            upward.insert(0, 1 / (precision + 1 / below[0]))
-        object.__setattr__(self, "ratios", tuple(ratios))
-        object.__setattr__(self, "upward", tuple(np.broadcast_to(level, count) for level, count in zip(upward, counts, strict=True)))
-        object.__setattr__(self, "below", tuple(np.broadcast_to(level, count) for level, count in zip(below, counts[:-1], strict=True)))
-        object.__setattr__(self, "alike", alike)
-
-    @property
-    def size(self) -> int:
-        return self.tree.size
+        upward, below = [1 / precisions[-1]], list[FloatArray]()
+        for level, ratio in zip(precisions[-2::-1], reversed(self.ratios), strict=True):
+            below.insert(0, ratio * upward[0] if self.alike else run_sums(upward[0], ratio))
+            upward.insert(0, 1 / (level + 1 / below[0]))
+        self.upward = [np.broadcast_to(level, count) for level, count in zip(upward, counts, strict=True)]
+        self.below = [np.broadcast_to(level, count) for level, count in zip(below, counts[:-1], strict=True)]
 
     @cached_property
     def _of_total(self) -> FloatArray:
@@ -449,46 +368,31 @@ class TreeInverse(Solved):
             estimates[level] = estimates[level] + upward[column] * run_spread(missing, ratio, len(upward))
         return estimates[-1]
 
-    def total_variance(self, operator: Operator) -> float:
-        if operator != AllRanges(self.size) and operator.rows > operator.size and interval_ends(operator) is None:
-            return float(np.trace(self.solve(apply_gram(operator, np.eye(operator.size)))))  # of many rows by their Gram matrix
-        return super().total_variance(operator)
-
-    def bound_of_ranges(self) -> float:
-        return largest_on_tree(self)
-
     @cached_property
-    def posterior(self) -> tuple[FloatArray, ...]:
+    def posterior(self) -> list[FloatArray]:
         """Variance of every node's final estimate, level by level from the root."""
         final: list[FloatArray] = [self.upward[0]]
         for level, ratio in enumerate(self.ratios, 1):
             upward = self.upward[level]
             summed = run_spread(self.below[level - 1], ratio, len(upward))
             final.append(upward - upward**2 / summed + (upward / summed) ** 2 * run_spread(final[-1], ratio, len(upward)))
-        return tuple(final)
+        return final
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
         """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to."""
         # Going up, a prefix of a node is a share of the node's value and independent noise; for the first cells of all nodes of a level at
-        # once. Where the nodes are alike so are their prefixes, which are then those of one node: share (i + 1) / width.
-        if self.alike:
-            noise, width = np.zeros(1), 1
-            for upward, ratio in zip(self.upward[:0:-1], reversed(self.ratios), strict=True):
-                share, before = np.arange(1.0, width + 1) / width, np.arange(float(ratio))[:, None]
-                # share^2 + before - (share + before)^2 / ratio, multiplied out so that few terms need all the cells.
-                fixed = noise + upward[0] * (1 - 1 / ratio) * share**2
-                noise = (fixed + upward[0] * (before - before**2 / ratio) - (2 * upward[0] / ratio * before) * share).reshape(-1)
-                width *= ratio
-            share = np.arange(1.0, width + 1) / width
-        else:
-            share, noise, width = np.ones(self.size), np.zeros(self.size), 1
-            for upward, below, ratio in zip(self.upward[:0:-1], self.below[::-1], reversed(self.ratios), strict=True):
-                before = np.cumsum(upward) - upward
-                siblings = run_spread(before - run_spread(before[::ratio], ratio, len(upward)), width, self.size)
-                summed = run_spread(below, ratio * width, self.size)
-                share, noise = _lift(share, noise, run_spread(upward, width, self.size), siblings, summed)
-                width *= ratio
+        # once. Where the nodes are alike so are their prefixes, which are then those of one node.
+        share, noise, width = np.ones(1 if self.alike else self.size), np.zeros(1 if self.alike else self.size), 1
+        for level, below, ratio in zip(self.upward[:0:-1], self.below[::-1], reversed(self.ratios), strict=True):
+            upward = level[:ratio] if self.alike else level
+            if self.alike:
+                share, noise = np.tile(share, ratio), np.tile(noise, ratio)
+            before = np.cumsum(upward) - upward
+            siblings = run_spread(before - run_spread(before[::ratio], ratio, len(upward)), width, len(share))
+            summed = run_spread(below[: len(upward)], ratio * width, len(share))
+            share, noise = _lift(share, noise, run_spread(upward, width, len(share)), siblings, summed)
+            width *= ratio
         answer = np.asarray(share**2 * self.upward[0][0] + noise, dtype=np.float64)
         answer.setflags(write=False)
         return answer
@@ -499,13 +403,9 @@ class TreeInverse(Solved):
         answer = np.empty(len(low))
         # A range is, at every level, a prefix part of the node that holds its end and a suffix part of the one that holds its start:
         # share * (node's value) + independent noise of this variance.
-        starts, ends = low.copy(), high.copy()
-        from_start, noise_start = np.ones(len(low)), np.zeros(len(low))
-        to_end, noise_end = np.ones(len(low)), np.zeros(len(low))
-        open_ = np.ones(len(low), dtype=bool)
-        same = starts == ends
-        answer[same] = final[-1][starts[same]]
-        open_ &= ~same
+        starts, ends, open_ = low, high, low != high
+        from_start, noise_start, to_end, noise_end = np.ones(len(low)), np.zeros(len(low)), np.ones(len(low)), np.zeros(len(low))
+        answer[~open_] = final[-1][low[~open_]]
         for level in range(len(self.upward) - 1, 0, -1):
             upward, ratio = self.upward[level], self.ratios[level - 1]
             summed, above = self.below[level - 1], final[level - 1]
@@ -529,41 +429,40 @@ class TreeInverse(Solved):
             starts, ends = parent_start, parent_end
         return answer
 
+    def bound_of_ranges(self) -> float:
+        """A bound on the largest variance of an interval, some per cent above it at most; exact where children have at most 16 cells."""
+        final = self.posterior
+        best, width = float(final[-1].max()), 1
+        # Suffixes and prefixes of the nodes of a level: shares and noise by cell, of one node where all are alike.
+        from_start = to_end = (np.ones(1 if self.alike else self.size), np.zeros(1 if self.alike else self.size))
+        for level in range(len(self.upward) - 1, 0, -1):
+            ratio = self.ratios[level - 1]
+            parents = 1 if self.alike else len(self.upward[level - 1])
+            nodes: FloatArray = np.zeros((parents, ratio))
+            here = self.upward[level][: parents * ratio]
+            nodes.reshape(-1)[: len(here)] = here
+            summed, above = self.below[level - 1][:parents], final[level - 1][:parents]
+            if self.alike:
+                from_start, to_end = ((np.tile(share, ratio), np.tile(noise, ratio)) for share, noise in (from_start, to_end))
+            cells = len(to_end[0])
+            upward = np.repeat(nodes.reshape(-1), width)[:cells]
+            ends, starts = _runs(to_end, upward, width, parents * ratio), _runs(from_start, upward, width, parents * ratio)
+            best = max(best, _largest_at(nodes, summed, above, starts, ends))
+            ahead = np.cumsum(nodes, axis=1) - nodes
+            behind = nodes.sum(axis=1, keepdims=True) - ahead - nodes
+            whole = np.repeat(summed, ratio * width)[:cells]
+            from_start, to_end = (
+                _lift(*part, upward, np.repeat(siblings.reshape(-1), width)[:cells], whole)
+                for part, siblings in ((from_start, behind), (to_end, ahead))
+            )
+            width *= ratio
+        return best
+
 
 def _lift(share: FloatArray, noise: FloatArray, v: FloatArray, siblings: FloatArray, summed: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Express a part of a node, with all of some siblings, by its parent's value and independent noise."""
     linear = share * v + siblings
     return linear / summed, noise + share**2 * v + siblings - linear**2 / summed
-
-
-def largest_on_tree(known: TreeInverse) -> float:
-    """A bound on the largest variance of an interval, some per cent above it at most; exact where children have at most 16 cells."""
-    final = known.posterior
-    best, width = float(final[-1].max()), 1
-    # Suffixes and prefixes of the nodes of a level: shares and noise by cell, of one node where all are alike.
-    from_start = to_end = (np.ones(1 if known.alike else known.size), np.zeros(1 if known.alike else known.size))
-    for level in range(len(known.upward) - 1, 0, -1):
-        ratio = known.ratios[level - 1]
-        parents = 1 if known.alike else len(known.upward[level - 1])
-        nodes: FloatArray = np.zeros((parents, ratio))
-        here = known.upward[level][: parents * ratio]
-        nodes.reshape(-1)[: len(here)] = here
-        summed, above = known.below[level - 1][:parents], final[level - 1][:parents]
-        if known.alike:
-            from_start, to_end = ((np.tile(share, ratio), np.tile(noise, ratio)) for share, noise in (from_start, to_end))
-        cells = len(to_end[0])
-        upward = np.repeat(nodes.reshape(-1), width)[:cells]
-        ends, starts = _runs(to_end, upward, width, parents * ratio), _runs(from_start, upward, width, parents * ratio)
-        best = max(best, _largest_at(nodes, summed, above, starts, ends))
-        ahead = np.cumsum(nodes, axis=1) - nodes
-        behind = nodes.sum(axis=1, keepdims=True) - ahead - nodes
-        whole = np.repeat(summed, ratio * width)[:cells]
-        from_start, to_end = (
-            _lift(*part, upward, np.repeat(siblings.reshape(-1), width)[:cells], whole)
-            for part, siblings in ((from_start, behind), (to_end, ahead))
-        )
-        width *= ratio
-    return best
 
 
 def _runs(part: Part, v: FloatArray, width: int, nodes: int) -> Part:

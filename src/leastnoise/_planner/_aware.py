@@ -23,10 +23,10 @@ import numpy as np
 from leastnoise._check import Exact, InputError, InternalError, exact_positive
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families import (
-    DenseGram,
     Gram,
     ScaledTree,
     apply_gram,
+    dense_gram,
     fit_gaussian_optimum,
     fit_greedy_h,
     fit_level_tree,
@@ -34,8 +34,8 @@ from leastnoise._families import (
     gram_generators,
     gram_of,
     to_dyadic,
+    tree_factor,
 )
-from leastnoise._families import tree_factor as _tree
 from leastnoise._linop import (
     AllRanges,
     BlockTree,
@@ -67,13 +67,13 @@ Weighted = Sequence[tuple[float, Operator]]
 """Queries on the attribute with what a squared error of theirs counts."""
 
 
-def bucket_gram(asked: Weighted, starts: IntArray, size: int) -> DenseGram:
+def bucket_gram(asked: Weighted, starts: IntArray, size: int) -> Gram:
     """Gram matrix of a workload on buckets that are expanded evenly; exact."""
     lengths = np.diff(starts, append=size)
     gram = np.zeros((len(starts), len(starts)))
     for weight, operator in asked:
         gram += weight * _gram_of(operator, starts, lengths)
-    return DenseGram((gram + gram.T) / 2, sum(operator.rows for _, operator in asked))
+    return dense_gram((gram + gram.T) / 2, sum(operator.rows for _, operator in asked))
 
 
 @singledispatch
@@ -155,7 +155,7 @@ def _fitted(name: str, gram: Gram, norm: int) -> Factor:
     k = gram.size
     if k == 1:
         return Factor((name,), Total(1))
-    if not gram.trace() > 0:  # queries of zeros
+    if not gram.diagonal().sum() > 0:  # queries of zeros
         return Factor((name,), Identity(k))
     # This runs when all is paid: what one family cannot do, another can, and every bucket by itself always is possible.
     trees: list[ScaledTree] = []
@@ -178,7 +178,7 @@ def _fitted(name: str, gram: Gram, norm: int) -> Factor:
             if optimum.rmse < best.rmse * 0.999:
                 return Factor((name,), Dense(to_dyadic(np.vstack([optimum.factor * math.sqrt(1 - _LEAST_OWN**2), _LEAST_OWN * np.eye(k)]))))
     floor = _LEAST_OWN * max(float(scale.max()) for scale in best.scales)
-    return _tree(name, k, best.widths, [np.maximum(best.scales[0], floor), *best.scales[1:]]).factor
+    return tree_factor(k, best.widths, [np.maximum(best.scales[0], floor), *best.scales[1:]]).factor(name)
 
 
 def total_cost(asked: Weighted, size: int) -> float:

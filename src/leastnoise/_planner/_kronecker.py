@@ -98,8 +98,8 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
                 continue
             if along:
                 go_on()
-            fitting = fitted_to(now, attribute, asked, norm, bits)
-            along[attribute], bounds[attribute], fitted_by[attribute] = fitting.factor, fitting.bound, (now, shares)
+            fitting = fitted_to(now, asked, norm, bits)
+            along[attribute], bounds[attribute], fitted_by[attribute] = fitting.factor(attribute), fitting.bound, (now, shares)
     tables = asked_tables(workload)
     (sets,) = tables.values()
     joint = tuple(attribute for attribute in workload.domain.names if any(attribute in names for names in sets))

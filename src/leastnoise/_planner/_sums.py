@@ -20,21 +20,20 @@ from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families import (
     MOST_DENSE,
-    DenseGram,
     Fitted,
-    GeneratedGram,
     Gram,
     NotApplicable,
-    ScaledSum,
     all_alike,
+    dense_gram,
     fit_gaussian_optimum,
     fit_greedy_h,
     fit_p_identity,
-    fitted,
+    fitted_apart,
     gram_of,
     level_tree,
     merge_equal_cells,
     singular_value_bound,
+    summed,
 )
 from leastnoise._linop import Coarse, Dense, Identity, Total
 from leastnoise._measurements import MOST_ROWS, Factor, Limits
@@ -68,11 +67,9 @@ _UNEVEN = 1 / 3  # losses are added up as if k groups were k^(1/3) times as unev
 def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
     """The Gram matrix T M T of the queries on z, in the short form of M where it has one."""
     weights = np.asarray(limits, dtype=np.float64)
-    pairs = gram.generators()
-    if pairs is not None and len(pairs) == 1:
-        ((rising, falling),) = pairs
-        return GeneratedGram(rising * weights, falling * weights, gram.queries)
-    return DenseGram(gram.dense() * weights * weights[:, None], gram.queries)
+    if len(gram.generators) == 1:
+        return Gram(gram.size, gram.queries, tuple((a * weights, b * weights) for a, b in gram.generators))
+    return dense_gram(gram.dense() * weights * weights[:, None], gram.queries)
 
 
 def candidate_cells(edges: IntArray, ratio: float = RATIO) -> IntArray:
@@ -139,7 +136,7 @@ def quick_noise(gram: Gram, limits: IntArray, norm: int) -> float:
             weighted_gram(gram.coarsen(factor), limits[::factor]) if factor > 1 else weighted_gram(gram, limits)
         )
     weighted = weighted_gram(gram, limits)
-    return min(0.75 * fit_greedy_h(weighted).rmse, math.sqrt(weighted.trace() / weighted.queries))
+    return min(0.75 * fit_greedy_h(weighted).rmse, math.sqrt(float(weighted.diagonal().sum()) / weighted.queries))
 
 
 def choose_threshold(
@@ -195,11 +192,11 @@ def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
         names = product.attributes
         operator = product.operators[names.index(attribute)] if attribute in names else Total(kind.size)
         groups, gram = product.rows // operator.rows, gram_of(operator)
-        if operator.size > MOST_DENSE and gram.listed and not gram.mirrored:  # ranges that are not all of one width
+        if operator.size > MOST_DENSE and gram.given is not None and not gram.mirrored:  # ranges that are not all of one width
             raise NotApplicable(f"given ranges along what is summed need a matrix of all cells; at most {MOST_DENSE} cells are allowed")
         noise.append((product.importance * groups, gram))
         loss.append((product.importance / groups, gram))
-    return ScaledSum(tuple(noise)), ScaledSum(tuple(loss))
+    return summed(noise), summed(loss)
 
 
 def noise_along(workload: Workload, attribute: str, norm: int) -> Callable[[IntArray], float]:
@@ -212,17 +209,16 @@ def noise_along(workload: Workload, attribute: str, norm: int) -> Callable[[IntA
 def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm: int) -> Strategy:
     """What to measure for sums under limits along a number: the optimum along it, and level trees along other attributes."""
 
-    def fit(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
-        if name != attribute:
-            return level_tree(name, gram, norm, bits)
+    def fit(gram: Gram, norm: int, bits: int = 20) -> Fitted:
         most = limits if len(limits) == gram.size else _largest(limits, told_apart(workload, attribute)[1], gram.size)
-        return Fitted(Factor((name,), *whole_rows(best_rows(gram, most, norm), most, norm)))
+        return Fitted(*whole_rows(best_rows(gram, most, norm), most, norm))
 
     along = {}
     for name in workload.domain.names:
         kinds = {queries for p in workload for asked, queries in zip(p.attributes, p.query_sets, strict=True) if asked == name}
         if kinds - {identity()} or (kinds and name == attribute):
-            along[name] = fitted(fit, name, asked_along(workload, name)[0], norm, 20).factor
+            made = fitted_apart(fit if name == attribute else level_tree, asked_along(workload, name)[0], norm, 20)
+            along[name] = made.factor(name)
     # The joint table only where it is worth its room: beside tables that tell all that is asked, one of hardly any weight gains nothing,
     # and its noise would be too large to be drawn exactly.
     limited = Limits(limits, attribute)
@@ -287,7 +283,7 @@ def _largest(limits: IntArray, group: IntArray, size: int) -> IntArray:
 def _rows_of(gram: bytes, limits: bytes, norm: int) -> FloatArray:
     """The best queries: releases of one plan search for them once."""
     most = np.frombuffer(limits, dtype=np.int64)
-    return best_rows(DenseGram(np.frombuffer(gram).reshape(len(most), -1), len(most)), most, norm)
+    return best_rows(dense_gram(np.frombuffer(gram).reshape(len(most), -1), len(most)), most, norm)
 
 
 def weighted_by_ends(gram: FloatArray, weights: FloatArray) -> FloatArray:
@@ -329,7 +325,7 @@ class _Stop:
         within[np.arange(size), np.searchsorted(buckets.ends, np.arange(size), side="right")] = 1.0
         missing = given.carried @ (within / within.sum(axis=0))
         added = within[:, : last + 1].T
-        gram = buckets.gram.array
+        gram = buckets.gram.dense()
         return _Stop(
             added @ (np.eye(size) - np.where(given.kept, 0.0, given.carried)),
             np.sqrt(np.maximum(((added @ given.covariance) * added).sum(axis=1), 0.0)),
@@ -347,7 +343,7 @@ class SumBuckets:
     starts: IntArray  # first cell of every group, shape (m,)
     ends: IntArray  # the group behind the last one of every bucket, shape (k,)
     spans: FloatArray  # logarithm of the upper end of every bucket over its lower one, shape (k,)
-    gram: DenseGram  # of the queries on the groups
+    gram: Gram  # of the queries on the groups
 
     @staticmethod
     def of(workload: Workload, attribute: str, edges: IntArray) -> "SumBuckets":
@@ -365,7 +361,7 @@ class SumBuckets:
             starts=starts,
             ends=np.searchsorted(starts, last, side="right"),
             spans=np.log(upper / lower),
-            gram=DenseGram(asked[np.ix_(starts, starts)], matrix.queries),
+            gram=dense_gram(asked[np.ix_(starts, starts)], matrix.queries),
         )
 
     @property
@@ -381,7 +377,7 @@ class SumBuckets:
     def factor(self, norm: int) -> Factor:
         """The best queries, with one sensitivity."""
         limits = self.limits[self.stops - 1]
-        asked = weighted_by_ends(self.gram.array, (limits[-1] / limits) ** 2.0)
+        asked = weighted_by_ends(self.gram.dense(), (limits[-1] / limits) ** 2.0)
         dense, weights = whole_rows(_rows_of(asked.tobytes(), limits.tobytes(), norm), limits, norm)
         return Factor((self.attribute,), Coarse(dense, self.starts, len(self.limits)), weights)
 
@@ -520,7 +516,7 @@ def choose_group_threshold(
     # Groups of one size share what is cut evenly, and groups of very different sizes have more of its square: it is added up as if they had
     # k^(1/3) times as much, which is in between, as sizes are not known yet.
     gram = gram_of(Total(len(edges)))
-    lost = ScaledSum(((groups ** (_UNEVEN - 2), gram),))
+    lost = summed([(groups ** (_UNEVEN - 2), gram)])
     return choose_threshold(
         gram,
         edges,

@@ -17,11 +17,11 @@ import numpy as np
 
 from leastnoise._accuracy import pair_structure, pair_terms
 from leastnoise._families import (
-    DenseGram,
     Fit,
     NotApplicable,
     apply_gram,
     basis,
+    dense_gram,
     every_cell,
     fitted_to,
     gaussian_optimum,
@@ -88,7 +88,7 @@ def _quick_errors(products: Sequence[Product], sizes: dict[str, int], norm: int)
         each = np.array([product.importance for product in asked])
         for name, size in sizes.items():
             grams = [gram(operator) for operator in _along(asked, name, size)]
-            _, group = merge_equal_cells(DenseGram(np.sum(grams, axis=0), 1))
+            _, group = merge_equal_cells(dense_gram(np.sum(grams, axis=0), 1))
             first = np.unique(group, return_index=True)[1]
             each = each * [float(matrix.diagonal()[first].sum()) for matrix in grams]
         return float(each.sum()) ** (1 / 3 if norm == 1 else 1 / 2)
@@ -114,7 +114,7 @@ def _table(products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[
             others = [error[other] for other in asked if other != name]
             weights = np.prod(np.array([*others, [product.importance for product in products]]), axis=0)
             weighed = list(zip((weights / weights.max()).tolist(), operators, strict=True))
-            factors[name] = fitted_to(fit, name, weighed, norm, bits).factor
+            factors[name] = fitted_to(fit, weighed, norm, bits).factor(name)
             height = block_norm(products[0].domain, Block((factors[name],), Fraction(1)), norm)
             error[name] = np.array([basis(factors[name]).total_variance(operator) for operator in operators]) * height**2
     return tuple(factors.values())

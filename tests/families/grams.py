@@ -1,0 +1,30 @@
+"""Gram matrices of the workloads that families are tried on."""
+
+import numpy as np
+
+from leastnoise._families import Gram, dense_gram, gram_of, summed
+from leastnoise._linop import AllRanges, Identity, Prefix, Ranges, Total
+
+
+def prefix_gram(size: int) -> Gram:
+    return gram_of(Prefix(size))
+
+
+def all_ranges_gram(size: int) -> Gram:
+    return gram_of(AllRanges(size))
+
+
+def width_gram(size: int, width: int) -> Gram:
+    """All ranges of so many cells."""
+    low = np.arange(size - width + 1)
+    return gram_of(Ranges(size, low, low + width - 1))
+
+
+def cells_and_total(size: int) -> Gram:
+    return summed([(1.0, gram_of(Identity(size))), (1.0, gram_of(Total(size)))])
+
+
+def permuted(gram: Gram, seed: int = 0) -> Gram:
+    """The same with the cells in another order, given as a matrix."""
+    order = np.random.RandomState(seed).permutation(gram.size)
+    return dense_gram(gram.dense()[np.ix_(order, order)], gram.queries)
