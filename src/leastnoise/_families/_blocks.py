@@ -161,8 +161,8 @@ def blocks_objective(asked: _Asked, support: Support, values: FloatArray, above:
         + k**2 * float((within * forms).sum() + asked.identity * squares.sum() * of_squares)
     ) / k**2
     falling = within @ np.stack([np.ones(width), cells])
-    one, by_itself = np.ones(width), asked.identity * float(squares.sum())
-    slope = Gram(width, 1, ((one, falling[0] + turn + level), (cells.astype(float), falling[1]), (turn, one)), by_itself)
+    ones, by_itself = np.ones(width), asked.identity * float(squares.sum())
+    slope = Gram(width, 1, ((ones, falling[0] + turn + level), (cells.astype(float), falling[1]), (turn, ones)), by_itself)
     _, by_values = p_identity_objective(slope, support, values)
     # By the sums.
     apart = asked.of_blocks(traces - k * forms) + asked.identity * (trace - k * of_squares)

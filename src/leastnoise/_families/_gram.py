@@ -68,7 +68,7 @@ class Gram:
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
-        arrays = [*(one for pair in self.pairs for one in pair), *(self.given or ()), *([] if self.array is None else [self.array])]
+        arrays = [*(vector for pair in self.pairs for vector in pair), *(self.given or ()), *([] if self.array is None else [self.array])]
         return self.size, self.queries, self.alone, len(self.pairs), self.given is None, *(array.tobytes() for array in arrays)
 
     def __eq__(self, other: object) -> bool:
@@ -255,7 +255,7 @@ def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
         sum(part.queries for _, part in parts),
         tuple((weight * a, b) for weight, part in parts for a, b in part.pairs),
         math.fsum(weight * part.alone for weight, part in parts),
-        (np.concatenate([one[0] for one in given]), *np.concatenate([one[1:] for one in given], axis=1)) if given else None,
+        (np.concatenate([amounts for amounts, _, _ in given]), *np.concatenate([ends for _, *ends in given], axis=1)) if given else None,
         np.sum(arrays, axis=0) if arrays else None,
     )
 
