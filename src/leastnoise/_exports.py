@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accounting import ZCDP, ApproxDP, PureDP, parameters
-from leastnoise._accuracy import Told, told
+from leastnoise._accuracy import Equations, equations
 from leastnoise._check import InputError, refuse
 from leastnoise._linop import Identity, dense
 from leastnoise._release import TEMPLATES, Release
@@ -77,7 +77,7 @@ def linear_measurements(published: Published) -> str:
     release = published.release
     release.least_squares()  # refuses measurements that were chosen by their own noise
     measured, values = release.measurements, release.observation.values
-    listed = [_measurement(counts, counts.values(values[counts.index]) / measured.grid) for counts in told(measured, None)]
+    listed = [_measurement(counts, counts.values(values[counts.index]) / measured.grid) for counts in equations(measured, None)]
     if not listed:
         raise InputError(_MBI_NEEDS + "This release measured sums alone; ask for counts too.")
     domain = measured.domain
@@ -102,7 +102,7 @@ def linear_measurements(published: Published) -> str:
     )
 
 
-def _measurement(counts: Told, values: Any) -> dict[str, Any]:
+def _measurement(counts: Equations, values: Any) -> dict[str, Any]:
     """What a table tells of counts, its rows scaled to equal noise."""
     block = counts.block
     if block.limits is not None:

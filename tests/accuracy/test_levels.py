@@ -9,7 +9,7 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP, parameters
 from leastnoise._accuracy import nuclear_norm, promised, quantity_structure
 from leastnoise._accuracy._determined import UnsupportedQuery
 from leastnoise._accuracy._joint import Joint, dense_structure
-from leastnoise._accuracy._measured import Measured, told
+from leastnoise._accuracy._measured import Measured, equations
 from leastnoise._accuracy._product import ProductStructure
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Coded, Domain
@@ -64,9 +64,9 @@ def test_errors_and_estimates_are_those_of_one_matrix(groups: list[int], apart: 
     known = quantity_structure(measured, None)
     assert isinstance(known, ProductStructure)
     assert known.leveled == "place"
-    whole = dense_structure(workload.domain, Joint.of(workload.domain, [(one.block, one.variance) for one in told(measured, None)]))
+    whole = dense_structure(workload.domain, Joint.of(workload.domain, [(one.block, one.variance) for one in equations(measured, None)]))
     rng = np.random.default_rng(0)
-    values = [Measured(one.block, 30 * rng.normal(size=one.block.rows), 1, one.variance) for one in told(measured, None)]
+    values = [Measured(one.block, 30 * rng.normal(size=one.block.rows), 1, one.variance) for one in equations(measured, None)]
     cells, dense_cells = known.cells(values), whole.cells(values)
     for product in workload:
         assert known.variances(product) == pytest.approx(whole.variances(product))

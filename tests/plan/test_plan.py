@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, covers
-from leastnoise._accuracy._measured import limits_of
+from leastnoise._accuracy import equations
 from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._fitting import fit, gaussian_mu_squared, root_up, round_up
@@ -78,10 +78,9 @@ def test_limits_survive_json_and_change_the_digest() -> None:
     plain = small(blocks=(SUMS,))
     assert len({measurements_digest(one) for one in (plain, small(blocks=(one,)), small(blocks=(other,)))}) == 3
     assert "limits" not in measurements_value(plain)
-    assert limits_of(made, "pay") == steps
-    assert limits_of(made, None) is None
+    assert [entry.block.limits for entry in equations(made, "pay")] == [steps, steps]
     with pytest.raises(InputError, match="Sums of pay under different limits differ in their bias and are not estimated together"):
-        limits_of(small(blocks=(one, other)), "pay")
+        equations(small(blocks=(one, other)), "pay")
     value = json.loads(plan.to_json())
     value["blocks"][1]["limits"] = 1
     with pytest.raises(InputError, match="the place of limits must be a whole number from 0 to 0; got 1"):

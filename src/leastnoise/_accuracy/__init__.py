@@ -1,9 +1,10 @@
 """Exact expected error of (workload, plan), lower bounds and interval widths: one formula for planners and for error bars.
 
-``_structure`` finds the covariance of least squares from what a plan measures (``_measured``), in one of three forms of one protocol:
-``_product`` where all tables have one strategy along every attribute, `PairStructure` for two tables, ``_joint`` over joint cells. Each
-gives variances, covariances and the estimate, and refuses what ``_determined`` says was not measured. ``_bounds`` says what no plan can go
-below, ``_intervals`` how wide intervals are, ``_memory`` what there is no room for. Begin with `promised` in ``_structure``.
+``_structure`` finds the covariance of least squares from what a plan measures (``_measured``), in one of four forms of one interface:
+``_product`` where all tables have one strategy along every attribute, ``_pair`` for two tables, ``_joint`` as one matrix over joint cells
+or by a linear solver. Each gives variances, covariances and the estimate, and refuses what ``_determined`` says was not measured.
+``_bounds`` says what no plan can go below, ``_intervals`` how wide intervals are, ``_memory`` what there is no room for. Begin with
+`promised` in ``_structure``.
 """
 
 from leastnoise._accuracy._bounds import Terms, bound_seconds, lower_bound, nuclear_across, nuclear_norm, nuclear_parts, subset_sums
@@ -12,33 +13,29 @@ from leastnoise._accuracy._intervals import LEVEL, GivenNothing, checked_level, 
 from leastnoise._accuracy._joint import DenseStructure, IterativeStructure, Joint, confidence_factor, conjugate_gradients, joint_rows
 from leastnoise._accuracy._measured import (
     Cells,
+    Equations,
     Known,
     Measured,
     Structure,
-    Told,
-    attributes_told,
     block_rows,
     block_variance,
     centre,
     covariances,
+    equations,
     middle,
     middles,
     subsets,
-    sums_told,
-    told,
     used,
 )
 from leastnoise._accuracy._memory import available_memory, require_memory, within_memory
+from leastnoise._accuracy._pair import PairStructure, pair_structure, pair_terms
 from leastnoise._accuracy._product import ProductStructure
 from leastnoise._accuracy._structure import (
     ROUNDING,
-    PairStructure,
     combined,
     exact_variance,
     farthest,
     mean_error,
-    pair_structure,
-    pair_terms,
     promised,
     quantity_structure,
     statistic_errors,

@@ -11,7 +11,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, reduce
-from itertools import chain, compress
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +40,8 @@ _MOST_GRAM, _MOST_CLOSED, _MOST_JOINT, _MOST_DIRECTIONS = 2048, 1024, 1536, 2**6
 _SWEEPS = 2
 _SHARES = [share / 50 for share in range(25, 51)]  # of a measure's values that are its larger end
 _MOST_BITS = 62
+Worth = Callable[[Names], float]
+"""By what the rows of a unit change the residual space of some attributes, beside the rows that they may have in one cell."""
 
 
 @lru_cache(maxsize=256)
@@ -85,36 +86,28 @@ def nuclear_across(operator: Operator) -> float:
     return max(0.0, whole - along) if closed else math.sqrt(max(0.0, whole**2 - along**2))
 
 
-def spread(privacy: Privacy, domain: Domain, names: Names) -> float:
-    """By what the rows of a unit change the residual space of some attributes, beside one row: k, or less where they must be apart."""
-    k, bound = privacy.max_rows, privacy.max_per_cell
-    if bound is None or not {*names} & {*bound.attributes}:
-        return float(k)
-    n = math.prod(domain.kind(name).size for name in bound.attributes)
-    return math.sqrt(max(0, privacy.squares * n - k**2) / (n - 1)) if n > 1 else float(k)
-
-
-def nuclear_norm(
-    products: Sequence[Product], worth: Callable[[Names], float] = lambda _: 1.0, *, total: bool = True, weighted: bool = False
-) -> float:
+def nuclear_norm(products: Sequence[Product], worth: Worth = lambda _: 1.0, *, total: bool = True, weighted: bool = False) -> float:
     """A lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells).
 
     Exact for marginals, for levels that lie in each other, of several attributes too unless they are very large, and for single products.
     A sum's data are counted in the largest value that one row can add, so that a row
     changes them by 1 as it does a count. If ``weighted``, cells in unequal groups are multiplied by the roots of weights of mean 1.
     """
+
+    def norm(product: Product, part: Callable[[Operator], float]) -> float:
+        return worth(product.attributes) * float(product.weight) * math.prod(map(part, product.operators))
+
     if total and len(products) == 1 and not products[0].is_marginal:  # what lies across the total is not needed, and takes longest
-        return _whole(products[0], worth)
+        return norm(products[0], lambda operator: nuclear_parts(operator)[0])
     others: list[tuple[Names, float, float, float]] = []  # the norm across the total along all attributes, the whole, the part of the total
     if all(product.is_marginal for product in products):
-        best = {tau: norm for tau, norm in _marginal_norms(products, worth).items() if tau or total}
+        best = {tau: part for tau, part in _marginal_norms(products, worth).items() if tau or total}
     else:
         known = _levels(products)
-        leveled = [
-            all(known[name].level(operator) is not None for name, operator in zip(product.attributes, product.operators, strict=True))
-            for product in products
-        ]
-        chained, rest = [*compress(products, leveled)], [*compress(products, [not chain for chain in leveled])]
+        chained, rest = list[Product](), list[Product]()
+        for product in products:
+            levels_of = [known[name].level(operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
+            (rest if None in levels_of else chained).append(product)
         spectra = {name: levels.spectrum for name, levels in known.items()}
         wide = {name for name, parts in spectra.items() if parts[0].size > 1}
         if rest or _seen([parts[0] for parts in spectra.values()], [*_terms(chained, known)]) is None:
@@ -122,17 +115,17 @@ def nuclear_norm(
             for product in chained:
                 if wide & {*product.attributes}:
                     grouped.setdefault(product.attributes, []).append(product)
-            for names, group in grouped.items():
-                terms = _terms(group, {name: known[name] for name in names})
-                others.append((names, *_group_norms([spectra[name] for name in names], terms, worth(names))))
+            others = [(names, *_group_norms(names, group, known, worth(names))) for names, group in grouped.items()]
             chained = [product for product in chained if not wide & {*product.attributes}]
             known = {name: levels for name, levels in known.items() if name not in wide}
         elif weighted:
             spectra |= {name: _weighted_spectrum(chained, name, known[name]) for name in wide}
         best = _level_norms(chained, known, spectra, worth, total=total) if chained else {}
         for product in rest:
-            across, along = (_norm(product, part, worth) for part in (nuclear_across, lambda matrix: nuclear_parts(matrix)[1]))
-            others.append((product.attributes, across, _whole(product, worth), along))
+            across, whole, along = (
+                norm(product, part) for part in (nuclear_across, lambda of: nuclear_parts(of)[0], lambda of: nuclear_parts(of)[1])
+            )
+            others.append((product.attributes, across, whole, along))
     for names, across, _, _ in others:
         best[names] = max(best.get(names, 0.0), across)
     summed = bound = math.fsum(best.values())
@@ -142,15 +135,7 @@ def nuclear_norm(
     return bound
 
 
-def _norm(product: Product, part: Callable[[Operator], float], worth: Callable[[Names], float]) -> float:
-    return worth(product.attributes) * float(product.weight) * math.prod(map(part, product.operators))
-
-
-def _whole(product: Product, worth: Callable[[Names], float]) -> float:
-    return _norm(product, lambda operator: nuclear_parts(operator)[0], worth)
-
-
-def _marginal_norms(products: Sequence[Product], worth: Callable[[Names], float]) -> dict[Names, float]:
+def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, float]:
     """The part of every residual space in the nuclear norm of marginals."""
     if not products:
         return {}
@@ -167,8 +152,7 @@ def _marginal_norms(products: Sequence[Product], worth: Callable[[Names], float]
     norms: dict[Names, float] = {}
     for sets, sums in subset_sums(terms, len(names)):
         parts = (shape[sets] - 1).prod(axis=1) * np.sqrt(sums)
-        for tau, part in zip(map(tuple, names[sets].tolist()), parts.tolist(), strict=True):
-            norms[tau] = part * worth(tau)
+        norms |= {tau: part * worth(tau) for tau, part in zip(map(tuple, names[sets].tolist()), parts.tolist(), strict=True)}
     return norms
 
 
@@ -180,8 +164,7 @@ def _levels(products: Sequence[Product]) -> dict[str, Levels]:
             asked.setdefault(name, {})[operator] = None
     levels = {}
     for name, operators in asked.items():
-        size = next(iter(operators)).size
-        levels[name] = Levels.plain(size)
+        levels[name] = Levels.plain(next(iter(operators)).size)
         for operator in sorted(operators, key=lambda level: -level.rows):
             more = levels[name].including(operator)
             if more is not None and more.spectrum:
@@ -205,28 +188,23 @@ def _weighted_spectrum(products: Sequence[Product], name: str, levels: Levels) -
         return levels.spectrum
     gram = np.zeros((levels.size, levels.size))
     for product in products:
-        for attribute, operator in zip(product.attributes, product.operators, strict=True):
-            if attribute == name:
-                groups = levels.groups[levels.level(operator) or 0]
-                gram += product.importance * product.rows / operator.rows * np.equal.outer(groups, groups)
+        operator = dict(zip(product.attributes, product.operators, strict=True)).get(name)
+        if operator is not None:
+            groups = levels.groups[levels.level(operator) or 0]
+            gram += product.importance * product.rows / operator.rows * np.equal.outer(groups, groups)
     orbits = levels.orbits.of_groups[0]
     weights = optimal_factor(dense_gram(gram, levels.size))[2] * levels.size
     return levels.weighted_spectrum(np.bincount(orbits, weights) / np.bincount(orbits))
 
 
 def _level_norms(
-    products: Sequence[Product],
-    known: Mapping[str, Levels],
-    spectra: Mapping[str, Sequence[Part]],
-    worth: Callable[[Names], float],
-    *,
-    total: bool,
+    products: Sequence[Product], known: Mapping[str, Levels], spectra: Mapping[str, Sequence[Part]], worth: Worth, *, total: bool
 ) -> dict[Names, float]:
     """The parts of invariant spaces in the nuclear norm of levels, by the attributes along which each is orthogonal to equal cells."""
     # All levels along an attribute have invariant spaces in common (`Part`), and tables of them the products of these.
     terms, names = _terms(products, known), tuple(known)
     norms: dict[Names, float] = {}
-    for tau in dict.fromkeys(chain.from_iterable(subsets(product.attributes) for product in products)):
+    for tau in dict.fromkeys(itertools.chain.from_iterable(subsets(product.attributes) for product in products)):
         for chosen in itertools.product(*(spectra[name][1:] if name in tau else spectra[name][:1] for name in names)):
             wide = tuple(name for part, name in zip(chosen, names, strict=True) if name not in tau and part.size > 1)
             least = min(worth(tuple(name for name in names if name in tau or name in more)) for more in subsets(wide))
@@ -234,10 +212,14 @@ def _level_norms(
     return norms
 
 
-def _group_norms(spectra: Sequence[Sequence[Part]], terms: Mapping[tuple[int, ...], float], worth: float) -> tuple[float, float, float]:
+def _group_norms(names: Names, products: Sequence[Product], known: Mapping[str, Levels], worth: float) -> tuple[float, float, float]:
     """Of tables of levels by the same attributes the norm across the total along all of them, the whole, and the part of the total."""
-    whole = math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*spectra))
-    across = math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*([part.across for part in parts] for parts in spectra)))
+    spectra = [known[name].spectrum for name in names]
+    terms = _terms(products, {name: known[name] for name in names})
+    across, whole = (
+        math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*parts))
+        for parts in ([[part.across for part in spectrum] for spectrum in spectra], spectra)
+    )
     along = math.fsum(
         weight * math.prod(parts[0].grams[level, 0, 0] for level, parts in zip(levels, spectra, strict=True))
         for levels, weight in terms.items()
@@ -257,41 +239,44 @@ def _seen(parts: Sequence[Part], keys: Sequence[tuple[int, ...]]) -> list[IntArr
 
 def _joint_root(parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *, total: bool = True) -> float:
     """tr M^(1/2) of a weighted sum M of Kronecker products of Gram matrices, or where that is too large a bound below it."""
-    wide = [index for index, part in enumerate(parts) if part.size != 1]
-    often, weights = math.prod(part.often for part in parts), dict[tuple[int, ...], float]()
+    positions = [position for position, part in enumerate(parts) if part.size != 1]
+    wide, weights = [parts[position] for position in positions], dict[tuple[int, ...], float]()
+    often = math.prod(part.often for part in parts)
     for levels, weight in terms.items():
         scale = weight * math.prod(float(part.grams[level, 0, 0]) for part, level in zip(parts, levels, strict=True) if part.size == 1)
-        key = tuple(levels[index] for index in wide)
-        if scale > 0 and all(parts[index].grams[level].any() for index, level in zip(wide, key, strict=True)):
+        key = tuple(levels[position] for position in positions)
+        if scale > 0 and all(part.grams[level].any() for part, level in zip(wide, key, strict=True)):
             weights[key] = weights.get(key, 0.0) + scale
     if not weights or not (wide or total):
         return 0.0
     if not wide:
         return often * math.sqrt(weights[()])
-    seen = _seen([parts[index] for index in wide], [*weights])
+    seen = _seen(wide, [*weights])
     if seen is not None:
         directions = np.unique(np.concatenate(seen))
         gram = np.zeros((len(directions), len(directions)))
         for (key, weight), shown in zip(weights.items(), seen, strict=True):
-            at, grams = np.searchsorted(directions, shown), list[FloatArray]()
-            for index, level in zip(wide, key, strict=True):
-                rows = parts[index].seen(level)
-                grams.append(parts[index].grams[level][np.ix_(rows, rows)])
-            gram[np.ix_(at, at)] += weight * reduce(lambda left, right: np.asarray(np.kron(left, right)), grams, np.ones((1, 1)))
+            rows = np.searchsorted(directions, shown)
+            each = [part.grams[level][np.ix_(part.seen(level), part.seen(level))] for part, level in zip(wide, key, strict=True)]
+            gram[np.ix_(rows, rows)] += weight * reduce(lambda left, right: np.asarray(np.kron(left, right)), each, np.ones((1, 1)))
         return often * root_trace(gram if total else gram[1:, 1:])  # the first direction is that of equal cells
     # No less than any of the terms, nor than a product of sums below all of them.
     alone = max(
-        math.sqrt(w) * math.prod(root_trace(parts[p].grams[k]) for p, k in zip(wide, key, strict=True)) for key, w in weights.items()
+        math.sqrt(weight) * math.prod(root_trace(part.grams[level]) for part, level in zip(wide, key, strict=True))
+        for key, weight in weights.items()
     )
-    sums = [
-        {level: math.fsum(w for key, w in weights.items() if key[at] == level) for level in {key[at] for key in weights}}
-        for at in range(len(wide))
-    ]
+    sums: list[dict[int, float]] = [{} for _ in wide]
+    for key, weight in weights.items():
+        for axis, level in zip(sums, key, strict=True):
+            axis[level] = axis.get(level, 0.0) + weight
     least = min(
         weights.get(key, 0.0) / math.prod(axis[level] for axis, level in zip(sums, key, strict=True)) for key in itertools.product(*sums)
     )
-    each = (root_trace(np.asarray(sum(w * parts[p].grams[level] for level, w in axis.items()))) for p, axis in zip(wide, sums, strict=True))
-    return often * max(alone, math.sqrt(least) * math.prod(each))
+    roots = (
+        root_trace(np.asarray(sum(weight * part.grams[level] for level, weight in axis.items())))
+        for part, axis in zip(wide, sums, strict=True)
+    )
+    return often * max(alone, math.sqrt(least) * math.prod(roots))
 
 
 def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:
@@ -310,92 +295,75 @@ def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: 
 
 def _bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:
     """The same for rows, or for one count of units by itself."""
-    bound = privacy.max_per_cell if noise is not Noise.DISCRETE_LAPLACE else None
-    rows = privacy.max_rows if bound is None else bound.rows  # of a unit in one cell: the least noise of a query is for so many
-
-    norm = _together_norm(workload, privacy, apart=bound is not None)
+    apart = privacy.max_per_cell is not None and noise is not Noise.DISCRETE_LAPLACE
+    norm = _together_norm(workload, privacy, apart=apart)
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a factor 2 and the total is free.
     unit = 2 * norm**2 if privacy.neighbours == "replace" else max(norm**2, unit_bound)
-    return unit * _least_variance(privacy, noise, rows)
+    # The least noise of a query is for as many rows as a unit may have in one cell.
+    rows = privacy.max_per_cell.rows if apart and privacy.max_per_cell else privacy.max_rows
+    if noise is Noise.DISCRETE_LAPLACE:
+        # A row with entries of at least 1 has a scale of at least rows / epsilon, and the discrete variance over 2 b^2 grows with b.
+        return unit * noise_variance(noise, rows / allowed_epsilon(privacy.budget))
+    sigma = rows / math.sqrt(float(allowed_mu_squared(privacy.budget)))
+    return unit * (noise_variance(noise, sigma) if noise is Noise.DISCRETE_GAUSSIAN else sigma**2)
 
 
 @lru_cache(maxsize=8)
 def _together_norm(workload: Workload, privacy: Privacy, *, apart: bool) -> float:
     """The nuclear norm of all measures together, where the rows of a unit may be in one cell or must be apart."""
+    domain, k, bound = workload.domain, privacy.max_rows, privacy.max_per_cell
 
     def worth(names: Names) -> float:
-        return spread(privacy, workload.domain, names) / privacy.max_per_cell.rows if apart and privacy.max_per_cell else 1.0
+        if not apart or bound is None:
+            return 1.0
+        n = math.prod(domain.kind(name).size for name in bound.attributes)
+        if n == 1 or not {*names} & {*bound.attributes}:
+            return float(k) / bound.rows
+        return math.sqrt(max(0, privacy.squares * n - k**2) / (n - 1)) / bound.rows
 
     total = privacy.neighbours != "replace"
     weighted = not apart and len(workload.measures) == 1  # rows of several measures lie in the same cells
-    return _together(
-        workload.domain,
-        {name: nuclear_norm(workload.of(name), worth, total=total, weighted=weighted) for name in workload.measures},
-    )
+    return _together(domain, {name: nuclear_norm(workload.of(name), worth, total=total, weighted=weighted) for name in workload.measures})
 
 
 def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
     """The nuclear norm of counts and sums together, from that of each; proved in docs/mathematics.md, section 8."""
     # Let a measure's values be their larger end with some probability and else the other, and M the matrix of E t_i t_j, t_0 = 1 for counts
     # and else the value over the largest one. For any such probabilities the norm is at least the nuclear norm of diag(norms) M^(1/2).
-    heaviest, norms = _weights(domain, norms), _apart(domain, norms)
-    if len(norms) == 1:
-        return max(norms.values())
-    # Rows without a value, and of smaller weights, change less: the bound is that of rows with a value and the largest weight.
-    far, near = np.array([(1.0, 1.0) if name is None else _ends(domain.measure(name), heaviest) for name in norms]).T
-    weights = np.array(list(norms.values()))
-    chosen, best = np.full(len(norms), 0.5), 0.0
-    for at in [*range(len(norms))] * _SWEEPS:
+    measures = {name: None if name is None else domain.measure(name) for name in norms}
+    heaviest = {measure.weight for measure in measures.values() if isinstance(measure, Weighted)}
+    # Only values that are independent of each other in rows of the largest weight: of those with and without weights, the first.
+    kept: dict[str | None, tuple[float, float]] = {}
+    values: set[Measure] = set(heaviest)
+    for name, measure in measures.items():
+        value = measure.of if isinstance(measure, Weighted) else measure
+        # Rows without a value, and of smaller weights, change less: the bound is that of rows with a value and the largest weight.
+        counts = measure is None or measure in heaviest or isinstance(value, ValueCount)
+        if not counts and type(value) is Measure:
+            if value in values:
+                continue
+            values.add(value)
+        kept[name] = (1.0, 1.0) if counts or value is None else _ends(value)
+    if len(kept) == 1:
+        return max(norms[name] for name in kept)
+    far, near = np.array([*kept.values()]).T
+    weights = np.array([norms[name] for name in kept])
+    chosen, best = np.full(len(kept), 0.5), 0.0
+    for at in [*range(len(kept))] * _SWEEPS:
         tried = np.tile(chosen, (len(_SHARES), 1))
         tried[:, at] = _SHARES
         mean, square = tried * far + (1 - tried) * near, tried * far**2 + (1 - tried) * near**2
-        moments = mean[:, :, None] * mean[:, None, :] + np.maximum(square - mean**2, 0.0)[:, None, :] * np.eye(len(norms))
+        moments = mean[:, :, None] * mean[:, None, :] + np.maximum(square - mean**2, 0.0)[:, None, :] * np.eye(len(kept))
         norms_together = np.sqrt(np.maximum(np.linalg.eigvalsh(weights[:, None] * moments * weights), 0.0)).sum(axis=1)
         if norms_together.max() > best:
             best, chosen = float(norms_together.max()), tried[norms_together.argmax()]
     return best
 
 
-def _weights(domain: Domain, norms: Mapping[str | None, float]) -> set[Measure]:
-    measures = [domain.measure(name) for name in norms if name is not None]
-    return {measure.weight for measure in measures if isinstance(measure, Weighted)}
-
-
-def _apart(domain: Domain, norms: Mapping[str | None, float]) -> dict[str | None, float]:
-    """Those whose values are independent of each other in rows of the largest weight: of values with and without weights, the first."""
-    weights = _weights(domain, norms)
-    kept: dict[str | None, float] = {}
-    values: set[Measure] = set(weights)
-    for name, norm in norms.items():
-        measure = None if name is None else domain.measure(name)
-        value = measure.of if isinstance(measure, Weighted) else measure
-        if measure not in weights and type(value) is Measure:
-            if value in values:
-                continue
-            values.add(value)
-        kept[name] = norm
-    return kept
-
-
-def _ends(measure: Measure, weights: set[Measure]) -> tuple[float, float]:
-    """Both ends of a measure's values over the largest absolute one, that one first; a value counts 1 whatever it is."""
-    if measure in weights:
-        return 1.0, 1.0
-    measure = measure.of if isinstance(measure, Weighted) else measure
-    if isinstance(measure, ValueCount):
-        return 1.0, 1.0
+def _ends(measure: Measure) -> tuple[float, float]:
+    """Both ends of a measure's values over the largest absolute one, that one first."""
     low, high = measure.low_units / measure.largest, measure.high_units / measure.largest
     return (high, low) if abs(high) >= abs(low) else (low, high)
-
-
-def _least_variance(privacy: Privacy, noise: Noise, rows: int) -> float:
-    """Least noise variance of a query that one unit changes by ``rows``, over that change squared, times it."""
-    budget = privacy.budget
-    if noise is Noise.DISCRETE_LAPLACE:
-        # A row with entries of at least 1 has a scale of at least rows / epsilon, and the discrete variance over 2 b^2 grows with b.
-        return noise_variance(noise, rows / allowed_epsilon(budget))
-    sigma = rows / math.sqrt(float(allowed_mu_squared(budget)))
-    return noise_variance(noise, sigma) if noise is Noise.DISCRETE_GAUSSIAN else sigma**2
 
 
 class Terms(NamedTuple):
@@ -419,19 +387,14 @@ def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, Floa
             parts.setdefault(len(columns), []).append((term.sets[:, list(columns)], value))
     added = []
     for size in sorted(parts):
-        sets, sums = zip(*parts[size], strict=True)
-        added.append(_added(np.concatenate(sets), np.concatenate(sums), count))
+        sets, values = (np.concatenate(listed) for listed in zip(*parts[size], strict=True))
+        if size * math.log2(max(2, count)) < _MOST_BITS:
+            keys = np.zeros(len(sets), dtype=np.int64)
+            for column in sets.T:
+                keys = keys * count + column
+            _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+            distinct = sets[first]
+        else:
+            distinct, group = np.unique(sets, axis=0, return_inverse=True)
+        added.append((distinct, np.asarray(np.bincount(group.reshape(-1), values, len(distinct)), dtype=np.float64)))
     return added
-
-
-def _added(sets: IntArray, values: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
-    size = sets.shape[1]
-    if size * math.log2(max(2, count)) < _MOST_BITS:
-        keys = np.zeros(len(sets), dtype=np.int64)
-        for column in sets.T:
-            keys = keys * count + column
-        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-        distinct = sets[first]
-    else:
-        distinct, group = np.unique(sets, axis=0, return_inverse=True)
-    return distinct, np.asarray(np.bincount(group.reshape(-1), values, len(distinct)), dtype=np.float64)

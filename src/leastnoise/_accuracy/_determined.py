@@ -12,9 +12,9 @@ Other plans are left to the solver of their structure, which decides in floating
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, reduce
 from itertools import chain, pairwise
 from itertools import product as combinations
 
@@ -42,41 +42,12 @@ def undetermined(product: Product) -> UnsupportedQuery:
     return UnsupportedQuery(f"The measurements do not determine {product.name}. Ask for {wanted} in the workload of a release.")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Axis:
-    """The spaces along one attribute."""
+    """The parts of a basis along one attribute: a chain of spaces, or the total and the space across it, both within ``whole``."""
 
-    spaces: tuple[RowSpace, ...]
-    whole: RowSpace | None
-
-    @staticmethod
-    def of(size: int, known: Sequence[RowSpace]) -> "_Axis | None":
-        """From distinct spaces, smallest first; None if they are of neither kind."""
-        if all(large.includes(small) for small, large in pairwise(known)):
-            return _Axis(tuple(known), None)
-        total = row_space(Total(size))
-        without = [space for space in known if total is None or not space.includes(total)]
-        if total is None or len(without) != 1:
-            return None
-        across = without[0]
-        both = [space for space in known if space is not across and space.dimension > 1]
-        if len(both) > 1 or any(space.dimension != across.dimension + 1 or not space.includes(across) for space in both):
-            return None
-        whole: RowSpace | None
-        if across.dimension == size - 1:
-            whole = everything(size)
-        elif both or size > MOST_DENSE:
-            whole = both[0] if both else None
-        else:
-            whole = of_gram(across.basis @ across.basis.T + 1 / size)
-        if whole is None or whole.dimension != across.dimension + 1:
-            return None
-        return _Axis((total, across), whole)
-
-    def has(self, operator: Operator) -> tuple[bool, ...]:
-        """Which parts a table has that measures these queries."""
-        space = row_space(operator)
-        return tuple(space is not None and space.includes(part) for part in self.spaces)
+    spaces: Sequence[RowSpace]
+    whole: RowSpace | None = None
 
     def needs(self, operator: Operator) -> tuple[int, ...] | None:
         """The parts that some row needs; None if a row lies outside all of them."""
@@ -87,22 +58,39 @@ class _Axis:
         return tuple(part for part, other in enumerate(self.spaces[::-1]) if not other.holds(operator))
 
 
-def _united(tables: Iterable[int]) -> int:
-    return reduce(lambda bits, other: bits | other, tables, 0)
+def _axis(size: int, operators: Iterable[Operator]) -> _Axis | None:
+    """From what is measured along an attribute; None if a row space is not known, or they are of neither kind."""
+    distinct: list[RowSpace] = []
+    for space in map(row_space, operators):
+        if space is None:
+            return None
+        if not any(other.dimension == space.dimension and other.includes(space) for other in distinct):
+            distinct.append(space)
+    known = sorted(distinct, key=lambda space: space.dimension)
+    if all(large.includes(small) for small, large in pairwise(known)):
+        return _Axis(known)
+    total = row_space(Total(size))
+    without = [space for space in known if total is None or not space.includes(total)]
+    if total is None or len(without) != 1:
+        return None
+    across = without[0]
+    both = [space for space in known if space is not across and space.dimension > 1]
+    if len(both) > 1 or any(space.dimension != across.dimension + 1 or not space.includes(across) for space in both):
+        return None
+    whole = both[0] if both else None
+    if across.dimension == size - 1:
+        whole = everything(size)
+    elif whole is None and size <= MOST_DENSE:
+        whole = of_gram(across.basis @ across.basis.T + 1 / size)
+    return _Axis((total, across), whole) if whole is not None and whole.dimension == across.dimension + 1 else None
 
 
 @dataclass(frozen=True, eq=False)
 class Span:
     """What the tables of one measure span."""
 
-    sizes: Mapping[str, int]
+    domain: Domain
     blocks: Sequence[Block]
-    _needs: dict[tuple[str, Operator], tuple[int, ...] | None] = field(default_factory=dict, repr=False)
-
-    @staticmethod
-    def of(domain: Domain, blocks: Sequence[Block]) -> "Span":
-        """From the tables of one measure."""
-        return Span({name: domain.kind(name).size for name in domain.names}, blocks)
 
     @cached_property
     def _often(self) -> Counter[Factor]:
@@ -115,27 +103,28 @@ class Span:
 
     @cached_property
     def axes(self) -> Mapping[str, _Axis] | None:
-        """The spaces along every attribute, looked for when first asked for; None if those along one of them are of neither kind."""
-        operators: dict[str, dict[Operator, None]] = {name: {} for name in self.names}
-        tables = dict.fromkeys(self.names, 0)
+        """The spaces along every measured attribute, looked for when first asked for; None if those along one are of neither kind."""
+        operators: dict[str, dict[Operator, None]] = {}
+        tables = Counter[str]()
         for factor, number in self._often.items():
-            if len(factor.attributes) > 1:
-                space = row_space(factor.operator)
-                if space is None or not space.everything:
-                    return None
+            space = row_space(factor.operator) if len(factor.attributes) > 1 else None
+            if len(factor.attributes) > 1 and (space is None or not space.everything):
+                return None
             for name in factor.attributes:
                 tables[name] += number
-                operators[name][_along(factor, self.sizes[name])] = None
+                operators.setdefault(name, {})[self._along(factor, name)] = None
         axes: dict[str, _Axis] = {}
         for name, along in operators.items():
-            if tables[name] < len(self.blocks):
-                along[Total(self.sizes[name])] = None
-            spaces = _distinct(along)
-            axis = None if spaces is None else _Axis.of(self.sizes[name], spaces)
+            size = self.domain.kind(name).size
+            axis = _axis(size, along if tables[name] == len(self.blocks) else {**along, Total(size): None})
             if axis is None:
                 return None
             axes[name] = axis
         return axes
+
+    def _along(self, factor: Factor, name: str) -> Operator:
+        """What a factor measures along one of its attributes: of several taken together every cell."""
+        return factor.operator if len(factor.attributes) == 1 else Identity(self.domain.kind(name).size)
 
     def determines(self, product: Product) -> bool | None:
         """Whether all queries of a product are determined; None if the solver has to decide."""
@@ -144,13 +133,12 @@ class Span:
             return False
         if self.axes is None:
             return None
-        needed = [self._needed(name, operator) for name, operator in asked.items() if name in self.axes]
+        needed = [self._tables_with(name, operator) for name, operator in asked.items() if name in self.axes]
         needed += [tables for name, tables in self._of_totals.items() if name not in asked]
-        if any(tables is None for tables in needed):
-            return False
         choices = [tables for tables in needed if tables is not None]
-        every = (1 << len(self.blocks)) - 1
-        known = reduce(_both, (tables[0] for tables in choices if len(tables) == 1), every)
+        if len(choices) < len(needed):
+            return False
+        known = reduce(_both, (tables[0] for tables in choices if len(tables) == 1), self._every)
         return all(reduce(_both, chosen, known) for chosen in combinations(*(tables for tables in choices if len(tables) != 1)))
 
     def needs(self, name: str, operator: Operator) -> bool:
@@ -158,50 +146,53 @@ class Span:
         axis = None if self.axes is None else self.axes.get(name)
         return axis is not None and axis.needs(operator) is not None
 
-    def _needed(self, name: str, operator: Operator) -> tuple[int, ...] | None:
-        """For every part that some row needs the tables that have it, as bits of one number."""
-        key = name, operator
-        if key not in self._needs:
-            parts = None if self.axes is None else self.axes[name].needs(operator)
-            self._needs[key] = None if parts is None else tuple(self._tables[name][part] for part in parts)
-        return self._needs[key]
+    @property
+    def _every(self) -> int:
+        return (1 << len(self.blocks)) - 1
 
     @cached_property
-    def _tables(self) -> Mapping[str, tuple[int, ...]]:
-        """For every part along an attribute the tables that have it, as bits of one number."""
-        every = (1 << len(self.blocks)) - 1
-        bits: dict[tuple[str, Operator], int] = {}
+    def _tables_with(self) -> Callable[[str, Operator], tuple[int, ...] | None]:
+        """Of queries along an attribute, for every part that some row needs, the tables that have it, as bits of one number."""
+        axes = self.axes or {}
+        bits: dict[str, dict[Operator, int]] = {name: {} for name in axes}
         for number, block in enumerate(self.blocks):
             for factor in block.factors:
                 for name in factor.attributes:
-                    key = name, _along(factor, self.sizes[name])
-                    bits[key] = bits.get(key, 0) | 1 << number
-        parts = {}
-        for name, axis in (self.axes or {}).items():
-            known = {operator: tables for (other, operator), tables in bits.items() if other == name}
-            summed = Total(self.sizes[name])
-            known[summed] = known.get(summed, 0) | every & ~_united(known.values())
-            having = [(axis.has(operator), tables) for operator, tables in known.items()]
-            parts[name] = tuple(_united(tables for has, tables in having if has[part]) for part in range(len(axis.spaces)))
-        return parts
+                    operator = self._along(factor, name)
+                    bits[name][operator] = bits[name].get(operator, 0) | 1 << number
+        parts: dict[str, tuple[int, ...]] = {}
+        for name, axis in axes.items():
+            total = Total(self.domain.kind(name).size)
+            bits[name][total] = bits[name].get(total, 0) | self._every & ~_united(bits[name].values())
+            spaces = [(row_space(operator), tables) for operator, tables in bits[name].items()]
+            parts[name] = tuple(
+                _united(tables for space, tables in spaces if space is not None and space.includes(part)) for part in axis.spaces
+            )
+
+        @cache
+        def tables_with(name: str, operator: Operator) -> tuple[int, ...] | None:
+            needed = axes[name].needs(operator)
+            return None if needed is None else tuple(parts[name][part] for part in needed)
+
+        return tables_with
 
     @cached_property
     def _of_totals(self) -> dict[str, tuple[int, ...] | None]:
         """What is needed along attributes that are summed over, but for those along which every table has the total."""
-        needed = {name: self._needed(name, Total(self.sizes[name])) for name in self.axes or ()}
-        return {name: tables for name, tables in needed.items() if tables != ((1 << len(self.blocks)) - 1,)}
-
-
-def _along(factor: Factor, size: int) -> Operator:
-    """What a factor measures along one of its attributes: of several taken together every cell."""
-    return factor.operator if len(factor.attributes) == 1 else Identity(size)
+        needed = {name: self._tables_with(name, Total(self.domain.kind(name).size)) for name in self.axes or ()}
+        return {name: tables for name, tables in needed.items() if tables != (self._every,)}
 
 
 def _both(bits: int, other: int) -> int:
     return bits & other
 
 
+def _united(tables: Iterable[int]) -> int:
+    return reduce(lambda bits, other: bits | other, tables, 0)
+
+
 def _summed(operator: Operator) -> bool:
+    """Whether all rows are multiples of the total."""
     space = row_space(Total(operator.size))
     return space is not None and space.holds(operator)
 
@@ -211,13 +202,11 @@ def split(product: Product, names: Collection[str]) -> tuple[Product, tuple[int,
     kept = [name in names for name in product.attributes]
     if all(kept):
         return product, product.shape, np.ones((1,) * len(kept))
-    if not all(_summed(operator) for inside, operator in zip(kept, product.operators, strict=True) if not inside):
-        raise undetermined(product)
     times: FloatArray = np.ones(())
     for inside, operator in zip(kept, product.operators, strict=True):
-        times = np.multiply.outer(
-            times, np.ones(1) if inside else apply(operator, np.eye(1, operator.size)[0])
-        )  # rows are multiples of the total
+        if not (inside or _summed(operator)):
+            raise undetermined(product)
+        times = np.multiply.outer(times, np.ones(1) if inside else apply(operator, np.eye(1, operator.size)[0]))
     attributes = tuple(name for inside, name in zip(kept, product.attributes, strict=True) if inside)
     sets = tuple(queries for inside, queries in zip(kept, product.query_sets, strict=True) if inside)
     shape = tuple(rows if inside else 1 for inside, rows in zip(kept, product.shape, strict=True))
@@ -225,20 +214,8 @@ def split(product: Product, names: Collection[str]) -> tuple[Product, tuple[int,
 
 
 def require(span: Span | None, product: Product) -> bool:
-    """Refuse a product that the measurements do not determine."""
+    """Refuse a product that the measurements do not determine; True if it is sure that they do."""
     determined = None if span is None else span.determines(product)
     if determined is False:
         raise undetermined(product)
     return determined is True
-
-
-def _distinct(operators: Iterable[Operator]) -> list[RowSpace] | None:
-    """Row spaces of operators, smallest first, each once; None if one is not known."""
-    spaces: list[RowSpace] = []
-    for operator in operators:
-        space = row_space(operator)
-        if space is None:
-            return None
-        if not any(other.dimension == space.dimension and other.includes(space) for other in spaces):
-            spaces.append(space)
-    return sorted(spaces, key=lambda known: known.dimension)

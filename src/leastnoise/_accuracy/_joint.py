@@ -19,11 +19,13 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from leastnoise._accuracy._determined import Span, UnsupportedQuery, require, split, undetermined
-from leastnoise._accuracy._measured import Errors, JointCells, Measured, Structure, block_rows, used
+from leastnoise._accuracy._measured import Errors, JointCells, Measured, Names, Structure, block_rows, used
 from leastnoise._accuracy._memory import require_memory
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray
@@ -49,19 +51,16 @@ from leastnoise._linop import AllRanges, Identity, Operator, Total, apply, apply
 from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Product
 
-Names = tuple[str, ...]
 MOST_JOINT = 2**24
 TOLERANCE = 1e-9
 _MOST_STEPS = 3000
 _PATIENCE = 300  # steps without a residual half as large: the system is inconsistent, or hopeless
 _MOST_TURNED = 1024  # an axis of more cells keeps its own basis in the preconditioner
 _AT_ONCE = 2**24  # at a time
-MOST_EXACT = 2048
-_MOST_EXACT_NUMBERS = 2**28
+_MOST_EXACT, _MOST_EXACT_NUMBERS = 2048, 2**28
 _MOST_SIMULATED = 2**26
 _MOST_COLUMNS = 2**20  # numbers in a batch of columns: what stays near the processor
-_DRAWS = (16, 256)
-_DRAWN_NUMBERS = 2**27
+_DRAWS, _DRAWN_NUMBERS = (16, 256), 2**27
 _DOUBT = 1e-3
 _ERROR_TOLERANCE = 1e-6  # a variance is wrong by the square of the solution's error
 _SEED = 20240229
@@ -85,15 +84,13 @@ def _weighted_diagonal(factor: Factor) -> FloatArray:
     return answer
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Joint:
     """All blocks of one measure over the joint cells of the attributes they touch."""
 
     names: Names
     shape: tuple[int, ...]
     blocks: tuple[tuple[Block, float], ...]
-    _grams: dict[Factor, FloatArray] = field(default_factory=dict, repr=False)
-    _turns: list["Turned"] = field(default_factory=list, repr=False)
 
     @staticmethod
     def of(domain: Domain, blocks: Sequence[tuple[Block, float]]) -> "Joint":
@@ -120,75 +117,105 @@ class Joint:
             raise undetermined(product)
         return [asked.get(name, Total(size)) for name, size in zip(self.names, self.shape, strict=True)]
 
-    def _reduced(self, block: Block, x: FloatArray) -> tuple[list[Factor], FloatArray]:
-        """The factors that are more than a total, and x summed over all other attributes, one axis a factor and one for the columns."""
-        factors = [factor for factor in block.factors if used(factor)]
-        measured = {name for factor in factors for name in factor.attributes}
-        cube = x.reshape(*self.shape, -1)
-        cube = cube.sum(axis=tuple(axis for axis, name in enumerate(self.names) if name not in measured))
-        return factors, cube.reshape(*(factor.operator.size for factor in factors), -1)
+    @cached_property
+    def _tables(self) -> list[tuple[list[Factor], tuple[int, ...], float]]:
+        """Of every block the factors that are more than a total, the axes that it sums over, and its variance."""
+        tables = []
+        for block, variance in self.blocks:
+            factors = [factor for factor in block.factors if used(factor)]
+            measured = {name for factor in factors for name in factor.attributes}
+            tables.append((factors, tuple(axis for axis, name in enumerate(self.names) if name not in measured), variance))
+        return tables
 
-    def _spread(self, factors: Sequence[Factor], cube: FloatArray, out: FloatArray) -> None:
-        """Add the transpose of ``_reduced`` to ``out``, of shape (*self.shape, columns)."""
-        measured = {name for factor in factors for name in factor.attributes}
-        sizes = [size if name in measured else 1 for name, size in zip(self.names, self.shape, strict=True)]
-        out += cube.reshape(*sizes, -1)
+    @cached_property
+    def _grams(self) -> dict[Factor, FloatArray]:
+        """The Gram matrices of factors that are quicker by them."""
+        factors = {factor for factors, _, _ in self._tables for factor in factors if factor.operator.size <= _MOST_TURNED}
+        return {factor: weighted_gram(factor) for factor in factors if type(factor.operator) in QUICKER_BY_GRAM}
 
-    def _gram_along(self, factor: Factor, cube: FloatArray, axis: int) -> FloatArray:
-        n = factor.operator.size
-        if n <= _MOST_TURNED and type(factor.operator) in QUICKER_BY_GRAM:
-            if factor not in self._grams:
-                self._grams[factor] = weighted_gram(factor)
-            return np.moveaxis(np.tensordot(self._grams[factor], cube, axes=(1, axis)), 0, axis)
-        return np.moveaxis(apply_weighted_gram(factor, np.moveaxis(cube, axis, 0)), 0, axis)
+    def _reduced(self, factors: Sequence[Factor], summed: tuple[int, ...], x: FloatArray) -> FloatArray:
+        """x summed over some axes, one axis a factor and one for the columns."""
+        return x.reshape(*self.shape, -1).sum(axis=summed).reshape(*(factor.operator.size for factor in factors), -1)
+
+    def _spread(self, summed: tuple[int, ...], cube: FloatArray) -> FloatArray:
+        """The transpose of ``_reduced``, to be broadcast to shape (*self.shape, columns)."""
+        return cube.reshape(*(1 if axis in summed else size for axis, size in enumerate(self.shape)), -1)
 
     def gram(self, x: FloatArray) -> FloatArray:
         """M x for columns x of shape (cells, columns)."""
         out = np.zeros((*self.shape, x.shape[1]))
-        for block, variance in self.blocks:
-            factors, cube = self._reduced(block, x)
+        for factors, summed, variance in self._tables:
+            cube = self._reduced(factors, summed, x)
             for axis, factor in enumerate(factors):
-                cube = self._gram_along(factor, cube, axis)
-            self._spread(factors, cube / variance, out)
+                gram, moved = self._grams.get(factor), np.moveaxis(cube, axis, 0)
+                cube = np.moveaxis(apply_weighted_gram(factor, moved) if gram is None else np.tensordot(gram, moved, axes=1), 0, axis)
+            out += self._spread(summed, cube / variance)
         return out.reshape(x.shape)
 
     def gather(self, values: Sequence[FloatArray]) -> FloatArray:
         """A^T D^-1 z: for every block its rows' values of shape (rows, columns), to (cells, columns)."""
         count = values[0].shape[1]
         out = np.zeros((*self.shape, count))
-        for (block, variance), rows in zip(self.blocks, values, strict=True):
-            factors, cube = [factor for factor in block.factors if used(factor)], rows
-            # Totals have one row, so their axes can be left out.
-            cube = cube.reshape(*(factor.operator.rows for factor in factors), count)
+        for (factors, summed, variance), rows in zip(self._tables, values, strict=True):
+            cube = rows.reshape(*(factor.operator.rows for factor in factors), count)  # totals have one row, so their axes are left out
             for axis, factor in enumerate(factors):
                 moved = np.moveaxis(cube, axis, 0)
                 if not factor.even:
                     moved = moved * columns(factor.scaling**2, moved)
                 cube = np.moveaxis(apply_transpose(factor.operator, moved), 0, axis)
-            self._spread(factors, cube / variance, out)
+            out += self._spread(summed, cube / variance)
         return out.reshape(self.cells, count)
 
-    def answers(self, block: Block, x: FloatArray) -> FloatArray:
-        """A x: what a block would have measured without noise of one column of cells, shape (rows, 1)."""
-        factors, cube = self._reduced(block, x)
-        return along_each((factor.operator for factor in factors), cube).reshape(-1, 1)
+    def answers(self, x: FloatArray) -> list[FloatArray]:
+        """A x: what every block would have measured without noise of one column of cells, shape (rows, 1)."""
+        return [
+            along_each((factor.operator for factor in factors), self._reduced(factors, summed, x)).reshape(-1, 1)
+            for factors, summed, _ in self._tables
+        ]
 
     def diagonal(self) -> FloatArray:
         """The diagonal of M, shape (cells,)."""
         out = np.zeros((*self.shape, 1))
-        for block, variance in self.blocks:
-            factors = [factor for factor in block.factors if used(factor)]
+        for factors, summed, variance in self._tables:
             cube = np.ones(())
             for factor in factors:
                 cube = np.multiply.outer(cube, _weighted_diagonal(factor))
-            self._spread(factors, cube / variance, out)
+            out += self._spread(summed, cube / variance)
         return out.reshape(-1)
+
+    @cached_property
+    def preconditioner(self) -> "Diagonalised":
+        """An approximate inverse of M."""
+        factors = {factor for factors, _, _ in self._tables for factor in factors}
+        if any(len(factor.attributes) > 1 for factor in factors):  # no matrix an axis
+            return Diagonalised((None,) * len(self.shape), _reciprocal(self.diagonal().reshape(self.shape)))
+        grams = {factor: weighted_gram(factor) for factor in factors if factor.operator.size <= _MOST_TURNED}
+        diagonals = {factor: np.diag(grams[factor]) if factor in grams else _weighted_diagonal(factor) for factor in factors}
+        along = [({factor.attributes[0]: factor for factor in factors}, variance) for factors, _, variance in self._tables]
+        turns: list[FloatArray | None] = []
+        for name, size in zip(self.names, self.shape, strict=True):
+            partial = np.zeros((size, size) if size <= _MOST_TURNED else 0)
+            for factors_of, variance in along if size <= _MOST_TURNED else ():
+                weight = math.prod(float(diagonals[factor].mean()) for other, factor in factors_of.items() if other != name) / variance
+                partial += weight * (grams[factors_of[name]] if name in factors_of else np.ones((size, size)))
+            turns.append(np.linalg.eigh(partial)[1] if size <= _MOST_TURNED else None)
+        diagonal = np.zeros(self.shape)
+        for factors_of, variance in along:
+            term = np.ones(())
+            for name, size, turn in zip(self.names, self.shape, turns, strict=True):
+                if turn is None:
+                    part = diagonals[factors_of[name]] if name in factors_of else np.ones(size)
+                elif name in factors_of:
+                    part = np.einsum("ij,ij->j", turn, grams[factors_of[name]] @ turn)
+                else:
+                    part = turn.sum(axis=0) ** 2
+                term = np.multiply.outer(term, part)
+            diagonal += term / variance
+        return Diagonalised(tuple(turns), _reciprocal(diagonal))
 
     def solve(self, b: FloatArray, what: str, tolerance: float = TOLERANCE) -> FloatArray:
         """Solve M x = b, and check that it is solved."""
-        if not self._turns:
-            self._turns.append(Turned.of(self))
-        turn = self._turns[0].apply
+        turn = self.preconditioner.times
         whole = np.maximum((b * turn(b)).sum(axis=0), 0.0)
         goal, size = (tolerance / 2) ** 2 * whole, np.sqrt(whole)
         x, before, worst = np.zeros_like(b), math.inf, math.inf
@@ -236,63 +263,25 @@ def conjugate_gradients(
     return x
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Turned:
-    """A symmetric matrix that is diagonal in a basis of its own along every axis: turn, multiply, turn back."""
+class Diagonalised(NamedTuple):
+    """A symmetric matrix that is diagonal in a basis of its own along every axis, None for that of cells."""
 
-    shape: tuple[int, ...]
-    turns: tuple[FloatArray | None, ...]
-    inverse: FloatArray
+    bases: tuple[FloatArray | None, ...]
+    diagonal: FloatArray
 
-    @staticmethod
-    def of(joint: Joint) -> "Turned":
-        """An approximate inverse of M."""
-        shape = joint.shape
-        factors = [factor for block, _ in joint.blocks for factor in block.factors if used(factor)]
-        if any(len(factor.attributes) > 1 for factor in factors):  # no matrix an axis
-            return Turned(shape, (None,) * len(shape), _inverted(joint.diagonal().reshape(*shape, 1)))
-        grams = {factor: weighted_gram(factor) for factor in set(factors) if factor.operator.size <= _MOST_TURNED}
-        diagonals = {factor: np.diag(grams[factor]) if factor in grams else _weighted_diagonal(factor) for factor in set(factors)}
-        turns: list[FloatArray | None] = []
-        for name, size in zip(joint.names, shape, strict=True):
-            if size > _MOST_TURNED:
-                turns.append(None)
-                continue
-            partial = np.zeros((size, size))
-            for block, variance in joint.blocks:
-                factors_of = {factor.attributes[0]: factor for factor in block.factors if used(factor)}
-                weight = math.prod(float(diagonals[factor].mean()) for other, factor in factors_of.items() if other != name) / variance
-                partial += weight * (grams[factors_of[name]] if name in factors_of else np.ones((size, size)))
-            turns.append(np.linalg.eigh(partial)[1])
-        diagonal = np.zeros(shape)
-        for block, variance in joint.blocks:
-            factors_of = {factor.attributes[0]: factor for factor in block.factors if used(factor)}
-            term = np.ones(())
-            for name, size, turn in zip(joint.names, shape, turns, strict=True):
-                if turn is None:
-                    along_axis = diagonals[factors_of[name]] if name in factors_of else np.ones(size)
-                else:
-                    along_axis = (
-                        np.einsum("ij,ij->j", turn, grams[factors_of[name]] @ turn) if name in factors_of else turn.sum(axis=0) ** 2
-                    )
-                term = np.multiply.outer(term, along_axis)
-            diagonal += term / variance
-        return Turned(shape, tuple(turns), _inverted(diagonal[..., None]))
-
-    def apply(self, x: FloatArray) -> FloatArray:
-        """The matrix times columns of shape (cells, columns)."""
-        cube = x.reshape(*self.shape, -1)
-        for axis, turn in enumerate(self.turns):
-            if turn is not None:
-                cube = np.moveaxis(np.tensordot(turn, cube, axes=(0, axis)), 0, axis)
-        cube = cube * self.inverse
-        for axis, turn in enumerate(self.turns):
-            if turn is not None:
-                cube = np.moveaxis(np.tensordot(turn, cube, axes=(1, axis)), 0, axis)
+    def times(self, x: FloatArray) -> FloatArray:
+        """The matrix times columns of shape (cells, columns): turn, multiply, turn back."""
+        cube = x.reshape(*(size if basis is None else len(basis) for size, basis in zip(self.diagonal.shape, self.bases, strict=True)), -1)
+        for side in (0, 1):
+            for axis, basis in enumerate(self.bases):
+                if basis is not None:
+                    cube = np.moveaxis(np.tensordot(basis, cube, axes=(side, axis)), 0, axis)
+            if side == 0:
+                cube = cube * self.diagonal[..., None]
         return cube.reshape(x.shape)
 
 
-def _inverted(diagonal: FloatArray) -> FloatArray:
+def _reciprocal(diagonal: FloatArray) -> FloatArray:
     """One over a diagonal; directions that nothing measures get the least positive value's, so that the matrix stays definite."""
     if not diagonal.max() > 0:
         raise refuse("the measurements", "queries without a coefficient", "at least one query that sees a cell")
@@ -325,28 +314,23 @@ def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> Fl
     # far. Intervals are differences of its prefix sums.
     left = covariance[None]
     for operator in operators:
-        cells = left.shape[1] // operator.size
-        left = _contracted(operator, left.reshape(-1, operator.size, cells, operator.size, cells)).reshape(-1, cells, cells)
+        before, n, m = len(left), operator.size, left.shape[1] // operator.size
+        cube, ends = left.reshape(before, n, m, n, m), interval_ends(operator)
+        if ends is not None:
+            sums = np.zeros((before, n + 1, m, n + 1, m))
+            sums[:, 1:, :, 1:] = cube.cumsum(axis=1).cumsum(axis=3)
+            low, high = ends[0], ends[1] + 1
+            differences = sums[:, high, :, high] - sums[:, low, :, high] - sums[:, high, :, low] + sums[:, low, :, low]
+            left = np.moveaxis(differences, 0, 1)
+        else:
+            rows = dense(operator).astype(float)
+            left = np.empty((before, len(rows), m, m))
+            step = max(1, _AT_ONCE // (before * n * m * m))
+            for start in range(0, len(rows), step):
+                part = rows[start : start + step]
+                left[:, start : start + step] = np.einsum("rkxby,rb->krxy", np.tensordot(part, cube, axes=(1, 1)), part)
+        left = left.reshape(-1, m, m)
     return left.reshape(-1)
-
-
-def _contracted(operator: Operator, cube: FloatArray) -> FloatArray:
-    """From shape (rows so far, n, m, n, m) to (rows so far, rows, m, m)."""
-    before, n, m = cube.shape[:3]
-    ends = interval_ends(operator)
-    if ends is not None:
-        sums = np.zeros((before, n + 1, m, n + 1, m))
-        sums[:, 1:, :, 1:] = cube.cumsum(axis=1).cumsum(axis=3)
-        low, high = ends[0], ends[1] + 1
-        differences = sums[:, high, :, high] - sums[:, low, :, high] - sums[:, high, :, low] + sums[:, low, :, low]
-        return np.moveaxis(differences, 0, 1)
-    rows = dense(operator).astype(float)
-    answer = np.empty((before, len(rows), m, m))
-    step = max(1, _AT_ONCE // (before * n * m * m))
-    for start in range(0, len(rows), step):
-        part = rows[start : start + step]
-        answer[:, start : start + step] = np.einsum("rkxby,rb->krxy", np.tensordot(part, cube, axes=(1, 1)), part)
-    return answer
 
 
 class JointStructure(Structure):
@@ -354,6 +338,7 @@ class JointStructure(Structure):
 
     __slots__ = ()
     joint: Joint
+    span: Span | None
 
     @abstractmethod
     def solve(self, gathered: FloatArray) -> FloatArray:
@@ -363,13 +348,13 @@ class JointStructure(Structure):
     def listed(self, product: Product) -> FloatArray:
         """Variances of a product on joint attributes alone that is determined, flat or of its shape."""
 
-    @abstractmethod
     def summed(self, product: Product) -> float:
         """The sum of these."""
+        return float(self.listed(product).sum())
 
-    @abstractmethod
     def most(self, product: Product) -> float:
-        """A bound above these that takes no list."""
+        """No less than any of these."""
+        return float(self.listed(product).max())
 
     def variances(self, product: Product) -> FloatArray:
         self.require(product)
@@ -381,7 +366,7 @@ class JointStructure(Structure):
             variances = self.variances(product)
             return Errors(float(variances.sum()), float(variances.max()))
         inner, _, times = split(product, self.joint.names)
-        return Errors(self.total(inner), self.most(inner), exact=False).times(times)
+        return Errors(self.total(product), self.most(inner) * float((times**2).max()), exact=False)
 
     def total(self, product: Product) -> float:
         self.require(product)
@@ -416,9 +401,8 @@ class DenseStructure(JointStructure):
     def require(self, product: Product) -> None:
         if not require(self.span, product) and not self.space.everything:
             every = self.joint.operators(split(product, self.joint.names)[0])
-            asked = [
-                Identity(operator.size) if operator == AllRanges(operator.size) else operator for operator in every
-            ]  # all ranges span what cells do
+            # all ranges span what cells do
+            asked = [Identity(operator.size) if operator == AllRanges(operator.size) else operator for operator in every]
             if not all(self.space.holds_rows(rows) for _, rows in joint_rows_in_parts(asked)):
                 raise undetermined(product)
 
@@ -440,10 +424,10 @@ class DenseStructure(JointStructure):
 
 
 def dense_structure(domain: Domain, joint: Joint, span: Span | None = None) -> DenseStructure:
+    """The covariance as one matrix."""
     gram, counted = np.zeros((joint.cells, joint.cells)), np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
-        narrowed = replace(block, factors=tuple(filter(used, block.factors)))
-        rows = block_rows(domain, joint.names, narrowed)
+        rows = block_rows(domain, joint.names, replace(block, factors=tuple(filter(used, block.factors))))
         gram += rows.T @ rows / variance
         whole = unit_rows(rows)
         counted += whole.T @ whole
@@ -454,11 +438,6 @@ def dense_structure(domain: Domain, joint: Joint, span: Span | None = None) -> D
     return DenseStructure(joint, inverse, space, span)
 
 
-def repetitions(cells: int) -> int:
-    """How many draws of the noise are simulated for a joint table."""
-    return int(min(max(_DRAWN_NUMBERS // cells, _DRAWS[0]), _DRAWS[1]))
-
-
 def confidence_factor(draws: int) -> float:
     """What a variance simulated with so many draws is multiplied with, to be too small with a probability of 1 in 1000."""
     from scipy.special import gammaincinv
@@ -466,18 +445,17 @@ def confidence_factor(draws: int) -> float:
     return float(draws / (2 * gammaincinv(draws / 2, _DOUBT)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class IterativeStructure(JointStructure):
     """Covariance of least squares by conjugate gradients, for blocks without a product form on more than 4096 joint cells."""
 
     joint: Joint
     span: Span | None = None
     _known: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
-    _draws: list[FloatArray] = field(default_factory=list, repr=False)
 
     def exact(self, product: Product) -> bool:
         """Whether the variances of a product are exact, not simulated."""
-        return product.rows <= MOST_EXACT and product.rows * self.joint.cells <= _MOST_EXACT_NUMBERS
+        return product.rows <= _MOST_EXACT and product.rows * self.joint.cells <= _MOST_EXACT_NUMBERS
 
     def require(self, product: Product) -> None:
         if not require(self.span, product):
@@ -504,12 +482,6 @@ class IterativeStructure(JointStructure):
             self._known[product] = variances.reshape(product.shape)
         return self._known[product]
 
-    def summed(self, product: Product) -> float:
-        return float(self.listed(product).sum())
-
-    def most(self, product: Product) -> float:
-        return float(self.listed(product).max())
-
     def solve(self, gathered: FloatArray) -> FloatArray:
         return self.joint.solve(gathered, "the estimate")
 
@@ -526,9 +498,10 @@ class IterativeStructure(JointStructure):
         )
 
     def _simulated(self, product: Product, operators: list[Operator]) -> FloatArray:
+        """The variances, as large as simulated errors make sure."""
         self._mixed(product, operators)
         squares, count = np.zeros(product.rows), 0
-        for drawn in self._errors():
+        for drawn in self._errors:
             for column in drawn.T:
                 squares += along_each(operators, column.astype(float).reshape(self.joint.shape)).reshape(-1) ** 2
                 count += 1
@@ -541,17 +514,17 @@ class IterativeStructure(JointStructure):
         mixed = along_each(operators, generator.standard_normal([operator.rows for operator in operators]), apply_transpose)
         self.joint.solve(mixed.reshape(-1, 1), product.name, _ERROR_TOLERANCE)
 
-    def _errors(self) -> list[FloatArray]:
+    @cached_property
+    def _errors(self) -> list[np.ndarray]:
         """Simulated errors of the joint cells, in batches of shape (cells, draws), float32 to save memory."""
-        if not self._draws:
-            generator = np.random.default_rng(_SEED)
-            draws = repetitions(self.joint.cells)
-            step = max(1, min(draws, _MOST_COLUMNS // max(self.joint.cells, *(block.rows for block, _ in self.joint.blocks))))
-            for start in range(0, draws, step):
-                columns = min(step, draws - start)
-                values = []
-                for block, variance in self.joint.blocks:
-                    deviations = math.sqrt(variance) / block.scaling()
-                    values.append(generator.standard_normal((block.rows, columns)) * deviations[:, None])
-                self._draws.append(self.joint.solve(self.joint.gather(values), "its error bars", _ERROR_TOLERANCE).astype(np.float32))
-        return self._draws
+        generator, joint = np.random.default_rng(_SEED), self.joint
+        draws = int(min(max(_DRAWN_NUMBERS // joint.cells, _DRAWS[0]), _DRAWS[1]))
+        step = max(1, min(draws, _MOST_COLUMNS // max(joint.cells, *(block.rows for block, _ in joint.blocks))))
+        drawn = []
+        for start in range(0, draws, step):
+            values = []
+            for block, variance in joint.blocks:
+                noise = generator.standard_normal((block.rows, min(step, draws - start)))
+                values.append(noise * (math.sqrt(variance) / block.scaling())[:, None])
+            drawn.append(joint.solve(joint.gather(values), "its error bars", _ERROR_TOLERANCE).astype(np.float32))
+        return drawn

@@ -5,7 +5,7 @@ A block on both ends of a measure's values measures a = sum of (v - low) + x and
 as if they had been measured apart (docs/mathematics.md, section 8). Counts are those of values where the domain counts them
 (`Domain.count_of`), else of rows.
 
-`Structure` has the questions that every form of the covariance of least squares answers about these tables.
+`Known` has the questions that every form of the covariance of least squares answers about such a table, `Structure` the estimate besides.
 """
 
 import math
@@ -23,12 +23,13 @@ from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain, Measure
 from leastnoise._families import leaves_out_total
 from leastnoise._linop import SignedArray, Total, dense
-from leastnoise._measurements import Block, Factor, Limits, Measurements
+from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._workload import Product
 
 Names = tuple[str, ...]
 Quantity = str | None
 """Counts of rows (None); or of a measure its sums, centred where distances from both ends are measured; a count of values is a measure."""
+MOST_COVARIANCES = 2**24
 _WHOLE = (1.0,)
 _LEAST_VARIANCE = 1e-250  # a sum over less than this leaves the range of doubles
 
@@ -37,6 +38,11 @@ def subsets(names: Names) -> Iterator[Names]:
     """All subsets of a tuple of names, in its order, smallest first."""
     for size in range(len(names) + 1):
         yield from combinations(names, size)
+
+
+def used(factor: Factor) -> bool:
+    """Whether a factor is more than a total."""
+    return not (factor.operator == Total(factor.operator.size) and factor.row_weights is None)
 
 
 def measured_along(block: Block, leveled: str | None = None) -> tuple[Names, Names]:
@@ -49,11 +55,8 @@ def measured_along(block: Block, leveled: str | None = None) -> tuple[Names, Nam
 
 def explained(names: Names, across: Names) -> Iterator[Names]:
     """The tau that such a block knows something about: all subsets with everything in ``across``."""
-    if not across:
-        yield from subsets(names)
-        return
     for chosen in subsets(tuple(name for name in names if name not in across)):
-        yield tuple(name for name in names if name in across or name in chosen)
+        yield tuple(name for name in names if name in across or name in chosen) if across else chosen
 
 
 def block_variance(plan: Measurements, block: Block) -> float:
@@ -76,20 +79,17 @@ def block_variance(plan: Measurements, block: Block) -> float:
 def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
     """A block's queries times their row weights, over the joint cells of ``names``, shape (block.rows, cells)."""
     rows: FloatArray = np.ones((1, 1))
-    measured: list[str] = []
     for factor in block.factors:
         rows = np.asarray(np.kron(rows, dense(factor.operator).astype(float) * factor.scaling[:, None]), dtype=np.float64)
-        measured.extend(factor.attributes)
-    rest = [name for name in names if name not in measured]
-    rows = np.asarray(np.kron(rows, np.ones((1, math.prod(domain.kind(name).size for name in rest)))), dtype=np.float64)
-    order = [*measured, *rest]
-    cube = rows.reshape(len(rows), *(domain.kind(name).size for name in order))
+    order = [*block.attributes, *(name for name in names if name not in block.attributes)]
+    sizes = [domain.kind(name).size for name in order]
+    cube = np.broadcast_to(rows[..., None], (*rows.shape, math.prod(sizes) // rows.shape[1])).reshape(len(rows), *sizes)
     return np.moveaxis(cube, [1 + order.index(name) for name in names], range(1, len(names) + 1)).reshape(len(rows), -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
-    """What a block tells of a quantity."""
+class Equations:
+    """The observation equations that a block gives for a quantity: its queries, the variance of a row, and how its answers combine."""
 
     index: int
     block: Block
@@ -104,30 +104,40 @@ class Told:
         return np.asarray(sum(share * part for share, part in parts))
 
 
-def told(plan: Measurements, quantity: Quantity) -> list[Told]:
-    """What every block that tells something of a quantity tells of it, in the order of the plan."""
-    return _told(plan, quantity, (0.5, -0.5))
+def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -> list[Equations]:
+    """What every block says of a quantity, in the order of the plan; of a measure's sums by themselves where they are not centred."""
+    groups = [group for group in plan.alike if quantity in (group[0].measure, _counted(plan, group[0]))]
+    if len({group[0].limits for group in groups if group[0].measure == quantity}) > 1:
+        raise InputError(
+            f"Sums of {quantity} under different limits differ in their bias and are not estimated together. Make a plan for each limit."
+        )
+    if len({group[0].ends for group in groups if group[0].measure == quantity}) > 1:
+        raise InputError(
+            f"Sums of {quantity} by themselves and distances from both ends of its values are not estimated together. "
+            "Measure all of them in one of the two ways."
+        )
+    variances: dict[int, float] = {}
+    for group in groups:
+        variances.update(dict.fromkeys(map(id, group), block_variance(plan, group[0])))
+    entries = [Equations(at, block, variances[id(block)]) for at, block in enumerate(plan.blocks) if id(block) in variances]
+    return [_of_ends(plan, quantity, entry, centred=centred) if entry.block.ends else entry for entry in entries]
 
 
-def sums_told(plan: Measurements, measure: Quantity) -> list[Told]:
-    """What every block tells of the counts or of the sums of a measure by itself: sums are not centred."""
-    if measure is None:
-        return told(plan, None)
-    bounds = plan.domain.measure(measure)
-    apart = bounds.high_units - bounds.low_units
-    return _told(plan, measure, (bounds.high_units / apart, bounds.low_units / apart))
+def _counted(plan: Measurements, block: Block) -> Quantity:
+    """What the two distances of a block from the ends of a measure add up to."""
+    return plan.domain.count_of(str(block.measure)) if block.ends else block.measure
 
 
-def _told(plan: Measurements, quantity: Quantity, of_sums: tuple[float, float]) -> list[Told]:
-    """What every block tells of a quantity, with the shares that distances from both ends have in their sums."""
-    entries = []
-    for entry in _blocks_of(plan, quantity):
-        if entry.block.ends:
-            shares = of_sums if entry.block.measure == quantity else (1 / float(plan.largest_values(entry.block)[0]),) * 2
-            entries.append(Told(entry.index, replace(entry.block, ends=False), entry.variance * sum(share**2 for share in shares), shares))
-        else:
-            entries.append(entry)
-    return entries
+def _of_ends(plan: Measurements, quantity: Quantity, entry: Equations, *, centred: bool) -> Equations:
+    """With the shares that distances from both ends have in the quantity."""
+    block = entry.block
+    shares: tuple[float, ...] = (0.5, -0.5)
+    if block.measure != quantity:
+        shares = (1 / float(plan.largest_values(block)[0]),) * 2
+    elif not centred:
+        bounds = plan.domain.measure(str(quantity))
+        shares = tuple(end / (bounds.high_units - bounds.low_units) for end in (bounds.high_units, bounds.low_units))
+    return Equations(entry.index, replace(block, ends=False), entry.variance * sum(share**2 for share in shares), shares)
 
 
 def middles(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
@@ -137,7 +147,7 @@ def middles(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
 
 
 def centre(plan: Measurements, measure: Quantity) -> float | None:
-    """The middle of a measure's bounds, in units, if its sums are told centred there; else None."""
+    """The middle of a measure's bounds, in units, if its sums are measured centred there; else None."""
     if measure is None or not any(block.ends and block.measure == measure for block in plan.blocks):
         return None
     return middle(plan.domain.measure(measure))
@@ -148,48 +158,8 @@ def middle(measure: Measure) -> float:
     return (measure.low_units + measure.high_units) / 2
 
 
-def attributes_told(plan: Measurements, measure: Quantity) -> frozenset[str]:
-    """The attributes by which counts, or sums of a measure, are measured."""
-    return frozenset(name for entry in _blocks_of(plan, measure) for name in entry.block.attributes)
-
-
-def limits_of(plan: Measurements, measure: Quantity) -> Limits | None:
-    """The limits under which a measure is summed, None if there are none; different ones make sums that cannot be combined."""
-    limits = {group[0].limits for group in plan.alike if group[0].measure == measure}
-    if len(limits) > 1:
-        raise InputError(
-            f"Sums of {measure} under different limits differ in their bias and are not estimated together. Make a plan for each limit."
-        )
-    return limits.pop() if limits else None
-
-
-def _blocks_of(plan: Measurements, quantity: Quantity) -> Sequence[Told]:
-    """The blocks that tell something of a quantity, as they are."""
-    limits_of(plan, quantity)  # refuses sums that are not of the same values
-    variances: dict[int, float] = {}
-    for group in plan.alike:
-        if group[0].measure == quantity or (group[0].ends and plan.domain.count_of(str(group[0].measure)) == quantity):
-            variances.update(dict.fromkeys(map(id, group), block_variance(plan, group[0])))
-    entries = [Told(at, block, variances[id(block)]) for at, block in enumerate(plan.blocks) if id(block) in variances]
-    if len({entry.block.ends for entry in entries if entry.block.measure == quantity}) > 1:
-        raise InputError(
-            f"Sums of {quantity} by themselves and distances from both ends of its values are not estimated together. "
-            "Measure all of them in one of the two ways."
-        )
-    return entries
-
-
-def used(factor: Factor) -> bool:
-    """Whether a factor is more than a total."""
-    return not (factor.operator == Total(factor.operator.size) and factor.row_weights is None)
-
-
-MOST_COVARIANCES = 2**24
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Measured:
-    """What a table measured."""
+class Measured(NamedTuple):
+    """The noisy answers of a table in multiples of 1 / grid."""
 
     block: Block
     counts: SignedArray | FloatArray
@@ -198,7 +168,7 @@ class Measured:
 
     @property
     def values(self) -> FloatArray:
-        """The noisy answers in rows (or units of the measure)."""
+        """In rows, or units of the measure."""
         return self.counts / self.grid
 
 
@@ -208,10 +178,6 @@ class Errors(NamedTuple):
     total: float
     largest: float
     exact: bool = True
-
-    def times(self, factors: FloatArray) -> "Errors":
-        """Of the products of these answers with each of some numbers."""
-        return Errors(self.total * float((factors**2).sum()), self.largest * float((factors**2).max()), self.exact)
 
 
 class Cells(ABC):
@@ -238,7 +204,6 @@ class JointCells(Cells):
     cube: FloatArray
 
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
-        """Sums of the cells."""
         without = [tuple(axis for axis, name in enumerate(self.names) if name not in names) for names in tables]
         return np.stack([self.cube.sum(axis=axes) for axes in without]) if len(without) > 1 else self.cube.sum(axis=without[0])[None]
 
@@ -281,11 +246,11 @@ class Known(ABC):
 
     @abstractmethod
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Covariance of every answer of a product with every answer of another, shape (one.rows, other.rows)."""
+        """Covariance of every answer of a product with every answer of another, shape (product.rows, other.rows)."""
 
 
 class Structure(Known):
-    """The same from blocks that all tell of one table of cells, in one of its forms, with the estimate of these cells."""
+    """The same from blocks that are all about one table of cells, in one of its forms, with the estimate of these cells."""
 
     __slots__ = ()
 

@@ -21,8 +21,9 @@ def available_memory() -> int | None:
         if not match:
             raise InputError(f"{VARIABLE} must be a size such as 8G or 500M; got {wanted[:40]!r}.")
         return int(float(match[1]) * _UNITS[match[2].upper()])
-    left = [size for size in (_free_of_machine(), *map(_free_of_group, _groups())) if size is not None]
-    return min(left) if left else None
+    kibibytes = _number("/proc/meminfo", "MemAvailable")
+    left = [None if kibibytes is None else kibibytes * 1024, *map(_free_of_group, _groups())]
+    return min((size for size in left if size is not None), default=None)
 
 
 def require_memory(needed: int, what: str, advice: str) -> None:
@@ -43,29 +44,13 @@ def in_bytes(size: int) -> str:
     return f"{size / 2**20:.1f} MiB"
 
 
-def _number(path: str) -> int | None:
+def _number(path: str, name: str = "") -> int | None:
+    """The number in a file, or behind a name in a file of names and numbers, such as /proc/meminfo."""
     try:
-        text = Path(path).read_text(encoding="ascii").split()
-        return int(text[0]) if text and text[0].isdigit() else None
-    except (OSError, ValueError):
+        words = Path(path).read_text(encoding="ascii").replace(":", " ").split()
+        return int(words[words.index(name) + 1 if name else 0])
+    except (OSError, ValueError, IndexError):
         return None
-
-
-def _field(path: str, name: str) -> int | None:
-    """The number behind a name in a file of names and numbers, such as /proc/meminfo."""
-    try:
-        for line in Path(path).read_text(encoding="ascii").splitlines():
-            parts = line.replace(":", " ").split()
-            if len(parts) >= 2 and parts[0] == name:
-                return int(parts[1])
-    except (OSError, ValueError):
-        pass
-    return None
-
-
-def _free_of_machine() -> int | None:
-    kibibytes = _field("/proc/meminfo", "MemAvailable")
-    return None if kibibytes is None else kibibytes * 1024
 
 
 def _groups() -> list[str]:
@@ -95,7 +80,7 @@ def _free_of_group(folder: str) -> int | None:
     ):
         most, now = _number(f"{folder}/{limit}"), _number(f"{folder}/{used}")
         if most is not None and now is not None and most < 2**60:
-            return max(0, most - now + (_field(f"{folder}/memory.stat", dropped) or 0))
+            return max(0, most - now + (_number(f"{folder}/memory.stat", dropped) or 0))
     return None
 
 
@@ -108,7 +93,7 @@ def within_memory() -> Iterator[None]:
         yield
         return
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    used, left = _field("/proc/self/status", "VmData"), available_memory()
+    used, left = _number("/proc/self/status", "VmData"), available_memory()
     if used is not None and left is not None:
         most = used * 1024 + left
         if before[0] == resource.RLIM_INFINITY or most < before[0]:

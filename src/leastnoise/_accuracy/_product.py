@@ -23,111 +23,84 @@ Source: ResidualPlanner (arXiv 2305.08175); Cormode et al. (arXiv 1207.6096), GR
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import combinations, repeat
 from itertools import product as product_of
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from leastnoise._accuracy._determined import Span, require, undetermined
-from leastnoise._accuracy._measured import Cells, Errors, Measured, Structure, explained, measured_along, subsets, used
-from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
+from leastnoise._accuracy._measured import Cells, Errors, Measured, Names, Structure, explained, measured_along, subsets, used
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families import MOST_LISTED, Basis, LevelInverse, Levels, leaves_out_total
 from leastnoise._linop import Operator, Total, apply, apply_transpose, dense
 from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Along, Product, numbered
 
-Names = tuple[str, ...]
-Places = tuple[int, ...]
+Positions = tuple[int, ...]
 """Some of the attributes of a block or a table, counted from its first."""
-# A component that more blocks contain is summed for all such in one pass over the blocks.
-_FEW = 4
+MOST_EXPLAINED = 10
+"""Attributes of a block whose subsets are listed; those of a wider one are not."""
+_FEW = 4  # a component that more blocks contain is summed for all such in one pass over the blocks
 _MOST_TOGETHER = 2**20  # numbers of blocks that are looked at together
 _MOST_SORTED = 2**20
 _MANY = 16  # products from which arrays are quicker
 
 
-@dataclass(frozen=True, eq=False)
 class ProductCells(Cells):
     """Components of the residual basis, computed when first asked for, of many tables that are alike at once."""
 
     # Of the components only those are kept that are small beside the tables: see ``marginals``.
 
-    names: Names
-    structure: "ProductStructure"
-    measured: tuple[Measured, ...]
-    components: dict[Names, FloatArray] = field(default_factory=dict)
-    _latest: dict[tuple[Names, ...], FloatArray] = field(default_factory=dict, repr=False)
-
-    @cached_property
-    def sizes(self) -> Mapping[str, int]:
-        """Cells of every attribute."""
-        return {name: basis.size for name, basis in self.structure.bases.items()}
-
-    @cached_property
-    def along(self) -> list[tuple[Names, Names]]:
-        """For every block ``measured_along``."""
-        return [measured_along(table.block, self.structure.leveled) for table in self.measured]
-
-    @cached_property
-    def kinds(self) -> list[int]:
-        """For every block a number; blocks with one number differ in attributes alone."""
-        factors = {id(factor): factor for table in self.measured for factor in table.block.factors}
+    def __init__(self, structure: "ProductStructure", measured: Sequence[Measured]) -> None:
+        self.structure, self.measured, self.names = structure, measured, tuple(structure.bases)
+        self.sizes = {name: basis.size for name, basis in structure.bases.items()}
+        self.components: dict[Names, FloatArray] = {}
+        self._latest: tuple[tuple[Names, ...], FloatArray] | None = None
+        self._few = _FEW if structure.leveled is None else 0  # with levels all components are summed at once
+        self._along = [measured_along(table.block, structure.leveled) for table in measured]
+        # For every block a number; blocks with one number differ in attributes alone.
         equal: dict[object, int] = {}
+        factors = {id(factor): factor for table in measured for factor in table.block.factors}
         kind_of = {
-            key: equal.setdefault((factor.key(), id(self.structure.bases[factor.attributes[0]])), len(equal))
-            for key, factor in factors.items()
+            key: equal.setdefault((factor.key(), id(structure.bases[factor.attributes[0]])), len(equal)) for key, factor in factors.items()
         }
         numbers: dict[object, int] = {}
-        return [
+        self._kinds = [
             numbers.setdefault((table.grid, table.variance, *[kind_of[id(factor)] for factor in table.block.factors]), len(numbers))
-            for table in self.measured
+            for table in measured
         ]
+        # The blocks whose subsets are not listed; for every listed tau the others that contain it.
+        self._wide = [at for at, (names, across) in enumerate(self._along) if len(names) - len(across) > MOST_EXPLAINED]
+        self._containing: dict[Names, list[int]] = {}
+        for at, attributes in enumerate(self._along):
+            for tau in explained(*attributes) if at not in self._wide else ():
+                self._containing.setdefault(tau, []).append(at)
 
     @cached_property
-    def containing(self) -> dict[Names, list[int]]:
-        """For every listed tau the narrow blocks that contain it."""
-        positions: dict[Names, list[int]] = {}
-        for at, (names, across) in enumerate(self.along):
-            for tau in () if _is_wide(names, across) else explained(names, across):
-                positions.setdefault(tau, []).append(at)
-        return positions
-
-    @cached_property
-    def wide(self) -> list[int]:
-        """The blocks whose subsets are not listed."""
-        return [at for at, attributes in enumerate(self.along) if _is_wide(*attributes)]
-
-    @property
-    def few(self) -> int:
-        """Up to how many blocks a component is summed when it is asked for; with levels all are summed at once."""
-        return _FEW if self.structure.leveled is None else 0
-
-    @cached_property
-    def shared(self) -> dict[Names, FloatArray]:
+    def _shared(self) -> dict[Names, FloatArray]:
         """For every tau that many narrow blocks contain the sum over them of what ``_made`` adds up, from one pass over the blocks."""
-        wanted = {tau for tau, numbers in self.containing.items() if len(numbers) > self.few}
+        wanted = {tau for tau, numbers in self._containing.items() if len(numbers) > self._few}
         sums = {tau: np.zeros([self.sizes[name] for name in tau]) for tau in wanted}
-        alike: dict[tuple[int, frozenset[Places]], list[int]] = {}
-        for number, (names, across) in enumerate(self.along):
-            if _is_wide(names, across) or (names == across and names not in wanted):
-                continue
-            taken = frozenset(_places(names, tau) for tau in explained(names, across) if tau in wanted)
-            alike.setdefault((self.kinds[number], taken), []).append(number)
+        alike: dict[tuple[int, frozenset[Positions]], list[int]] = {}
+        for number, (names, across) in enumerate(self._along):
+            if number not in self._wide and (names != across or names in wanted):
+                taken = frozenset(_positions(names, tau) for tau in explained(names, across) if tau in wanted)
+                alike.setdefault((self._kinds[number], taken), []).append(number)
         for (_, chosen), numbers in alike.items():
             for some in self._some(numbers):
                 for axes, stack in self._parts(some, chosen).items():
                     for number, part in zip(some, stack, strict=True) if axes in chosen else ():
-                        sums[_named(self.along[number][0], axes)] += part / self.measured[number].variance
+                        sums[_named(self._along[number][0], axes)] += part / self.measured[number].variance
         return sums
 
-    def _some(self, numbers: Sequence[int]) -> Iterator[list[int]]:
+    def _some(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
         """Blocks that are alike, so many at a time as fit into the processor's cache, or nearly."""
-        step = max(1, _MOST_TOGETHER // max(1, self.measured[numbers[0]].block.rows)) if numbers else 1
+        step = max(1, _MOST_TOGETHER // max(1, self.measured[numbers[0]].block.rows))
         for start in range(0, len(numbers), step):
-            yield [*numbers[start : start + step]]
+            yield numbers[start : start + step]
 
     def _components(self, taus: Sequence[Names], *, kept: bool) -> FloatArray:
         """u(tau) for every tau, all on attributes with the same bases; shape: (number of them, sizes of tau)."""
@@ -143,14 +116,14 @@ class ProductCells(Cells):
     def _made(self, taus: Sequence[Names]) -> FloatArray:
         """What ``_components`` gives, from the blocks; every tau once."""
         summed = np.zeros([len(taus), *(self.sizes[name] for name in taus[0])])
-        groups: dict[tuple[int, int, Places], tuple[list[int], list[int]]] = {}
+        groups: dict[tuple[int, int, Positions], tuple[list[int], list[int]]] = {}
         for row, tau in enumerate(taus):
-            numbers = self.containing.get(tau, [])
-            if len(numbers) > self.few:
-                summed[row], numbers = self.shared[tau], []
-            within = [number for number in self.wide if set(self.along[number][1]) <= set(tau) <= set(self.along[number][0])]
+            numbers = self._containing.get(tau, [])
+            if len(numbers) > self._few:
+                summed[row], numbers = self._shared[tau], []
+            within = [number for number in self._wide if set(self._along[number][1]) <= set(tau) <= set(self._along[number][0])]
             for turn, number in enumerate(numbers + within):  # of one group every tau is in a row of its own
-                rows, blocks = groups.setdefault((turn, self.kinds[number], _places(self.along[number][0], tau)), ([], []))
+                rows, blocks = groups.setdefault((turn, self._kinds[number], _positions(self._along[number][0], tau)), ([], []))
                 rows.append(row)
                 blocks.append(number)
         for (_, _, axes), (rows, blocks) in groups.items():
@@ -158,29 +131,29 @@ class ProductCells(Cells):
             for some in self._some(blocks):
                 summed[rows[done : done + len(some)]] += self._parts(some, {axes})[axes] / self.measured[some[0]].variance
                 done += len(some)
-        if self.structure.leveled is not None:
-            axis = taus[0].index(self.structure.leveled)
-            for tau, part in zip(taus, summed, strict=True):
-                inverse = self.structure.inverse(tau[:axis] + tau[axis + 1 :])
-                if inverse is not None:
-                    part[:] = np.moveaxis(inverse.solve(np.moveaxis(part, axis, 0)), 0, axis)
-            return summed
-        strengths = np.array([self.structure.strength(tau) for tau in taus])
-        strengths[~(strengths > 0)] = 1.0
-        return summed / strengths.reshape(-1, *[1] * (summed.ndim - 1))
+        if self.structure.leveled is None:
+            strengths = np.array([self.structure.strength(tau) for tau in taus])
+            strengths[~(strengths > 0)] = 1.0
+            return summed / strengths.reshape(-1, *[1] * (summed.ndim - 1))
+        axis = taus[0].index(self.structure.leveled)
+        for tau, part in zip(taus, summed, strict=True):
+            inverse = self.structure.inverse(tau[:axis] + tau[axis + 1 :])
+            if inverse is not None:
+                part[:] = np.moveaxis(inverse.solve(np.moveaxis(part, axis, 0)), 0, axis)
+        return summed
 
-    def _parts(self, numbers: Sequence[int], wanted: AbstractSet[Places]) -> dict[Places, FloatArray]:
+    def _parts(self, numbers: Sequence[int], wanted: AbstractSet[Positions]) -> dict[Positions, FloatArray]:
         """(R on tau, mean^T elsewhere) F^T diag(w^2) z of blocks that are alike, for at least those tau that are wanted and explained."""
         block = self.measured[numbers[0]].block
         only = next(iter(wanted)) if len(wanted) == 1 else None
-        every = tuple(range(len(self.along[numbers[0]][0])))
+        every = tuple(range(len(self._along[numbers[0]][0])))
         whole = every in wanted
         # Every factor takes the first axis and puts what is left of it last, so in the end the blocks are first, and their axes in order.
-        parts: dict[Places, FloatArray] = {(): np.stack([self.measured[number].values for number in numbers], axis=1)}
-        shapes: dict[Places, list[int]] = {(): [len(numbers)]}
+        parts: dict[Positions, FloatArray] = {(): np.stack([self.measured[number].values for number in numbers], axis=1)}
+        shapes: dict[Positions, list[int]] = {(): [len(numbers)]}
         at = 0
         for factor in block.factors:
-            split: dict[Places, FloatArray] = {}
+            split: dict[Positions, FloatArray] = {}
             name = factor.attributes[0]
             leveled = name == self.structure.leveled
             basis, alone = self.structure.bases[name], leveled or leaves_out_total(factor.operator)
@@ -203,20 +176,16 @@ class ProductCells(Cells):
 
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
         """Marginals of one shape, stacked: of those whose attributes have the same bases in turn at once."""
-        if (*tables,) in self._latest:
-            return self._latest[*tables,]
+        if self._latest is not None and self._latest[0] == (*tables,):
+            return self._latest[1]
         alike: dict[tuple[int, ...], list[int]] = {}
         for number, names in enumerate(tables):
             alike.setdefault(tuple([id(self.structure.bases[name]) for name in self._taken(names)]), []).append(number)
-        if len(alike) == 1:
-            answer = self._together(tables)
-        else:
-            answer = np.empty([len(tables), *(self.sizes[name] for name in tables[0])])
-            for numbers in alike.values():
-                answer[numbers] = self._together([tables[number] for number in numbers])
+        answer = np.empty([len(tables), *(self.sizes[name] for name in tables[0])]) if len(alike) > 1 else self._together(tables)
+        for numbers in alike.values() if len(alike) > 1 else ():
+            answer[numbers] = self._together([tables[number] for number in numbers])
         if self.structure.leveled is not None:  # tables of its levels come one after the other
-            self._latest.clear()
-            self._latest[*tables,] = answer
+            self._latest = (*tables,), answer
         return answer
 
     def _taken(self, names: Names) -> Names:
@@ -230,7 +199,7 @@ class ProductCells(Cells):
         level, taken = self.structure.leveled, [*map(self._taken, tables)]
         width, sizes = len(taken[0]), [self.sizes[name] for name in taken[0]]
         fixed = None if level is None else taken[0].index(level)
-        parts: dict[Places, FloatArray] = {}
+        parts: dict[Positions, FloatArray] = {}
         for chosen in _subsets(width):
             if fixed is None or fixed in chosen:
                 taus = [_named(names, chosen) for names in taken]
@@ -256,22 +225,56 @@ class ProductCells(Cells):
 
 
 @cache
-def _subsets(width: int) -> tuple[Places, ...]:
+def _subsets(width: int) -> tuple[Positions, ...]:
     """Of the first so many attributes."""
     return tuple(chosen for size in range(width + 1) for chosen in combinations(range(width), size))
 
 
-def _named(names: Names, chosen: Places) -> Names:
+def _named(names: Names, chosen: Positions) -> Names:
     return tuple([names[axis] for axis in chosen])
 
 
-def _places(names: Names, tau: Names) -> Places:
+def _positions(names: Names, tau: Names) -> Positions:
     return tuple([names.index(name) for name in tau])
 
 
-def _is_wide(names: Names, across: Names) -> bool:
-    """Whether a block explains too many tau to list them."""
-    return len(names) - len(across) > 10
+class Scaled(NamedTuple):
+    """lambda(tau) in the place of a `LevelInverse`, where no attribute has levels."""
+
+    strength: float
+
+    def variances(self, _: Operator) -> FloatArray:
+        """One over it."""
+        return np.array([1 / self.strength])
+
+    def total_variance(self, _: Operator) -> float:
+        """One over it."""
+        return 1 / self.strength
+
+    def solve(self, v: FloatArray) -> FloatArray:
+        """A part of it."""
+        return v / self.strength
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """For every row q along an attribute: (q mean)^2 and q R q."""
+
+    mean: FloatArray
+    residual: FloatArray
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether all rows are the same."""
+        return bool((self.mean == self.mean[0]).all() and (self.residual == self.residual[0]).all())
+
+    @cached_property
+    def highest(self) -> FloatArray:
+        """The rows of which no other is larger in both, one of which has the largest variance, shape (kinds, 2)."""
+        order = np.argsort(-self.mean, kind="stable")
+        above = np.maximum.accumulate(np.append(-1.0, self.residual[order][:-1]))
+        kept = order[self.residual[order] > above]
+        return np.column_stack((self.mean[kept], self.residual[kept]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -285,9 +288,13 @@ class ProductStructure(Structure):
     leveled: str | None = None
     levels: Levels | None = None
     _inverses: dict[Names, LevelInverse] = field(default_factory=dict, repr=False)
-    _cache: dict[tuple[str, Operator], tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
+    _rows: dict[tuple[str, Operator], _Rows] = field(default_factory=dict, repr=False)
     _sums: dict[tuple[str, Operator], tuple[float, float]] = field(default_factory=dict, repr=False)
-    _frontier: dict[tuple[str, Operator], FloatArray] = field(default_factory=dict, repr=False)
+
+    def require(self, product: Product) -> None:
+        """Refuse a product that the measurements do not determine, or of which that is in doubt."""
+        if not require(self.span, product):
+            raise undetermined(product)
 
     def strength(self, tau: Names) -> float:
         """lambda(tau); 0 if no measured table contains tau."""
@@ -297,14 +304,12 @@ class ProductStructure(Structure):
                 known += precision * math.prod(1 / self.bases[name].kappa for name in names if name not in tau)
         return float(known)
 
-    def require(self, product: Product) -> None:
-        """Refuse a product that the measurements do not determine, or of which that is in doubt."""
-        if not require(self.span, product):
-            raise undetermined(product)
-
-    def inverse(self, tau: Names) -> LevelInverse | None:
-        """Of X(tau), tau without the attribute with levels; None if no measured table contains tau."""
-        if tau not in self._inverses and tau in self.narrow and self.levels is not None:
+    def inverse(self, tau: Names) -> LevelInverse | Scaled | None:
+        """Of lambda(tau), or of X(tau), tau without the attribute with levels; None if no measured table contains tau."""
+        if self.levels is None:
+            strength = self.strength(tau)
+            return Scaled(strength) if strength > 0 else None
+        if tau not in self._inverses and tau in self.narrow:
             self._inverses[tau] = LevelInverse(self.levels, tuple(self.narrow[tau]))
         return self._inverses.get(tau)
 
@@ -314,26 +319,18 @@ class ProductStructure(Structure):
         queries = None if self.leveled is None else along.pop(self.leveled, None)
         return queries or Total(1 if self.levels is None else self.levels.size), tuple(along), [*along.values()]
 
-    def _along_levels(self, tau: Names, queries: Operator) -> FloatArray | None:
-        """The variances of queries along the attribute with levels, without the others' parts; None if no query has a part on tau."""
-        if self.levels is None:
-            known = self.strength(tau)
-            return np.array([1 / known]) if known > 0 else None
-        inverse = self.inverse(tau)
-        return None if inverse is None else inverse.variances(queries)
-
-    def parts(self, name: str, operator: Operator) -> tuple[FloatArray, FloatArray]:
-        """For every row q along an attribute: (q mean)^2 and q R q."""
+    def rows(self, name: str, operator: Operator) -> _Rows:
+        """What counts of every row along an attribute."""
         key = (name, operator)
-        if key not in self._cache:
+        if key not in self._rows:
             basis = self.bases[name]
             squares = apply(operator, basis.mean) ** 2
             # The difference is at least 0; rounding could leave it just below.
-            self._cache[key] = squares, np.maximum(basis.variances(operator) - basis.kappa * squares, 0.0)
-        return self._cache[key]
+            self._rows[key] = _Rows(squares, np.maximum(basis.variances(operator) - basis.kappa * squares, 0.0))
+        return self._rows[key]
 
     def sums(self, name: str, operator: Operator) -> tuple[float, float]:
-        """The sums of ``parts`` over the rows, without listing them."""
+        """The sums of ``rows``, without listing them."""
         key = (name, operator)
         if key not in self._sums:
             self._sums[key] = self.bases[name].split_sums(operator)
@@ -344,18 +341,17 @@ class ProductStructure(Structure):
         if len(product.attributes) > 1 and sum(product.shape) <= _MOST_SORTED and self._rows_alike(product):
             return np.full(product.shape, self._summed(product) / product.rows)
         queries, names, operators = self._asked(product)
-        kinds = [np.column_stack(self.parts(name, operator)) for name, operator in zip(names, operators, strict=True)]
-        listed = self._listed(queries, names, kinds)
-        if self.leveled in product.attributes:
-            return np.moveaxis(listed, 0, product.attributes.index(str(self.leveled)))
-        return np.asarray(listed[0])
+        each = [self.rows(name, operator) for name, operator in zip(names, operators, strict=True)]
+        listed = self._listed(queries, names, [np.column_stack((rows.mean, rows.residual)) for rows in each])
+        return np.moveaxis(listed, 0, product.attributes.index(self.leveled)) if self.leveled in product.attributes else listed[0]
 
     def _listed(self, queries: Operator, names: Names, kinds: Sequence[FloatArray]) -> FloatArray:
-        """Variances from rows of ``parts`` along every attribute, those along the attribute with levels first."""
+        """Variances from ``rows`` along every attribute, those along the attribute with levels first."""
         total = np.zeros([queries.rows, *map(len, kinds)])
         for tau in subsets(names):
-            term = self._along_levels(tau, queries)
-            if term is not None:  # else no query has such a part
+            inverse = self.inverse(tau)
+            if inverse is not None:  # else no query has such a part
+                term = inverse.variances(queries)
                 for name, kind in zip(names, kinds, strict=True):
                     term = np.multiply.outer(term, kind[:, 1 if name in tau else 0])
                 total += term
@@ -365,20 +361,21 @@ class ProductStructure(Structure):
         summed = self.total(product)
         queries, names, operators = self._asked(product)
         if len(names) == 1 and self.levels is None and product.rows <= MOST_LISTED:  # takes less than finding those that are alike
-            own_basis, precision = self.bases[names[0]], self.strength(names)  # where all variances are q G^-1 q over one precision
-            alone = precision > 0 and math.isclose(self.strength(()) * own_basis.kappa, precision, rel_tol=1e-12)
-            largest = own_basis.largest_unlisted(operators[0]) if alone else None
+            basis, precision = self.bases[names[0]], self.strength(names)  # where all variances are q G^-1 q over one precision
+            alone = precision > 0 and math.isclose(self.strength(()) * basis.kappa, precision, rel_tol=1e-12)
+            largest = basis.largest_unlisted(operators[0]) if alone else None
             return Errors(summed, float(self.variances(product).max()) if largest is None else largest / precision)
-        if sum(product.shape) <= _MOST_SORTED or self.levels is not None:
-            if self._rows_alike(product):
-                return Errors(summed, summed / product.rows)
-            kinds = [self._highest(name, operator) for name, operator in zip(names, operators, strict=True)]
-            exact = queries.rows * math.prod(map(len, kinds)) <= MOST_LISTED
-            if not exact and self.levels is not None:  # no answer is above what it would be with the largest of all parts
-                kinds = [kind.max(axis=0, keepdims=True) for kind in kinds]
-            if exact or self.levels is not None:
-                return Errors(summed, float(self._listed(queries, names, kinds).max()), exact)
-        return Errors(summed, self._above_all(product), exact=False)
+        if sum(product.shape) > _MOST_SORTED and self.levels is None:
+            return Errors(summed, self._above_all(product), exact=False)
+        if self._rows_alike(product):
+            return Errors(summed, summed / product.rows)
+        kinds = [self.rows(name, operator).highest for name, operator in zip(names, operators, strict=True)]
+        exact = queries.rows * math.prod(map(len, kinds)) <= MOST_LISTED
+        if not exact and self.levels is None:
+            return Errors(summed, self._above_all(product), exact=False)
+        if not exact:  # no answer is above what it would be with the largest of all parts
+            kinds = [kind.max(axis=0, keepdims=True) for kind in kinds]
+        return Errors(summed, float(self._listed(queries, names, kinds).max()), exact)
 
     def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
         pairs = zip(products, self._even(products), strict=True)
@@ -392,11 +389,16 @@ class ProductStructure(Structure):
         if self.wide or self.levels is not None or self.span.axes is None or len(products) < _MANY:
             return [None] * len(products)
         asked = numbered(products)
-        alike, parts = self._alike_along(asked.along)
+        alike, sums = [], []
+        for along in asked.along:
+            name, operator = along.name, along.operator
+            alike.append(operator.rows <= _MOST_SORTED and self.span.needs(name, operator) and self.rows(name, operator).alike)
+            sums.append(self.sums(name, operator) if alike[-1] else (0.0, 0.0))
+        parts = np.array(sums, dtype=np.float64).reshape(-1, 2)
         answers = np.array([along.operator.rows for along in asked.along], dtype=np.int64)
         errors: list[Errors | None] = [None] * len(products)
         for numbers, rows in asked.widths:
-            plain = alike[rows].all(axis=1)
+            plain = np.array(alike, dtype=bool)[rows].all(axis=1)
             chosen, sets = numbers[plain].tolist(), rows[plain]
             if not chosen:
                 continue
@@ -408,7 +410,7 @@ class ProductStructure(Structure):
                     term = term * parts[sets[:, column], bit]
                 missing |= ~(known > 0)
                 totals += np.divide(term, known, out=np.zeros(len(sets)), where=known > 0)
-            for at in np.flatnonzero(missing).tolist():  # a part that nothing tells of may not be needed
+            for at in np.flatnonzero(missing).tolist():  # a part that nothing is known of may not be needed
                 self.require(products[chosen[at]])
             means = totals / answers[sets].prod(axis=1, dtype=np.float64)
             for number, total, mean in zip(chosen, totals.tolist(), means.tolist(), strict=True):
@@ -416,24 +418,14 @@ class ProductStructure(Structure):
         return errors
 
     def _strengths(self, along: Sequence[Along], rows: IntArray) -> FloatArray:
-        """lambda(tau) of sets of attributes, a row each, as places in a list of what is asked along them."""
-        if rows.shape[1] > 2:  # of fewer attributes there are few sets, which come again and again
-            distinct, every = rows, np.arange(len(rows))
-        else:
+        """lambda(tau) of sets of attributes, a row each, as positions in a list of what is asked along them."""
+        distinct, every = rows, np.arange(len(rows))
+        if rows.shape[1] <= 2:  # of few attributes there are few sets, which come again and again
             codes = (rows * len(along) ** np.arange(rows.shape[1])).sum(axis=1, dtype=np.int64)
             _, first, every = np.unique(codes, return_index=True, return_inverse=True)
             distinct = rows[first]
         taus = map(tuple, np.array([asked.name for asked in along], dtype=object)[distinct].tolist())
         return np.fromiter(map(self.narrow.get, taus, repeat(0.0)), np.float64, len(distinct))[every]
-
-    def _alike_along(self, along: Sequence[Along]) -> tuple[BoolArray, FloatArray]:
-        """Of what is asked along attributes: whether all rows are alike and determined, and ``sums``."""
-        alike = [
-            asked.operator.rows <= _MOST_SORTED and self.span.needs(asked.name, asked.operator) and self._alike(asked.name, asked.operator)
-            for asked in along
-        ]
-        sums = [self.sums(asked.name, asked.operator) if plain else (0.0, 0.0) for asked, plain in zip(along, alike, strict=True)]
-        return np.array(alike, dtype=bool), np.array(sums, dtype=np.float64).reshape(-1, 2)
 
     def _above_all(self, product: Product) -> float:
         """A bound above all variances of a product's answers; docs/mathematics.md, section 2."""
@@ -446,24 +438,10 @@ class ProductStructure(Structure):
         each = zip(product.attributes, product.operators, strict=True)
         return worst * math.prod(self.bases[name].largest_variance(operator) for name, operator in each)
 
-    def _highest(self, name: str, operator: Operator) -> FloatArray:
-        """The rows of ``parts`` of which no other is larger in both, one of which has the largest variance, shape (kinds, 2)."""
-        key = (name, operator)
-        if key not in self._frontier:
-            mean, spread = self.parts(name, operator)
-            order = np.argsort(-mean, kind="stable")
-            above = np.maximum.accumulate(np.append(-1.0, spread[order][:-1]))
-            kept = order[spread[order] > above]
-            self._frontier[key] = np.column_stack((mean[kept], spread[kept]))
-        return self._frontier[key]
-
-    def _alike(self, name: str, operator: Operator) -> bool:
-        """Whether all rows of ``parts`` are the same."""
-        return name != self.leveled and all(bool((part == part[0]).all()) for part in self.parts(name, operator))
-
     def _rows_alike(self, product: Product) -> bool:
         """Whether all answers have one variance."""
-        return all(self._alike(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True))
+        each = zip(product.attributes, product.operators, strict=True)
+        return all(name != self.leveled and self.rows(name, operator).alike for name, operator in each)
 
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers, without listing them."""
@@ -475,11 +453,9 @@ class ProductStructure(Structure):
         sums = [self.sums(name, operator) for name, operator in zip(names, operators, strict=True)]
         answer = 0.0
         for tau in subsets(names):
-            term = math.prod(spread if name in tau else along for name, (along, spread) in zip(names, sums, strict=True))
-            if self.levels is None:
-                known = self.strength(tau)
-                answer += term / known if known > 0 else 0.0
-            elif (inverse := self.inverse(tau)) is not None:
+            inverse = self.inverse(tau)
+            if inverse is not None:
+                term = math.prod(residual if name in tau else mean for name, (mean, residual) in zip(names, sums, strict=True))
                 answer += term * inverse.total_variance(queries)
         return answer
 
@@ -498,25 +474,25 @@ class ProductStructure(Structure):
         spread = {name: rows[name][0] @ self.bases[name].residual(rows[name][1].T) for name in shared}
         answer = np.zeros((product.rows, other.rows))
         for tau in subsets(shared):
-            inverse, known = self.inverse(tau), 0.0 if self.levels is not None else self.strength(tau)
-            if inverse is None and not known > 0:
+            inverse = self.inverse(tau)
+            if inverse is None:
                 continue
-            term: FloatArray = np.full((1, 1), 1.0 if inverse is not None else 1 / known)
+            parts = {name: spread[name] if name in tau else part for name, part in means.items()}
+            if self.leveled is not None:
+                parts[self.leveled] = rows[self.leveled][0] @ inverse.solve(rows[self.leveled][1].T)
+            term = inverse.solve(np.ones((1, 1))) if self.leveled is None else np.ones((1, 1))
             for name in names:
-                if inverse is not None and name == self.leveled:
-                    part = rows[name][0] @ inverse.solve(rows[name][1].T)
-                else:
-                    part = spread[name] if name in tau else means[name]
-                term = np.asarray(np.kron(term, part), dtype=np.float64)
+                term = np.asarray(np.kron(term, parts[name]), dtype=np.float64)
             answer += term
         return answer
 
     def cells(self, measured: Sequence[Measured]) -> ProductCells:
         """The components of the residual basis, computed when first asked for."""
-        return ProductCells(tuple(self.bases), self, tuple(measured if self.leveled is None else map(self._with_level, measured)))
+        return ProductCells(self, measured if self.leveled is None else [*map(self._with_level, measured)])
 
     def _with_level(self, table: Measured) -> Measured:
         """With a total along the attribute with levels where a block says nothing of it."""
         factors = {name: Factor((name,), Total(self.bases[name].size)) for name in [str(self.leveled)]}
         factors |= {factor.attributes[0]: factor for factor in table.block.factors}
-        return replace(table, block=Block(tuple(factors[name] for name in self.bases if name in factors), table.block.scale))
+        block = Block(tuple(factors[name] for name in self.bases if name in factors), table.block.scale)
+        return Measured(block, table.counts, table.grid, table.variance)

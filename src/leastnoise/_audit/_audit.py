@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, parameters
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, parameters
 from leastnoise._audit._made_up import Source, keys, made_up, of_table, on_keys, on_rows
 from leastnoise._audit._measured import (
     LEAST_TRIALS,
@@ -24,7 +24,6 @@ from leastnoise._audit._measured import (
     Loss,
     Pairs,
     Part,
-    Row,
     approximate,
     at_a_time,
     certified,
@@ -32,15 +31,14 @@ from leastnoise._audit._measured import (
     divergence,
     draw,
     epsilon_of,
-    equal_rows,
-    held,
     last,
     least,
     log_ratio,
     measured_parts,
-    pairs_of_rows,
+    pairs_of_units,
     sharpness,
     tail_of,
+    unit_of,
 )
 from leastnoise._check import InputError, InternalError, whole
 from leastnoise._check.arrays import FloatArray, IntArray
@@ -58,40 +56,26 @@ _NEVER = -(2.0**60)  # stands for the number of a key that did not get out
 
 
 class Law:
-    """What a choice gives from some rows in one cell, and from none: the least cost of any partition, with Laplace noise."""
+    """What a choice gives from some units of equal rows, and from none: the least cost of any partition, with Laplace noise."""
 
-    def __init__(self, selection: LeastCost, sizes: Sequence[int], cell: int, privacy: Privacy) -> None:
+    def __init__(self, plan: Plan, selection: LeastCost, held: Held) -> None:
+        sizes = [plan.domain.kind(name).size for name in selection.attributes]
+        (row, self._rows), privacy = held[0], plan.privacy
         tree = block_tree(*sizes) if len(sizes) == 2 else interval_tree(*sizes)
+        cell = int(np.ravel_multi_index([row[name] for name in selection.attributes], sizes))
         position = int(np.flatnonzero(tree.order == cell)[0])
         path = [int(np.searchsorted(starts, position, side="right")) - 1 for starts in tree.starts[:-1]]
         self._beside = sum(int(tree.broods(level)[block]) - 1 for level, block in enumerate(path))  # subtrees without the cell
-        self._penalty, self._rows = float(selection.penalty), equal_rows(privacy)
-        self._scale = privacy.distance / float(selection.epsilon)
+        self._penalty, self.scale = float(selection.penalty), privacy.distance / float(selection.epsilon)
         self.units = max(1, min(math.ceil(4 / float(selection.epsilon)), _MOST_ROWS_OF_A_CHOICE // self._rows))
 
-    def loss(self, units: int) -> float:
-        """What it loses of so many units."""
-        return (self._least(units) - self._penalty) / self._scale
+    def cost(self, units: int) -> float:
+        """The least cost: of one bucket, or of the cell alone and one bucket for each subtree beside its path."""
+        return self._penalty + min(units * self._rows, self._penalty * self._beside)
 
     def ratio(self, outcome: Any, units: int) -> float:
         """The logarithm of the likelihood ratio of so many units and none."""
-        value = float(outcome)
-        return (abs(value - self._penalty) - abs(value - self._least(units))) / self._scale
-
-    def statistics(self, some: Sequence[Any], none: Sequence[Any]) -> tuple[FloatArray, FloatArray]:
-        """How near each is to what it would be without noise, of both tables, as their noise is the same: a sharper choice is nearer."""
-        near = [-abs(float(value) - self._least(units)) for units, outcomes in ((self.units, some), (0, none)) for value in outcomes]
-        mixed = np.array(near).reshape(2, -1).T.reshape(-1)  # so that each half has both
-        return mixed, mixed
-
-    def tails(self, factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How often the numbers are at or above thresholds, of a choice that is sharper by a factor."""
-        chance = -np.expm1(thresholds * factor / self._scale)  # costs lie on so fine a grid that they may be taken for continuous
-        return chance, chance
-
-    def _least(self, units: int) -> float:
-        """One bucket, or the cell alone and one bucket for each subtree beside its path."""
-        return self._penalty + min(units * self._rows, self._penalty * self._beside)
+        return (abs(float(outcome) - self._penalty) - abs(float(outcome) - self.cost(units))) / self.scale
 
 
 @dataclass
@@ -110,22 +94,17 @@ class _Recorder:
         return self.series.measure(measurements)
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A way that a mechanism may take."""
-
-    name: str
-    steps: tuple[LeastCost | Measurements, ...]
+Steps = Sequence[LeastCost | Measurements]
 
 
-def ways(plan: Plan, entropy: Source) -> list[Way]:
+def ways(plan: Plan, entropy: Source) -> dict[str, Steps]:
     """The ways that a mechanism takes on stairs over the cells: of one step, of few, of many, and of as many as there are cells."""
     terms, run = terms_of(plan), mechanism_of(plan).ready(plan)
     sizes = [plan.domain.kind(name).size for name in terms.attributes]
     size = math.prod(sizes)
     noise = plan.privacy.distance / allowed_epsilon(plan.privacy.budget)  # about what a count of the whole budget is off by
     height = max(1, min(math.ceil(8 * noise), _MOST_ROWS // size))
-    taken: dict[str, Way] = {}
+    taken: dict[str, Steps] = {}
     for steps in dict.fromkeys((1, max(2, size // 20), max(2, size // 3), size)):
         counts = np.where(np.arange(size) * steps // size % 2 == 1, height, 0)
         cells = np.unravel_index(np.repeat(np.arange(size), counts), sizes)
@@ -135,85 +114,69 @@ def ways(plan: Plan, entropy: Source) -> list[Way]:
         values = {name: [measure.high_units] * rows for name, measure in plan.domain.measures.items()}
         recorder = _Recorder(on_rows(terms, codes, values, entropy))
         facts = run(cast(Series, recorder)).finding.facts()
-        name = str(facts.get("regime", "measured"))
-        taken.setdefault(name, Way(name, tuple(recorder.steps)))
-    return list(taken.values())
+        taken.setdefault(str(facts.get("regime", "measured")), recorder.steps)
+    return taken
 
 
-def kinds_of_steps(taken: list[Way]) -> Iterator[LeastCost | Measurements]:
+def kinds_of_steps(taken: dict[str, Steps]) -> list[LeastCost | Measurements]:
     """Each choice and each measurement of some ways, once."""
-    seen = set()
-    for way in taken:
-        for step in way.steps:
-            key = measurements_digest(step) if isinstance(step, Measurements) else repr(step)
-            if key not in seen:
-                seen.add(key)
-                yield step
+    kinds: dict[str, LeastCost | Measurements] = {}
+    for step in (step for steps in taken.values() for step in steps):
+        kinds.setdefault(measurements_digest(step) if isinstance(step, Measurements) else repr(step), step)
+    return [*kinds.values()]
 
 
-def _law(plan: Plan, selection: LeastCost, row: Row) -> Law:
-    sizes = [plan.domain.kind(name).size for name in selection.attributes]
-    cell = int(np.ravel_multi_index([row[name] for name in selection.attributes], sizes))
-    return Law(selection, sizes, cell, plan.privacy)
-
-
-def _chosen(plan: Plan, selection: LeastCost, there: Held, units: int, count: int, effort: Effort) -> list[Any]:
+def _chosen(plan: Plan, selection: LeastCost, held: Held, units: int, count: int, effort: Effort) -> list[Any]:
     """What a choice gives, several times."""
-    table = made_up(plan.domain, plan.privacy, *columns_of(plan.domain, there, units))
+    table = made_up(plan.domain, plan.privacy, *columns_of(plan.domain, held, units))
     return [of_table(terms_of(plan), table, effort.entropy).choose(selection) for _ in range(count)]
 
 
 def choice_part(plan: Plan, selection: LeastCost, effort: Effort) -> Part:
-    """A choice by itself: whether it follows its law."""
-    row: Row = {**dict.fromkeys(plan.domain.names, 0), **{name: measure.high_units for name, measure in plan.domain.measures.items()}}
-    law = _law(plan, selection, row)
-    some, none = list[Any](), list[Any]()
+    """A choice by itself: whether it follows its law, by how near what it gives is to what it would give without noise."""
+    row = {**dict.fromkeys(plan.domain.names, 0), **{name: measure.high_units for name, measure in plan.domain.measures.items()}}
+    held = unit_of(row, plan.privacy)
+    law = Law(plan, selection, held)
+    near = list[float]()  # of both tables in turn, as their noise is the same: so each half has both
     for count in effort.batches(_CHOICES):
-        for outcomes, there in ((some, held(row, plan.privacy)), (none, ())):
-            outcomes.extend(_chosen(plan, selection, there, law.units, count, effort))
-    factor = sharpness(*law.statistics(some, none), effort.risk, law.tails)
-    claim = law.loss(law.units) / law.units
-    return Part(name="least cost", claim=claim, lower_bound=claim * factor, trials=len(some), units=law.units)
+        both = (_chosen(plan, selection, there, law.units, count, effort) for there in (held, ()))
+        for some, none in zip(*both, strict=True):
+            near += [-abs(float(some) - law.cost(law.units)), -abs(float(none) - law.cost(0))]
+
+    def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        chance = -np.expm1(thresholds * factor / law.scale)  # costs lie on so fine a grid that they may be taken for continuous
+        return chance, chance
+
+    factor = sharpness(np.array(near), np.array(near), effort.risk, tails)
+    claim = (law.cost(law.units) - law.cost(0)) / law.scale / law.units
+    return Part(name="least cost", claim=claim, lower_bound=claim * factor, trials=len(near) // 2, units=law.units)
 
 
-def way_part(plan: Plan, way: Way, effort: Effort) -> Part:
+def way_part(plan: Plan, name: str, steps: Steps, effort: Effort) -> Part:
     """All steps of a way together, as a lower bound on the budget's own number."""
-    pairs = {number: Pairs(step) for number, step in enumerate(way.steps) if isinstance(step, Measurements)}
+    pairs = {number: Pairs(step) for number, step in enumerate(steps) if isinstance(step, Measurements)}
 
-    def distance(rows: tuple[Row, Row | None]) -> float:
-        before, after = (held(row, plan.privacy) for row in rows)
-        return sum(known.of(before, after, 1).distance(known.measured.noise.norm) for known in pairs.values())
+    def distance(held: tuple[Held, Held]) -> float:
+        return sum(known.of(held, 1).distance(known.measured.noise.norm) for known in pairs.values())
 
-    best = max(pairs_of_rows(plan.domain, plan.privacy), key=distance)
-    before, after = (held(row, plan.privacy) for row in best)
+    best = max(pairs_of_units(plan.domain, plan.privacy, equal=True), key=distance)
     units = max(1, min(_MOST_UNITS, math.floor(4 / distance(best))))
-    first, second = list[FloatArray](), list[FloatArray]()
-    for count in effort.batches(min([_CHOICES, *(at_a_time(known.measured, known.of(before, after, units)) for known in pairs.values())])):
-        ratios = np.zeros((2, count))
-        for number, step in enumerate(way.steps):
+    ratios = list[FloatArray]()
+    for count in effort.batches(min([_CHOICES, *(at_a_time(known.measured, known.of(best, units)) for known in pairs.values())])):
+        ratio = np.zeros((2, count))
+        for number, step in enumerate(steps):
             if isinstance(step, Measurements):
-                pair = pairs[number].of(before, after, units)
-                ratios += [pair.ratio(drawn, step.noise.norm) for drawn in draw(step, pair, count, effort)]
-            else:
-                ratios += _choice_ratios(plan, step, best, units, count, effort)
-        first.append(ratios[0])
-        second.append(ratios[1])
-    loss_of = loss_of_budget(plan, units)
-    bound = loss_of(*certified(np.concatenate(first), np.concatenate(second), effort.risk, loss_of))
+                pair = pairs[number].of(best, units)
+                ratio += [pair.ratio(drawn, step.noise.norm) for drawn in draw(step, pair, count, effort)]
+            else:  # for replace the difference of both rows' ratios beside none tells the tables
+                signed = [(sign, Law(plan, step, held)) for sign, held in zip((1, -1), best, strict=True) if held]
+                outcomes = [_chosen(plan, step, held, units, count, effort) for held in best]
+                ratio += [[sum(sign * law.ratio(outcome, units) for sign, law in signed) for outcome in given] for given in outcomes]
+        ratios.append(ratio)
+    first, second = np.concatenate(ratios, axis=1)
+    bound = certified(first, second, effort.risk, loss_of_budget(plan, units))
     claim = float(next(iter(parameters(plan.privacy.budget).values())))
-    return Part(name=f"all steps, {way.name}", claim=claim, lower_bound=bound, trials=sum(map(len, first)), units=units)
-
-
-def _choice_ratios(
-    plan: Plan, selection: LeastCost, two: tuple[Row, Row | None], units: int, count: int, effort: Effort
-) -> list[list[float]]:
-    """For replace the ratios of both rows beside none: their difference tells the tables."""
-    laws = [_law(plan, selection, row) for row in two if row is not None]
-
-    def ratio(outcome: Any) -> float:
-        return laws[0].ratio(outcome, units) - (laws[1].ratio(outcome, units) if len(laws) > 1 else 0.0)
-
-    return [[ratio(outcome) for outcome in _chosen(plan, selection, held(row, plan.privacy), units, count, effort)] for row in two]
+    return Part(name=f"all steps, {name}", claim=claim, lower_bound=bound, trials=len(first), units=units)
 
 
 def loss_of_budget(plan: Plan, units: int) -> Loss:
@@ -221,9 +184,9 @@ def loss_of_budget(plan: Plan, units: int) -> Loss:
     budget = plan.privacy.budget
     if isinstance(budget, ApproxDP):
         return approximate(float(budget.delta), units)
-    measure: Callable[[float, float], float] = divergence if isinstance(budget, ZCDP) else log_ratio
-    power = 2 if isinstance(budget, ZCDP) else 1
-    return lambda low, high: measure(low, high) / units**power
+    if isinstance(budget, ZCDP):
+        return lambda low, high: divergence(low, high) / units**2
+    return lambda low, high: log_ratio(low, high) / units
 
 
 def keys_alone(plan: CategoryPlan, effort: Effort) -> Part:
@@ -232,16 +195,19 @@ def keys_alone(plan: CategoryPlan, effort: Effort) -> Part:
     Whoever does not have a key's text can name it by chance alone, so the event has no probability in the other table. As many units are
     taken as certify most.
     """
-    tail = tail_of(plan.rule.noise, float(plan.rule.scale))
-    most, keys = plan.threshold + math.ceil(2 * float(plan.rule.scale)), plan.privacy.max_rows
-    chances = {int(units): 1 - (1 - float(tail(np.array(plan.threshold - units)))) ** keys for units in np.linspace(1, most, 60)}
-    likely = {units: _named(plan, units)(chance, 0.0) for units, chance in chances.items() if chance > 0.05}
+    tail, delta = tail_of(plan.rule.noise, float(plan.rule.scale)), float(_budget(plan).delta)
+    highest, keys = plan.threshold + math.ceil(2 * float(plan.rule.scale)), plan.privacy.max_rows
+
+    def loss(units: int, chance: float) -> float:
+        """Epsilon of one unit beside delta, at least, from an event that has no probability without these units."""
+        return last(lambda epsilon: delta * (math.expm1(units * epsilon) / math.expm1(epsilon) if epsilon else units) < chance, 700 / units)
+
+    chances = {int(units): 1 - (1 - float(tail(np.array(plan.threshold - units)))) ** keys for units in np.linspace(1, highest, 60)}
+    likely = {units: loss(units, chance) for units, chance in chances.items() if chance > 0.05}
     units = max(likely, key=likely.__getitem__)
     named = np.concatenate([(drawn > _NEVER).any(axis=0) for drawn in _drawn(plan, [units] * keys, effort)])
-    trials = len(named)
-    low = float(least(np.array([int(named.sum())]), trials, effort.risk)[0])
-    bound = _named(plan, units)(low, 0.0)
-    return Part(name="all keys that nobody else has", claim=float(_budget(plan).epsilon), lower_bound=bound, trials=trials, units=units)
+    bound = loss(units, float(least(named.sum(), len(named), effort.risk)))
+    return Part(name="all keys that nobody else has", claim=float(_budget(plan).epsilon), lower_bound=bound, trials=len(named), units=units)
 
 
 def keys_shared(plan: CategoryPlan, effort: Effort) -> Part:
@@ -257,9 +223,8 @@ def keys_shared(plan: CategoryPlan, effort: Effort) -> Part:
         above = [drawn - base for drawn in _drawn(plan, held.tolist(), replace(effort, seconds=effort.seconds / 2))]
         each = [noisy * units / scale**2 if norm == 2 else (np.abs(noisy) - np.abs(noisy - units)) / scale for noisy in above]
         ratios.append(np.concatenate([signs @ ratio for ratio in each]))
-    loss_of = approximate(float(_budget(plan).delta), units)
     first, second = (ratio[: min(map(len, ratios))] for ratio in ratios)
-    bound = loss_of(*certified(first, second, effort.risk, loss_of))
+    bound = certified(first, second, effort.risk, approximate(float(_budget(plan).delta), units))
     return Part(name="all keys that others have too", claim=float(_budget(plan).epsilon), lower_bound=bound, trials=len(first), units=units)
 
 
@@ -291,16 +256,6 @@ def _drawn(plan: CategoryPlan, units: Sequence[int], effort: Effort) -> Iterator
         noisy = np.full(len(every), _NEVER)
         noisy[[numbers[text] for text in listed.keys]] = listed.units
         yield noisy.reshape(count, len(units)).T
-
-
-def _named(plan: CategoryPlan, units: int) -> Loss:
-    """Epsilon of one unit beside a delta, at least, from an event of so many units that has no probability without them."""
-    delta = float(_budget(plan).delta)
-
-    def loss_of(low: float, high: float) -> float:  # noqa: ARG001 - it is 0
-        return last(lambda epsilon: delta * (math.expm1(units * epsilon) / math.expm1(epsilon) if epsilon else units) < low, 700 / units)
-
-    return loss_of
 
 
 def _budget(plan: CategoryPlan) -> ApproxDP:
@@ -335,13 +290,11 @@ def audited(
         raise InputError(f"confidence must be from 0.5 to below 1; got {confidence}.")
     if isinstance(plan, Plan) and any(product.of_units for product in plan.workload):
         raise InputError("A plan that counts units cannot be audited yet: the made-up rows of an audit have no units. Audit one of rows.")
-    looks = _looks(plan, entropy)
-    if guard is not None:
-        looks.append(partial(_parts_of_measurements, guard, "the guard: "))
+    looks = [*_looks(plan, entropy), *([] if guard is None else [partial(_measured, guard, "the guard: ")])]
     # Of each look at most three events, of each event two probabilities.
     effort = Effort(trials=trials, seconds=seconds / len(looks), risk=(1 - confidence) / (6 * len(looks)), entropy=entropy)
     seen = [look(effort) for look in looks]
-    parts = [part for outcome in seen for part in (outcome if isinstance(outcome, tuple) else (outcome,))]
+    parts = [part for outcome in seen for part in (outcome if isinstance(outcome, list) else [outcome])]
     together = max((part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound)
     measured = None if isinstance(plan, CategoryPlan) else plan.measurements
     measure = next(iter(parameters(plan.privacy.budget)))
@@ -360,23 +313,19 @@ def audited(
     )
 
 
-Look = Callable[[Effort], tuple[Part, ...] | Part]
-
-
-def _looks(plan: Plan | CategoryPlan, entropy: Source) -> list[Look]:
+def _looks(plan: Plan | CategoryPlan, entropy: Source) -> Iterator[Callable[[Effort], Part | list[Part]]]:
+    """All steps together, and each by itself."""
     if isinstance(plan, CategoryPlan):
-        return [partial(look, plan) for look in (keys_alone, keys_shared, key_at_threshold)]
+        yield from (partial(look, plan) for look in (keys_alone, keys_shared, key_at_threshold))
+        return
     if plan.measurements is not None:
-        return [partial(_parts_of_measurements, plan.measurements, "")]
+        yield partial(_measured, plan.measurements, "")
+        return
     taken = ways(plan, entropy)
-    looks: list[Look] = [partial(way_part, plan, way) for way in taken]
+    yield from (partial(way_part, plan, name, steps) for name, steps in taken.items())
     for step in kinds_of_steps(taken):
-        if isinstance(step, Measurements):
-            looks.append(partial(_parts_of_measurements, step, "a step: "))
-        else:
-            looks.append(partial(choice_part, plan, step))
-    return looks
+        yield partial(_measured, step, "a step: ") if isinstance(step, Measurements) else partial(choice_part, plan, step)
 
 
-def _parts_of_measurements(measured: Measurements, prefix: str, effort: Effort) -> tuple[Part, ...]:
-    return tuple(replace(part, name=prefix + part.name) for part in measured_parts(measured, effort))
+def _measured(measured: Measurements, prefix: str, effort: Effort) -> list[Part]:
+    return [replace(part, name=prefix + part.name) for part in measured_parts(measured, effort)]

@@ -5,22 +5,23 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from leastnoise._accounting import Privacy
+from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Domain
 from leastnoise._kernel import SeededEntropy, SystemEntropy, Terms, UnpaidSeries
 from leastnoise._table import Table
 
 Source = SeededEntropy | SystemEntropy | None
+Columns = Mapping[str, Sequence[int] | IntArray]
 
 
-def on_rows(terms: Terms, codes: Mapping[str, Sequence[int]], values: Mapping[str, Sequence[int]], entropy: Source) -> UnpaidSeries:
+def on_rows(terms: Terms, codes: Columns, values: Columns, entropy: Source) -> UnpaidSeries:
     """A series on rows, by the cells of every attribute and the amounts of every measure."""
     return of_table(terms, made_up(terms.domain, terms.privacy, codes, values), entropy)
 
 
-def made_up(domain: Domain, privacy: Privacy, codes: Mapping[str, Sequence[int]], values: Mapping[str, Sequence[int]]) -> Table:
+def made_up(domain: Domain, privacy: Privacy, codes: Columns, values: Columns) -> Table:
     """A table of rows that are nobody's."""
-    arrays = {name: np.array(column, dtype=np.int64) for name, column in codes.items()}
-    amounts = {name: np.array(column, dtype=np.int64) for name, column in values.items()}
+    arrays, amounts = ({name: np.array(column, dtype=np.int64) for name, column in columns.items()} for columns in (codes, values))
     rows = len(next(iter(arrays.values()), ()))
     unit = {"unit_column": privacy.unit_column, "max_rows": privacy.max_rows, "max_per_cell": privacy.max_per_cell}
     return Table(domain, arrays, amounts, rows=rows, **unit)  # type: ignore[arg-type]

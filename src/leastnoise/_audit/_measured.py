@@ -36,7 +36,9 @@ Row: TypeAlias = Mapping[str, int]
 Held: TypeAlias = tuple[tuple[Row, int], ...]
 """The rows of a unit, each with how often it is there."""
 Loss = Callable[[float, float], float]
+"""What an event of at least one probability in a table, and at most another in the other, says of the loss."""
 Tails = Callable[[float, FloatArray], tuple[FloatArray, FloatArray]]
+"""How often two statistics are at or above thresholds, of a step that is sharper by a factor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,23 +76,33 @@ class Part:
         return self.lower_bound <= self.claim * (1 + 1e-6)
 
 
-def certified(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss) -> tuple[float, float]:
-    """At least how often the first is above a threshold, and at most how often the second is; each wrong with at most the given risk."""
+def _event(
+    first: FloatArray, second: FloatArray, risk: float, score: Callable[[FloatArray, FloatArray, FloatArray], Any]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A threshold, at least how often the first is above it, and at most how often the second is; each wrong with at most the risk."""
     half = len(first) // 2
-    chosen = _thresholds(first[:half], second[:half])
-    low, high = (bound(_above(drawn[:half], chosen), half, risk) for bound, drawn in ((least, first), (most, second)))
-    best = int(np.argmax([loss_of(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]))
-    return _held_out(first, second, risk, float(chosen[best]))
+
+    def probabilities(part: slice, thresholds: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        above = [len(drawn[part]) - np.searchsorted(np.sort(drawn[part]), thresholds) for drawn in (first, second)]
+        return thresholds, least(above[0], len(first[part]), risk), most(above[1], len(second[part]), risk)
+
+    # A hundred thresholds of each table, of which the first half of the draws says the best.
+    tried = [np.quantile(drawn[:half], np.linspace(0.005, 0.995, 100), method="lower") for drawn in (first, second)]
+    chosen = probabilities(slice(half), np.unique(np.concatenate(tried)))
+    best = int(np.argmax(score(*chosen)))
+    return probabilities(slice(half, None), chosen[0][best : best + 1])
+
+
+def certified(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss) -> float:
+    """What is lost at least, by an event that tells two tables by their statistics."""
+    _, low, high = _event(first, second, risk, lambda _, low, high: list(map(loss_of, low.tolist(), high.tolist())))
+    return loss_of(float(low[0]), float(high[0]))
 
 
 def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) -> float:
     """The least factor by which a step is sharper than it should be, for an event to have its probabilities; at least 1/2."""
-    half = len(first) // 2
-    chosen = _thresholds(first[:half], second[:half])
-    low, high = (bound(_above(drawn[:half], chosen), half, risk) for bound, drawn in ((least, first), (most, second)))
-    best = float(chosen[int(np.argmax(_factors(chosen, low, high, tails)))])
-    low_rest, high_rest = _held_out(first, second, risk, best)
-    return float(_factors(np.array([best]), np.array([low_rest]), np.array([high_rest]), tails)[0])
+    event = _event(first, second, risk, lambda *probabilities: _factors(*probabilities, tails))
+    return float(_factors(*event, tails)[0])
 
 
 def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: Tails) -> FloatArray:
@@ -104,21 +116,6 @@ def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: T
     return least_allowed
 
 
-def _thresholds(first: FloatArray, second: FloatArray) -> FloatArray:
-    """A hundred of each, in order."""
-    return np.unique(np.concatenate([np.quantile(drawn, np.linspace(0.005, 0.995, 100), method="lower") for drawn in (first, second)]))
-
-
-def _above(drawn: FloatArray, thresholds: FloatArray) -> Any:
-    return len(drawn) - np.searchsorted(np.sort(drawn), thresholds)
-
-
-def _held_out(first: FloatArray, second: FloatArray, risk: float, threshold: float) -> tuple[float, float]:
-    half = len(first) // 2
-    hits = [np.array([int((drawn[half:] >= threshold).sum())]) for drawn in (first, second)]
-    return float(least(hits[0], len(first) - half, risk)[0]), float(most(hits[1], len(second) - half, risk)[0])
-
-
 def least(hits: Any, trials: int, risk: float) -> FloatArray:
     """The lower end of the interval of Clopper and Pearson."""
     from scipy.stats import beta
@@ -128,9 +125,7 @@ def least(hits: Any, trials: int, risk: float) -> FloatArray:
 
 def most(hits: Any, trials: int, risk: float) -> FloatArray:
     """The upper end."""
-    from scipy.stats import beta
-
-    return np.where(hits < trials, beta.isf(risk, np.minimum(hits, trials - 1) + 1, trials - np.minimum(hits, trials - 1)), 1.0)
+    return 1 - least(trials - hits, trials, risk)
 
 
 def log_ratio(low: float, high: float) -> float:
@@ -199,8 +194,7 @@ def rehearse(
     rows = len(next(iter(codes.values()), ()))
     # that the measurements cost no more than they declare is asked before they are changed
     on_rows(Terms(domain=measurements.domain, privacy=measurements.privacy, only=measurements), codes, values, entropy)
-    several: dict[str, Any] = {name: np.tile(np.array(column, dtype=np.int64), count) for name, column in codes.items()}
-    amounts: dict[str, Any] = {name: np.tile(np.array(column, dtype=np.int64), count) for name, column in values.items()}
+    several, amounts = ({name: np.tile(column, count) for name, column in columns.items()} for columns in (codes, values))
     several[trial] = np.repeat(np.arange(count), rows)
     terms = Terms(domain=domain, privacy=privacy, attributes=domain.names, measures=tuple(domain.measures))
     series = on_rows(terms, several, amounts, entropy)
@@ -239,82 +233,73 @@ class Pairs:
         self._scales = np.concatenate([top / bottom for top, bottom in (row_scales(block, measured.grid) for block in measured.blocks)])
         self._columns: dict[tuple[tuple[str, int], ...], dict[int, int]] = {}
 
-    def of(self, held_first: Held, held_second: Held, units: int) -> Pair:
+    def of(self, held: tuple[Held, Held], units: int) -> Pair:
         """Some units that have one thing, or another."""
-        first, second = self._added(held_first), self._added(held_second)
+        first, second = (self._added(rows) for rows in held)
         shifts = {query: first.get(query, 0) - second.get(query, 0) for query in {*first, *second}}
         queries = np.array(sorted(query for query, shift in shifts.items() if shift), dtype=np.int64)
         centres = np.array([second.get(query, 0) for query in queries.tolist()], dtype=np.int64) * units
         apart = np.array([shifts[query] for query in queries.tolist()], dtype=np.float64) * units
-        return Pair((held_first, held_second), units, queries, centres, apart, self._scales[queries])
+        return Pair(held, units, queries, centres, apart, self._scales[queries])
 
     def worst(self) -> Pair:
-        """Of some units the one (or, for replace, the two) that all queries tell best, and enough of it to be told at all."""
-        norm = self.measured.noise.norm
-        return self._best(lambda pair: pair.distance(norm))
+        """Of some units the one (or, for replace, the two) that all queries tell best, and enough of it to be seen at all."""
+        return self._best(lambda pair: pair.distance(self.measured.noise.norm))
 
     def unseen_by(self, pair: Pair) -> Pair | None:
-        """The units told best by one query of blocks, or of a measure's end, whose answers do not differ for a pair; None without any."""
+        """The units that one query tells best of blocks, or of a measure's end, whose answers do not differ for a pair; or None."""
         ends = np.cumsum([block.rows // block.copies for block in self.measured.blocks for _ in range(block.copies)])
-        seen = set(np.searchsorted(ends, pair.queries, side="right").tolist())
+        seen = np.unique(np.searchsorted(ends, pair.queries, side="right"))
 
         def unseen(other: Pair) -> float:
-            blocks = np.searchsorted(ends, other.queries, side="right").tolist()
-            apart = np.abs(other.shifts / other.scales).tolist()
-            return max((distance for block, distance in zip(blocks, apart, strict=True) if block not in seen), default=0.0)
+            apart = np.abs(other.shifts / other.scales)[~np.isin(np.searchsorted(ends, other.queries, side="right"), seen)]
+            return float(apart.max(initial=0.0))
 
         best = self._best(unseen) if len(seen) < len(ends) else pair
         return best if unseen(best) > 0 else None
 
     def _best(self, distance: Callable[[Pair], float]) -> Pair:
         pairs = pairs_of_units(self.measured.domain, self.measured.privacy)
-        best = max(pairs, key=lambda two: float(f"{distance(self.of(two[0], two[1], 1)):.9g}"))  # of equal ones the first
-        single = self.of(best[0], best[1], 1)
+        best = max(pairs, key=lambda held: float(f"{distance(self.of(held, 1)):.9g}"))  # of equal ones the first
+        single = self.of(best, 1)
         alone = float(np.max(np.abs(single.shifts) / single.scales))
-        most = math.floor(4 / single.distance(self.measured.noise.norm))
-        return self.of(best[0], best[1], max(1, min(_MOST_UNITS, math.ceil(1.5 / alone), most)))
+        enough = math.floor(4 / single.distance(self.measured.noise.norm))
+        return self.of(best, max(1, min(_MOST_UNITS, math.ceil(1.5 / alone), enough)))
 
     def _added(self, held: Held) -> dict[int, int]:
         """What the rows of a unit add to all measured queries."""
         added: dict[int, int] = {}
         for row, often in held:
-            for query, value in self._column(row).items():
+            key = tuple(row.items())
+            if key not in self._columns:
+                self._columns[key] = _column(self.measured, row)
+            for query, value in self._columns[key].items():
                 added[query] = added.get(query, 0) + value * often
         return added
 
-    def _column(self, row: Row) -> dict[int, int]:
-        key = tuple(row.items())
-        if key not in self._columns:
-            self._columns[key] = _column(self.measured, row)
-        return self._columns[key]
 
-
-def pairs_of_rows(domain: Domain, privacy: Privacy) -> Iterator[tuple[Row, Row | None]]:
-    """Rows to be added or removed, and for replace two of them."""
-    rows = list(candidates(domain))
-    yield from ((row, None) for row in rows)
+def pairs_of_units(domain: Domain, privacy: Privacy, *, equal: bool = False) -> Iterator[tuple[Held, Held]]:
+    """Units to be added or removed, and for replace two of them: of equal rows, or else of rows in as many cells as may be."""
+    bound, rows = privacy.max_per_cell, list(candidates(domain))
+    for row in rows:
+        yield unit_of(row, privacy), ()
+        if bound is not None and not equal:
+            yield _spread(domain, privacy, row), ()
     if privacy.neighbours == "replace":
-        yield from itertools.combinations(rows, 2)
+        for first, second in itertools.combinations(rows, 2):
+            yield unit_of(first, privacy), unit_of(second, privacy)
 
 
-def pairs_of_units(domain: Domain, privacy: Privacy) -> Iterator[tuple[Held, Held]]:
-    """Units to be added or removed, and for replace two of them: of equal rows, or of rows in as many cells as it may have rows in."""
-    for row, other in pairs_of_rows(domain, privacy):
-        yield held(row, privacy), held(other, privacy)
-        if privacy.max_per_cell is not None and other is None:
-            yield spread(domain, privacy, row), ()
+def unit_of(row: Row, privacy: Privacy) -> Held:
+    """A unit of as many equal rows as it may have."""
+    return ((row, privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows),)
 
 
-def held(row: Row | None, privacy: Privacy) -> Held:
-    """A unit of equal rows, or nothing."""
-    return () if row is None else ((row, equal_rows(privacy)),)
-
-
-def spread(domain: Domain, privacy: Privacy, row: Row) -> Held:
+def _spread(domain: Domain, privacy: Privacy, row: Row) -> Held:
     """A unit that has all its rows: as many as may be in the cell of a row, as many in the next cell, and so on until there are enough."""
     bound, left, rows = privacy.max_per_cell, privacy.max_rows, list[tuple[Row, int]]()
     if bound is None:
-        return held(row, privacy)
+        return unit_of(row, privacy)
     sizes = [domain.kind(name).size for name in bound.attributes]
     first = int(np.ravel_multi_index([row[name] for name in bound.attributes], sizes))
     for step in range(min(math.ceil(left / bound.rows), math.prod(sizes))):
@@ -325,33 +310,22 @@ def spread(domain: Domain, privacy: Privacy, row: Row) -> Held:
     return tuple(rows)
 
 
-def equal_rows(privacy: Privacy) -> int:
-    """How many equal rows a unit may have."""
-    return privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
-
-
 def candidates(domain: Domain) -> Iterator[Row]:
     """Rows at the ends of all attributes, and others scattered over the cells: public, of the domain alone."""
     sizes = {name: domain.kind(name).size for name in domain.names}
-    listed = math.prod(sizes.values()) <= _CANDIDATES
-    cells = (
-        list(itertools.product(*(range(size) for size in sizes.values())))
-        if listed
-        else [
-            tuple(0 for _ in sizes),
-            tuple(size - 1 for size in sizes.values()),
-            tuple(size // 2 for size in sizes.values()),
-            *(tuple((number * 2654435761 >> shift) % size for shift, size in enumerate(sizes.values())) for number in range(_CANDIDATES)),
-        ]
-    )
-    # Every row has a value: those without one are told less well.
+    if math.prod(sizes.values()) <= _CANDIDATES:
+        cells = list(itertools.product(*(range(size) for size in sizes.values())))
+    else:
+        cells = [tuple(0 for _ in sizes), tuple(size - 1 for size in sizes.values()), tuple(size // 2 for size in sizes.values())]
+        for number in range(_CANDIDATES):
+            cells.append(tuple((number * 2654435761 >> shift) % size for shift, size in enumerate(sizes.values())))
+    # Every row has a value: those without one are told from others less well.
     bounds = {
         name: (1 if isinstance(measure, ValueCount) else measure.low_units, measure.high_units) for name, measure in domain.measures.items()
     }
     between = {name: low + max(1, (high - low) // 3) if high - low > 1 else high for name, (low, high) in bounds.items()}
-    amounts = [between, {name: high for name, (_, high) in bounds.items()}, {name: low for name, (low, _) in bounds.items()}]
-    amounts = amounts if bounds else [{}]
-    for cell, amount in itertools.product(cells, amounts):
+    amounts = [between, *({name: ends[end] for name, ends in bounds.items()} for end in (1, 0))]
+    for cell, amount in itertools.product(cells, amounts if bounds else [{}]):
         yield {**dict(zip(sizes, cell, strict=True)), **amount}
 
 
@@ -385,13 +359,13 @@ def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
     return (min(value, int(block.limits.values[0 if name is None else row[name]])),)
 
 
-def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> tuple[IntArray, IntArray]:
-    """What the two tables give in the queries in which they differ, less what the second would give without noise."""
+def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list[IntArray]:
+    """What each of the two tables gives in the queries in which they differ, less what the second would give without noise."""
     drawn = []
     for held in pair.held:
         every = np.concatenate(rehearse(measured, *columns_of(measured.domain, held, pair.units), count, effort.entropy))
         drawn.append(every[pair.queries].astype(np.int64) - pair.centres[:, None])
-    return drawn[0], drawn[1]
+    return drawn
 
 
 def columns_of(domain: Domain, held: Held, units: int) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
@@ -411,26 +385,29 @@ def measured_parts(measured: Measurements, effort: Effort) -> tuple[Part, ...]:
     """All queries together, the most telling query, and the most telling one of blocks whose tables share one answer."""
     pairs = Pairs(measured)
     pair, norm = pairs.worst(), measured.noise.norm
-    first, second = _draws(measured, pair, effort)
+    drawn = _draws(measured, pair, effort)
     of_all = {Noise.DISCRETE_LAPLACE: log_ratio, Noise.ROUNDED_GAUSSIAN: gap, Noise.DISCRETE_GAUSSIAN: divergence}[measured.noise]
-    bound = of_all(*certified(pair.ratio(first, norm), pair.ratio(second, norm), effort.risk, of_all)) / pair.units
-    if of_all is divergence:
-        bound /= pair.units
-    together = Part(name="all queries together", claim=claim_of(measured), lower_bound=bound, trials=first.shape[1], units=pair.units)
-    alone = _alone("the query that tells most", measured, pair, (first, second), effort)
+    first, second = (pair.ratio(trials, norm) for trials in drawn)
+    bound = certified(first, second, effort.risk, of_all) / pair.units ** (2 if of_all is divergence else 1)
+    spent = cost(measured)  # epsilon of Laplace noise, mu of Gaussian noise under epsilon and delta, rho
+    if isinstance(spent, GaussianCost):
+        claim = math.sqrt(spent.mu_squared)
+    else:
+        claim = float(spent.epsilon if isinstance(spent, PureCost) else spent.rho)  # type: ignore[union-attr]
+    together = Part(name="all queries together", claim=claim, lower_bound=bound, trials=len(first), units=pair.units)
+    alone = _alone("the query that tells most", measured, pair, drawn, effort)
     other = pairs.unseen_by(pair)
     if other is None:
         return together, alone
     return together, alone, _alone("the query that tells most of the rest", measured, other, _draws(measured, other, effort), effort)
 
 
-def _draws(measured: Measurements, pair: Pair, effort: Effort) -> tuple[IntArray, IntArray]:
+def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]:
     draws = [draw(measured, pair, count, effort) for count in effort.batches(at_a_time(measured, pair))]
-    first, second = (np.concatenate(drawn, axis=1) for drawn in zip(*draws, strict=True))
-    return first, second
+    return [np.concatenate(trials, axis=1) for trials in zip(*draws, strict=True)]
 
 
-def _alone(name: str, measured: Measurements, pair: Pair, drawn: tuple[IntArray, IntArray], effort: Effort) -> Part:
+def _alone(name: str, measured: Measurements, pair: Pair, drawn: Sequence[IntArray], effort: Effort) -> Part:
     """The query that tells a pair best, by the law of its noise."""
     worst = int(np.argmax(np.abs(pair.shifts) / pair.scales))
     sign = 1 if pair.shifts[worst] > 0 else -1
@@ -438,15 +415,7 @@ def _alone(name: str, measured: Measurements, pair: Pair, drawn: tuple[IntArray,
     shift, scale = float(abs(pair.shifts[worst])), float(pair.scales[worst])
     factor = sharpness(first, second, effort.risk, _tails(measured.noise, shift, scale))
     claim = shift / scale / pair.units
-    return Part(name=name, claim=claim, lower_bound=claim * factor, trials=drawn[0].shape[1], units=pair.units)
-
-
-def claim_of(measured: Measurements) -> float:
-    """Epsilon of Laplace noise, mu of Gaussian noise under epsilon and delta, rho."""
-    spent = cost(measured)
-    if isinstance(spent, PureCost):
-        return float(spent.epsilon)
-    return math.sqrt(spent.mu_squared) if isinstance(spent, GaussianCost) else float(spent.rho)  # type: ignore[union-attr]
+    return Part(name=name, claim=claim, lower_bound=claim * factor, trials=len(first), units=pair.units)
 
 
 def epsilon_of(measured: Measurements, mu: float) -> float | None:
@@ -486,7 +455,6 @@ def tail_of(noise: Noise, scale: float) -> Callable[[FloatArray], FloatArray]:
             x >= 1, np.exp(-np.maximum(x, 1) / scale) / (1 + below), 1 - np.exp((np.minimum(x, 0) - 1) / scale) / (1 + below)
         )
     reach = math.ceil(12 * scale) + 2
-    whole_numbers = np.arange(-reach, reach + 1)
-    weights = np.exp(-((whole_numbers / scale) ** 2) / 2)
+    weights = np.exp(-((np.arange(-reach, reach + 1) / scale) ** 2) / 2)
     above = np.concatenate([np.cumsum(weights[::-1])[::-1], [0.0]]) / weights.sum()
     return lambda x: above[np.clip(x + reach, 0, 2 * reach + 1).astype(np.int64)]

@@ -23,7 +23,7 @@ from typing import Any, Protocol, overload
 
 import numpy as np
 
-from leastnoise._accuracy import checked_level, interval_multiplier, told
+from leastnoise._accuracy import checked_level, equations, interval_multiplier
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
@@ -384,7 +384,7 @@ def _union(estimate: Estimate, asked: UpTo, level: float) -> tuple[FloatArray, F
 def few_draws(estimate: Estimate, level: float) -> int:
     """How many releases are simulated for a band of a release, which must not take long: as few as the level allows, or none."""
     measured = estimate.observation.measurements
-    rows = sum(measured.blocks[entry.index].rows for entry in told(measured, None))
+    rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, None))
     draws = max(_FEWER, _fewest(level))
     return draws if rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK and not estimate.needs_solver(None) else 0
 

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import Joint, block_variance, conjugate_gradients, quantity_structure, told, used
+from leastnoise._accuracy import Joint, block_variance, conjugate_gradients, equations, quantity_structure, used
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer, Estimate
@@ -316,7 +316,7 @@ class Smoothed:
 def posterior_means(observation: Observation) -> tuple[Estimate, Joint, FloatArray, FloatArray]:
     """Least squares, the joint form of what was measured, the cells by the former, and their posterior means."""
     made, plain = observation.measurements, Estimate(observation)
-    joint = Joint.of(made.domain, [(entry.block, entry.variance) for entry in told(made, None)])
+    joint = Joint.of(made.domain, [(entry.block, entry.variance) for entry in equations(made, None)])
     starts, halving, blocks = runs_of(made)
     lengths, estimated = np.diff(starts, append=joint.cells), plain.estimate(blocks)
     counts, variances = estimated.values[: len(starts)], estimated.noise_std**2

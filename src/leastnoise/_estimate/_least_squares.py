@@ -19,10 +19,10 @@ from leastnoise._accuracy import (
     Measured,
     Structure,
     combined,
+    equations,
     exact_variance,
     middles,
     quantity_structure,
-    told,
 )
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
@@ -148,7 +148,8 @@ class Estimate:
     def _solved(self, quantity: str | None) -> Cells:
         if quantity not in self._cells:
             made, values = self.observation.measurements, self.observation.values
-            measured = [Measured(part.block, part.values(values[part.index]), made.grid, part.variance) for part in told(made, quantity)]
+            parts = equations(made, quantity)
+            measured = [Measured(part.block, part.values(values[part.index]), made.grid, part.variance) for part in parts]
             if quantity is None and self.public:
                 variance = exact_variance(made)
                 measured += [Measured(table.block, table.sums.counts.reshape(-1), 1, variance) for table in self.public]
@@ -227,7 +228,7 @@ class Estimate:
     def block_indices(self, measure: str | None) -> list[int]:
         """The blocks that tell something of counts, or of the sums of a measure."""
         made = self.observation.measurements
-        return sorted({entry.index for quantity in middles(made, measure) for entry in told(made, quantity)})
+        return sorted({entry.index for quantity in middles(made, measure) for entry in equations(made, quantity)})
 
     def linear(self, product: Product) -> FloatArray:
         """``values`` as a matrix: a row for every answer, a column for every number of the blocks in ``places``, in their order."""

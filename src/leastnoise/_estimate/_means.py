@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import ROUNDING, centre, checked_level, interval_multiplier, ratio_interval, told
+from leastnoise._accuracy import ROUNDING, centre, checked_level, equations, interval_multiplier, ratio_interval
 from leastnoise._charts import Dots, dots, live
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
@@ -107,7 +107,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     level = checked_level(level)
     sets = groups_of(plan.domain, by, "the groups of means")
     number = plan.domain.count_of(measure)
-    if number is None or not (told(plan, measure) and told(plan, number)):
+    if number is None or not (equations(plan, measure) and equations(plan, number)):
         advice = f'Ask for means of {measure} in the workload, or for its sums and with count = "{measure}" for the number of its values.'
         raise InputError(f"A mean of {measure} needs its sums and the number of its values, both measured. {advice}")
     bounds = parts(summed_of)[0]  # of weighted sums a mean is within the bounds of the values

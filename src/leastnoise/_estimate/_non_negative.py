@@ -31,7 +31,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._accuracy import Joint, Known, structure, sums_told
+from leastnoise._accuracy import Joint, Known, equations, structure
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import Array, FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer, Estimator
@@ -266,7 +266,8 @@ class NonNegativeCells:
             step = max(1, min(repetitions, 2**21 // self.joint.cells))
             for start in range(0, repetitions, step):
                 columns = min(step, repetitions - start)
-                drawn = [entry.values(_noise(self.plan, entry.index, columns, generator)) for entry in sums_told(self.plan, self.measure)]
+                parts = equations(self.plan, self.measure, centred=False)
+                drawn = [part.values(_noise(self.plan, part.index, columns, generator)) for part in parts]
                 noise = self.joint.gather(drawn)
                 batches.append(_solved(self.joint, exact + noise, GAP, insist=False)[0])
             self._simulated[repetitions] = batches
@@ -276,7 +277,7 @@ class NonNegativeCells:
 def nnls(observation: Observation, *, measure: str | None = None, gap: float = GAP, insist: bool = True) -> NonNegativeCells:
     """Non-negative least squares cells from an observation, beside the unbiased estimate and never in its place."""
     plan = observation.measurements
-    entries = sums_told(plan, measure)
+    entries = equations(plan, measure, centred=False)
     if not entries:
         raise InputError(f"The plan measures nothing of {measure or 'the counts'}.")
     joint = Joint.of(plan.domain, [(entry.block, entry.variance) for entry in entries])

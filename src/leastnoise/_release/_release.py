@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accounting import Privacy, charge_text, whole_budget
-from leastnoise._accuracy import Known, attributes_told, checked_level, covariances, interval_multiplier, structure
+from leastnoise._accuracy import Known, checked_level, covariances, equations, interval_multiplier, structure
 from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate import Estimate, Finding, NonNegativeCells, Outcome, locally_non_negative, nnls, public_of, sums_within
@@ -488,7 +488,8 @@ def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool
         )
     sizes = {name: measurements.domain.kind(name).size for name in measurements.domain.names}
     if joint:
-        cells = max(math.prod(sizes[name] for name in attributes_told(measurements, measure)) for measure in measures)
+        touched = [{name for entry in equations(measurements, measure) for name in entry.block.attributes} for measure in measures]
+        cells = max(math.prod(sizes[name] for name in names) for names in touched)
         if not cells <= _MOST_JOINT:
             advice = "Leave out nnls, ask for local_non_negative, or take it from the finished release, with release.with_nnls()."
             raise refuse("the joint table of non-negative least squares", cells, f"of at most {_MOST_JOINT} cells", advice)

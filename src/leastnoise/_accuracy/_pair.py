@@ -1,0 +1,160 @@
+"""Two tables of different strategies: their covariance in a common basis, along each attribute apart.
+
+Two forms along an attribute always are diagonal in one basis. In that basis V the information matrix of both tables has the entries
+lambda(k) = p prod_i a_i[k_i] + q prod_i b_i[k_i], p and q one over the noise variances; a query has the variance sum over k of
+prod_i (q_i V_i^+)[k_i]^2 / lambda(k), and is determined if it has no part outside the space of V and none where lambda is 0.
+
+Source: simultaneous diagonalisation of two quadratic forms; docs/mathematics.md, section 6.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from leastnoise._accuracy._determined import Span, require, split, undetermined
+from leastnoise._accuracy._joint import Diagonalised, Joint, JointStructure
+from leastnoise._accuracy._measured import JointCells, Measured, used
+from leastnoise._check.arrays import FloatArray
+from leastnoise._families import DenseBasis, applied_in_parts, apply_gram, weighted_gram
+from leastnoise._linop import Operator
+from leastnoise._measurements import Block, Factor
+from leastnoise._workload import Product
+
+_ZERO = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairAxis:
+    """Two strategies along one attribute in their common basis of r vectors."""
+
+    outward: FloatArray
+    shares: tuple[FloatArray, FloatArray]
+    determined: FloatArray | None
+
+    @staticmethod
+    def of(size: int, factors: tuple[Factor | None, Factor | None]) -> "PairAxis":
+        """The common basis of two strategies along an attribute; None is for summing over it."""
+        forms = [np.ones((size, size)) if factor is None else weighted_gram(factor) for factor in factors]
+        # Forms of like size: which of the two a vector belongs to is then seen from its shares.
+        sizes = [float(np.trace(form)) / size for form in forms]
+        first, second = (form / scale for form, scale in zip(forms, sizes, strict=True))
+        values, vectors = np.linalg.eigh(first + second)
+        kept = values > 1e-10 * values[-1]
+        whitened = vectors[:, kept] / np.sqrt(values[kept])
+        shares, turn = np.linalg.eigh(whitened.T @ first @ whitened)
+        # From the largest share of the first on; rounding errors of 0 are 0.
+        shares, outward = np.clip(shares[::-1], 0.0, 1.0), whitened @ turn[:, ::-1]
+        a, b = (np.where(share > _ZERO, share, 0.0) for share in (shares, 1 - shares))
+        projector = None if kept.all() else vectors[:, kept] @ vectors[:, kept].T
+        return PairAxis(outward, (a * sizes[0], b * sizes[1]), projector)
+
+    def sees(self, operator: Operator) -> bool:
+        """Whether the rows of an operator are within what is seen."""
+        if self.determined is None:
+            return True
+        asked, seen = (float(np.trace(apply_gram(operator, part))) for part in (np.eye(len(self.outward)), self.determined))
+        return asked - seen <= _ZERO * asked
+
+    def summed(self, operator: Operator) -> FloatArray:
+        """The sum of (q V^+)^2 over the rows q, without listing them, shape (r,)."""
+        return np.maximum((self.outward * apply_gram(operator, self.outward)).sum(axis=0), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PairStructure(JointStructure):
+    """Covariance of least squares from two tables."""
+
+    joint: Joint
+    axes: Mapping[str, PairAxis]
+    information: FloatArray
+    span: Span | None = None
+
+    @cached_property
+    def inverse(self) -> Diagonalised:
+        """One over lambda, 0 where nothing is known, in the common basis."""
+        reciprocal = np.divide(1.0, self.information, out=np.zeros_like(self.information), where=self.information > 0)
+        return Diagonalised(tuple(axis.outward for axis in self.axes.values()), reciprocal)
+
+    def _summed(self, product: Product) -> list[FloatArray]:
+        """For all attributes what each entry of one over ``information`` adds to the total variance of a product's answers."""
+        return [axis.summed(operator) for axis, operator in zip(self.axes.values(), self.joint.operators(product), strict=True)]
+
+    def asked(self, product: Product) -> FloatArray:
+        """The product of these, for a product that the measurements determine."""
+        self._require_seen(product)
+        return _outer(self._summed(product))
+
+    def _require_seen(self, product: Product) -> None:
+        require(self.span, product)
+        if not all(axis.sees(operator) for axis, operator in zip(self.axes.values(), self.joint.operators(product), strict=True)):
+            raise undetermined(product)
+
+    def require(self, product: Product) -> None:
+        """Refuse a product that the measurements do not determine, or only with noise too unequal for the solver."""
+        inner, _, _ = split(product, self.joint.names)
+        self._require_seen(inner)
+        weights, unknown = self._summed(inner), self.information <= 0
+        if unknown.any():
+            lost, whole = (_contracted(cube, weights) for cube in (unknown.astype(float), np.ones(unknown.shape)))
+            if not lost <= _ZERO * whole:
+                raise undetermined(product)
+
+    def listed(self, product: Product) -> FloatArray:
+        cube = self.inverse.diagonal
+        operators = enumerate(zip(self.axes.values(), self.joint.operators(product), strict=True))
+        # What shrinks the array most comes first.
+        for axis_number, (axis, operator) in sorted(operators, key=lambda pair: pair[1][1].rows / pair[1][1].size):
+            moved = np.moveaxis(cube, axis_number, 0)
+            answer = np.empty((operator.rows, *moved.shape[1:]))
+            for part, rows in applied_in_parts(operator, axis.outward):
+                answer[part] = np.tensordot(rows**2, moved, axes=(1, 0))
+            cube = np.moveaxis(answer, 0, axis_number)
+        return cube
+
+    def summed(self, product: Product) -> float:
+        return _contracted(self.inverse.diagonal, self._summed(product))
+
+    def most(self, product: Product) -> float:
+        each = zip(self.axes.values(), self.joint.operators(product), strict=True)
+        largest = [DenseBasis(axis.outward @ axis.outward.T).largest_variance(operator) for axis, operator in each]
+        return float(self.inverse.diagonal.max()) * math.prod(largest)
+
+    def solve(self, gathered: FloatArray) -> FloatArray:
+        return self.inverse.times(gathered)
+
+    def cells(self, measured: Sequence[Measured]) -> JointCells:
+        """What rounding left of the residual, where weights are very unequal, is solved for again."""
+        values = [table.values[:, None] for table in measured]
+        cells = self.solve(self.joint.gather(values))
+        left = [column - answers for column, answers in zip(values, self.joint.answers(cells), strict=True)]
+        return JointCells(self.joint.names, (cells + self.solve(self.joint.gather(left))).reshape(self.joint.shape))
+
+
+def _contracted(cube: FloatArray, weights: Sequence[FloatArray]) -> float:
+    for weight in weights:
+        cube = np.tensordot(weight, cube, axes=(0, 0))
+    return float(cube)
+
+
+def _outer(vectors: Sequence[FloatArray]) -> FloatArray:
+    cube = np.ones(())
+    for vector in vectors:
+        cube = np.multiply.outer(cube, vector)
+    return cube
+
+
+def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
+    """prod a_i and prod b_i of ``information``, with noise of variance 1 in both tables."""
+    first, second = (_outer([axis.shares[side] for axis in axes.values()]) for side in (0, 1))
+    return first, second
+
+
+def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float]], span: Span | None = None) -> PairStructure:
+    """The covariance from two tables over the joint cells of some attributes."""
+    along = [{factor.attributes[0]: factor for factor in block.factors if used(factor)} for block, _ in tables]
+    axes = {name: PairAxis.of(size, (along[0].get(name), along[1].get(name))) for name, size in sizes.items()}
+    first, second = (term / variance for term, (_, variance) in zip(pair_terms(axes), tables, strict=True))
+    return PairStructure(Joint(tuple(sizes), tuple(sizes.values()), tuple(tables)), axes, first + second, span)
