@@ -290,7 +290,9 @@ def audited(
         raise InputError(f"confidence must be from 0.5 to below 1; got {confidence}.")
     if isinstance(plan, Plan) and any(product.of_units for product in plan.workload):
         raise InputError("A plan that counts units cannot be audited yet: the made-up rows of an audit have no units. Audit one of rows.")
-    looks = [*_looks(plan, entropy), *([] if guard is None else [partial(_measured, guard, "the guard: ")])]
+    looks = [*_looks(plan, entropy)]
+    if guard is not None:
+        looks.append(partial(_measured, guard, "the guard: "))
     # Of each look at most three events, of each event two probabilities.
     effort = Effort(trials=trials, seconds=seconds / len(looks), risk=(1 - confidence) / (6 * len(looks)), entropy=entropy)
     seen = [look(effort) for look in looks]
@@ -316,7 +318,8 @@ def audited(
 def _looks(plan: Plan | CategoryPlan, entropy: Source) -> Iterator[Callable[[Effort], Part | list[Part]]]:
     """All steps together, and each by itself."""
     if isinstance(plan, CategoryPlan):
-        yield from (partial(look, plan) for look in (keys_alone, keys_shared, key_at_threshold))
+        looks: tuple[Callable[[CategoryPlan, Effort], Part], ...] = (keys_alone, keys_shared, key_at_threshold)
+        yield from (partial(look, plan) for look in looks)
         return
     if plan.measurements is not None:
         yield partial(_measured, plan.measurements, "")

@@ -101,7 +101,7 @@ def certified(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss)
 
 def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) -> float:
     """The least factor by which a step is sharper than it should be, for an event to have its probabilities; at least 1/2."""
-    event = _event(first, second, risk, lambda *probabilities: _factors(*probabilities, tails))
+    event = _event(first, second, risk, lambda thresholds, low, high: _factors(thresholds, low, high, tails))
     return float(_factors(*event, tails)[0])
 
 
