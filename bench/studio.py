@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from leastnoise._studio import opened
+from leastnoise._studio import Studio
 
 SHAPE, RICH = (101, 101, 101, 101, 3, 8, 36, 6, 51, 4, 5, 15), 4
 SIZES = ("0.9", "0.6", "2", "1/3", "5", "0.1", "7", "0.01")
@@ -41,7 +41,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "wide.toml")
         place.write_text(spec(most), encoding="utf-8")
-        found = opened(place)
+        found = Studio(place)
         thread = threading.Thread(target=found.run)
         thread.start()
         try:

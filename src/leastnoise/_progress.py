@@ -6,10 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
-from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 _PATIENCE = 1.0  # seconds until the line appears
 _ON_TERMINAL, _ELSEWHERE, _IN_NOTEBOOK = 0.2, 10.0, 0.5  # seconds between two lines
@@ -18,9 +16,8 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-@dataclass(frozen=True, slots=True)
-class Display:
-    """Where a line of progress is shown."""
+class Display(NamedTuple):
+    """Where a line of progress is shown, and every how many seconds."""
 
     every: float
     show: Callable[[str], None]
@@ -50,7 +47,7 @@ class Progress:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._done.set()
         self._thread.join()
 
@@ -59,34 +56,28 @@ class Progress:
         """Time since the start."""
         return time.perf_counter() - self._start
 
-    def say(self, text: str) -> None:
-        """Change what is being done."""
-        self._text, self._share = text, 0.0
-
-    def step(self, text: str, among: int) -> None:
-        """Tell which of a known number of steps is begun: the time that is left follows from those that are done."""
-        self.say(text)
-        self._share = self._steps / among
-        self._steps += 1
-
-    def begin(self, text: str, about: float) -> None:
-        """Begin something else, whose time is counted anew."""
-        self.say(text)
-        self._about, self._begun = about, self.seconds
+    def say(self, text: str, share: float = 0.0) -> None:
+        """Change what is being done, and the share of it that is done where that is counted."""
+        self._text, self._share = text, share
 
     def trying(self, name: str) -> None:
         """Tell which strategy is tried."""
         self.say(f"planning, trying {name}")
 
+    def step(self, text: str, among: int) -> None:
+        """Tell which of a known number of steps is begun: the time that is left follows from those that are done."""
+        self.say(text, self._steps / among)
+        self._steps += 1
+
     def rows(self, doing: str, then: str, done: int, among: int | None, blocks: int = 0, about: float = 0.0) -> None:
-        """Tell how far the reading of rows is."""
+        """Tell how far the reading of rows is; after the last one something else begins, whose time is counted anew."""
         self._blocks += 1
         part, whole = (done, among) if among else (self._blocks, blocks)
         if whole and part >= whole:
-            self.begin(then, about)
+            self.say(then)
+            self._about, self._begun = about, self.seconds
         elif whole:
-            self.say(f"{doing}: {100 * part // whole}%")
-            self._share = part / whole
+            self.say(f"{doing}: {100 * part // whole}%", part / whole)
 
     def _done_share(self, seconds: float) -> float:
         """The share of what is done after so many seconds: what was counted, or else what was estimated beforehand."""
@@ -95,30 +86,25 @@ class Progress:
     def _show(self) -> None:
         if self._done.wait(_patience()):
             return
-        display = self._display or _error_stream()
+        every, show = self._display or _error_stream()
         while True:
             seconds = self.seconds
-            display.show(f"{self._text} ({time_words(seconds, self._done_share(seconds), self._begun)})")
-            if self._done.wait(display.every):
+            show(f"{self._text} ({time_words(seconds, self._done_share(seconds), self._begun)})")
+            if self._done.wait(every):
                 break
-        display.show("")
+        show("")
 
 
 def _error_stream() -> Display:
-    if not sys.stderr.isatty():
-        return Display(_ELSEWHERE, lambda line: _write(line and line + "\n"))
-    widths = [0]
+    """A line on the standard error stream: on a terminal each takes the place of the one before."""
+    terminal, widths = sys.stderr.isatty(), [0]
 
-    def redraw(line: str) -> None:
-        _write("\r" + line.ljust(widths[-1]) + ("" if line else "\r"))
+    def show(line: str) -> None:
+        sys.stderr.write("\r" + line.ljust(widths[-1]) + ("" if line else "\r") if terminal else line and line + "\n")
+        sys.stderr.flush()
         widths.append(len(line))
 
-    return Display(_ON_TERMINAL, redraw)
-
-
-def _write(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()
+    return Display(_ON_TERMINAL if terminal else _ELSEWHERE, show)
 
 
 def time_words(seconds: float, share: float, begun: float = 0.0) -> str:
@@ -178,13 +164,13 @@ def _cell() -> Display:
     """A line of plain text below the cell, which is emptied at the end."""
     from IPython.display import display
 
-    shown: list[Any] = []
+    handles: list[Any] = []
 
     def show(line: str) -> None:
         text = {"text/plain": line}
-        if shown:
-            shown[0].update(text, raw=True)
+        if handles:
+            handles[0].update(text, raw=True)
         else:
-            shown.append(display(text, raw=True, display_id=True))
+            handles.append(display(text, raw=True, display_id=True))
 
     return Display(_IN_NOTEBOOK, show)

@@ -7,7 +7,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
@@ -27,7 +27,8 @@ _LATER = "scipy.linalg"  # brings a library of its own, and takes longer to load
 def one_thread() -> Iterator[None]:
     """Compute with one thread of linear algebra, and leave as many as there were.
 
-    It is for the public functions that compute, also as a decorator. The limit is the process's, as the libraries' threads are.
+    It is for the public functions that compute, also as a decorator. The limit is the process's, as the libraries' threads are. A library
+    that is loaded meanwhile begins with one thread, and then has as many as the others.
     """
     if any(name in os.environ for name in SAID_BY):
         yield
@@ -35,23 +36,18 @@ def one_thread() -> Iterator[None]:
     loaded = _LATER in sys.modules
     libraries = _libraries(loaded)
     usual = max((library.num_threads or 1 for library in libraries.lib_controllers), default=1)
-    with libraries.limit(limits=1), nullcontext() if loaded else _begun_with_one(usual):
-        yield
-
-
-@contextmanager
-def _begun_with_one(usual: int) -> Iterator[None]:
-    """A library that is loaded meanwhile begins with one thread, and then has as many as the others."""
-    os.environ[SAID_BY[1]] = "1"
-    try:
-        yield
-    finally:
-        os.environ.pop(SAID_BY[1], None)
-        if _LATER in sys.modules:
-            known = {library.filepath for library in _libraries(False).lib_controllers}
-            for library in _libraries(True).lib_controllers:
-                if library.filepath not in known:
-                    library.set_num_threads(usual)
+    with libraries.limit(limits=1):
+        if not loaded:
+            os.environ[SAID_BY[1]] = "1"
+        try:
+            yield
+        finally:
+            if not loaded:
+                os.environ.pop(SAID_BY[1], None)
+                known = {library.filepath for library in libraries.lib_controllers}
+                for library in _libraries(True).lib_controllers if _LATER in sys.modules else ():
+                    if library.filepath not in known:
+                        library.set_num_threads(usual)
 
 
 @cache

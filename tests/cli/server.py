@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any
 
 import leastnoise
+from leastnoise._release import TEMPLATES, templates
 
 # What a release loads when it comes to it.
 LATER = [
@@ -32,6 +33,7 @@ def load() -> None:
             import_module(found.name)
     for name in LATER:
         import_module(name)
+    templates(TEMPLATES).get_template("report.html")  # is compiled once, and not in every fork
 
 
 def watch(connection: socket.socket, child: int) -> None:

@@ -22,6 +22,8 @@ integers = [17, 90]
 queries = { age = "prefix" }
 [plan]
 strategy = "dawa_levels"
+[output]
+formats = ["csv"]
 """
 KILLED = """
 import os, signal

@@ -69,10 +69,26 @@ main()
 """
 
 
+# Small, and without anything that is warned of: what is said is then about the payment alone.
+SPEC = """\
+[source]
+path = "people.csv"
+[privacy]
+epsilon = "1"
+[domain.sex]
+categories = ["F", "M"]
+[[workload]]
+marginals = { ways = 1 }
+[plan]
+strategy = "identity"
+[output]
+formats = ["csv"]
+"""
+
+
 @pytest.fixture(autouse=True)
-def _no_warning(folder: Path) -> None:
-    """A spec without the measure that no query asks about: what is said is then about the payment alone."""
-    edit(folder, ('[measures.pay]\ncolumn = "income"\nclip = [0, 1000]\n', ""))
+def _small(folder: Path) -> None:
+    (folder / "people.toml").write_text(SPEC, encoding="utf-8")
 
 
 # where it is killed, once between any two writes, and what becomes of the release: unpaid, absent, resumable or whole
@@ -99,7 +115,7 @@ def is_whole(out: Path) -> bool:
     from leastnoise._session import read_release
 
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    return bool(manifest["receipt"]["id"]) and len(read_release(out).tables) == 5
+    return bool(manifest["receipt"]["id"]) and len(read_release(out).tables) == 1
 
 
 @pytest.fixture

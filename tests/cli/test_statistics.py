@@ -28,20 +28,16 @@ language = "de"
 """
 
 
-@pytest.fixture
-def asked(folder: Path) -> Path:
-    fewer = SPEC.replace("integers = [17, 90]", 'integers = [17, 40]\noutside = "clip"')  # without product form, dense over all cells
-    (folder / "spec.toml").write_text(fewer.replace('strategy = "marginals"', 'strategy = "workload"') + ASKED)
-    return folder
-
-
-def test_a_plan_says_what_is_known_beforehand(asked: Path, run: Run) -> None:
-    shown = run("plan", "spec.toml")
-    assert re.search(r"mean of pay by sex +standard error at most [\d.,]+ in a group of 200(\.0)? rows \(delta method\)", shown.out)
-    assert "mean of pay " in shown.out
-    assert "In means and sums of pay a value below" in shown.out
-    assert "say a public size for the error of a mean" in shown.out
-    assert re.search(r"quantiles of age by sex +standard error of the counts up to a cell [\d.]+ rows, 0\.\d+ of 200(\.0)? rows", shown.out)
+def test_means_quantiles_and_functions_from_the_plan_to_the_pages(folder: Path, run: Run) -> None:
+    small = SPEC.replace("integers = [17, 90]", 'integers = [17, 20]\noutside = "clip"').replace("count = 10", "count = 4")
+    Path("spec.toml").write_text(small.replace('strategy = "marginals"', 'strategy = "workload"') + ASKED)  # dense, without product form
+    shown = run("plan", "spec.toml").out
+    assert re.search(r"mean of pay by sex +standard error at most [\d.,]+ in a group of 200(\.0)? rows \(delta method\)", shown)
+    assert "In means and sums of pay a value below" in shown
+    assert "say a public size for the error of a mean" in shown
+    assert re.search(r"quantiles of age by sex +standard error of the counts up to a cell [\d.]+ rows, 0\.\d+ of 200(\.0)? rows", shown)
+    assert re.search(r"sum of pay by sex +2 +[\d,.]+ +[\d,.]+ +pay +1\n", shown)  # what the errors are in
+    assert re.search(r"count of pay by sex +2 +[\d,.]+ +[\d,.]+ +rows +1\n", shown)
     value = json.loads(run("plan", "spec.toml", "--json").out)
     first, second, third, fourth = value["statistics"]
     counts, sums = (next(table for table in value["tables"] if table["name"] == name) for name in first["tables"])
@@ -57,33 +53,23 @@ def test_a_plan_says_what_is_known_beforehand(asked: Path, run: Run) -> None:
     assert sentence.endswith("a row without a value adds nothing to a sum and is left out of a mean.")
     assert "its standard error is about 1,000 times that of a count of rows" in cost
 
-
-def test_a_release_shows_them(asked: Path, run: Run) -> None:
     assert run("release", "spec.toml", "--out", "out", "--seed", "3").code == 0
-    made = ln.read_release(asked / "out")
+    made = ln.read_release("out")
     shown = run("show", "out").out
-    assert [f"{one.id} {one.name}" in shown for one in made.statistics] == [True] * 4
-    one = run("show", "out", "quantiles of age by sex").out
-    assert one == run("show", "out", "s3").out
-    assert re.search(r"F +0\.5 +\d+ +\d+ to \d+", one)
-    page = (asked / "out" / "report.html").read_text(encoding="utf-8")
+    assert [f"{each.id} {each.name}" in shown for each in made.statistics] == [True] * 4
+    by_name = run("show", "out", "quantiles of age by sex").out
+    assert by_name == run("show", "out", "s3").out
+    assert re.search(r"F +0\.5 +\d+ +\d+ to \d+", by_name)
+    page = Path("out/report.html").read_text(encoding="utf-8")
     part = page[page.index('<section id="statistics">') : page.index('<section id="tables">')]
     assert "Mittelwerte, Quantile, Verteilungsfunktionen" in part
     assert [f'<article id="s{number}">' in part for number in range(1, 6)] == [True] * 4 + [False]
     ((mean, interval),) = made.statistics["s2"].written(texts("de"), 5)
     assert f"<td>{mean}<td>{interval}" in part
-    book = openpyxl.load_workbook(asked / "out" / "answers.xlsx")
-    sheet = book["s3 quantiles of age by sex"]
+    sheet = openpyxl.load_workbook("out/answers.xlsx")["s3 quantiles of age by sex"]
     assert [cell.value for cell in sheet[5]] == ["query", "sex", "share", "quantile", "low", "high"]
     assert sheet[6][3].value == pytest.approx(made.statistics["s3"].values[0, 0])
-    assert "release.statistics[0].frame()" in ln.export(asked / "out", "notebook")
-
-
-def test_without_them_nothing_is_said(folder: Path, run: Run) -> None:
-    assert "statistics" not in json.loads(run("plan", "people.toml", "--json").out)
-    assert run("release", "people.toml", "--out", "out", "--seed", "3").code == 0
-    assert "statistics" not in json.loads((folder / "out" / "manifest.json").read_text())
-    assert '<section id="statistics">' not in (folder / "out" / "report.html").read_text()
+    assert "release.statistics[0].frame()" in ln.export("out", "notebook")
 
 
 def test_ends_of_intervals_are_written_whole(folder: Path, run: Run) -> None:
@@ -91,11 +77,12 @@ def test_ends_of_intervals_are_written_whole(folder: Path, run: Run) -> None:
     asked = (
         '[[workload]]\nquantiles = { of = "income", at = ["0.9999"] }\n[[workload]]\ncdf = { of = "age" }\n[plan]\nstrategy = "workload"\n'
     )
-    (folder / "spec.toml").write_text(large.replace('epsilon = "1"', 'epsilon = "1000"') + asked)
-    rows = "".join(f"{'FM'[i % 2]},{17 + i % 74},{i * 30_000}\n" for i in range(400))
-    (folder / "people.csv").write_text("sex,age,income\n" + rows)
+    Path("spec.toml").write_text(large.replace('epsilon = "1"', 'epsilon = "1000"') + asked + "[output]\nlevel = 0.9999999\n")
+    Path("people.csv").write_text("sex,age,income\n" + "".join(f"{'FM'[i % 2]},{17 + i % 74},{i * 30_000}\n" for i in range(400)))
     assert run("release", "spec.toml", "--out", "out", "--seed", "3").code == 0
+    assert '<section id="statistics">' in Path("out/report.html").read_text(encoding="utf-8")
     shown = run("show", "out").out
+    assert "99.99999% interval" in shown  # and not 100%
     found = re.search(r"0\.9999 +[\d,.]+ +([\d,]+) to ([\d,]+)\n", shown)
     assert found is not None, shown
     assert "12,345,670" in found.groups()

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from leastnoise._studio import opened
+from leastnoise._studio import Studio
 from leastnoise._studio._draft import done
 from leastnoise._studio._planning import Background
 from waiting import HANGS, wait_until
@@ -130,7 +130,7 @@ class Client:
 @contextmanager
 def serving(place):
     """A client of a studio that has just begun."""
-    found = opened(place)
+    found = Studio(place)
     thread = threading.Thread(target=found.run)
     thread.start()
     try:

@@ -200,7 +200,7 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     assert words[5] == f"shares ± {share}, of that size"
     sized = changed(draft, {"size_of": "300"}, [2])
     mean = times * statistic_errors(planned_spec(sized.spec))[0].std_error
-    assert view(Seen(1, sized, planned_spec(sized.spec)))["rows"][2]["verdict"] == f"± {texts().error(mean)} at most, at that size"
+    assert view(Seen(1, sized, planned_spec(sized.spec)))["rows"][2]["verdict"] == f"pay ± {texts().error(mean)} at most, at that size"
     less = changed(changed(draft, {"on": False}, [2]), {"weight": "3"}, [5])
     assert [one.kind for one in less.spec.workload.statistics] == ["quantiles", "quantiles", "cdf"]
     assert less.spec.workload.products[-1].weight == 3
@@ -213,6 +213,6 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     row = view(Seen(1, strict, made))["rows"][2]
     (wide, *_) = reached_by_means(made, 0.95)
     assert wide is not None
-    assert row["verdict"] == f"± {texts().error(wide.error)} at most, at that size"
+    assert row["verdict"] == f"pay ± {texts().error(wide.error)} at most, at that size"
     assert wide.error > times * statistic_errors(made)[0].std_error
     assert (row["missed"], row["set"][2:4]) == (True, ["margin", str(mean / 2)])

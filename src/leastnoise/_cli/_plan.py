@@ -600,11 +600,11 @@ def studio(path: Path | None) -> None:
     a value of the data.
     """
     try:
-        from leastnoise._studio import opened
+        from leastnoise._studio import Studio
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"starlette", "tomlkit", "uvicorn"}:
             raise
         raise InputError("The studio needs some more packages: pip install 'leastnoise[studio]'.") from None
-    server = opened(path)
+    server = Studio(path)
     click.echo(f"The studio is at {server.address}\nOne browser can open it, once. Ctrl-C ends it.")
     server.run()

@@ -97,10 +97,10 @@ class Texts:
         return self.local(f"{short:,.{max(0, 2 - math.floor(math.log10(short)))}f}")
 
     def percent(self, share: float, digits: int = 6) -> str:
-        r"""A share as a percentage: in so many digits, and in all that it has where these would round it up to the whole."""
+        r"""A share as a percentage: in six digits, in more where these would say 100 of less than all, or in as many as are asked for."""
         text = in_digits(float(f"{100 * share:.{digits}g}"))
         if digits == 6 and text == "100" and share < 1:
-            text = format(100 * Decimal(repr(share)), "f")
+            text = format(100 * Decimal(repr(float(share))), "f").rstrip("0")
         return self.local(text) + ("%" if self.language == "en" else "\u00a0%")
 
     def value(self, answer: float, margin: float) -> str:

@@ -8,39 +8,57 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from starlette.responses import JSONResponse, Response
+import tomlkit
+from starlette.responses import JSONResponse
 
-from leastnoise._charts import spoken, vega_lite
+from leastnoise._charts import vega_lite
 from leastnoise._check import InputError, exact, message, one_of
-from leastnoise._check.arrays import FloatArray
-from leastnoise._domain import Domain
 from leastnoise._linop import apply
 from leastnoise._plan import Plan
 from leastnoise._release import LANGUAGES, Texts, picture_of, texts
 from leastnoise._session import CSV, DatabaseTable, columns
 from leastnoise._spec import SourceColumn, parse_spec, source_columns
 from leastnoise._studio._draft import lines, save
-from leastnoise._studio._explore_page import MOST_CELLS, vega_script
-from leastnoise._studio._pages import Page, action, asset, get, shown
+from leastnoise._studio._explore_page import MOST_CELLS
+from leastnoise._studio._pages import Page, action, assets, chart, get, shown
 from leastnoise._studio._planning import Planning, margins, planning_page, view
 
 Form = Mapping[str, str]
 """The fields of the page by name, empty where nothing is filled in or ticked: ``c3.low`` is of column 3, ``a1.what`` of question 1."""
 FORMS = {"text": "list", "whole": "whole", "number": "number", "date": "dates", "truth": "truth"}
 """The form that is suggested for each kind of column."""
-ASKED = ("counts", "top", "means", "median", "quartiles", "cdf", "sums")
+# What a column becomes by the form that is chosen for it; $ before what is filled in.
+_COLUMNS: Mapping[str, Mapping[str, Any]] = {
+    "list": {"categories": "$codes"},
+    "file": {"categories": {"file": "$file", "column": "$file_column"}},
+    "whole": {"integers": ["$low", "$high"]},
+    "number": {"bins": {"low": "$low", "high": "$high", "count": "$count"}},
+    "dates": {"dates": {"from": "$from", "to": "$to", "by": "$by"}},
+    "unknown": {"unknown": {"most": "$most"}},
+    "truth": {"categories": [True, False]},
+}
+# What a question asks: $groups are the columns that are ticked, and $by the same as a list.
+_QUESTIONS: Mapping[str, Mapping[str, Any]] = {
+    "counts": {"queries": "$groups"},
+    "top": {"queries": "$groups"},
+    "means": {"means": {"of": "$of", "by": "$by"}},
+    "median": {"quantiles": {"of": "$of", "by": "$by", "at": ["0.5"]}},
+    "quartiles": {"quantiles": {"of": "$of", "by": "$by", "at": ["0.25", "0.5", "0.75"]}},
+    "cdf": {"cdf": {"of": "$of", "by": "$by"}},
+    "sums": {"queries": "$groups", "sum": "$of"},
+}
+_STATISTICS = ("means", "quantiles", "cdf")
 WEIGHTED = ("counts", "top", "means", "sums")
 """What rows may count for as often as their weight says."""
 PERIODS = ("year", "quarter", "month", "week", "day", "hour", "weekday")
 NUMBERS = {"1234.56": ("", ""), "1234,56": (",", ""), "1.234,56": (",", "."), "1,234.56": ("", ",")}
 """How a file of texts may write numbers: the marks of decimals and of thousands, where they are not those of specs."""
 DAYS = {"2025-12-31": "", "31.12.2025": "%d.%m.%Y", "31/12/2025": "%d/%m/%Y", "12/31/2025": "%m/%d/%Y"}
-_SHARES = {"median": ["0.5"], "quartiles": ["0.25", "0.5", "0.75"]}
+_NUMBERS = {"low", "high", "step", "epsilon", "margin", "delta", "size", "max_rows", "most"}  # fields of numbers
 _HEAD = """\
 # A spec for leastnoise, filled in on the page of `leastnoise studio` from names and types of columns: it holds no value of the data.
 
@@ -57,39 +75,36 @@ Lead = Callable[[Page], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Where the data are, and what is known of them without a look at a value."""
+    """Where the data are, and what is known of them without a look at a value.
 
-    source: Path | DatabaseTable
-    layout: Mapping[str, str]
+    Args:
+        name: how pages call them.
+        folder: where the spec will be: beside a file, or the current folder.
+        table: the part ``[source]`` of a spec.
+        columns: by their names and types.
+    """
+
+    name: str
+    folder: Path
+    table: Mapping[str, Any]
     columns: tuple[SourceColumn, ...]
-
-    @property
-    def name(self) -> str:
-        """How pages call them."""
-        return self.source.table if isinstance(self.source, DatabaseTable) else self.source.name
 
     @property
     def is_text(self) -> bool:
         """Whether numbers and days are texts, of which the form has to be said."""
         return not any(column.typed for column in self.columns)
 
-    @property
-    def folder(self) -> Path:
-        """Where the spec will be: beside a file, or in the current folder."""
-        return Path.cwd() if isinstance(self.source, DatabaseTable) else self.source.absolute().parent
-
-    @property
-    def table(self) -> dict[str, Any]:
-        """The part ``[source]`` of a spec."""
-        if isinstance(self.source, DatabaseTable):
-            return {"table": self.source.table, "connection": self.source.connection}
-        return {"path": self.source.name, **self.layout}
-
 
 def looked_at(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
     """Names and types of the columns of some data; no value is read."""
-    table = CSV(source, layout.get("delimiter"), layout.get("encoding", "utf-8")) if layout and isinstance(source, Path) else source
-    return Data(source, layout, source_columns(columns(table)))
+    if isinstance(source, DatabaseTable):
+        table, name, folder = {"table": source.table, "connection": source.connection}, source.table, Path.cwd()
+    else:
+        table, name, folder = {"path": source.name, **layout}, source.name, source.absolute().parent
+    known: Any = source
+    if layout and isinstance(source, Path):
+        known = CSV(source, layout.get("delimiter"), layout.get("encoding", "utf-8"))
+    return Data(name, folder, table, source_columns(columns(known)))
 
 
 def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> str:
@@ -97,33 +112,38 @@ def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> s
 
     Where SQL may ask in place of the form, nothing has to be asked: the spec says then what all columns may hold.
     """
-    form = {key: _pointed(key, text) if language == "de" else text for key, text in form.items()}
+    form = {key: _pointed(text) if language == "de" and key.rpartition(".")[2] in _NUMBERS else text for key, text in form.items()}
     questions = {int(part.group(1)) for key in form if (part := re.fullmatch(r"a(\d{1,3})\.what", key)) and form[key]}
-    names = {}  # of attributes: as the column, with the unit of measure behind it
+    numbers = {}  # of columns by attribute, which is called as the column, with the unit of measure behind it
     for number, column in enumerate(data.columns):
         if kind := form.get(f"c{number}.kind"):
             unit = form.get(f"c{number}.unit", "") if kind == "number" and questions else ""  # SQL calls a column by its name
-            names[number] = f"{column.attribute} ({unit})" if unit else column.attribute
-    asked = [_asked(question, names, form) for question in sorted(questions)]
+            numbers[f"{column.attribute} ({unit})" if unit else column.attribute] = number
+    kinds = {name: form[f"c{number}.kind"] for name, number in numbers.items()}
+    asked = [_asked(question, {number: name for name, number in numbers.items()}, form) for question in sorted(questions)]
     if not asked and (not in_sql or form.get("how") == "within"):
         raise InputError("Nothing is asked yet: choose what to publish.")
     within = form.get("margin", "") if form.get("how") == "within" else ""
     if form.get("how") == "within" and not within:
         raise InputError("Say how far a number may be from the truth, such as 500; or give a budget.")
-    used = {name for entry in asked for name in _attributes(entry)} if asked else {*names.values()}
-    numbers = {name: number for number, name in names.items()}
-    measured = {entry["means"]["of"] if "means" in entry else entry["sum"] for entry in asked if "means" in entry or "sum" in entry}
-    if not asked:
-        measured = {name for number, name in names.items() if form[f"c{number}.kind"] in ("whole", "number")}
-    weights = {entry["weighted_by"] for entry in asked if "weighted_by" in entry}
-    unknown = any(form[f"c{numbers[name]}.kind"] == "unknown" for name in used)
-    table: dict[str, Any] = {"source": {**data.table, **_layout(form)}, "privacy": _privacy(data, form, unknown=unknown)}
-    described = used or measured or weights  # a domain has an attribute, though none is asked about
-    table["domain"] = {name: _attribute(data.columns[number], number, name, form) for number, name in names.items() if name in described}
+    used, measured, weights = _used(asked) if asked else ({*numbers}, {name for name in kinds if kinds[name] in ("whole", "number")}, {*()})
+    privacy: dict[str, Any] = {"epsilon": "least" if within else form.get("epsilon", "")}
+    if any(kinds[name] == "unknown" for name in used):  # categories that nobody can list are found under a delta
+        privacy["delta"] = form.get("delta", "")
+    unit = form.get("unit", "")
+    if unit and not (unit.isdecimal() and int(unit) < len(data.columns)):
+        raise InputError("What is protected must be each row, or each value of a column; choose one.")
+    privacy["unit"] = {"column": data.columns[int(unit)].name, "max_rows": _number(form.get("max_rows", ""))} if unit else "row"
+    decimal, thousands = NUMBERS[one_of("how numbers are written", form.get("numbers") or "1234.56", NUMBERS)]
+    written = {"encoding": form.get("encoding", "").replace("utf-8", ""), "decimal": decimal, "thousands": thousands}
+    table: dict[str, Any] = {"source": {**data.table, **{key: text for key, text in written.items() if text}}, "privacy": privacy}
+    described = used | measured | weights if asked else used  # a domain has an attribute, though none is asked about
+    table["domain"] = {name: _attribute(data.columns[number], number, name, form) for name, number in numbers.items() if name in described}
     for name in sorted(measured | weights):
-        column, said = data.columns[numbers[name]], {field: form.get(f"c{numbers[name]}.{field}", "") for field in ("low", "high", "step")}
-        multiples = {"unit": said["step"]} if name in weights and form[f"c{numbers[name]}.kind"] == "number" else {}
-        table.setdefault("measures", {})[name] = {"column": column.name, "clip": [_number(said["low"]), _number(said["high"])], **multiples}
+        low, high, step = (form.get(f"c{numbers[name]}.{field}", "") for field in ("low", "high", "step"))
+        multiples = {"unit": step} if name in weights and kinds[name] == "number" else {}
+        clipped = {"column": data.columns[numbers[name]].name, "clip": [_number(low), _number(high)], **multiples}
+        table.setdefault("measures", {})[name] = clipped
     if asked:
         table["workload"] = _within(within, asked, table.get("measures", {})) if within else asked
     table["plan"] = {"guard": "1/100"}
@@ -134,49 +154,26 @@ def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> s
     return text
 
 
-def _layout(form: Form) -> dict[str, str]:
-    """What is said of a file of texts."""
-    decimal, thousands = NUMBERS[one_of("how numbers are written", form.get("numbers") or "1234.56", NUMBERS)]
-    made = {"encoding": form.get("encoding", "").replace("utf-8", ""), "decimal": decimal, "thousands": thousands}
-    return {key: text for key, text in made.items() if text}
-
-
-def _pointed(key: str, text: str) -> str:
+def _pointed(text: str) -> str:
     """A number with a decimal point, as specs have it."""
-    if key.rpartition(".")[2] not in ("low", "high", "step", "epsilon", "margin", "delta", "size", "max_rows", "most"):
-        return text
     if re.search(r"\.\d{3}(\D|$)", text):
         raise InputError(message("A number must be written without separators of thousands; got {text}.", text=text))
     return text.replace(",", ".")
 
 
+def _filled(template: Any, fields: Mapping[str, Any]) -> Any:
+    """A part of a spec with what is filled in at its places."""
+    if isinstance(template, Mapping):
+        return {key: _filled(entry, fields) for key, entry in template.items()}
+    if isinstance(template, list):
+        return [_filled(entry, fields) for entry in template]
+    return fields[template[1:]] if isinstance(template, str) and template.startswith("$") else template
+
+
 def _asked(question: int, names: Mapping[int, str], form: Form) -> dict[str, Any]:
-    """One part of the workload."""
-    kind, groups = one_of("what is published", form[f"a{question}.what"], ASKED), _groups(question, names, form)
-
-    def column(field: str, words: str) -> str:
-        number = form.get(f"a{question}.{field}", "")
-        if not number.isdecimal() or int(number) not in names:
-            raise InputError(message("{what} must be of a column of numbers that is published; choose one.", what=words))
-        return names[int(number)]
-
-    weighted = {}
-    if kind in WEIGHTED and form.get(f"a{question}.weight"):
-        weighted = {"weighted_by": column("weight", "Weights")}
-    if kind in ("counts", "top"):
-        if kind == "top" and len(groups) != 1:
-            raise InputError("The largest groups must be of one column; tick one.")
-        return {"queries": groups, **weighted}
-    name = column("of", "Means, medians, distributions and sums")
-    if kind == "sums":
-        return {"queries": groups, "sum": name, **weighted}
-    asked: dict[str, Any] = {"of": name, "by": [key if sets == "identity" else {key: sets} for key, sets in groups.items()]}
-    more = {"size": form[f"a{question}.size"], **weighted} if form.get(f"a{question}.size") else weighted
-    return {"quantiles": {**asked, "at": _SHARES[kind]}, **more} if kind in _SHARES else {kind: asked, **more}
-
-
-def _groups(question: int, names: Mapping[int, str], form: Form) -> dict[str, Any]:
-    """The columns that are ticked, each with its values or with the groups of a level."""
+    """One part of the workload, and its columns that are ticked, each with its values or with the groups of a level."""
+    said = {field: form.get(f"a{question}.{field}", "") for field in ("what", "of", "size", "weight")}
+    kind = one_of("what is published", said["what"], _QUESTIONS)
     groups: dict[str, Any] = {}
     for number, name in names.items():
         ways = [way for way in ("cells", "group", "level") if form.get(f"a{question}.by.{number}.{way}")]
@@ -185,13 +182,39 @@ def _groups(question: int, names: Mapping[int, str], form: Form) -> dict[str, An
         if ways:
             level = form.get(f"c{number}.level", "") if ways == ["level"] else "group"
             groups[name] = "identity" if ways == ["cells"] else {"level": level}
-    return groups
+    fields: dict[str, Any] = {"groups": groups, "by": [name if sets == "identity" else {name: sets} for name, sets in groups.items()]}
+    weighted = kind in WEIGHTED and bool(said["weight"])
+    wanted = [("weight", "Weights")] if weighted else []
+    wanted += [] if kind in ("counts", "top") else [("of", "Means, medians, distributions and sums")]
+    for field, words in wanted:
+        if not said[field].isdecimal() or int(said[field]) not in names:
+            raise InputError(message("{what} must be of a column of numbers that is published; choose one.", what=words))
+        fields[field] = names[int(said[field])]
+    if kind == "top" and len(groups) != 1:
+        raise InputError("The largest groups must be of one column; tick one.")
+    made = _filled(_QUESTIONS[kind], fields)
+    made |= {"size": said["size"]} if said["size"] and "queries" not in made else {}
+    return {**made, **({"weighted_by": fields["weight"]} if weighted else {})}
+
+
+def _used(asked: Sequence[Mapping[str, Any]]) -> tuple[set[str], set[str], set[str]]:
+    """The attributes that are asked about, what is summed, and what rows are weighted by."""
+    used, measured = set[str](), set[str]()
+    for entry in asked:
+        kind, said = next(iter(entry.items()))
+        if kind == "queries":
+            used |= {*said}
+            measured |= {entry["sum"]} if "sum" in entry else {*()}
+        else:
+            used |= {name for part in said["by"] for name in ([part] if isinstance(part, str) else part)}
+            (measured if kind == "means" else used).add(said["of"])
+    return used, measured, {entry["weighted_by"] for entry in asked if "weighted_by" in entry}
 
 
 def _within(margin: str, asked: Sequence[Mapping[str, Any]], measures: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What is asked with its targets: of statistics the tables that they follow from have them, a sum as many times as a row adds."""
     made = [{**entry, "margin": margin} if "queries" in entry else dict(entry) for entry in asked]
-    for kind, said, entry in [(kind, entry[kind], entry) for entry in asked for kind in ("means", "quantiles", "cdf") if kind in entry]:
+    for kind, said, entry in [(kind, entry[kind], entry) for entry in asked for kind in _STATISTICS if kind in entry]:
         of, groups = said["of"], {name: "identity" for name in said["by"] if isinstance(name, str)}
         groups |= {name: sets for part in said["by"] if not isinstance(part, str) for name, sets in part.items()}
         if kind != "means":
@@ -205,77 +228,37 @@ def _within(margin: str, asked: Sequence[Mapping[str, Any]], measures: Mapping[s
     return made
 
 
-def _attributes(entry: Mapping[str, Any]) -> list[str]:
-    """The attributes that a part of the workload asks about."""
-    if "queries" in entry:
-        return list(entry["queries"])
-    kind, asked = next(iter(entry.items()))
-    by = [name for part in asked["by"] for name in ([part] if isinstance(part, str) else part)]
-    return by if kind == "means" else [asked["of"], *by]
-
-
-def _privacy(data: Data, form: Form, *, unknown: bool) -> dict[str, Any]:
-    privacy: dict[str, Any] = {"epsilon": "least" if form.get("how") == "within" else form.get("epsilon", "")}
-    if unknown:  # categories that nobody can list are found under a delta
-        privacy["delta"] = form.get("delta", "")
-    unit = form.get("unit", "")
-    if unit and not (unit.isdecimal() and int(unit) < len(data.columns)):
-        raise InputError("What is protected must be each row, or each value of a column; choose one.")
-    privacy["unit"] = {"column": data.columns[int(unit)].name, "max_rows": _number(form.get("max_rows", ""))} if unit else "row"
-    return privacy
-
-
 def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict[str, Any]:
     """The part ``[domain.NAME]`` of a column."""
-
-    def said(field: str) -> str:
-        return form.get(f"c{number}.{field}", "").strip()
-
-    kind = said("kind")
-    table: dict[str, Any] = {} if name == column.name else {"column": column.name}
-    if kind == "list":
-        codes = [code.strip() for code in said("list").splitlines() if code.strip()]
-        table["categories"] = [*dict.fromkeys(map(_number, codes) if column.kind == "whole" else codes)]
-    elif kind == "file":
-        table["categories"] = {"file": said("file"), "column": said("file_column")}
-    elif kind == "truth":
-        table["categories"] = [True, False]
-    elif kind == "whole":
-        low, high = table["integers"] = [_number(said("low")), _number(said("high"))]
-        _few(name, high - low if isinstance(low, int) and isinstance(high, int) else 0)
-    elif kind == "number":
-        table["bins"] = _bins(name, said("low"), said("high"), said("step"))
-    elif kind == "dates":
-        written = DAYS[one_of("how days are written", form.get("days") or "2025-12-31", DAYS)]
-        table["dates"] = {"from": said("from"), "to": said("to"), "by": said("by"), **({"format": written} if written else {})}
-    elif kind == "unknown":
-        table["unknown"] = {"most": _number(said("most"))}
-    else:
-        one_of(message("what {name} may hold", name=name), kind, ("list", "file", *FORMS.values(), "unknown"))
-    levels: dict[str, Any] = {}
-    if said("edges") and kind in ("whole", "number"):
-        levels["group"] = {"edges": [_number(edge) for edge in re.split(r"[\s,;]+", said("edges"))]}
-    if said("level") and kind in ("list", "file", "whole"):
-        key = said("level_key") or said("file_column")
-        levels[said("level")] = {"file": said("level_file") or said("file"), "key": key, "value": said("level_value") or said("level")}
-    # without it a row whose text is not found would be in no table
-    more = {"outside": "other", "null": "other"} if said("other") or kind == "unknown" else {}
-    return {**table, **more, **({"levels": levels} if levels else {})}
-
-
-def _bins(name: str, low: str, high: str, step: str) -> dict[str, Any]:
-    ends = [exact(message("a bound or the step of {name}", name=name), text) for text in (low, high, step)]
-    count = (ends[1] - ends[0]) / ends[2] if ends[2] > 0 else Fraction(0)
-    if count.denominator != 1 or count < 1:
-        raise InputError(message(_NO_STEPS, name=name, low=low, high=high, step=step))
-    _few(name, int(count))
-    return {"low": _number(low), "high": _number(high), "count": int(count)}
-
-
-def _few(name: str, count: int) -> None:
-    """Refuse more values than a page can show the groups of while somebody waits."""
-    if count > _MOST_VALUES:
+    said = {key.partition(".")[2]: text.strip() for key, text in form.items() if key.startswith(f"c{number}.")}
+    texts = {field: said.get(field, "") for field in ("file", "file_column", "low", "high", "step", "from", "to", "by", "most")}
+    kind = one_of(message("what {name} may hold", name=name), said["kind"], ("list", "file", *FORMS.values(), "unknown"))
+    fields: dict[str, Any] = {key: _number(text) if key in _NUMBERS else text for key, text in texts.items()}
+    codes, count = [code.strip() for code in said.get("list", "").splitlines() if code.strip()], 0
+    fields["codes"] = [*dict.fromkeys(map(_number, codes) if column.kind == "whole" else codes)]
+    if kind == "whole" and isinstance(fields["low"], int) and isinstance(fields["high"], int):
+        count = fields["high"] - fields["low"]
+    if kind == "number":
+        what = message("a bound or the step of {name}", name=name)
+        low, high, step = (exact(what, texts[field]) for field in ("low", "high", "step"))
+        steps = (high - low) / step if step > 0 else Fraction(0)
+        if steps.denominator != 1 or steps < 1:
+            raise InputError(message(_NO_STEPS, name=name, low=texts["low"], high=texts["high"], step=texts["step"]))
+        count = fields["count"] = int(steps)
+    if count > _MOST_VALUES:  # more than a page can show the groups of while somebody waits
         raise InputError(message(_TOO_MANY, name=name, count=count, most=_MOST_VALUES))
+    table = {**({} if name == column.name else {"column": column.name}), **_filled(_COLUMNS[kind], fields)}
+    if kind == "dates" and (days := DAYS[one_of("how days are written", form.get("days") or "2025-12-31", DAYS)]):
+        table["dates"]["format"] = days
+    if said.get("other") or kind == "unknown":  # without it a row whose text is not found would be in no table
+        table |= {"outside": "other", "null": "other"}
+    levels: dict[str, Any] = {}
+    if said.get("edges") and kind in ("whole", "number"):
+        levels["group"] = {"edges": [_number(edge) for edge in re.split(r"[\s,;]+", said["edges"])]}
+    if (level := said.get("level")) and kind in ("list", "file", "whole"):
+        key = said.get("level_key") or texts["file_column"]
+        levels[level] = {"file": said.get("level_file") or texts["file"], "key": key, "value": said.get("level_value") or level}
+    return {**table, **({"levels": levels} if levels else {})}
 
 
 def _number(text: str) -> int | str:
@@ -285,8 +268,6 @@ def _number(text: str) -> int | str:
 
 def _written(table: Mapping[str, Any]) -> str:
     """TOML with a line a key."""
-    import tomlkit
-
     document = tomlkit.document()
     for part, entry in table.items():
         if isinstance(entry, list):
@@ -306,13 +287,18 @@ def commands(path: Path, *, in_sql: bool = False) -> Sequence[str]:
     """What releases by a spec, as it is typed where the studio was started; of one that asks nothing, with a file of questions."""
     import shlex
 
-    shown = os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
-    asked = f"questions.sql --spec {shlex.quote(shown)}" if in_sql else shlex.quote(shown)
+    typed = shlex.quote(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path))
+    asked = f"questions.sql --spec {typed}" if in_sql else typed
     return [f"leastnoise plan {asked}", f"leastnoise release {asked} --out {shlex.quote(path.stem)}-release"]
 
 
 def choosing_page(lead: Lead, language: str = "en") -> Page:
     """The page that asks which data: a file, or a table of a database."""
+    said = texts(language)
+
+    def page() -> str:
+        files = sorted(file.name for file in Path.cwd().iterdir() if file.name.lower().endswith(_ENDINGS))
+        return shown("choosing.html", t=said, files=files, folder=Path.cwd())
 
     def choose(asked: dict[str, Any]) -> Any:
         form = _form(asked)
@@ -325,15 +311,12 @@ def choosing_page(lead: Lead, language: str = "en") -> Page:
         layout = {key: form[key] for key in ("delimiter", "encoding") if form.get(key)}
         return lead(beginning_page(looked_at(source, layout), lead, language))
 
-    def files() -> list[str]:
-        return sorted(file.name for file in Path.cwd().iterdir() if file.name.lower().endswith(_ENDINGS))
-
     return Page(
-        routes=[
-            get("/", lambda: shown("choosing.html", t=texts(language), files=files(), folder=Path.cwd())),
-            *(asset(name) for name in ("studio.css", "asking.js", "choosing.js")),
-            action("/choose", choose, texts(language)),
-            action("/language", lambda asked: lead(choosing_page(lead, _language(asked))), texts(language)),
+        [
+            get("/", page),
+            *assets("choosing.js"),
+            action("/choose", choose, said),
+            action("/language", lambda asked: lead(choosing_page(lead, _language(asked))), said),
         ]
     )
 
@@ -378,12 +361,9 @@ def beginning_page(data: Data, lead: Lead, language: str = "en") -> Page:
     return Page(
         routes=[
             get("/", lambda: shown("beginning.html", t=said, data=data, **_choices(data, said))),
-            *(asset(name) for name in ("studio.css", "asking.js", "beginning.js")),
-            get("/vega.js", vega_script, partial(Response, media_type="text/javascript")),
+            *assets("beginning.js", charts=True),
             get("/view", seen, JSONResponse),
-            action("/plan", plan, said),
-            action("/save", write, said),
-            action("/further", further, said),
+            *(action(f"/{name}", do, said) for name, do in (("plan", plan), ("save", write), ("further", further))),
             action("/language", lambda asked: lead(beginning_page(data, lead, _language(asked))), said),
         ],
         close=end,
@@ -403,12 +383,11 @@ def _language(asked: Mapping[str, Any]) -> str:
 
 def _choices(data: Data, said: Texts) -> dict[str, Any]:
     """What the forms offer; what the name and the type of a column suggest is marked so."""
-    forms = ["list", "file", "whole", "number", "dates", "unknown", "truth"]
     return {
-        "forms": [(form, said.say(f"be_{form}")) for form in forms],
+        "forms": [(form, said.say(f"be_{form}")) for form in _COLUMNS],
         "suggested": {number: FORMS[column.kind] for number, column in enumerate(data.columns) if column.kind},
         "person": next((number for number, column in enumerate(data.columns) if column.names_person), None),
-        "asked": [(kind, said.say(f"be_ask_{kind}")) for kind in ASKED],
+        "asked": [(kind, said.say(f"be_ask_{kind}")) for kind in ("counts", "top", "means", "median", "quartiles", "cdf", "sums")],
         "weighted": WEIGHTED,
         "periods": [(period, said.say(f"by_{period}")) for period in PERIODS],
         "files": sorted(file.name for file in data.folder.iterdir() if file.suffix.lower() == ".csv" and file.name != data.name),
@@ -420,28 +399,19 @@ def _choices(data: Data, said: Texts) -> dict[str, Any]:
 
 
 def _invented(plan: Plan, level: float, said: Texts) -> list[dict[str, Any]]:
-    """The first tables of a plan with invented counts and the margins that the plan promises."""
+    """The first tables of a plan with invented counts and the margins that the plan promises: hills over many values, steps over few."""
     promised = margins(plan, level)
     tables = [product for product in plan.workload if product.attributes and product.rows <= MOST_CELLS and not product.of_values]
     made = []
-    for product in tables[:_MOST_DRAWN]:
-        if product.question not in promised:
-            continue
+    for product in [product for product in tables[:_MOST_DRAWN] if product.question in promised]:
         answer = np.array(float(_INVENTED_ROWS))
         for name, queries in zip(product.attributes, product.query_sets, strict=True):
-            along = apply(queries.operator(name, product.domain.kind(name)), _shape(product.domain, name))
-            answer = np.multiply.outer(answer, along)
+            kind = product.domain.kind(name)
+            cells = np.arange(kind.size)
+            shares = np.exp(-(((cells / kind.size - 0.4) / 0.25) ** 2)) if kind.size > 12 else 1.0 + (3 * cells + 2) % 5
+            answer = np.multiply.outer(answer, apply(queries.operator(name, kind), shares / shares.sum()))
         margin = promised[product.question].typical
         picture = picture_of(product, product.labels, answer.round(), answer.round() - margin, answer.round() + margin, plan.privacy, said)
-        words = said.say("be_invented", name=picture.name, margin=said.error(margin))
-        chart = vega_lite(picture, 2000)
-        made.append({"chart": chart and spoken(chart, said.language), "alt": words})
+        alt = said.say("be_invented", name=picture.name, margin=said.error(margin))
+        made.append(chart(vega_lite(picture, 2000), said, alt))
     return made
-
-
-def _shape(domain: Domain, name: str) -> FloatArray:
-    """Invented shares of the values of an attribute: a hill over many, uneven steps over few."""
-    size = domain.kind(name).size
-    cells = np.arange(size)
-    shares = np.exp(-(((cells / size - 0.4) / 0.25) ** 2)) if size > 12 else 1.0 + (3 * cells + 2) % 5
-    return np.asarray(shares / shares.sum(), dtype=np.float64)

@@ -16,7 +16,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, NamedTuple
+
+import tomlkit
 
 from leastnoise._accuracy import checked_level, within_memory
 from leastnoise._check import InputError, exact_positive, message, one_of, refuse, whole
@@ -31,11 +33,11 @@ from leastnoise._workload import Product, Statistic, Workload, groups_of
 OBJECTIVES = ("total", "worst", "relative")
 TARGETS = ("margin", "relative", "rmse")
 MOST_PERIODS = 3650
+_SAID = ("weight", "size", *TARGETS)  # of a part of the workload, by its settings
 Question = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """What a person can change of one row."""
 
     on: bool = True
@@ -64,11 +66,6 @@ class Row:
         """What it asks, by which its tables are found in a workload."""
         return tuple(product.question for product in self.products)
 
-    @property
-    def queries(self) -> int:
-        """How many answers it has."""
-        return sum(product.rows for product in self.products)
-
 
 @dataclass(frozen=True)
 class Draft:
@@ -91,6 +88,11 @@ class Draft:
         """The spec that it stands for."""
         return parse_spec(spec_text(self), self.folder)
 
+    @property
+    def horizon(self) -> str:
+        """How many periods a series has, and its last day."""
+        return "" if self.dates is None else f"{self.periods}, {self.dates.reaching(self.periods).end}"
+
 
 def drafted(text: str, folder: Path, name: str = "the spec") -> Draft:
     r"""A draft without changes."""
@@ -99,57 +101,49 @@ def drafted(text: str, folder: Path, name: str = "the spec") -> Draft:
     rows, settings = [], []
     for part, (entry, products) in enumerate(zip(table["workload"], spec.parts, strict=True)):
         alone = {key: value for key, value in entry.items() if key not in _SAID}
-        made = [alone]
+        made = [(alone, products)]
         if "marginals" in alone:  # each is asked for by itself
             more = {key: value for key, value in alone.items() if key != "marginals"}
-            made = [{"queries": product.spec, **more} for product in products]
-        each = [(product,) for product in products] if "marginals" in alone else [products]
+            made = [({"queries": product.spec, **more}, (product,)) for product in products]
         statistic = _statistic(entry, spec.workload)
-        rows += [Row(part, of_row, asked, statistic) for of_row, asked in zip(made, each, strict=True)]
+        rows += [Row(part, of_row, asked, statistic) for of_row, asked in made]
         target = next((name for name in TARGETS if name in entry), "")
         weight, most, size = (str(entry.get(key, usual)) for key, usual in (("weight", "1"), (target, ""), ("size", "")))
         settings += [Setting(True, weight, target, most, size)] * len(made)
     privacy = table["privacy"]
     of = "rho" if "rho" in privacy else "epsilon"
-    delta = str(privacy["delta"]) if "delta" in privacy else ""
     dates = None if spec.series is None else spec.series.dates(spec.domain)
-    said = of, str(privacy[of]), delta, spec.objective, spec.options.level
+    said = of, str(privacy[of]), str(privacy.get("delta", "")), spec.objective, spec.options.level
     return Draft(text, folder, tuple(rows), tuple(settings), *said, dates, 0 if dates is None else dates.size)
-
-
-_SAID = ("weight", "size", *TARGETS)
 
 
 def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None:
     """The statistic of a workload that one of its parts asks for; None for tables."""
-
-    def is_asked(statistic: Statistic) -> bool:
+    for statistic in workload.statistics:
         part = entry.get(statistic.kind)
-        if not isinstance(part, Mapping) or statistic.of != part["of"]:
-            return False
-        if statistic.along != groups_of(workload.domain, part.get("by", ()), "by"):
-            return False
-        return statistic.at == tuple(exact_positive("at", share) for share in part.get("at", ()))
-
-    return next(filter(is_asked, workload.statistics), None)
+        if isinstance(part, Mapping):
+            along = groups_of(workload.domain, part.get("by", ()), "by")
+            at = tuple(exact_positive("at", share) for share in part.get("at", ()))
+            if (statistic.of, statistic.along, statistic.at) == (part["of"], along, at):
+                return statistic
+    return None
 
 
 def changed(draft: Draft, changes: Mapping[str, object], rows: Sequence[int] = ()) -> Draft:
     r"""A draft with something changed."""
-    for what in changes:
-        one_of("what is changed", what, (*_WHOLE, *_OF_A_ROW))
-    of_all = {what: _WHOLE[what](value) for what, value in changes.items() if what in _WHOLE}
-    of_rows = {what: _OF_A_ROW[what](value) for what, value in changes.items() if what in _OF_A_ROW}
+    values = {what: _READ[one_of("what is changed", what, _READ)](value) for what, value in changes.items()}
+    of_rows = {what: value for what, value in values.items() if what in Setting._fields}
     settings = list(draft.settings)
     for row in rows if of_rows else ():
         number = whole("a row", row, 0, len(settings) - 1)
-        settings[number] = replace(settings[number], **of_rows)
+        settings[number] = settings[number]._replace(**of_rows)
+    of_all: dict[str, Any] = {what: value for what, value in values.items() if what not in of_rows}
     new = replace(draft, **of_all, settings=tuple(settings))
     new.spec  # noqa: B018 - refuses what cannot be used
     return new
 
 
-def _stripped_text(value: object) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise refuse("a value", type(value).__name__, "a text")
     return value.strip()
@@ -161,27 +155,24 @@ def _flag(value: object) -> bool:
     return value
 
 
-_WHOLE: Mapping[str, Callable[[object], Any]] = {
-    "size": _stripped_text,
-    "delta": _stripped_text,
+# What can be changed, and how it is read: of the whole, and of a row.
+_READ: Mapping[str, Callable[[object], Any]] = {
+    "size": _text,
+    "delta": _text,
     "objective": lambda value: one_of("objective", value, OBJECTIVES),
     "level": checked_level,
     "periods": lambda value: whole("periods", value, 2, MOST_PERIODS),
-}
-_OF_A_ROW: Mapping[str, Callable[[object], Any]] = {
     "on": _flag,
-    "weight": lambda value: _stripped_text(value) or "1",
+    "weight": lambda value: _text(value) or "1",
     "target": lambda value: one_of("target", value, ("", *TARGETS)),
-    "most": _stripped_text,
-    "size_of": _stripped_text,
+    "most": _text,
+    "size_of": _text,
 }
 
 
 def spec_text(draft: Draft) -> str:
     """The spec as a text: what differs is changed in the text as it was, and all else keeps its comments and its form."""
-    import tomlkit
-
-    document = tomlkit.parse(draft.text)
+    document: Any = tomlkit.parse(draft.text)
     _put(document["privacy"], draft.of, draft.size)
     if draft.delta or "delta" in document["privacy"]:
         _put(document["privacy"], "delta", draft.delta)
@@ -224,20 +215,16 @@ def _put(table: Any, key: str, text: str) -> None:
         table[key] = text
 
 
-def lines(entry: Mapping[str, Any], *, inline: bool = False) -> Any:
-    """A table of TOML with a line a key, or on one line, as tables and lists in it are."""
-    import tomlkit
-
+def lines(value: Any, *, inline: bool = False) -> Any:
+    """A table of TOML with a line a key; tables and lists in it are on one line."""
+    if isinstance(value, list):
+        return [lines(entry, inline=True) for entry in value]
+    if not isinstance(value, Mapping):
+        return value
     table: Any = tomlkit.inline_table() if inline else tomlkit.table()
-    for key, value in entry.items():
-        table[key] = _inline(value)
+    for key, entry in value.items():
+        table[key] = lines(entry, inline=True)
     return table
-
-
-def _inline(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return lines(value, inline=True)
-    return [_inline(entry) for entry in value] if isinstance(value, list) else value
 
 
 def save(opened: Path, before: str, name: str, text: str) -> Path:
@@ -276,41 +263,40 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 
 def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
-    r"""Plan a spec; tell of every step, and of the plan."""
+    r"""Plan a spec; tell of every step, of the first plan that answers all where that is wanted, and of the plan."""
     spec = parse_spec(text, folder)
     wanted = first and stated(spec.planned_privacy) is not None
 
-    def found(plan: Plan) -> None:
+    def on_plan(plan: Plan) -> None:
         nonlocal wanted
         if wanted:
             with suppress(InputError):  # it is of some of the tables alone
                 tell({"first": answering(spec.workload, plan).to_json()})
                 wanted = False
 
-    search = replace(spec.search(lambda name: tell({"trying": name})), on_plan=found)
+    search = replace(spec.search(lambda name: tell({"trying": name})), on_plan=on_plan)
     tell({"plan": spec.plan(search).to_json()})
 
 
 @one_thread()
 def done(asked: Mapping[str, Any], tell: Tell) -> None:
     r"""Plan a spec, or find what some of its rows cost; tell why not, in the language of the page."""
+    fault = ""
     try:
-        _done(asked, tell)
+        if "price" not in asked:
+            made(asked["text"], Path(asked["folder"]), tell, first=asked["first"])
+            return
+        plan, search = Plan.from_json(asked["plan"]), parse_spec(asked["text"], Path(asked["folder"])).search()
+        known: dict[object, float] = {}
+        for row, products in asked["price"]:
+            priced = price(plan, products, search, known)
+            tell({"price": row, "alone": priced.alone, "saved": priced.saved})
     except InputError as error:
-        tell({"error": texts(asked["language"]).fault(error.args[0])})
+        fault = error.args[0]
     except MemoryError:
-        tell({"error": texts(asked["language"]).fault("Planning this needs more memory than there is. Ask for less.")})
-
-
-def _done(asked: Mapping[str, Any], tell: Tell) -> None:
-    if "price" not in asked:
-        made(asked["text"], Path(asked["folder"]), tell, first=asked["first"])
-        return
-    plan, search = Plan.from_json(asked["plan"]), parse_spec(asked["text"], Path(asked["folder"])).search()
-    known: dict[object, float] = {}
-    for row, products in asked["price"]:
-        priced = price(plan, products, search, known)
-        tell({"price": row, "alone": priced.alone, "saved": priced.saved})
+        fault = "Planning this needs more memory than there is. Ask for less."
+    if fault:
+        tell({"error": texts(asked["language"]).fault(fault)})
 
 
 def plan_for_parent() -> None:

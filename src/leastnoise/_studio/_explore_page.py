@@ -4,29 +4,17 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from starlette.responses import Response
 
-from leastnoise._charts import spoken, vega_lite
-from leastnoise._check import InputError, InternalError, message, one_of, whole
-from leastnoise._release import (
-    Release,
-    StatisticTable,
-    Table,
-    Texts,
-    notices_of_all,
-    published,
-    rounding_words,
-    statistic_words,
-    table_words,
-    texts,
-)
+from leastnoise._charts import vega_lite
+from leastnoise._check import InputError, message, one_of, whole
+from leastnoise._release import Release, Table, Texts, notices_of_all, published, rounding_words, statistic_words, table_words, texts
 from leastnoise._session import read_release
-from leastnoise._studio._pages import Page, action, asset, get, shown
+from leastnoise._studio._pages import Page, action, assets, chart, get, shown
 from leastnoise._workload import level, level_names, queries
 
 MOST_CELLS = 4096
@@ -64,11 +52,11 @@ class Exploring:
         return (), None
 
     def _table(self, asked: Question, measure: str | None) -> Table:
+        domain = self.release.plan.domain
         for name, kind in asked:
-            one_of("an attribute", name, self.release.plan.domain.names)
-            one_of(message("what is asked of {name}", name=name), kind, (*KINDS, *level_names(self.release.plan.domain.kind(name))))
-        sets = {name: kind if kind in KINDS else level(kind) for name, kind in asked}
-        questions = queries(self.release.plan.domain, sets, sum=measure)
+            one_of("an attribute", name, domain.names)
+            one_of(message("what is asked of {name}", name=name), kind, (*KINDS, *level_names(domain.kind(name))))
+        questions = queries(domain, {name: kind if kind in KINDS else level(kind) for name, kind in asked}, sum=measure)
         if questions.rows > MOST_CELLS:
             raise InputError(message(_TOO_LARGE, most=MOST_CELLS, cells=questions.rows))
         (table,) = self.release.answer(questions)
@@ -96,16 +84,15 @@ def exploring_page(path: Path) -> Page:
     """The page for one release."""
     exploring = Exploring(read_release(path))
     release = exploring.release
-    said = texts(release.options.language)
-    domain = release.plan.domain
+    said, names = texts(release.options.language), release.plan.domain.names
 
     def asked(body: dict[str, Any]) -> tuple[Question, str | None]:
         wanted, measure = body.get("asked"), body.get("measure") or None
         if not isinstance(wanted, dict) or not (measure is None or isinstance(measure, str)):
             raise InputError("A question must have an object of attributes, and a measure or none.")
         for name in wanted:
-            one_of("an attribute", name, domain.names)
-        return tuple((name, str(wanted[name])) for name in domain.names if wanted.get(name)), measure
+            one_of("an attribute", name, names)
+        return tuple((name, str(wanted[name])) for name in names if wanted.get(name)), measure
 
     def table(body: dict[str, Any]) -> Any:
         made = published(exploring.table(*asked(body)), release.options)
@@ -115,80 +102,62 @@ def exploring_page(path: Path) -> Page:
             for cell, (answer, margin, low, high) in zip(made.cell_names(), numbers, strict=True)
         ]
         name = table_words(made.product, said)
-        return {"name": name, "rows": rows, **_chart(vega_lite(made.picture(said), _MOST_MARKS), name, said)}
+        drawn = chart(vega_lite(made.picture(said), _MOST_MARKS), said, said.say("st_chart", name=name))
+        return {"name": name, "rows": rows, **drawn}
 
     def total(body: dict[str, Any]) -> Any:
         cells = body.get("cells")
         if not isinstance(cells, list):
             raise InputError("A sum must have a list of cells.")
         added = exploring.sum(*asked(body), cells)
-        margin = float(added.margins.item())
-        low, high = (said.number(float(end.item()), margin) for end in (added.low, added.high))
+        numbers, margin = {name: float(values.item()) for name, values in added.numbers().items()}, float(added.margins.item())
+        low, high = (said.number(numbers[end], margin) for end in ("low", "high"))
         count = said.some("st_cells", len(set(cells)))
-        words = said.say("st_sum_is", cells=count, value=said.value(float(added.answer.item()), margin), low=low, high=high)
-        numbers = {name: float(added.numbers()[name].item()) for name in ("answer", "noise_std", "low", "high")}
-        return {"sum": words, **{name: None if math.isnan(value) else value for name, value in numbers.items()}}
+        words = said.say("st_sum_is", cells=count, value=said.value(numbers["answer"], margin), low=low, high=high)
+        kept = {name: numbers[name] for name in ("answer", "noise_std", "low", "high")}
+        return {"sum": words, **{name: None if math.isnan(value) else value for name, value in kept.items()}}
 
     def statistic(body: dict[str, Any]) -> Any:
         key = body.get("statistic")
         if not isinstance(key, str):
             raise InputError("A statistic must be called by its id, such as s1.")
         made = release.statistics[key]
-        return _chart(made.spec(said), statistic_words(made.statistic, said), said)
+        return chart(made.spec(said), said, said.say("st_chart", name=statistic_words(made.statistic, said)))
 
     return Page(
-        routes=[
+        [
             get("/", lambda: shown("exploring.html", t=said, name=path.resolve().name, **_choices(exploring, said))),
-            *(asset(name) for name in ("studio.css", "asking.js", "exploring.js")),
-            get("/vega.js", vega_script, partial(Response, media_type="text/javascript")),
-            action("/table", table, said),
-            action("/sum", total, said),
-            action("/statistic", statistic, said),
+            *assets("exploring.js", charts=True),
+            *(action(f"/{name}", do, said) for name, do in (("table", table), ("sum", total), ("statistic", statistic))),
         ]
     )
 
 
 def _choices(exploring: Exploring, said: Texts) -> dict[str, Any]:
+    """What the page offers, and the means, quantiles and distribution functions of the release as texts."""
     release, domain = exploring.release, exploring.release.plan.domain
     first, measure = exploring.first()
     warnings = [] if release.private else [said.say("not_private")]
     words = [("", said.say("st_left_out")), *zip(KINDS, (said.say("st_values"), said.say("name_along_prefix")), strict=True)]
+    percent = said.percent(release.level)
     return {
         "kinds": {name: [*words, *((level, level) for level in level_names(domain.kind(name)))] for name in domain.names},
         "first": dict(first),
         "measures": [("", said.say("st_counts")), *((measure, measure) for measure in release.workload.measures if measure is not None)],
         "measure": measure or "",
-        "lead": said.say("st_explore", percent=said.percent(release.level)),
+        "lead": said.say("st_explore", percent=percent),
         "notices": [*warnings, *filter(None, [rounding_words(release.options, said)]), *notices_of_all(release, said)],
-        "percent": said.percent(release.level),
-        "statistics": [_statistic_texts(made, said) for made in release.statistics],
+        "percent": percent,
+        "statistics": [
+            {
+                "id": made.id,
+                "name": statistic_words(made.statistic, said),
+                "meaning": said.say(f"meta_{made.statistic.kind}"),
+                "keys": made.headings(said),
+                "value": said.say(f"col_{made.value_name}"),
+                "rows": made.written(said, _MOST_LISTED),
+                "cut": said.say("rows_first", count=_MOST_LISTED, all=made.cells, file=made.id) if made.cells > _MOST_LISTED else "",
+            }
+            for made in release.statistics
+        ],
     }
-
-
-def _statistic_texts(made: StatisticTable, said: Texts) -> dict[str, Any]:
-    """Means, quantiles or a distribution function, as texts."""
-    return {
-        "id": made.id,
-        "name": statistic_words(made.statistic, said),
-        "meaning": said.say(f"meta_{made.statistic.kind}"),
-        "keys": made.headings(said),
-        "value": said.say(f"col_{made.value_name}"),
-        "rows": made.written(said, _MOST_LISTED),
-        "cut": said.say("rows_first", count=_MOST_LISTED, all=made.cells, file=made.id) if made.cells > _MOST_LISTED else "",
-    }
-
-
-def _chart(spec: dict[str, Any] | None, name: str, said: Texts) -> dict[str, Any]:
-    """A chart in the language of a page, and what it is called."""
-    return {"chart": spec and spoken(spec, said.language), "alt": said.say("st_chart", name=name)}
-
-
-@cache
-def vega_script() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, which the package that makes the report's pictures has with it."""
-    import vl_convert
-
-    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    if not isinstance(script, str):
-        raise InternalError("No script that draws charts was found.")
-    return script

@@ -11,26 +11,25 @@ What is refused is refused with status 403 and not a byte more.
 """
 
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from secrets import compare_digest, token_urlsafe
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from leastnoise._check import InputError, LeastNoiseError
+from leastnoise._charts import spoken
+from leastnoise._check import InternalError, LeastNoiseError
 from leastnoise._plan import read_json
 from leastnoise._release import Texts, templates
 
 HOST = "127.0.0.1"
-_READS = {"GET", "HEAD"}
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -40,6 +39,9 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+ASSETS = Path(__file__).with_name("assets")
+_TYPES = {".css": "text/css", ".js": "text/javascript"}
+_MOST_BYTES = 1_000_000
 
 
 class Guard:
@@ -54,15 +56,18 @@ class Guard:
         self._lock = threading.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse."""
+        """Answer what is meant for this server, comes from its page, and brings the token or the session; refuse all else."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
         if scope["type"] != "http":
             return
         request = Request(scope)
-        new = self._here(request) and self._visit(request)
-        known = self._here(request) and _equal(request.cookies.get(self.cookie, ""), self.session)
+        origins = request.headers.getlist("origin")
+        mine = origins == [f"http://{self.address}"] or (not origins and request.method in {"GET", "HEAD"})
+        here = mine and request.headers.getlist("host") == [self.address]
+        new = here and self._visit(request)
+        known = here and compare_digest(request.cookies.get(self.cookie, "").encode(), self.session.encode())
         if not new and not known:
             await Response(status_code=403)(scope, receive, send)
             return
@@ -77,36 +82,20 @@ class Guard:
 
         await self.app(scope, receive, sent)
 
-    def _here(self, request: Request) -> bool:
-        """Whether it is meant for this server, and comes from its page."""
-        origins = request.headers.getlist("origin")
-        mine = origins == [f"http://{self.address}"] or (not origins and request.method in _READS)
-        return request.headers.getlist("host") == [self.address] and mine
-
     def _visit(self, request: Request) -> bool:
         """Whether it brings the token, which is then used up."""
-        given = request.query_params.get("token", "")
+        given = request.query_params.get("token", "").encode()
         with self._lock:
-            if self._token is None or request.url.path != "/" or request.method != "GET" or not _equal(given, self._token):
-                return False
-            self._token = None
-            return True
+            good = self._token is not None and request.url.path == "/" and request.method == "GET"
+            good = good and compare_digest(given, str(self._token).encode())
+            self._token = None if good else self._token
+            return good
 
 
-def _equal(given: str, wanted: str) -> bool:
-    return compare_digest(given.encode(), wanted.encode())
-
-
-ASSETS = Path(__file__).with_name("assets")
-_TYPES = {".css": "text/css", ".js": "text/javascript"}
-_MOST_BYTES = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """One mode of the studio."""
 
-    routes: Sequence[BaseRoute]
+    routes: Sequence[Route]
     begin: Callable[[], None] = lambda: None
     close: Callable[[], None] = lambda: None
 
@@ -125,10 +114,29 @@ def get(path: str, make: Callable[[], Any], response: Callable[[Any], Response] 
     return Route(path, answer)
 
 
-def asset(name: str) -> Route:
-    """A file that is shipped."""
-    content = (ASSETS / name).read_text(encoding="utf-8")
-    return get(f"/{name}", lambda: content, partial(Response, media_type=_TYPES[Path(name).suffix]))
+def assets(script: str, *, charts: bool = False) -> Iterator[Route]:
+    """The files that a page needs, which are shipped, and what draws its charts."""
+    for name in ("studio.css", "asking.js", script):
+        content = (ASSETS / name).read_text(encoding="utf-8")
+        yield get(f"/{name}", partial(str, content), partial(Response, media_type=_TYPES[Path(name).suffix]))
+    if charts:
+        yield get("/vega.js", _vega_script, partial(Response, media_type=_TYPES[".js"]))
+
+
+@cache
+def _vega_script() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, which the package that makes the report's pictures has with it."""
+    import vl_convert
+
+    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    if not isinstance(script, str):
+        raise InternalError("No script that draws charts was found.")
+    return script
+
+
+def chart(spec: dict[str, Any] | None, said: Texts, alt: str) -> dict[str, Any]:
+    """A chart in the language of a page, and what it is called."""
+    return {"chart": spec and spoken(spec, said.language), "alt": alt}
 
 
 def action(path: str, do: Callable[[dict[str, Any]], Any], said: Texts) -> Route:
@@ -138,28 +146,20 @@ def action(path: str, do: Callable[[dict[str, Any]], Any], said: Texts) -> Route
     """
 
     async def answer(request: Request) -> Response:
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > _MOST_BYTES:
+                return JSONResponse({"refused": "A request must have at most a million bytes."}, status_code=400)
         try:
-            asked = await _body(request)
-        except InputError as error:
-            return JSONResponse({"refused": str(error)}, status_code=400)
+            asked = read_json(body.decode())
+        except ValueError:
+            asked = None
+        if not isinstance(asked, dict):
+            return JSONResponse({"refused": "A request must be a JSON object."}, status_code=400)
         try:
             return JSONResponse(await run_in_threadpool(do, asked))
         except LeastNoiseError as error:
             return JSONResponse({"refused": said.fault(error.args[0])})
 
     return Route(path, answer, methods=["POST"])
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _MOST_BYTES:
-            raise InputError("A request must have at most a million bytes.")
-    try:
-        value = read_json(body.decode())
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise InputError("A request must be a JSON object.")
-    return value

@@ -5,25 +5,25 @@ import math
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.responses import JSONResponse, PlainTextResponse
-from starlette.routing import BaseRoute
 
 from leastnoise._accuracy import block_variance, interval_multiplier, lower_bound, statistic_errors
 from leastnoise._check import InputError
 from leastnoise._fitting import rescaled
 from leastnoise._measurements import Measurements
 from leastnoise._plan import Plan, Promise, TableError
-from leastnoise._planning import Price, Reached, answering, period_errors, reached, reached_by_means, stated
+from leastnoise._planning import Reached, answering, period_errors, reached, reached_by_means, stated
 from leastnoise._release import Texts, bet_words, budget_words, goodness, sums_words, texts
 from leastnoise._spec import Spec, plan_warnings, read_spec_text, spec_warnings
 from leastnoise._studio._draft import MOST_PERIODS, OBJECTIVES, TARGETS, Draft, Question, Row, Setting, changed, drafted, save, spec_text
-from leastnoise._studio._pages import Page, action, asset, get, shown
+from leastnoise._studio._pages import Page, action, assets, get, shown
 from leastnoise._workload import Workload
 
 _ENDED = "Planning ended without a plan."
@@ -76,8 +76,7 @@ class Background:
         self._hear(number, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Margin:
+class Margin(NamedTuple):
     """What is promised for one table, in rows or in the amounts of its measure."""
 
     typical: float
@@ -130,9 +129,9 @@ def _multiplied(plan: Plan, asked: Workload, measured: Measurements, by: float, 
     return replace(plan, workload=asked, privacy=measured.privacy, measurements=measured, promise=promise, details=details)
 
 
-def margins(plan: Plan, level: float) -> Mapping[Question, Margin]:
+def margins(plan: Plan | None, level: float) -> dict[Question, Margin]:
     """What a plan promises for each of its tables, by what they ask; nothing where the error depends on the data."""
-    if plan.promise is None:
+    if plan is None or plan.promise is None:
         return {}
     measured = plan.measured()
     times, half = interval_multiplier(measured.noise, level), 0.5 / measured.grid
@@ -144,8 +143,7 @@ def margins(plan: Plan, level: float) -> Mapping[Question, Margin]:
     return by_question
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """A plan that others are compared with, and the draft that it was made for."""
 
     draft: Draft
@@ -163,128 +161,129 @@ class Seen:
     doing: str = ""
     trying: str = ""
     error: str = ""
-    prices: Mapping[int, Price] = field(default_factory=dict)
+    prices: Mapping[int, tuple[float, float]] = field(default_factory=dict)  # alone, and what is saved
     kept: Kept | None = None
     version: int = 0
 
+    @property
+    def promised(self) -> Plan | None:
+        """The plan, where it is for all tables, and its error is known."""
+        return self.plan if self.ready and self.plan is not None and self.plan.promise is not None else None
+
 
 class Planning:
-    """What one person does with one spec, from several threads."""
+    """What one person does with one spec, from several threads: `seen` is what there is to be seen now."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
+        self.seen = Seen(0, drafted(text, path.parent, str(path)))
         self._saved = text
         self._lock = threading.RLock()
-        self._seen = Seen(0, drafted(text, path.parent, str(path)))
         self._base: Plan | None = None
         self._background = Background(self._hear)
-
-    @property
-    def seen(self) -> Seen:
-        """What there is to be seen now."""
-        return self._seen
 
     def begin(self) -> None:
         """Plan the draft as it is."""
         with self._lock:
-            self._plan_for(self._seen.draft)
+            self._plan_for(self.seen.draft)
 
     def close(self) -> None:
         """End what runs in the background."""
         self._background.stop()
 
-    @contextmanager
-    def showing(self, version: object) -> Iterator[None]:
-        """Hold the draft still for a page that shows this version of it; a page that shows another is refused."""
+    def act(self, name: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Do what a page asks that says which version of the settings it shows; what it shows then, and a word of what was done."""
         with self._lock:
-            if version != self._seen.version:
+            if asked.get("version") != self.seen.version:
                 raise InputError(
                     "These settings were changed on another page of this studio, and nothing was done. They are shown here as they are "
                     "now; look at them, and do it again."
                 )
-            yield
+            word = _ACTIONS[name](self, asked)
+            return {**view(self.seen), "done": word}
 
-    def change(self, changes: Mapping[str, object], rows: Sequence[int] = ()) -> None:
+    def change(self, asked: Mapping[str, Any]) -> None:
         """Change the draft, and begin to plan it; as `changed`."""
-        with self._lock:
-            self._plan_for(changed(self._seen.draft, changes, rows))
+        rows, changes = asked.get("rows", []), asked.get("changes")
+        if not isinstance(rows, list) or not isinstance(changes, dict):
+            raise InputError("A change must have an object of changes, and a list of rows.")
+        self._plan_for(changed(self.seen.draft, changes, rows))
+
+    def price(self, asked: Mapping[str, Any]) -> None:
+        """Find what rows cost, one after the other."""
+        rows, seen = asked.get("rows"), self.seen
+        if not isinstance(rows, list) or not all(isinstance(row, int) for row in rows):
+            raise InputError("A price must have a list of rows.")
+        if seen.promised is None:
+            raise InputError("Tables have a price when there is a plan for them whose error is known; wait for it.")
+        numbers = {product.question: number for number, product in enumerate(seen.promised.workload)}
+        known = [row for row in rows if 0 <= row < len(seen.draft.rows) and seen.draft.settings[row].on and row not in seen.prices]
+        priced = [(row, [numbers[question] for question in seen.draft.rows[row].questions]) for row in known]
+        request = {"plan": seen.promised.to_json(), "price": priced}
+        self.seen = replace(seen, number=seen.number + 1, doing="pricing", trying="", error="")
+        self._background.start(self.seen.number, lambda: {**_request(seen.draft), **request})
+
+    def keep(self, _: Mapping[str, Any] | None = None) -> None:
+        """Keep the plan that is ready, to compare others with it; where none is, forget the one that is kept."""
+        plan = self.seen.promised
+        self.seen = replace(self.seen, kept=None if plan is None else Kept(self.seen.draft, plan))
+
+    def swap(self, _: Mapping[str, Any]) -> None:
+        """Go back to the draft of the plan that is kept, and keep the one that was here."""
+        kept, seen = self.seen.kept, self.seen
+        if kept is None:
+            raise InputError("No plan is kept to go back to.")
+        self._background.stop()
+        self.keep()
+        self._base = kept.plan
+        other = self.seen.kept or kept
+        self.seen = Seen(seen.number + 1, kept.draft, kept.plan, ready=True, kept=other, version=seen.version + 1)
+
+    def save(self, asked: Mapping[str, Any]) -> str:
+        """Write the spec; as `save`."""
+        text = spec_text(self.seen.draft)
+        written = save(self.path, self._saved, str(asked.get("name", "")), text)
+        if written.name == self.path.name:
+            self._saved = text
+        return texts(self.seen.draft.spec.options.language).say("st_saved", file=written.name)
 
     def _plan_for(self, draft: Draft) -> None:
         plan = None if self._base is None else scaled(self._base, draft.spec)
-        before = self._seen
-        self._seen = Seen(before.number + 1, draft, plan, doing="planning", kept=before.kept, version=before.version + 1)
+        before = self.seen
+        self.seen = Seen(before.number + 1, draft, plan, doing="planning", kept=before.kept, version=before.version + 1)
         first = not self._covers(plan)
-        self._background.start(self._seen.number, lambda: {**_request(draft), "first": first}, 0.0 if self._base is None else _PATIENCE)
+        self._background.start(self.seen.number, lambda: {**_request(draft), "first": first}, 0.0 if self._base is None else _PATIENCE)
 
     def _covers(self, plan: Plan | None) -> bool:
         """Whether the margins of all tables are known."""
-        return plan is not None and len(plan.workload.products) == len(self._seen.draft.spec.workload.products)
-
-    def price(self, rows: Sequence[int]) -> None:
-        """Find what rows cost, one after the other."""
-        with self._lock:
-            seen = self._seen
-            if seen.plan is None or not seen.ready or seen.plan.promise is None:
-                raise InputError("Tables have a price when there is a plan for them whose error is known; wait for it.")
-            numbers = {product.question: number for number, product in enumerate(seen.plan.workload)}
-            count = len(seen.draft.rows)
-            new = [row for row in rows if 0 <= row < count and seen.draft.settings[row].on and row not in seen.prices]
-            asked = [(row, [numbers[question] for question in seen.draft.rows[row].questions]) for row in new]
-            self._seen = replace(seen, number=seen.number + 1, doing="pricing", trying="", error="")
-            request = {"plan": seen.plan.to_json(), "price": asked}
-            self._background.start(self._seen.number, lambda: {**_request(seen.draft), **request})
-
-    def keep(self) -> None:
-        """Keep the plan that is ready, to compare others with it; where none is, forget the one that is kept."""
-        with self._lock:
-            seen = self._seen
-            kept = Kept(seen.draft, seen.plan) if seen.plan is not None and seen.ready and seen.plan.promise is not None else None
-            self._seen = replace(seen, kept=kept)
-
-    def swap(self) -> None:
-        """Go back to the draft of the plan that is kept, and keep the one that was here."""
-        with self._lock:
-            kept, seen = self._seen.kept, self._seen
-            if kept is None:
-                raise InputError("No plan is kept to go back to.")
-            self._background.stop()
-            self.keep()
-            self._base = kept.plan
-            other = self._seen.kept or kept
-            self._seen = Seen(seen.number + 1, kept.draft, kept.plan, ready=True, kept=other, version=seen.version + 1)
-
-    def save(self, name: str) -> Path:
-        """Write the spec; as `save`."""
-        with self._lock:
-            text = spec_text(self._seen.draft)
-            written = save(self.path, self._saved, name, text)
-            if written.name == self.path.name:
-                self._saved = text
-            return written
+        return plan is not None and len(plan.workload.products) == len(self.seen.draft.spec.workload.products)
 
     def _hear(self, number: int, message: Mapping[str, Any] | None) -> None:
         """What the background says."""
         with self._lock:
-            seen = self._seen
+            seen = self.seen
             if number != seen.number:
                 return
             if message is None:
                 stopped = seen.doing == "planning" and not seen.ready and not seen.error
-                self._seen = replace(seen, doing="", trying="", error=_ENDED if stopped else seen.error)
-            elif "trying" in message:
-                self._seen = replace(seen, trying=message["trying"])
-            elif "error" in message:
-                self._seen = replace(seen, error=message["error"])
+                self.seen = replace(seen, doing="", trying="", error=_ENDED if stopped else seen.error)
             elif "price" in message:
-                price = Price("", message["alone"], message["saved"])
-                self._seen = replace(seen, prices={**seen.prices, message["price"]: price})
-            elif "first" in message:
-                if not self._covers(seen.plan):
-                    self._base = Plan.from_json(message["first"])
-                    self._seen = replace(seen, plan=self._base)
+                self.seen = replace(seen, prices={**seen.prices, message["price"]: (message["alone"], message["saved"])})
+            elif "plan" in message or "first" in message:
+                if "plan" in message or not self._covers(seen.plan):
+                    self._base = Plan.from_json(message.get("plan") or message["first"])
+                    self.seen = replace(seen, plan=self._base, ready="plan" in message)
             else:
-                self._base = Plan.from_json(message["plan"])
-                self._seen = replace(seen, plan=self._base, ready=True)
+                self.seen = replace(seen, **message)  # the strategy that is tried, or an error
+
+
+_ACTIONS: Mapping[str, Callable[[Planning, Mapping[str, Any]], str | None]] = {
+    "change": Planning.change,
+    "price": Planning.price,
+    "keep": Planning.keep,
+    "swap": Planning.swap,
+    "save": Planning.save,
+}
 
 
 def _request(draft: Draft) -> dict[str, Any]:
@@ -294,9 +293,16 @@ def _request(draft: Draft) -> dict[str, Any]:
 def view(seen: Seen) -> dict[str, Any]:
     """The page as a JSON object."""
     draft, said = seen.draft, texts(seen.draft.spec.options.language)
-    now, planned = {} if seen.plan is None else margins(seen.plan, draft.level), seen.plan if seen.ready else None
-    before = None if seen.kept is None else margins(seen.kept.plan, seen.kept.draft.level)
-    each = enumerate(zip(draft.rows, draft.settings, strict=True))
+    now, planned = margins(seen.plan, draft.level), seen.plan if seen.ready else None
+    before = {} if seen.kept is None else margins(seen.kept.plan, seen.kept.draft.level)
+    statistics: list[Any] = []
+    if seen.plan is not None and seen.plan.promise is not None:
+        statistics = [*zip(statistic_errors(seen.plan), reached_by_means(seen.plan, draft.level), strict=True)]
+    times = interval_multiplier(seen.plan.measured().noise, draft.level) if seen.plan is not None and statistics else 0.0
+    rows = []
+    for number, (row, setting) in enumerate(zip(draft.rows, draft.settings, strict=True)):
+        price, promised = seen.prices.get(number), _promised(row, statistics, times, said) if setting.on else {}
+        rows.append({**_row_texts(row, setting, now, before, price, said), **promised})
     return {
         "version": seen.version,
         "busy": bool(seen.doing),
@@ -308,18 +314,12 @@ def view(seen: Seen) -> dict[str, Any]:
         "objective": draft.objective,
         "level": draft.level,
         "periods": draft.periods,
-        "horizon": _horizon(draft),
+        "horizon": draft.horizon,
         "facts": _facts(draft, seen.plan, said),
-        "kept": None if seen.kept is None else _facts(seen.kept.draft, seen.kept.plan, said),
+        "kept": None if seen.kept is None else _facts(*seen.kept, said),
         "warnings": [*spec_warnings(draft.spec, said), *(plan_warnings(draft.spec, planned, said) if planned else ())],
         "ready": seen.ready,
-        "rows": [
-            {
-                **_row_texts(row, setting, now, before, seen.prices.get(number), said),
-                **_promised(row, setting, seen.plan, draft.level, said),
-            }
-            for number, (row, setting) in each
-        ],
+        "rows": rows,
     }
 
 
@@ -336,28 +336,24 @@ def _status(seen: Seen, said: Texts) -> str:
 def _facts(draft: Draft, plan: Plan | None, said: Texts) -> list[tuple[str, str]]:
     spec = draft.spec
     privacy = stated(spec.privacy) or (None if plan is None else plan.privacy)
-    facts = [] if privacy is None else [(said.say("budget"), budget_words(privacy, said))]
     answers, tables = said.some("answers", spec.workload.rows), said.some("tables", len(spec.workload.products))
-    facts.append((said.say("st_asked"), f"{answers}, {tables}"))
     ratio = None if plan is None else goodness(plan)
-    if ratio is not None:
-        facts.append((said.say("goodness"), said.say("goodness_value", ratio=said.local(f"{ratio:.2f}"))))
-    facts.append((said.say("st_objective"), said.say(f"st_{draft.objective}")))
-    facts += _of_periods(draft, plan, said)
-    facts += [(said.say("st_of_values"), sentence) for sentence in sums_words(spec.workload, said)]
-    return facts if privacy is None else [*facts, (said.say("h_protects"), bet_words(privacy, said))]
-
-
-def _horizon(draft: Draft) -> str:
-    """How many periods a series has, and its last day."""
-    return "" if draft.dates is None else f"{draft.periods}, {draft.dates.reaching(draft.periods).end}"
+    return [
+        *([] if privacy is None else [(said.say("budget"), budget_words(privacy, said))]),
+        (said.say("st_asked"), f"{answers}, {tables}"),
+        *([] if ratio is None else [(said.say("goodness"), said.say("goodness_value", ratio=said.local(f"{ratio:.2f}")))]),
+        (said.say("st_objective"), said.say(f"st_{draft.objective}")),
+        *_of_periods(draft, plan, said),
+        *((said.say("st_of_values"), sentence) for sentence in sums_words(spec.workload, said)),
+        *([] if privacy is None else [(said.say("h_protects"), bet_words(privacy, said))]),
+    ]
 
 
 def _of_periods(draft: Draft, plan: Plan | None, said: Texts) -> Iterator[tuple[str, str]]:
     """How long a series is, the margins of answers that end in some of its periods, and the error of all beside the least possible."""
     if draft.dates is None:
         return
-    yield said.say("st_periods"), _horizon(draft)
+    yield said.say("st_periods"), draft.horizon
     errors = [] if plan is None else [*period_errors(plan).items()]
     if plan is None or plan.promise is None or not errors:
         return
@@ -374,51 +370,50 @@ def _row_texts(
     row: Row,
     setting: Setting,
     now: Mapping[Question, Margin],
-    before: Mapping[Question, Margin] | None,
-    price: Price | None,
+    before: Mapping[Question, Margin],
+    price: tuple[float, float] | None,
     said: Texts,
 ) -> dict[str, Any]:
     """The settings of a row, and one text a column."""
     known = [now[question] for question in row.questions if question in now] if setting.on else []
-    kept = [before[question] for question in row.questions if question in before] if before else []
+    kept = [before[question] for question in row.questions if question in before]
     ratio = known[0].typical / kept[0].typical if known and kept else None
     targets = [margin.target for margin in known if margin.target is not None]
+    several = {
+        "typical": [said.error(margin.typical) for margin in known],
+        "largest": [("≤ " if margin.is_bound else "") + said.error(margin.largest) for margin in known],
+        "share": [said.percent(margin.share, 2) for margin in known if margin.share is not None],
+        "verdict": [said.say("st_kept") if target.kept else said.say("st_missed", error=said.error(target.error)) for target in targets],
+        "before": [said.error(margin.typical) for margin in kept],
+    }
+    columns = {name: " / ".join(dict.fromkeys(cells)) for name, cells in several.items()}
+    alone, saved = (said.percent(share, 2) for share in price or (0.0, 0.0))
     return {
-        "set": [setting.on, setting.weight, setting.target, setting.most, setting.size_of],
-        "typical": _joined([said.error(margin.typical) for margin in known]) or said.say("st_unknown" if setting.on else "st_off"),
-        "largest": _joined([("≤ " if margin.is_bound else "") + said.error(margin.largest) for margin in known]),
-        "share": _joined([said.percent(margin.share, 2) for margin in known if margin.share is not None]),
-        "verdict": _joined(
-            [said.say("st_kept") if target.kept else said.say("st_missed", error=said.error(target.error)) for target in targets]
-        ),
+        "set": [*setting],
+        **columns,
+        "typical": columns["typical"] or said.say("st_unknown" if setting.on else "st_off"),
         "missed": not all(target.kept for target in targets),
-        "price": "" if price is None else said.say("st_price", alone=said.percent(price.alone, 2), saved=said.percent(price.saved, 2)),
-        "before": _joined([said.error(margin.typical) for margin in kept]),
+        "price": "" if price is None else said.say("st_price", alone=alone, saved=saved),
         "change": "" if ratio is None else f"{'+' if ratio > 1 else ''}{said.percent(round(ratio - 1, 3) + 0.0, 3)}",
     }
 
 
-def _promised(row: Row, setting: Setting, plan: Plan | None, level: float, said: Texts) -> dict[str, Any]:
+def _promised(row: Row, statistics: list[Any], times: float, said: Texts) -> dict[str, Any]:
     """What is promised for means, quantiles or a distribution function, in the path of the verdict on a target; nothing for tables."""
-    if row.statistic is None or not setting.on or plan is None or plan.promise is None:
+    if row.statistic is None:
         return {}
     asked = replace(row.statistic, size=None, target=None)
-    promised = zip(statistic_errors(plan), reached_by_means(plan, level), strict=True)
-    same = [(error, target) for error, target in promised if replace(error.statistic, size=None, target=None) == asked]
-    if not same:
-        return {}
-    error, target = same[0]
-    if error.std_error is None:
-        return {"verdict": said.say("st_needs_size")}
-    margin = interval_multiplier(plan.measured().noise, level) * error.std_error
-    if asked.form.of_measure:
-        margin = target.error if target is not None and target.kind == "margin" else margin
-        return {"verdict": said.say("st_margin_of_mean", margin=said.error(margin)), "missed": target is not None and not target.kept}
-    return {"verdict": said.say("st_margin_of_share", margin=said.percent(margin, 2))}
-
-
-def _joined(texts_of_tables: list[str]) -> str:
-    return " / ".join(dict.fromkeys(texts_of_tables))
+    for error, target in statistics:
+        if replace(error.statistic, size=None, target=None) == asked:
+            if error.std_error is None:
+                return {"verdict": said.say("st_needs_size")}
+            margin = times * error.std_error
+            if not asked.form.of_measure:
+                return {"verdict": said.say("st_margin_of_share", margin=said.percent(margin, 2))}
+            margin = target.error if target is not None and target.kind == "margin" else margin
+            words = said.say("st_margin_of_mean", margin=said.error(margin), of=asked.of)
+            return {"verdict": words, "missed": target is not None and not target.kept}
+    return {}
 
 
 def planning_page(path: Path) -> Page:
@@ -427,59 +422,30 @@ def planning_page(path: Path) -> Page:
     said = texts(planning.seen.draft.spec.options.language)
 
     def page() -> str:
-        return shown("planning.html", t=said, name=path.name, lead=view(planning.seen)["lead"], **_choices(planning, said))
-
-    def doing(path: str, do: Callable[[dict[str, Any]], str | None]) -> BaseRoute:
-        """What is done for a page that says which version of the settings it shows; what it shows then, and a word of what was done."""
-
-        def done(asked: dict[str, Any]) -> Any:
-            with planning.showing(asked.get("version")):
-                word = do(asked)
-                return {**view(planning.seen), "done": word}
-
-        return action(path, done, said)
-
-    def change(asked: dict[str, Any]) -> None:
-        rows, changes = asked.get("rows", []), asked.get("changes")
-        if not isinstance(rows, list) or not isinstance(changes, dict):
-            raise InputError("A change must have an object of changes, and a list of rows.")
-        planning.change(changes, rows)
-
-    def price(asked: dict[str, Any]) -> None:
-        rows = asked.get("rows")
-        if not isinstance(rows, list) or not all(isinstance(row, int) for row in rows):
-            raise InputError("A price must have a list of rows.")
-        planning.price(rows)
-
-    def save(asked: dict[str, Any]) -> str:
-        return said.say("st_saved", file=planning.save(str(asked.get("name", ""))).name)
+        draft = planning.seen.draft
+        targets = [(name, said.say(f"st_{'share' if name == 'relative' else name}")) for name in TARGETS]
+        return shown(
+            "planning.html",
+            t=said,
+            name=path.name,
+            lead=view(planning.seen)["lead"],
+            rows=[(row.name(said), said.plain(sum(product.rows for product in row.products))) for row in draft.rows],
+            of=draft.of,
+            delta=bool(draft.delta),
+            horizon=min(4 * draft.periods, MOST_PERIODS),
+            levels=[(level, said.percent(level)) for level in sorted({*_LEVELS, draft.level})],
+            objectives=[(name, said.say(f"st_{name}")) for name in OBJECTIVES],
+            targets=[("", said.say("st_none")), *targets],
+        )
 
     return Page(
         routes=[
             get("/", page),
-            *(asset(name) for name in ("studio.css", "asking.js", "planning.js")),
+            *assets("planning.js"),
             get("/view", lambda: view(planning.seen), JSONResponse),
             get("/spec", lambda: spec_text(planning.seen.draft), PlainTextResponse),
-            doing("/change", change),
-            doing("/price", price),
-            doing("/keep", lambda _: planning.keep()),
-            doing("/swap", lambda _: planning.swap()),
-            doing("/save", save),
+            *(action(f"/{name}", partial(planning.act, name), said) for name in _ACTIONS),
         ],
         begin=planning.begin,
         close=planning.close,
     )
-
-
-def _choices(planning: Planning, said: Texts) -> dict[str, Any]:
-    draft = planning.seen.draft
-    levels = sorted({*_LEVELS, draft.level})
-    return {
-        "rows": [(row.name(said), said.plain(row.queries)) for row in draft.rows],
-        "of": draft.of,
-        "delta": bool(draft.delta),
-        "horizon": min(4 * draft.periods, MOST_PERIODS),
-        "levels": [(level, said.percent(level)) for level in levels],
-        "objectives": [(name, said.say(f"st_{name}")) for name in OBJECTIVES],
-        "targets": [("", said.say("st_none")), *((name, said.say(f"st_{'share' if name == 'relative' else name}")) for name in TARGETS)],
-    }
