@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import Any
 
 import tomlkit
 
@@ -33,11 +33,13 @@ from leastnoise._workload import Product, Statistic, Workload, groups_of
 OBJECTIVES = ("total", "worst", "relative")
 TARGETS = ("margin", "relative", "rmse")
 MOST_PERIODS = 3650
+SETTINGS = ("on", "weight", "target", "most", "size_of")  # of a row
 _SAID = ("weight", "size", *TARGETS)  # of a part of the workload, by its settings
 Question = tuple[object, ...]
 
 
-class Setting(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Setting:
     """What a person can change of one row."""
 
     on: bool = True
@@ -132,11 +134,11 @@ def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None
 def changed(draft: Draft, changes: Mapping[str, object], rows: Sequence[int] = ()) -> Draft:
     r"""A draft with something changed."""
     values = {what: _READ[one_of("what is changed", what, _READ)](value) for what, value in changes.items()}
-    of_rows = {what: value for what, value in values.items() if what in Setting._fields}
+    of_rows = {what: value for what, value in values.items() if what in SETTINGS}
     settings = list(draft.settings)
     for row in rows if of_rows else ():
         number = whole("a row", row, 0, len(settings) - 1)
-        settings[number] = settings[number]._replace(**of_rows)
+        settings[number] = replace(settings[number], **of_rows)
     of_all: dict[str, Any] = {what: value for what, value in values.items() if what not in of_rows}
     new = replace(draft, **of_all, settings=tuple(settings))
     new.spec  # noqa: B018 - refuses what cannot be used

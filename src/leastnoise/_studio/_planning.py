@@ -389,7 +389,7 @@ def _row_texts(
     columns = {name: " / ".join(dict.fromkeys(cells)) for name, cells in several.items()}
     alone, saved = (said.percent(share, 2) for share in price or (0.0, 0.0))
     return {
-        "set": [*setting],
+        "set": [setting.on, setting.weight, setting.target, setting.most, setting.size_of],
         **columns,
         "typical": columns["typical"] or said.say("st_unknown" if setting.on else "st_off"),
         "missed": not all(target.kept for target in targets),

@@ -29,7 +29,7 @@ class Studio:
             self._page = planning_page(path)
         else:
             self._page = beginning_page(looked_at(path, {}), self.show)
-        token, self._app = token_urlsafe(32), Starlette()
+        token, self.app = token_urlsafe(32), Starlette()
         config = uvicorn.Config(
             self, HOST, 0, log_level="error", access_log=False, server_header=False, proxy_headers=False, lifespan="off", ws="none"
         )
@@ -43,7 +43,7 @@ class Studio:
 
     def show(self, page: Page) -> dict[str, str]:
         """Show a page in the place of the one before, which ends."""
-        before, self._page, self._app = self._page, page, Starlette(routes=page.routes)
+        before, self._page, self.app = self._page, page, Starlette(routes=page.routes)
         page.begin()
         if before is not page:
             before.close()
@@ -51,7 +51,7 @@ class Studio:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as the page does that is shown."""
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
     def run(self) -> None:
         """Serve until it is stopped."""
