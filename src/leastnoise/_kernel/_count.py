@@ -97,11 +97,7 @@ def _count(
 
 
 def _windows(wanted: Iterable[tuple[int, ...]], sizes: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
-    """Cut a stream of attribute sets into lists with at most `WINDOW_CELLS` cells in all (or a single larger set).
-
-    >>> [len(window) for window in _windows([(0,), (1,), (0, 1)], [3000, 4000])]
-    [3]
-    """
+    """Cut a stream of attribute sets into lists with at most `WINDOW_CELLS` cells in all (or a single larger set)."""
     window: list[tuple[int, ...]] = []
     cells = 0
     for attributes in wanted:

@@ -28,6 +28,7 @@ from leastnoise._kernel._ledger_file import (
     checked_text,
     connected,
     content_of,
+    digest_of,
     dump,
     in_force,
     limits,
@@ -56,7 +57,7 @@ class Ledger:
     Guarantees:
         A receipt is handed out only after its charge is on the disk, and only if all charges together are then within the budget in force
         (those of the period, where it is for one; those of a share within that), whatever number of processes reserve at once and wherever
-        they are killed. No method gives a charge back.
+        they are killed. No method gives a charge back. Whatever reads or writes raises a LedgerError if the file cannot be used.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> privacy = ln.Privacy(ln.PureDP(1))
@@ -206,7 +207,8 @@ class Ledger:
             added = ("release", self.share, "")
             head = append(connection, (number, *values), content.head, "reserved", run, added)
             if plan:
-                steps.enter(connection, receipt_id, plan, options)
+                row = (receipt_id, plan, options)
+                connection.execute("INSERT INTO pending VALUES (?, ?, ?, ?)", (*row, digest_of(row)))
         return Receipt(
             id=receipt_id, dataset=self.dataset, plan_digest=plan_digest, output=output, charge=request, number=number, head=head, run=run
         )
@@ -298,20 +300,12 @@ class Ledger:
             number = len(content.entries) + 1  # (L4): compared with no budget
             values = (identity, dump(request), dump(price), dump(privacy.budget), *texts, f"{day:%Y-%m-%d}")
             append(connection, (number, *values), content.head, "sealed", "", ("spent", self.share, ""))
-        return self._now().entries[number - 1]
+        return self._content().entries[number - 1]
 
     def check(self, cost: Cost, privacy: Privacy) -> None:
-        """Refuse what `reserve` would refuse now; nothing is written.
-
-        Args:
-            cost: of the plan.
-            privacy: of the plan, whose budget it declares.
-
-        Raises:
-            BudgetError, InputError, LedgerError: as `reserve`.
-        """
+        """Refuse what `reserve` would refuse now, by the same errors; nothing is written."""
         request = self._request(cost, privacy)
-        check_left(self._now(), request, self.share, today())
+        check_left(self._content(), request, self.share, today())
 
     def begin(self, receipt: Receipt, number: int, request: str) -> None:
         """Enter a step of a release, before its first random bit is drawn.
@@ -360,15 +354,6 @@ class Ledger:
 
         Raises:
             LedgerError: as `begin` and `record`; then nothing of the outcome is in the ledger.
-
-        >>> folder = tempfile.TemporaryDirectory()
-        >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
-        >>> receipt = ledger.reserve(cost=PureCost(1), privacy=ledger.privacy, plan_digest="ab12", output="out", plan="{}")
-        >>> ledger.draw(receipt, 1, "counts", lambda: 7, lambda seven: [str(seven)])
-        7
-        >>> ledger.pending(receipt).steps[0].outcome
-        '7'
-        >>> folder.cleanup()
         """
         free_room(self.path, receipt.run)
         with writing(self.path, self.timeout) as connection:
@@ -382,10 +367,6 @@ class Ledger:
 
         Raises:
             LedgerError: the receipt is not of this ledger, another process finishes its release, or the file cannot be read.
-
-        >>> ln.Ledger.open("/nowhere/x").entry_of(None)
-        Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
         with connected(self.path, self.timeout) as connection:
             connection.execute("BEGIN")
@@ -474,40 +455,25 @@ class Ledger:
     def _settle(connection: sqlite3.Connection, entry_id: str, state: str) -> None:
         # Never from sealed back to absent: its own process may have sealed it meanwhile.
         connection.execute("UPDATE entry SET state = ? WHERE id = ? AND state <> 'sealed'", (state, entry_id))
-        steps.forget(connection, entry_id)
+        for table in ("pending", "step", "outcome"):  # (J3): what only an unpublished release needs
+            connection.execute(f"DELETE FROM {table} WHERE id = ?", (entry_id,))  # noqa: S608 - three constants
 
     def entries(self) -> tuple[Entry, ...]:
-        """List every release that was paid for, and what the data holder entered, in that order.
-
-        Raises:
-            LedgerError: the file cannot be read.
-        """
-        return self._now().entries
+        """List every release that was paid for, and what the data holder entered, in that order."""
+        return self._content().entries
 
     def spent(self) -> Charge:
-        """Add up all charges, in whatever state; exact. Where the budget is for a period, those of the present one; of a share, its own.
-
-        Raises:
-            LedgerError: the file cannot be read.
-        """
+        """Add up all charges, in whatever state; exact. Where the budget is for a period, those of the present one; of a share, its own."""
         return self.limits()[-1].spent
 
     def left(self) -> Charge:
-        """What a release can take now: what is left of the budget, and of the share; exact, and no part is below zero.
-
-        Raises:
-            LedgerError: the file cannot be read.
-        """
+        """What a release can take now: what is left of the budget, and of the share; exact, and no part is below zero."""
         parts = [limit.left for limit in self.limits()]
         return Charge(epsilon=min(p.epsilon for p in parts), delta=min(p.delta for p in parts), rho=min(p.rho for p in parts))
 
     def limits(self) -> tuple[Limit, ...]:
-        """The budget in force, then the share's: each with what is spent of it now.
-
-        Raises:
-            LedgerError: the file cannot be read.
-        """
-        return tuple(limits(self._now(), self.share, today()))
+        """The budget in force, then the share's: each with what is spent of it now."""
+        return tuple(limits(self._content(), self.share, today()))
 
     def _checked_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> Entry:
         """The entry of a receipt that is of this ledger, and whose release nobody has taken over."""
@@ -523,15 +489,9 @@ class Ledger:
         if entry.state != "reserved":  # (J3): its steps are forgotten, so none can be told to be new
             raise LedgerError(f"Release {entry.number} in the ledger {self.path} is {entry.state}; nothing more is drawn for it.")
 
-    def _content(self, connection: sqlite3.Connection) -> Content:
-        """The content, if it is still that of the ledger that was opened."""
-        return self._same(content_of(connection, self.path))
-
-    def _now(self) -> Content:
-        """The same, in a connection of its own."""
-        return self._same(read(self.path, self.timeout))
-
-    def _same(self, content: Content) -> Content:
+    def _content(self, connection: sqlite3.Connection | None = None) -> Content:
+        """The content, by its own connection if none is given, if it is still that of the ledger that was opened."""
+        content = read(self.path, self.timeout) if connection is None else content_of(connection, self.path)
         if (content.dataset, content.id) != (self.dataset, self.id) or not content.privacy.same_unit(self.privacy):
             raise LedgerError(f"The ledger {self.path} was replaced by another one since it was opened. Open it again.")
         return content

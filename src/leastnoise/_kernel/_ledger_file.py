@@ -83,9 +83,6 @@ class Entry:
         kind: a "release", what was "spent" before or elsewhere, or a "budget" that holds from here on.
         share: that paid, or that the budget is for; "" for none.
         period: of a budget: "day", "week", "month" or "year" if it is anew for each; "" if it is for all times.
-
-    >>> Entry.__slots__[:3]
-    ('number', 'id', 'state')
     """
 
     number: int
@@ -113,19 +110,6 @@ class Content:
     id: str
     head: str
     entries: tuple[Entry, ...]
-
-
-def fill(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
-    """Write an empty ledger into an empty file, in one transaction; return its identification."""
-    with writing(file, timeout) as connection:
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA}")
-        for table in TABLES:
-            connection.execute(table)
-        row = (name, dump(privacy), secrets.token_hex(16))
-        connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row)))
-        connection.execute("INSERT INTO head VALUES (1, 0, ?)", (digest_of(row),))
-        return row[2]
 
 
 def append(
@@ -367,7 +351,14 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
                 raise LedgerError(f"{left_over} is left from an earlier ledger of this name. Restore that ledger, or remove both.")
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         try:
-            identity = fill(draft, name, privacy, timeout)
+            with writing(draft, timeout) as connection:
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {SCHEMA}")
+                for table in TABLES:
+                    connection.execute(table)
+                row = (name, dump(privacy), secrets.token_hex(16))
+                connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row)))
+                connection.execute("INSERT INTO head VALUES (1, 0, ?)", (digest_of(row),))
             os.link(draft, file)
         finally:
             with suppress(OSError):  # the ledger is in its place, or never will be
@@ -377,14 +368,11 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
         raise LedgerError(words.TAKEN.format(path=file)) from None
     except OSError as error:
         raise LedgerError(words.NOT_MADE.format(path=file, why=words.reason(error))) from None
-    return identity
+    return row[2]
 
 
 def flush_folder(folder: Path) -> None:
-    """Make the name of a new file durable too.
-
-    >>> flush_folder(Path("/nowhere"))
-    """
+    """Make the name of a new file durable too."""
     with suppress(OSError):  # a file system that cannot flush a folder
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -36,9 +36,6 @@ class Receipt:
         number: of its entry.
         head: digest of its entry and of all before it.
         run: the process that makes it; see `Ledger.running`.
-
-    >>> Receipt.__slots__
-    ('id', 'dataset', 'plan_digest', 'output', 'charge', 'number', 'head', 'run')
     """
 
     id: str
@@ -79,10 +76,6 @@ class Pending:
     steps: tuple[Step, ...]
 
 
-def enter(connection: sqlite3.Connection, entry_id: str, plan: str, options: str) -> None:
-    connection.execute("INSERT INTO pending VALUES (?, ?, ?, ?)", (entry_id, plan, options, digest_of((entry_id, plan, options))))
-
-
 def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: str) -> None:
     """(J1): fails if this step, or a later one, was begun before, by whatever process."""
     begun = connection.execute("SELECT count(*), count(digest) FROM step WHERE id = ?", (entry_id,)).fetchone()
@@ -117,12 +110,6 @@ def _parts(texts: Iterable[str]) -> Iterator[str]:
         size += len(text) - start
     if size:
         yield "".join(held)
-
-
-def forget(connection: sqlite3.Connection, entry_id: str) -> None:
-    """(J3): remove what only an unpublished release needs."""
-    for table in ("pending", "step", "outcome"):
-        connection.execute(f"DELETE FROM {table} WHERE id = ?", (entry_id,))  # noqa: S608 - three constants
 
 
 def pending_of(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pending:

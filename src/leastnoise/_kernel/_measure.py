@@ -1,26 +1,8 @@
 """One measurement: checked against its claim, and then the only place where exact answers and noise meet.
 
-The argument that what is measured is private has four steps; the labels stand in the code, here and in ``_series.py``, which pays.
-
-(K1) The queries are integers and the data are integers, so what a block answers is an integer vector A x, and replacing the table by a
-     neighbour changes it by the columns that ``cost`` bounds. ``cost`` reads the operators themselves, not what a planner says
-     of them, and the limits of sums, which ``count`` enforces row by row; its sums are exact: ``column_sums`` refuses what might leave
-     int64, and everything else is Python's integers and fractions.
-(K2) The table keeps at most ``max_rows`` rows of a unit (and in one cell no more than ``max_per_cell``) and was encoded row by row over
-     the plan's own domain, so neighbouring data give tables that differ by at most that many rows. Only the columns that the plan names
-     are in it: a block on another is refused.
-(K3) The budget the plan declares covers that cost, and the ledger has it left; the charge is on the disk before the first random bit is
-     drawn. Whatever happens afterwards, the budget is gone. So is the mark that drawing was begun: what one receipt pays for is drawn once,
-     whatever is killed and finished later (PROOFS-ledger.md, theorem 4). What was drawn is on the disk before it is returned.
-(K4) Each row gets noise of its own, of exactly the scale that ``cost`` used (PROOFS-noise.md; a scale is a Fraction of Python's
-     integers, made so by ``Block``). On the grid both the answer and the scale are multiplied by ``grid``, so the shift stays an integer
-     and shift over scale is unchanged. The rows are independent, so their losses add: |shift| / b for discrete Laplace (pure DP); alpha
-     shift^2 / (2 sigma^2) in Renyi divergence for the discrete Gaussian, whatever the sigmas (zCDP; Canonne, Kamath, Steinke 2020,
-     theorem 4 and composition); the rounded Gaussian is post-processing of one continuous Gaussian in units of its sigmas (GDP).
-
-Overflow: ``Measurements`` bounds |A x| times the grid below 2^62 from public numbers. int64 arithmetic is exact modulo 2^64 and the noise
-is added modulo 2^64 too, so a value beyond would be a wrong answer and no leak: reduction modulo 2^64 is post-processing. Nothing is
-raised because of a row.
+PROOFS-kernel.md has the argument; its labels stand in the code, here and in ``_series.py``, which pays: (K1) what is measured and how far
+neighbours are apart, (K2) the table, (K3) paid before anything is drawn, (K4) noise of exactly the scales that ``cost`` used, and why an
+overflow is a wrong answer and no leak.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +17,7 @@ from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._noise import discrete_gaussian, discrete_laplace, rounded_gaussian
 from leastnoise._linop import SignedArray, along, apply, narrow
-from leastnoise._measurements import Block, Limits, Measurements, cost, row_scales
+from leastnoise._measurements import Limits, Measurements, cost, row_scales
 from leastnoise._table import Table
 
 SAMPLERS = {Noise.DISCRETE_LAPLACE: discrete_laplace, Noise.DISCRETE_GAUSSIAN: discrete_gaussian, Noise.ROUNDED_GAUSSIAN: rounded_gaussian}
@@ -135,18 +117,13 @@ def _applied(measurements: Measurements, held: Sequence[tuple[int, IntArray]], k
     for index, cells in held:
         alike.setdefault(kinds[index], []).append((index, cells))
     for some in alike.values():
-        applied = _apply(measurements.blocks[some[0][0]], [cells for _, cells in some]) * measurements.grid
-        answers.update(zip((index for index, _ in some), applied, strict=True))
+        cube = np.stack([cells for _, cells in some]) if len(some) > 1 else some[0][1]  # one table may be very large
+        factors = measurements.blocks[some[0][0]].factors
+        cube = cube.reshape([-1, *(factor.operator.size for factor in factors)])
+        for axis, factor in enumerate(factors, 1):
+            cube = along(apply, factor.operator, cube, axis)
+        answers.update(zip((index for index, _ in some), cube.reshape(len(some), -1) * measurements.grid, strict=True))
     yield from ((index, answers[index]) for index, _ in held)
-
-
-def _apply(block: Block, tables: Sequence[IntArray]) -> IntArray:
-    """The block's queries on each of the tables, one row a table."""
-    stack = np.stack(tables) if len(tables) > 1 else tables[0]  # one may be very large
-    cube = stack.reshape([-1, *(factor.operator.size for factor in block.factors)])
-    for axis, factor in enumerate(block.factors, 1):
-        cube = along(apply, factor.operator, cube, axis)
-    return cube.reshape(len(tables), -1)
 
 
 def _add_noise(

@@ -34,17 +34,7 @@ class SeededEntropy:
         self._generator = np.random.PCG64DXSM(self._seed)
 
     def words(self, count: int) -> Words:
-        """Return the next ``count`` words of the stream.
-
-        Args:
-            count: number of words, at least 0.
-
-        Returns:
-            A uint64 array of shape (count,).
-
-        >>> int(SeededEntropy(7).words(1)[0]) == int(SeededEntropy(7).words(9)[0])
-        True
-        """
+        """Return the next ``count`` words of the stream, a uint64 array of shape (count,)."""
         return np.asarray(self._generator.random_raw(count), dtype=np.uint64)
 
     def __repr__(self) -> str:

@@ -1,19 +1,7 @@
 """A series of private steps under one payment: each may be chosen by looking at what the ones before it gave.
 
-The argument continues that of ``_measure.py``:
-
-(K5) The whole declared budget is on the ledger's disk before the first step. (Where the only step is known beforehand, its real cost is,
-     and no other step is carried out.) Each step's charge, in the definition of that budget, is added
-     to those of the steps before it and must stay within the budget, before its first random bit is drawn; a step that fails stays charged.
-     Given what was seen before, a step satisfies its charge: a measurement by (K1), (K2), (K4); a choice by its own proof. So all steps
-     together satisfy the declared budget, however they are chosen (theorem 6 of the accounting's proofs). The sum is kept in memory, so a
-     series is used in the process that made it alone, cannot be copied, and nothing of it can be set. Another process may resume a
-     series: it asks for the same steps in the same order, gets the recorded outcomes of those that were drawn, and the ledger's mark of
-     every step that was begun keeps any from being drawn twice (PROOFS-ledger.md, theorem 4). Gaussian measurements within (epsilon,
-     delta) may share out the mu squared that is paid instead: theorem 8 of the accounting's proofs.
-(K6) A choice's epsilon is met for data that differ by ``distance`` records: the rows of a unit, twice that under replace.
-(K10) A series along an attribute has one measurement, whose rows are drawn when their period is closed: PROOFS-periods.md.
-(K9) A search for keys takes the whole of a budget with a delta, so it is the only step of its series (PROOFS-keys.md).
+PROOFS-kernel.md has the argument: (K5) all steps together satisfy the declared budget, however they are chosen; (K6) a choice's epsilon is
+met for the rows of a unit; (K9) a search for keys is the only step of its series; (K10) rows that are drawn period by period.
 """
 
 import hashlib
@@ -424,11 +412,7 @@ def _checked(ledger: Ledger) -> Ledger:
 
 
 def request_of(selection: object) -> str:
-    """Fingerprint of a selection, from its public numbers.
-
-    >>> request_of("a") == request_of("b")
-    False
-    """
+    """Fingerprint of a selection, from its public numbers."""
     return hashlib.sha256(repr(selection).encode()).hexdigest()
 
 
