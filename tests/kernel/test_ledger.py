@@ -33,22 +33,22 @@ def edit_and_sign(ledger: Ledger, column: str, value) -> None:
     """Change the second entry and make its digest right again, to reach the checks behind the digest."""
     edit(ledger, f"UPDATE entry SET {column} = ? WHERE number = 2", value)
     with suppress(TypeError), sqlite3.connect(ledger.path) as connection:
-        row = connection.execute(SELECT).fetchall()[1]
+        first, row = connection.execute(SELECT).fetchall()
         if column != "digest":
-            digest = digest_of((connection.execute(SELECT).fetchall()[0][9], *row[:9]))
+            digest = digest_of((first[9], *row[:9]))
             connection.execute("UPDATE entry SET digest = ? WHERE number = 2", (digest,))
             connection.execute("UPDATE head SET digest = ?", (digest,))
     connection.close()
 
 
-def test_another_process_is_waited_for_half_a_minute(ledger) -> None:
-    assert ledger.timeout == Ledger.open(ledger.path).timeout == 30
+def states(ledger: Ledger) -> list[str]:
+    return [entry.state for entry in ledger.entries()]
 
 
 def test_three_thirds_are_paid_and_a_hair_more_is_refused(ledger) -> None:
+    assert ledger.timeout == Ledger.open(ledger.path).timeout == 30  # another process is waited for half a minute
     receipts = [take(ledger) for _ in range(3)]
-    assert ledger.spent() == Charge(epsilon=Fraction(1))
-    assert ledger.left() == Charge()
+    assert (ledger.spent(), ledger.left()) == (Charge(epsilon=Fraction(1)), Charge())
     assert len({receipt.id for receipt in receipts}) == 3
     with pytest.raises(BudgetError, match=r"only epsilon = 0 is left; that is epsilon = 1e-30 too much"):
         take(ledger, Fraction(1, 10**30))
@@ -63,7 +63,6 @@ def test_a_refusal_says_what_was_asked_what_is_left_and_what_to_do(ledger) -> No
         "The release asks for epsilon = 0.5, but of epsilon = 1 for the data set 'people' only epsilon = 0.25 is left; "
         "that is epsilon = 0.25 too much. Nothing was spent. Plan with at most what is left, or ask the data holder."
     )
-    assert ledger.left().epsilon == Fraction(1, 4)
     take(ledger, "1/4")
     with pytest.raises(BudgetError, match=r"Make no further release of this data set, or ask the data holder."):
         take(ledger, "1/4")
@@ -82,38 +81,27 @@ def test_each_definition_adds_up_its_own_way(tmp_path) -> None:
     assert approx.left() == Charge(epsilon=Fraction(1, 2))
     with pytest.raises(BudgetError, match=r"that is epsilon = 0 and delta = 1e-9 too much"):
         take(approx, cost=GaussianCost(gaussian_mu_squared("0.1", "1e-9")), declared=ApproxDP("0.1", "1e-9"))
-    with pytest.raises(InputError, match=r"An? .*ApproxDP budget|The data set has an ApproxDP budget"):
+    with pytest.raises(InputError, match=r"The data set has an ApproxDP budget"):
         take(approx, cost=ConcentratedCost("1e-9"), declared=ZCDP(1))
     take(approx, "1/2")
 
 
-@pytest.mark.parametrize(
-    ("privacy", "words"),
-    [
+def test_units_and_neighbours_must_be_the_ledgers_and_numbers_of_rows_need_not(ledger, tmp_path) -> None:
+    message = "The plan protects {}, the data set 'people' one row (add_remove); such costs cannot be added: "
+    for privacy, words in (
         (Privacy(PureDP(1), "replace"), "one row (replace)"),
         (Privacy(PureDP(1), unit_column="id"), "all rows of one value of the column 'id' (add_remove)"),
-    ],
-)
-def test_another_unit_or_other_neighbours_are_refused(ledger, privacy, words) -> None:
-    message = f"The plan protects {words}, the data set 'people' one row (add_remove); such costs cannot be added: "
-    with pytest.raises(InputError, match=re.escape(message)):
-        take(ledger, privacy=privacy)
+    ):
+        with pytest.raises(InputError, match=re.escape(message.format(words))):
+            take(ledger, privacy=privacy)
     with pytest.raises(InputError, match="privacy must be a Privacy"):
         ledger.check(PureCost(1), PureDP(1))
     assert ledger.entries() == ()
-
-
-def test_releases_that_count_other_numbers_of_rows_of_a_unit_add_up(tmp_path) -> None:
-    ledger = Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(1), unit_column="id"))
-    for privacy in (
-        Privacy(PureDP(1), unit_column="id", max_rows=5),
-        Privacy(PureDP(1), unit_column="id", max_rows=5, max_per_cell=PerCell(2, "month")),
-    ):
-        take(ledger, "1/2", privacy=privacy)
+    ledger = Ledger.create(tmp_path / "units.ledger", "people", Privacy(PureDP(1), unit_column="id"))
+    for bound in (None, PerCell(2, "month")):
+        take(ledger, "1/2", privacy=Privacy(PureDP(1), unit_column="id", max_rows=5, max_per_cell=bound))
     assert ledger.left() == Charge()
-    with pytest.raises(
-        InputError, match=r"'household' .* all rows of one value of the column 'id' .* bounds nothing for a change of the other"
-    ):
+    with pytest.raises(InputError, match=r"'household' .* of the column 'id' .* bounds nothing for a change of the other"):
         take(ledger, privacy=Privacy(PureDP(1), unit_column="household", max_rows=5))
 
 
@@ -148,12 +136,12 @@ def test_entries_hold_what_was_reserved_and_no_time_of_day(ledger) -> None:
     assert re.fullmatch("[0-9a-f]{32}", receipt.id)
     ledger.seal(receipt)
     assert not re.search(rb"[0-9]{2}:[0-9]{2}", ledger.path.read_bytes())
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]  # all is in the one file at rest
 
 
-def test_sealing_and_reconciling_give_nothing_back(ledger) -> None:
-    sealed, published, lost = (take(ledger, output=output) for output in ("a", "b", "c"))
-    ledger.seal(sealed)
-    assert [entry.id for entry in ledger.entries() if entry.state == "reserved"] == [published.id, lost.id]
+def test_sealing_and_reconciling_give_nothing_back(ledger, tmp_path) -> None:
+    receipts = [take(ledger, output=output) for output in ("a", "b", "c")]
+    ledger.seal(receipts[0])
     asked = []
     settled = ledger.reconcile(lambda entry: asked.append(entry.output) or entry.output == "b")
     assert asked == ["b", "c"]
@@ -161,40 +149,22 @@ def test_sealing_and_reconciling_give_nothing_back(ledger) -> None:
     assert ledger.reconcile(lambda _: False) == ()
     # What another run found absent while it was still being written is sealed by the next one, also if its own process died meanwhile.
     assert [(entry.output, entry.state) for entry in ledger.reconcile(lambda _: True)] == [("c", "sealed")]
-    assert ledger.reconcile(lambda _: False) == ()
-    assert ledger.left() == Charge()
-
-
-def test_a_late_seal_of_an_entry_found_absent_and_a_second_seal_are_harmless(ledger) -> None:
-    receipt = take(ledger)
-    ledger.reconcile(lambda _: False)
-    assert ledger.entries()[0].state == "absent"
-    ledger.seal(receipt)
-    first = ledger.entries()[0]
-    ledger.seal(receipt)
-    assert ledger.entries() == (first,)
-    assert first.state == "sealed"
-
-
-def test_a_receipt_of_another_ledger_is_not_sealed(ledger, tmp_path) -> None:
+    before = ledger.entries()
+    ledger.seal(receipts[1])
+    assert (ledger.entries(), ledger.reconcile(lambda _: False), ledger.left()) == (before, (), Charge())
     other = Ledger.create(tmp_path / "other", "other", ONE)
     with pytest.raises(LedgerError, match=r"is not of the ledger .*other. Seal a release where it was reserved."):
-        other.seal(take(ledger))
+        other.seal(receipts[0])
 
 
-def test_reconcile_may_ask_the_ledger_itself(ledger) -> None:
-    take(ledger)
-    assert ledger.reconcile(lambda _: len(ledger.entries()) == 1)[0].state == "sealed"
-
-
-def test_what_is_sealed_while_reconcile_asks_stays_sealed(ledger) -> None:
+def test_an_entry_is_sealed_late_also_while_reconcile_asks_the_ledger_itself(ledger) -> None:
     receipt = take(ledger)
-
-    def slow(entry) -> bool:
-        ledger.seal(receipt)
-        return False
-
-    assert [entry.state for entry in ledger.reconcile(slow)] == ["sealed"]
+    ledger.reconcile(lambda _: len(ledger.entries()) == 0)
+    assert states(ledger) == ["absent"]
+    ledger.seal(receipt)
+    assert states(ledger) == ["sealed"]
+    late = take(ledger)
+    assert [entry.state for entry in ledger.reconcile(lambda _: ledger.seal(late) or False)] == ["sealed"]
 
 
 def test_what_is_shown_is_the_budget_what_is_spent_and_what_is_left(ledger) -> None:
@@ -206,20 +176,16 @@ def test_what_is_shown_is_the_budget_what_is_spent_and_what_is_left(ledger) -> N
     page = Ledger.open(ledger.path, share="<ann>")._repr_html_()
     assert "<th>budget</th><td>epsilon = 2 a month</td>" in page
     assert "<th>budget</th><td>share &lt;ann&gt;: epsilon = 0.5 a month</td></tr><tr><th>spent</th><td>epsilon = 0</td>" in page
-
-
-def test_a_ledger_that_cannot_be_read_is_shown_all_the_same(ledger) -> None:
     with writing(ledger.path, 1.0):  # by another process, for which a display does not wait
-        assert repr(ledger).endswith("left: epsilon = 1)")
+        assert repr(ledger).endswith("left: epsilon = 1.75)")
     ledger.path.unlink()
     assert f"unreadable: The ledger {ledger.path} cannot be opened." in repr(ledger)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.fractions(Fraction(1, 50), Fraction(1, 2)), max_size=12))
 def test_the_sum_of_receipts_never_exceeds_the_budget(tmp_path_factory, wishes) -> None:
-    ledger = Ledger.create(tmp_path_factory.mktemp("h") / "x", "x", ONE)
-    paid = Fraction(0)
+    ledger, paid = Ledger.create(tmp_path_factory.mktemp("h") / "x", "x", ONE), Fraction(0)
     for wish in wishes:
         fits = paid + wish <= 1
         try:
@@ -235,34 +201,22 @@ def test_the_sum_of_receipts_never_exceeds_the_budget(tmp_path_factory, wishes) 
 # --- files -----------------------------------------------------------------------------------------------------------------------------
 
 
-def test_everything_is_in_one_file_at_rest(ledger) -> None:
-    ledger.seal(take(ledger))
-    assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
-    with sqlite3.connect(ledger.path) as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
-    connection.close()
-
-
-def test_a_relative_path_and_one_with_odd_characters_are_paths(tmp_path, monkeypatch) -> None:
+def test_a_relative_path_and_one_with_odd_characters_are_paths_and_no_ledger_is_replaced(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     name = "a b%20?mode=ro#ü.ledger"
     take(Ledger.create(name, "x", ONE))
+    with pytest.raises(LedgerError, match=r"never replaced. Open it, or change its budget with `leastnoise ledger change`."):
+        Ledger.create(name, "x", ONE)
     for path in (Path(name), str(tmp_path / name)):
         assert len(Ledger.open(path).entries()) == 1
 
 
-def test_a_ledger_is_never_replaced(ledger) -> None:
-    take(ledger)
-    with pytest.raises(LedgerError, match=r"never replaced. Open it, or change its budget with `leastnoise ledger change`."):
-        Ledger.create(ledger.path, "people", ONE)
-    assert len(ledger.entries()) == 1
-
-
 @pytest.mark.parametrize(
-    ("name", "message"), [("nowhere/x", "no such file or directory. Choose a folder that exists"), ("x" * 300, "file name too long")]
+    ("name", "message"),
+    [("nowhere/x", "at .*: no such file or directory. Choose a folder that exists"), ("x" * 300, "at .*: file name too long")],
 )
 def test_a_ledger_is_not_made_where_no_file_can_be(tmp_path, name, message) -> None:
-    with pytest.raises(LedgerError, match=rf"A ledger cannot be made at .*: {message}"):
+    with pytest.raises(LedgerError, match=rf"A ledger cannot be made {message}"):
         Ledger.create(tmp_path / name, "x", ONE)
     assert list(tmp_path.iterdir()) == []
 
@@ -299,15 +253,6 @@ def test_a_journal_of_an_earlier_ledger_is_not_played_into_a_new_one(tmp_path, e
     assert list(tmp_path.iterdir()) == [left]
 
 
-def test_a_ledger_in_another_journal_mode_takes_nothing(ledger) -> None:
-    with sqlite3.connect(ledger.path) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-    connection.close()
-    with pytest.raises(LedgerError, match="switched to the journal mode 'wal' by another program"):
-        take(ledger)
-    assert ledger.entries() == ()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -326,11 +271,16 @@ def test_unusable_arguments_make_no_ledger(tmp_path, arguments, message) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_goes_away_is_not_made_again(ledger) -> None:
-    ledger.path.unlink()
+def test_a_file_that_goes_away_is_not_made_again_and_one_of_another_ledger_is_noticed(ledger, tmp_path) -> None:
+    path = ledger.path
+    path.unlink()
     with pytest.raises(LedgerError, match=r"cannot be opened. Check that the file is there"):
         take(ledger)
-    assert not ledger.path.exists()
+    assert not path.exists()
+    Ledger.create(tmp_path / "other", "people", Privacy(PureDP(2))).path.replace(path)
+    for use in (lambda: take(ledger), ledger.spent):
+        with pytest.raises(LedgerError, match=r"was replaced by another one since it was opened. Open it again."):
+            use()
 
 
 def another_database(path: Path) -> None:
@@ -348,11 +298,10 @@ NO_LEDGER = r"x is no ledger, or a damaged one. Check the path; if it was a ledg
         (lambda path: None, r"There is no ledger at .*x. If there was one, restore it. Make one with"),
         (Path.mkdir, r"is a folder, not a ledger"),
         (Path.touch, r"is empty: no ledger, or what is left of one\. If it was a ledger, restore it"),
-        (lambda path: path.write_text("a"), NO_LEDGER),
         (lambda path: path.write_text("name,age\nA,1\n" * 500), NO_LEDGER),
         (another_database, NO_LEDGER),
     ],
-    ids=["nothing", "folder", "empty", "letter", "table", "database"],
+    ids=["nothing", "folder", "empty", "table", "database"],
 )
 def test_what_is_no_ledger_is_refused_and_stays_as_it_is(tmp_path, make, message) -> None:
     path = tmp_path / "x"
@@ -372,23 +321,14 @@ def test_a_ledger_that_is_just_being_made_is_waited_for(tmp_path) -> None:
     maker.join()
 
 
-def test_a_ledger_of_a_newer_version_is_refused(ledger) -> None:
-    edit(ledger, "PRAGMA user_version = 4")
-    with pytest.raises(LedgerError, match=r"has the format 4; this version of leastnoise reads the format 3. Use a newer leastnoise."):
-        Ledger.open(ledger.path)
-    with pytest.raises(LedgerError, match=r"has the format 4"):
-        take(ledger)
-
-
 @pytest.mark.parametrize("part", [0.3, 0.999])
 def test_a_truncated_file_is_refused(ledger, part) -> None:
     for _ in range(3):
         take(ledger, "1/10", description="x" * 9000)
     os.truncate(ledger.path, int(ledger.path.stat().st_size * part))
-    with pytest.raises(LedgerError, match=r"The ledger .* is damaged|is no ledger, or a damaged one"):
-        Ledger.open(ledger.path)
-    with pytest.raises(LedgerError, match=r"The ledger .* is damaged|is no ledger, or a damaged one"):
-        take(ledger)
+    for use in (lambda: Ledger.open(ledger.path), lambda: take(ledger)):
+        with pytest.raises(LedgerError, match=r"The ledger .* is damaged|is no ledger, or a damaged one"):
+            use()
 
 
 def test_bytes_overwritten_anywhere_never_give_budget_back(ledger) -> None:
@@ -418,11 +358,7 @@ GOOD = {"epsilon": "1/3", "delta": "0", "rho": "0"}
     ("column", "value"),
     [
         ("charge", "not json"),
-        ("charge", json.dumps({**GOOD, "epsilon": "-1/3"})),
-        ("charge", json.dumps({**GOOD, "epsilon": 0.3})),
-        ("charge", json.dumps({**GOOD, "epsilon": "0"})),
-        ("charge", json.dumps({**GOOD, "epsilon": "1/0"})),
-        ("charge", json.dumps({**GOOD, "rho": "1"})),
+        *(("charge", json.dumps({**GOOD, **wrong})) for wrong in ({"epsilon": "-1/3"}, {"epsilon": 0.3}, {"epsilon": "0"}, {"rho": "1"})),
         ("charge", json.dumps({"epsilon": "1/3"})),
         ("charge", "[" * 100000),
         ("charge", b"\xff\xfe"),
@@ -449,8 +385,9 @@ def test_an_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
         edit_and_sign(ledger, column, value)
     what = "its pages do not fit together" if column == "state" else "entry 2 is unreadable"  # the table itself restricts the states
     for use in (lambda: Ledger.open(ledger.path), lambda: take(ledger), ledger.left, lambda: ledger.reconcile(lambda _: True)):
-        with pytest.raises(LedgerError, match=rf"is damaged \({what}\)\. No release can be made from it\."):
+        with pytest.raises(LedgerError, match=rf"is damaged \({what}\)\. No release can be made from it\.") as caught:
             use()
+        assert len(str(value)) < 4 or str(value) not in str(caught.value)
 
 
 def test_what_a_reader_makes_of_a_charge_must_be_written_as_it_was(ledger, monkeypatch) -> None:
@@ -472,36 +409,23 @@ def test_the_shortest_texts_of_an_entry_are_read(ledger, column, value) -> None:
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("DELETE FROM entry WHERE number = 1", "entries are missing"),
-        ("UPDATE entry SET number = 5 WHERE number = 2", "entries are missing"),
-        ("DELETE FROM dataset", "the row of the data set is unreadable"),
-        ("INSERT INTO dataset SELECT 2, name, privacy, id, digest FROM dataset", "its pages do not fit together"),
-        ("UPDATE dataset SET privacy = '{}'", "the row of the data set is unreadable"),
-        ("UPDATE dataset SET name = x'00'", "the row of the data set is unreadable"),
-        ("DROP TABLE entry", "its tables are unreadable"),
-        ("PRAGMA user_version = 0", "it has the unknown format 0"),
+        ("DELETE FROM entry WHERE number = 1", "damaged .*entries are missing"),
+        ("UPDATE entry SET number = 5 WHERE number = 2", "damaged .*entries are missing"),
+        ("DELETE FROM dataset", "damaged .*the row of the data set is unreadable"),
+        ("INSERT INTO dataset SELECT 2, name, privacy, id, digest FROM dataset", "damaged .*its pages do not fit together"),
+        ("UPDATE dataset SET privacy = '{}'", "damaged .*the row of the data set is unreadable"),
+        ("UPDATE dataset SET name = x'00'", "damaged .*the row of the data set is unreadable"),
+        ("DROP TABLE entry", "damaged .*its tables are unreadable"),
+        ("PRAGMA user_version = 0", "damaged .*it has the unknown format 0"),
+        ("PRAGMA user_version = 4", r"has the format 4; this version of leastnoise reads the format 3. Use a newer leastnoise."),
+        ("PRAGMA journal_mode = WAL", "switched to the journal mode 'wal' by another program"),
     ],
 )
 def test_a_damaged_ledger_is_closed(ledger, statement, message) -> None:
     take(ledger)
     take(ledger)
     edit(ledger, statement)
-    for use in (lambda: Ledger.open(ledger.path), lambda: take(ledger)):
-        with pytest.raises(LedgerError, match=f"is damaged .*{message}"):
+    uses = [lambda: take(ledger), lambda: Ledger.open(ledger.path)]
+    for use in uses[:1] if "journal" in statement else uses:  # in another journal mode it can be read
+        with pytest.raises(LedgerError, match=message):
             use()
-
-
-def test_a_ledger_that_was_replaced_is_noticed(ledger, tmp_path) -> None:
-    other = Ledger.create(tmp_path / "other", "people", Privacy(PureDP(2)))
-    other.path.replace(ledger.path)
-    for use in (lambda: take(ledger), ledger.spent):
-        with pytest.raises(LedgerError, match=r"was replaced by another one since it was opened. Open it again."):
-            use()
-
-
-def test_one_damaged_entry_does_not_show_its_content(ledger) -> None:
-    take(ledger)
-    edit(ledger, "UPDATE entry SET charge = 'secret'")
-    with pytest.raises(LedgerError) as caught:
-        ledger.entries()
-    assert "secret" not in str(caught.value)

@@ -17,41 +17,34 @@ TOP = 2**64
 
 @pytest.fixture
 def one_attempt(monkeypatch):
-    """Run a sampler's single attempt on enumerated parts; returns its values and what it accepts."""
+    """Run a sampler's single attempt on enumerated parts; returns its values, what it accepts, and how likely its coins accept each."""
 
-    def run(module, sampler, p, q, table, **parts):
+    def run(law, p, q, *, k, negative, uniform=None, entropy=None):
+        probability = np.ones(k.size)
+
         class Enumerated:
             def draw(self, count, entropy):
-                return parts["k"].astype(np.uint64)
+                return k.astype(np.uint64)
 
-        monkeypatch.setattr(module, table, lambda *_: Enumerated())
-        monkeypatch.setattr(module, "random_signs", lambda *_: parts["negative"].copy())
-        if "uniform" in parts:
-            monkeypatch.setattr(
-                module, "uniform_below", lambda *_: (parts["uniform"].astype(np.uint64), np.ones(parts["k"].size, dtype=bool))
-            )
-        monkeypatch.setattr(module, "draw_in_blocks", lambda count, attempt: attempt(slice(0, count), count))
-        return sampler(p, q, parts["k"].size, parts.get("entropy", SeededEntropy(0)))
+        def accept(coins, index, entropy, *, linear, square, slots):
+            """Multiply by what toss_exp would accept, exactly as it was asked."""
+            lazy = isinstance(coins, LazyReals)
+            x = (coins.leading[index] if lazy else coins.numerators[index]) / (2.0**64 if lazy else coins.denominators.astype(float))
+            assert lazy or (coins.numerators[index] < coins.denominators).all()
+            probability[index] *= np.exp(-(np.broadcast_to(linear, index.shape) * x + square * x * x) / slots)
+            return np.ones(index.size, dtype=bool)
+
+        for table in ("geometric_table", "half_normal_table"):
+            monkeypatch.setattr(_noise, table, lambda *_: Enumerated())
+        monkeypatch.setattr(_noise, "toss_exp", accept)
+        monkeypatch.setattr(_noise, "random_signs", lambda *_: negative.copy())
+        if uniform is not None:
+            monkeypatch.setattr(_noise, "uniform_below", lambda *_: (uniform.astype(np.uint64), np.ones(k.size, dtype=bool)))
+        monkeypatch.setattr(_noise, "draw_in_blocks", lambda count, attempt: attempt(slice(0, count), count))
+        values, accepted = SAMPLERS[law](p, q, k.size, entropy or SeededEntropy(0))
+        return values, accepted, probability
 
     return run
-
-
-@pytest.mark.parametrize(("p", "q"), [(1, 8), (3, 10), (1, 1), (3, 2), (7, 3)])
-def test_composition_of_the_laplace(monkeypatch, one_attempt, p, q):
-    """Sum the exact weights of (u, v, sign) that lead to z: the law, up to the table's last cell."""
-    u, v, negative = grid(np.arange(p), np.arange(128), [False, True])
-    seen = {}
-
-    def accept_all(coins, index, entropy, **slots):
-        seen.update(slots, numerators=coins.numerators, denominators=coins.denominators)
-        return np.ones(index.size, dtype=bool)
-
-    monkeypatch.setattr(_noise, "toss_exp", accept_all)
-    values, accepted = one_attempt(_noise, _noise.discrete_laplace, p, q, "geometric_table", k=v, uniform=u, negative=negative)
-    assert (int(seen["linear"]), seen["square"], seen["slots"], int(seen["denominators"])) == (1, False, 8, p)
-    np.testing.assert_array_equal(seen["numerators"], u)
-    weight = np.exp(-u / (8 * p) - v / 8) * accepted
-    assert_law("laplace", p, q, values, weight, atol=2e-7)
 
 
 def assert_law(law, p, q, values, weight, atol):
@@ -60,60 +53,43 @@ def assert_law(law, p, q, values, weight, atol):
         assert weight[values == z].sum() / total == pytest.approx(float(mass(law, mpmath.mpf(p) / q, z)), rel=1e-5, abs=atol)
 
 
-@pytest.mark.parametrize(("p", "q"), [(1, 8), (3, 10), (1, 1), (3, 2), (7, 3), (33, 1), (100, 3)])
-def test_composition_of_the_discrete_gaussian(monkeypatch, one_attempt, p, q):
-    parts = 8 if p >= 32 * q else 1
-    width = -(-p // (parts * q))
-    k, j, negative = grid(np.arange(8 * parts), np.arange(width), [False, True])
-    probability = np.ones(k.size)
-
-    def accept(coins, index, entropy, *, linear, square, slots):
-        """Multiply the weights by what toss_exp would accept, exactly as it was asked."""
-        x = coins.numerators[index].astype(float) / coins.denominators.astype(float)
-        assert (x < 1).all()
-        probability[index] *= np.exp(-(np.broadcast_to(linear, index.shape) * x + square * x * x) / slots)
-        return np.ones(index.size, dtype=bool)
-
-    monkeypatch.setattr(_noise, "toss_exp", accept)
-    values, accepted = one_attempt(_noise, _noise.discrete_gaussian, p, q, "half_normal_table", k=k, uniform=j, negative=negative)
-    weight = np.exp(-(k**2) / (2 * parts**2)) * probability * accepted
-    assert_law("gaussian", p, q, values, weight, atol=1e-11)
-
-
 @pytest.mark.parametrize(("p", "q"), [(1, 8), (3, 10), (1, 1), (3, 2), (7, 3)])
-def test_composition_of_the_rounded_gaussian(monkeypatch, one_attempt, p, q):
+def test_composition_of_the_laplace(one_attempt, p, q):
+    """Sum the exact weights of (u, v, sign) that lead to z: the law, up to the table's last cell."""
+    u, v, negative = grid(np.arange(p), np.arange(128), [False, True])
+    values, accepted, probability = one_attempt("laplace", p, q, k=v, uniform=u, negative=negative)
+    np.testing.assert_allclose(probability, np.exp(-u / (8 * p)))
+    assert_law("laplace", p, q, values, probability * np.exp(-v / 8) * accepted, atol=2e-7)
+
+
+@pytest.mark.parametrize(("p", "q"), [(1, 8), (3, 10), (1, 1), (3, 2), (7, 3), (33, 1), (100, 3)])
+def test_composition_of_the_discrete_gaussian(one_attempt, p, q):
+    parts = 8 if p >= 32 * q else 1
+    k, j, negative = grid(np.arange(8 * parts), np.arange(-(-p // (parts * q))), [False, True])
+    values, accepted, probability = one_attempt("gaussian", p, q, k=k, uniform=j, negative=negative)
+    assert_law("gaussian", p, q, values, np.exp(-(k**2) / (2 * parts**2)) * probability * accepted, atol=1e-11)
+
+
+@pytest.mark.parametrize(("p", "q"), [(1, 8), (3, 10), (3, 2), (7, 3)])
+def test_composition_of_the_rounded_gaussian(one_attempt, p, q):
     """x on the midpoints of a fine grid; the integral over the density of (k, x) is then exact to 1e-6 or so."""
     steps = 4096
     k, x, negative = grid(np.arange(64), np.arange(steps), [False, True])
     words = ((2 * x + 1).astype(object) * 2**63 // steps).astype(np.uint64)
-    probability = np.ones(k.size)
-
-    def accept(coins, index, entropy, *, linear, square, slots):
-        real = coins.leading[index] / 2.0**64
-        probability[index] *= np.exp(-(np.broadcast_to(linear, index.shape) * real + square * real * real) / slots)
-        return np.ones(index.size, dtype=bool)
-
-    monkeypatch.setattr(_noise, "toss_exp", accept)
-    values, accepted = one_attempt(
-        _noise, _noise.rounded_gaussian, p, q, "half_normal_table", k=k, negative=negative, entropy=Script(words.tolist(), then=0)
-    )
+    values, accepted, probability = one_attempt("rounded", p, q, k=k, negative=negative, entropy=Script(words.tolist(), then=0))
     assert accepted.all()
     assert_law("rounded", p, q, values, np.exp(-(k**2) / 128) * probability, atol=2e-5)
 
 
-def test_rounding_agrees_with_rational_arithmetic(monkeypatch, one_attempt):
+def test_rounding_agrees_with_rational_arithmetic(one_attempt):
     """For random scales and words the integer is floor(|c| + 1/2) at every x that the 64 digits allow, or further digits are drawn."""
     rng = np.random.default_rng(8)
-    monkeypatch.setattr(_noise, "toss_exp", lambda coins, index, entropy, **slots: np.ones(index.size, dtype=bool))
     for _ in range(60):
         p, q = (int(2 ** rng.uniform(0, 56)) for _ in range(2))
         k = rng.integers(0, 64, size=50)
         words = rng.integers(0, TOP, size=50, dtype=np.uint64)
         words[:4] = u64(0, 1, TOP - 1, TOP - 2)
-        source = Script(words.tolist(), then=3)
-        values, _ = one_attempt(
-            _noise, _noise.rounded_gaussian, p, q, "half_normal_table", k=k, negative=np.zeros(50, dtype=bool), entropy=source
-        )
+        values, *_ = one_attempt("rounded", p, q, k=k, negative=np.zeros(50, dtype=bool), entropy=Script(words.tolist(), then=3))
         for number, word, value in zip(k.tolist(), words.tolist(), values.tolist(), strict=True):
             low = (Fraction(p, 8 * q) * (number + Fraction(word, TOP)) + Fraction(1, 2)).__floor__()
             high = Fraction(p, 8 * q) * (number + Fraction(word + 1, TOP)) + Fraction(1, 2)
@@ -121,11 +97,10 @@ def test_rounding_agrees_with_rational_arithmetic(monkeypatch, one_attempt):
             assert value == low or value == high.__ceil__() - 1
 
 
-def test_a_doubtful_rounding_draws_the_digits_that_decide_it():
-    """x is tied in 64 digits with a half-integer boundary: the next word decides."""
+def test_a_doubtful_rounding_draws_the_digits_that_decide_it(one_attempt):
+    """x is tied in 64 digits with a half-integer boundary: the next word decides, also through the whole attempt."""
     p, q, k = 7, 3, 5
-    boundary = Fraction(3, 2)  # |c| = 3/2 lies in part 5: 7/24 * 5 < 3/2 < 7/24 * 6
-    x = boundary * 8 * q / p - k
+    x = Fraction(3, 2) * 8 * q / p - k  # |c| = 3/2 lies in part 5: 7/24 * 5 < 3/2 < 7/24 * 6
     assert 0 < x < 1
     digits = x.numerator * TOP**3 // x.denominator
     words = [word_of(digits, 192, position) for position in range(3)]
@@ -136,23 +111,11 @@ def test_a_doubtful_rounding_draws_the_digits_that_decide_it():
             assert _noise._round(p, 8 * q, k, reals, 0, entropy=script) == rounded
             assert not script.left
             assert reals.word(0, depth, script) == words[depth] + change
+        script = Script([words[0], words[1] + change], then=None)
+        assert one_attempt("rounded", p, q, k=np.array([k]), negative=np.array([False]), entropy=script)[0].tolist() == [rounded]
     reals = LazyReals(leading=u64(words[0]))
     reals.word(0, 1, Script([words[1] + 1], then=None))  # drawn before by a coin: used, not drawn again
     assert _noise._round(p, 8 * q, k, reals, 0, entropy=Script([], then=None)) == 2
-
-
-def test_the_samplers_themselves_take_the_doubtful_path(monkeypatch, one_attempt):
-    """Through the whole attempt: 64 digits agree with the boundary 3/2 at scale 7/3, and the word after the tosses decides."""
-    x = Fraction(3, 2) * 24 / 7 - 5
-    digits = x.numerator * TOP**2 // x.denominator
-    first, second = word_of(digits, 128, 0), word_of(digits, 128, 1)
-    monkeypatch.setattr(_noise, "toss_exp", lambda coins, index, entropy, **slots: np.ones(index.size, dtype=bool))
-    for change, rounded in ((-1, 1), (1, 2)):
-        values, _ = one_attempt(
-            _noise, _noise.rounded_gaussian, 7, 3, "half_normal_table",
-            k=np.array([5]), negative=np.array([False]), entropy=Script([first, second + change], then=None),
-        )  # fmt: skip
-        assert values.tolist() == [rounded]
 
 
 def test_the_wide_product_is_exact():
@@ -194,11 +157,8 @@ def test_the_part_beyond_the_gaussian_table(parts):
 @pytest.mark.parametrize("far", [128, 255, 256, 5000])
 def test_far_laplace_values_are_exact_modulo_two_to_the_64(monkeypatch, one_attempt, p, q, far):
     monkeypatch.setattr(_noise, "_far_number", lambda entropy: far)
-    monkeypatch.setattr(_noise, "toss_exp", lambda coins, index, entropy, **slots: np.ones(index.size, dtype=bool))
-    u = np.array([0, p - 1, p // 2, 0])
-    negative = np.array([False, False, True, True])
-    v = np.array([128, 128, 128, 3])
-    values, accepted = one_attempt(_noise, _noise.discrete_laplace, p, q, "geometric_table", k=v, uniform=u, negative=negative)
+    u, v, negative = np.array([0, p - 1, p // 2, 0]), np.array([128, 128, 128, 3]), np.array([False, False, True, True])
+    values, accepted, _ = one_attempt("laplace", p, q, k=v, uniform=u, negative=negative)
     for row in range(4):
         exact = (int(u[row]) + p * (far if row < 3 else 3)) // (8 * q)
         assert (int(values[row]) - (-exact if negative[row] else exact)) % TOP == 0
@@ -207,14 +167,9 @@ def test_far_laplace_values_are_exact_modulo_two_to_the_64(monkeypatch, one_atte
 
 def test_a_far_multiple_of_two_to_the_64_is_not_taken_for_zero(monkeypatch, one_attempt):
     monkeypatch.setattr(_noise, "_far_number", lambda entropy: 2**11)
-    monkeypatch.setattr(_noise, "toss_exp", lambda coins, index, entropy, **slots: np.ones(index.size, dtype=bool))
-    values, accepted = one_attempt(
-        _noise, _noise.discrete_laplace, 2**56 - 1, 1, "geometric_table",
-        k=np.array([128]), uniform=np.array([2**11]), negative=np.array([True]),
-    )  # fmt: skip
-    assert (2**56 - 1) * 2**11 + 2**11 == 8 * 2**64 // 1
-    assert values.tolist() == [0]
-    assert accepted.tolist() == [True]
+    assert (2**56 - 1) * 2**11 + 2**11 == 8 * 2**64
+    values, accepted, _ = one_attempt("laplace", 2**56 - 1, 1, k=np.array([128]), uniform=np.array([2**11]), negative=np.array([True]))
+    assert (values.tolist(), accepted.tolist()) == ([0], [True])
 
 
 @pytest.mark.parametrize(("p", "q"), [(3, 2), (1000, 1), (2**56 - 1, 2**40), (1, 2**56 - 1)])
@@ -222,46 +177,31 @@ def test_a_far_multiple_of_two_to_the_64_is_not_taken_for_zero(monkeypatch, one_
 @pytest.mark.parametrize("far", [0, 7, 100, 10**6])
 def test_far_gaussian_values_are_exact_modulo_two_to_the_64(monkeypatch, one_attempt, law, p, q, far):
     parts = 8 if law == "rounded" or p >= 32 * q else 1
-    k = 8 * parts + far
-    asked = []
-
-    def accept(coins, index, entropy, *, linear, square, slots):
-        asked.append((np.broadcast_to(linear, index.shape).tolist(), square, slots))
-        return np.ones(index.size, dtype=bool)
-
-    monkeypatch.setattr(_noise, "toss_exp", accept)
+    k, word = 8 * parts + far, 0x0123_4567_89AB_CDEF
     monkeypatch.setattr(_noise, "_far_part", lambda parts, entropy: k)
     if far == 10**6:  # so many coins exp(-x) would take long to check one by one
         monkeypatch.setattr(_noise, "_accept", lambda parts, k, x, index, entropy: np.ones(index.size, dtype=bool))
-    width = -(-p // (parts * q))
-    j = np.array([0, width // 2, 0])
-    negative = np.array([False, False, True])
-    word = 0x0123_4567_89AB_CDEF
-    values, accepted = one_attempt(
-        _noise, SAMPLERS[law], p, q, "half_normal_table",
-        k=np.full(3, 8 * parts), uniform=j, negative=negative, entropy=Script([word] * 3, then=0),
-    )  # fmt: skip
+    j, negative = np.array([0, -(-p // (parts * q)) // 2, 0]), np.array([False, False, True])
+    source = Script([word] * 3, then=0)
+    values, accepted, probability = one_attempt(law, p, q, k=np.full(3, 8 * parts), uniform=j, negative=negative, entropy=source)
     for row in range(3):
         if law == "rounded":
-            exact = (Fraction(p, 8 * q) * (k + Fraction(word, TOP)) + Fraction(1, 2)).__floor__()
+            x = Fraction(word, TOP)
+            exact = (Fraction(p, 8 * q) * (k + x) + Fraction(1, 2)).__floor__()
             assert accepted[row]
         else:
             exact = -(-k * p // (parts * q)) + int(j[row])
-            assert accepted[row] == (exact * parts * q - k * p < p)
+            x = Fraction(exact * parts * q - k * p, p)
+            assert accepted[row] == (x < 1)
         if accepted[row]:
             assert (int(values[row]) - (-exact if negative[row] else exact)) % TOP == 0
-    if far < 10**6 and accepted.all():
-        assert asked[0][0] == [2 * (k % parts**2)] * 3
-        assert len(asked) == 1 + k // parts**2
+            if far < 10**6:  # its coins are those of its part
+                assert probability[row] == pytest.approx(float(np.exp(-float(x * (2 * k + x)) / (2 * parts**2))), rel=1e-6)
 
 
 def test_whole_draws_through_the_tails():
     """A script that leads into each table's last cell; the draw ends with a value beyond 8 scales, or is rejected and drawn again."""
     laplace = [0, TOP - 1, TOP - 1, TOP - 1]  # u = 0 of 1000 bits, slot not hit, last cell
-    z = _noise.discrete_laplace(1000, 1, 1, Script(laplace, then=11))
-    assert abs(int(z[0])) >= 16_000
-    seen = 0
-    for seed in range(40):
-        z = _noise.rounded_gaussian(1000, 1, 1, Script([TOP - 1, TOP - 1], then=seed))
-        seen += 8_000 <= abs(int(z[0])) < 12_000
-    assert seen >= 10  # accepted with probability about 0.6
+    assert abs(int(_noise.discrete_laplace(1000, 1, 1, Script(laplace, then=11))[0])) >= 16_000
+    drawn = [abs(int(_noise.rounded_gaussian(1000, 1, 1, Script([TOP - 1, TOP - 1], then=seed))[0])) for seed in range(40)]
+    assert sum(8_000 <= size < 12_000 for size in drawn) >= 10  # accepted with probability about 0.6

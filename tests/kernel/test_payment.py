@@ -13,15 +13,7 @@ from leastnoise._accounting import ZCDP, ApproxDP, KeyRule, Noise, Privacy, Pure
 from leastnoise._check import BudgetError, InputError, LedgerError
 from leastnoise._domain import Domain, Measure, Unknown, _domain
 from leastnoise._domain._cells import plain_json
-from leastnoise._kernel import (
-    KeySearch,
-    LeastCost,
-    Ledger,
-    Series,
-    Terms,
-    _measure,
-    _series,
-)
+from leastnoise._kernel import KeySearch, LeastCost, Ledger, Series, Terms, _measure, _series
 from leastnoise._kernel._outcome import values_from_text
 from leastnoise._linop import Dense, Identity
 from leastnoise._measurements import Block, Factor, Measurements, measurements_digest
@@ -101,6 +93,7 @@ def test_every_step_is_begun_on_the_disk_before_it_is_drawn_and_recorded_before_
 ) -> None:
     series = Series.paid(aware(ALL), TABLE, ledger, output="out")
     (entry,) = ledger.entries()
+    assert (entry.description, entry.run, ledger.pending(entry).options) == ("", "", "")
     draw, states = _series.draw, []
 
     def watched(*arguments: object) -> object:
@@ -118,12 +111,6 @@ def test_every_step_is_begun_on_the_disk_before_it_is_drawn_and_recorded_before_
     again.measure(plan(ALL / 2))
     assert [one.tolist() for one in again.measure(plan(ALL / 2)).values] == recorded
     assert states == [(0, False), (1, False)]  # a step that is begun and has no outcome is never drawn again
-
-
-def test_what_is_not_said_of_a_release_is_not_in_the_ledger(ledger: Ledger) -> None:
-    Series.paid(aware(ALL), TABLE, ledger, output="out")
-    (entry,) = ledger.entries()
-    assert (entry.description, entry.run, ledger.pending(entry).options) == ("", "", "")
 
 
 def test_what_was_recorded_is_given_to_nothing_but_the_step_that_asked_for_it(ledger: Ledger) -> None:
@@ -147,10 +134,7 @@ def test_what_was_recorded_is_given_to_nothing_but_the_step_that_asked_for_it(le
 
 PLANE = Domain(sex=["F", "M"], zone=["N", "S"])
 ON_PLANE = Table(PLANE, {"sex": [0, 1, 1], "zone": [0, 0, 1]})
-CHOICES = [
-    LeastCost(attributes=("sex",), epsilon=TINY),
-    LeastCost(attributes=("sex", "zone"), epsilon=TINY),
-]
+CHOICES = [LeastCost(attributes=names, epsilon=TINY) for names in (("sex",), ("sex", "zone"))]
 OTHER = {"epsilon": TINY / 2, "penalty": Fraction(1, 3)}
 TURNED = {("sex",): ("zone",), ("sex", "zone"): ("zone", "sex")}
 

@@ -19,17 +19,7 @@ from leastnoise._audit._made_up import on_rows
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers, PerCell
 from leastnoise._fitting import fit
-from leastnoise._kernel import (
-    LeastCost,
-    Ledger,
-    SeededEntropy,
-    Series,
-    SystemEntropy,
-    Terms,
-    UnpaidSeries,
-    _series,
-    simulate,
-)
+from leastnoise._kernel import LeastCost, Ledger, SeededEntropy, Series, SystemEntropy, Terms, UnpaidSeries, _series, simulate
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._table import Columns, Table
