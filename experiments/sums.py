@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from experiments.sums_figures import draw_algorithms, draw_answers, draw_comparison, draw_isotonic
 from experiments.sums_mechanisms import (
@@ -35,7 +36,6 @@ from experiments.sums_mechanisms import (
     workload,
 )
 from experiments.sums_strategies import PrefixSums
-from leastnoise._estimate import isotonic
 from leastnoise._kernel import SeededEntropy
 
 Row = dict[str, Any]
@@ -202,7 +202,7 @@ def relative_errors(noisy: Reals, truth: Reals) -> Reals:
 
 def monotone(noisy: Reals) -> Reals:
     """Isotonic regression of every trial, as in the paper over all answers alike."""
-    return np.array([isotonic(one) for one in noisy])
+    return np.array([isotonic_regression(one).x for one in noisy])
 
 
 def summaries(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, Reals]) -> list[Row]:

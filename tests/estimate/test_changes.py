@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
+from simulated import releases
 
 MONTHS = ln.Dates("2024-01-01", "2024-06-30", "month")
 DOMAIN = ln.Domain(month=MONTHS, sex=["F", "M"])
@@ -23,8 +24,7 @@ def test_intervals_cover_true_changes_and_ratios_whose_noise_is_related() -> Non
     frame = pd.DataFrame(rows, columns=["month", "sex"])
     difference, ratio = counts[2:] - counts[:-2], counts[2:] / counts[:-2]
     held = np.zeros(2)
-    for seed in range(80):
-        release = ln.release(plan, frame, seed=seed)
+    for release in releases(plan, frame, range(80)):
         found = ln.changes(release, "month", 2, by=["sex"]).numbers
         assert found["difference"] == pytest.approx(release.tables["month:change 2 x sex"].answer, abs=1e-6)
         assert found["std_error"] == pytest.approx(release.tables["month:change 2 x sex"].noise_std)

@@ -135,7 +135,7 @@ def without_noise(plan: Measurements, cells: np.ndarray) -> Observation:
     return Observation(plan, tuple((one * plan.grid).astype(np.int64) for one in blocks), "", private=False)
 
 
-@settings(max_examples=100, phases=[Phase.generate], deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, phases=[Phase.generate], deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_what_is_determined_is_answered_right_and_everything_else_is_refused(data: st.DataObject) -> None:
     plan = data.draw(plans())
@@ -206,10 +206,10 @@ def test_a_data_aware_release_gives_no_band_for_what_it_did_not_measure(strategy
     rows = pandas.DataFrame({"age": np.repeat(np.arange(32), counts)})
     plans = [ln.plan(queries(domain, age=prefix()), ln.PureDP(epsilon), strategy=strategy) for epsilon in ("0.1", "0.01")]
     answered = held = 0
-    for seed in range(12):
+    for seed in range(12 if strategy == "dawa" else 2):
         release = ln.release(plans[seed % 2], rows, seed=seed)
         try:
-            band = cdf(release, "age", level=0.95, draws=79)
+            band = cdf(release, "age", level=0.95, draws=19)
         except InputError as refusal:
             assert "do not determine age" in str(refusal) or "No interval is known for further answers" in str(refusal)  # noqa: PT017
             continue

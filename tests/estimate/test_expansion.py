@@ -11,7 +11,7 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Estimator, Outcome, Posterior, Smoothed, join
+from leastnoise._estimate import Estimator, Expanded, Outcome, Posterior, Smoothed, join
 from leastnoise._estimate._expansion import Hidden, shrunk_levels
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
@@ -23,6 +23,7 @@ from leastnoise._session import outcome_from_json
 from leastnoise._table import Table
 from leastnoise._workload import Product, all_ranges, matrix, prefix, queries, ranges
 from mechanisms.running import written
+from simulated import simulations
 
 SIZE = 13
 DOMAIN = Domain(age=Integers(0, SIZE - 1))
@@ -100,7 +101,9 @@ EVEN = np.repeat([30, 4, 90, 10], np.diff(STARTS, append=SIZE))  # inside the bu
 @cache
 def expanded(mechanism: str) -> list[Estimator]:
     """Of other noise each; all products are asked of the same."""
-    return [observed("buckets", mechanism, EVEN, seed, bounded=False).estimator() for seed in range(400)]
+    (plan,) = steps_of("buckets", mechanism)
+    draws = simulations(plan, Table(DOMAIN, {"age": np.repeat(np.arange(SIZE), EVEN)}), 400, seed=1)
+    return [Expanded.of(observation, None) for observation in draws]
 
 
 @pytest.mark.parametrize("mechanism", PRIVACY)

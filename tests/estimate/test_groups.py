@@ -6,7 +6,8 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._check import InputError
-from simulated import releases
+from leastnoise._session._finish import read_table
+from simulated import releases, simulations
 
 REGION = {"a": "north", "b": "south", "c": "north", "d": "south", "e": "west"}
 DOMAIN = ln.Domain(
@@ -78,13 +79,21 @@ def test_quantiles_and_distribution_functions_of_groups_hold_the_truth(rows, how
     both = ln.quantile_queries(DOMAIN, "age", ["0.25", "0.5"], by=by, weight=2) + ln.cdf_queries(DOMAIN, "age", by=by)
     plan = ln.plan(both + ln.queries(DOMAIN, sex="identity", weight=5), ln.PureDP("0.4"), strategy="workload")
     parts = {label: part["age"] for label, part in rows.groupby(group_of(rows, how))}
+    release = ln.release(plan, rows, seed=1, options=ln.Options(level=0.9))
+    estimate, labels = release.least_squares(), release.statistics[0].labels[0]
+    assert release.statistics[0].low.reshape(-1).tolist() == [
+        one.low for one in ln.quantiles(estimate, "age", [0.25, 0.5], by=by, level=0.9)
+    ]
     held, bands = [], []
-    for release in releases(plan, rows, range(48 // len(parts)), ln.Options(level=0.9)):
-        quantiles, functions = release.statistics
-        for place, label in enumerate(quantiles.labels[0]):
+    for observation in simulations(plan.measured(), read_table(plan, rows), 48 // len(parts), seed=1):
+        again = estimate.like(observation)
+        functions = ln.cdf(again, "age", by=by, level=0.9, draws=19)
+        quantiles = ln.quantiles(again, "age", [0.25, 0.5], by=by, level=0.9)
+        ends = np.array([(one.low, one.high) for one in quantiles]).reshape(len(parts), 2, 2)
+        for place, label in enumerate(labels):
             own = parts[label if how == "level" else place]
             exact = [np.quantile(own, share, method="inverted_cdf") for share in (0.25, 0.5)]
-            held.append((quantiles.low[place] <= exact) & (exact <= quantiles.high[place]))
+            held.append((ends[place, :, 0] <= exact) & (exact <= ends[place, :, 1]))
             share = [(own <= age).mean() for age in range(20)]
             bands.append(np.all((functions.low[place] <= share) & (share <= functions.high[place])))
     assert np.mean(held) >= 0.88  # of 96 intervals of 90%: one of 80% is seen

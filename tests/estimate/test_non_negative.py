@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._estimate import isotonic, monotone, non_negative, onto_simplex, projection_method, public_counts, whole_numbers
+from leastnoise._estimate import monotone, non_negative, onto_simplex, projection_method, public_counts, whole_numbers
 from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(
@@ -32,7 +31,7 @@ def nearest_on_simplex(cells, total):
     return best
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_simplex_projection_is_the_best_of_all_supports(seed):
     rng = np.random.default_rng(seed)
     cells = rng.normal(1.0, 4.0, size=8)
@@ -40,7 +39,7 @@ def test_simplex_projection_is_the_best_of_all_supports(seed):
     assert np.allclose(onto_simplex(cells, total), nearest_on_simplex(cells, total), atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_monotone_projection_is_that_of_a_quadratic_programme(seed):
     rng = np.random.default_rng(100 + seed)
     answers = np.cumsum(rng.normal(0.3, 2.0, size=6)) - 1.0
@@ -144,27 +143,3 @@ def test_projection_comes_closer_to_the_truth_and_keeps_the_total():
         noisy = truth + rng.laplace(scale=3.0, size=product.shape)
         noisy += (truth.sum() - noisy.sum()) / truth.size  # a known total, so that the truth is in the set
         assert ((non_negative(product, noisy) - truth) ** 2).sum() <= ((noisy - truth) ** 2).sum() + 1e-9
-
-
-# --- isotonic regression ------------------------------------------------------------------------------------------------------------------
-
-
-def test_weighted_answers_are_the_nearest_that_do_not_fall() -> None:
-    rng = np.random.default_rng(2)
-    answers, variances = np.cumsum(rng.normal(0.3, 2, 9)), rng.uniform(0.2, 5, 9)
-    fitted = isotonic(answers, variances=variances)
-    assert (np.diff(fitted) >= 0).all()
-
-    def distance(values: np.ndarray) -> float:
-        return float(((values - answers) ** 2 / variances).sum())
-
-    for _ in range(500):
-        assert distance(fitted) <= distance(np.sort(fitted + rng.normal(0, 0.3, 9))) + 1e-9
-
-
-def test_refusals_are_read() -> None:
-    with pytest.raises(InputError, match="the answers must be a flat array of finite numbers"):
-        isotonic([1.0, np.nan])
-    with pytest.raises(InputError, match="the variances must be 2 finite numbers above 0"):
-        isotonic([1.0, 2.0], variances=[1.0, 0.0])
-    assert isotonic([]).size == 0

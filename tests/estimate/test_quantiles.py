@@ -12,7 +12,7 @@ from leastnoise._accuracy import interval_multiplier, noise_variance, ratio_inte
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure, ValueCount
 from leastnoise._estimate import Estimate, cdf, few_draws, means, quantiles, simulated_noise
-from leastnoise._estimate._cdf import quantile_counts, up_to
+from leastnoise._estimate._cdf import Counts, up_to
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Tree
@@ -48,7 +48,7 @@ def test_the_band_contains_the_whole_function_and_the_quantiles_at_once(privacy:
     shares = (0.1, 0.25, 0.5, 0.75, 0.9)
     exact = [1 + int(np.searchsorted(truth, share)) for share in shares]
     inside = quantiles_inside = 0
-    releases, first = 200, Estimate(simulate(plan, TABLE, SeededEntropy(0)))
+    releases, first = 120, Estimate(simulate(plan, TABLE, SeededEntropy(0)))
     first.values(queries(DOMAIN, age="prefix").products[0])
     for seed, observation in enumerate(simulations(plan, TABLE, releases, seed=0)):
         found = cdf(first.like(observation), "age", level=0.8, draws=19, seed=seed)
@@ -60,7 +60,7 @@ def test_the_band_contains_the_whole_function_and_the_quantiles_at_once(privacy:
         assert (np.diff(found.high) >= 0).all()
         assert (found.low <= found.share + 1e-12).all()
         assert (found.share <= found.high + 1e-12).all()
-    # Binomial of 200 at 0.8: below 0.8 - 4 standard errors with a chance of less than 1e-4.
+    # Binomial of 120 at 0.8: below 0.8 - 4 standard errors with a chance of less than 1e-4.
     assert inside / releases > 0.8 - 4 * (0.16 / releases) ** 0.5
     assert quantiles_inside >= inside
 
@@ -94,7 +94,7 @@ def test_quantiles_and_means_by_group_cover(privacy: Privacy, mechanism: str) ->
     ages = [np.sort(held.codes["age"][held.codes["sex"] == place]) for place in (0, 1)]
     exact = [1 + own[int(np.ceil(share * len(own))) - 1] for own in ages for share in SHARES]
     true = np.array([held.values["pay"][(held.codes["sex"] == place) & (GIVEN == 1)].mean() for place in (0, 1)])
-    releases, covered, widths, both = 150, np.zeros(8), [], np.zeros(2)
+    releases, covered, widths, both = 100, np.zeros(8), [], np.zeros(2)
     first = Estimate(simulate(plan, GROUPED, SeededEntropy(0)))
     means(first, "pay", by=["sex"])
     for observation in simulations(plan, GROUPED, releases, seed=0):
@@ -106,7 +106,7 @@ def test_quantiles_and_means_by_group_cover(privacy: Privacy, mechanism: str) ->
         made = means(estimate, "pay", by=["sex"], level=0.8)
         both += (made.low <= true) & (true <= made.high)
     assert [one.group for one in found] == [("F",)] * 4 + [("M",)] * 4
-    # Binomial of 150 at 0.8: below 0.8 - 4 standard errors with a chance of less than 1e-4, each.
+    # Binomial of 100 at 0.8: below 0.8 - 4 standard errors with a chance of less than 1e-4, each.
     assert (np.append(covered, both) / releases > 0.8 - 4 * (0.16 / releases) ** 0.5).all()
     band = cdf(first, "age", by=["sex"], level=0.8, draws=199).quantiles(SHARES)
     assert np.mean(widths) < band[1].high - band[1].low
@@ -153,7 +153,7 @@ def test_the_error_of_what_is_tested_for_a_quantile_is_its_own() -> None:
     draws = np.stack(list(simulated_noise(first, upto, 600, seed=4)))
     tested = (1 - share) * draws - share * (draws[:, -1:] - draws)
     asked = up_to(DOMAIN, "age", {}, ["sex"])
-    _, spread = quantile_counts(first, asked).at(share)
+    _, spread = Counts.of(first, asked).at(share)
     # Variances of 600 draws are off by 6%: 60 of them, 5 standard errors.
     assert np.moveaxis(tested.var(axis=0), 0, -1) == pytest.approx(spread, rel=0.3)
 

@@ -117,12 +117,12 @@ def test_differences_that_are_clear_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize(("shape", "most"), [("empty", 0.5), ("steps", 0.95), ("rough", 1.02)])
 def test_errors_fall_where_counts_are_even_and_stay_where_they_are_not(shape: str, most: float) -> None:
-    """Mean squares of the errors of prefix sums over 30 releases."""
+    """Mean squares of the errors of prefix sums over 20 releases."""
     place = np.arange(64)
     cells = {"empty": 0 * place, "steps": 40 + 300 * (place // 16 % 2), "rough": place**2 * 7919 % 5000}[shape]
     (product,) = queries(Domain(age=Integers(0, 63)), age="prefix")
     squares = np.zeros(2)
-    for seed in range(30):
+    for seed in range(20):
         observation = measured(cells, [Tree.full(64, 4)], Noise.DISCRETE_LAPLACE, seed)
         for index, kind in enumerate((Smoothed.of(observation), Estimate(observation))):
             squares[index] += ((kind.estimate(product).values - np.cumsum(cells)) ** 2).sum()

@@ -62,7 +62,7 @@ def test_components_as_large_as_the_tables_are_not_kept() -> None:
     made = estimate(CUBES["residual"])
     for names in TRIPLES:
         made.marginal(names)
-    part = made._solved(None)
+    part = made.solved(None)
     assert {len(tau) for tau in part.components} == {0, 1, 2}
     assert len(part.components) == 1 + 8 + 28
 
@@ -70,7 +70,7 @@ def test_components_as_large_as_the_tables_are_not_kept() -> None:
 def test_the_observation_is_not_copied() -> None:
     made = estimate(CUBES["residual"])
     made.marginal(TRIPLES[0])
-    part = made._solved(None)
+    part = made.solved(None)
     assert all(own.counts is given for own, given in zip(part.measured, made.observation.values, strict=True))
 
 

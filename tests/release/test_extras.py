@@ -80,8 +80,7 @@ def test_nothing_that_is_iterated_fails_after_the_payment(monkeypatch):
     plan = planned(CELLS)
     observation = Observation(plan.measured(), (np.random.default_rng(5).integers(-9, 12, 16),), "", private=False)
     monkeypatch.setattr("leastnoise._estimate._non_negative._MOST_STEPS", 1)
-    with pytest.raises(InputError, match="Non-negative least squares did not converge: after 1 steps"):
-        nnls(observation)
+    assert nnls(observation).gap > 1e-4
     stopped = build(Outcome(plan, observation), Options(nnls=True)).tables["sex x age"]
     assert stopped.nnls.min() >= 0
     assert np.isfinite(stopped.nnls_rmse).all()

@@ -28,7 +28,7 @@ from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
 from leastnoise._estimate._least_squares import Estimate
-from leastnoise._estimate._non_negative import _noise, isotonic
+from leastnoise._estimate._non_negative import noise as noise_of_block
 from leastnoise._frames import Columns, Framed, grouped_columns, key_columns, label_array
 from leastnoise._measurements import Observation
 from leastnoise._threads import one_thread
@@ -56,22 +56,14 @@ class HasLeastSquares(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpTo:
-    """The counts up to every cell of a number, by group."""
+    """The counts up to every cell of a number, by group: ends of the cells, shape (n, 2), and of the groups their keys and labels."""
 
     product: Product
     attribute: str
-    by: tuple[str, ...]
     cells: tuple[tuple[Fraction | int, Fraction | int], ...]
-
-    @property
-    def starts(self) -> FloatArray:
-        """Lower end of every cell, shape (n,)."""
-        return np.array([float(start) for start, _ in self.cells])
-
-    @property
-    def values(self) -> FloatArray:
-        """Upper end of every cell, shape (n,)."""
-        return np.array([float(end) for _, end in self.cells])
+    ends: FloatArray
+    keys: tuple[str, ...]
+    labels: tuple[tuple[Label, ...], ...]
 
     def behind(self) -> Product:
         """The same queries of the counts behind every cell but the last, which there must be."""
@@ -80,21 +72,10 @@ class UpTo:
         sets = (*self.product.query_sets[:pick], ranges(pairs), *self.product.query_sets[pick + 1 :])
         return replace(self.product, query_sets=sets)
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """What the columns of the groups are called, in the order of `labels`."""
-        return tuple(key for key, name in zip(self.product.keys, self.product.attributes, strict=True) if name in self.by)
-
-    @property
-    def labels(self) -> tuple[tuple[Label, ...], ...]:
-        """Of the groups along each attribute of ``by``."""
-        return tuple(labels for name, labels in zip(self.product.attributes, self.product.labels, strict=True) if name in self.by)
-
     def arranged(self, answers: FloatArray) -> FloatArray:
         """Answers to the product in the shape of the groups, the cells of the number last."""
-        groups = [rows for name, rows in zip(self.product.attributes, answers.shape, strict=True) if name in self.by]
         last = np.moveaxis(answers, self.product.attributes.index(self.attribute), -1)
-        return np.asarray(last.reshape(*groups, -1)[..., : len(self.cells)])
+        return np.asarray(last.reshape(*map(len, self.labels), -1)[..., : len(self.cells)])
 
 
 def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: By) -> UpTo:
@@ -112,33 +93,36 @@ def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: By) -> U
                 f"The distribution function of {attribute} is asked for by {name}, which is in use already. Leave it out of by."
             )
         sets[name] = groups[name]
-    return UpTo(queries(domain, sets).products[0], attribute, (*groups,), cells)
+    product = queries(domain, sets).products[0]
+    along = zip(product.attributes, product.keys, product.labels, strict=True)
+    of_groups = [(key, labels) for name, key, labels in along if name in groups]
+    ends = np.array([(float(start), float(end)) for start, end in cells])
+    return UpTo(product, attribute, cells, ends, tuple(key for key, _ in of_groups), tuple(labels for _, labels in of_groups))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """Counts up to every cell and behind it, with the variances of their errors; the cells last."""
+    """Counts up to every cell, with the variances of their errors and of those of the counts behind it; the cells last."""
 
     upto: FloatArray
     variances: FloatArray
-    behind: FloatArray
     rest: FloatArray
+
+    @staticmethod
+    def of(estimate: Estimate, asked: UpTo) -> "Counts":
+        """By least squares."""
+        answer = estimate.estimate(asked.product)
+        upto, variances = asked.arranged(answer.values), asked.arranged(answer.noise_std) ** 2
+        rest = np.zeros(upto.shape)
+        if len(asked.cells) > 1:
+            rest[..., :-1] = asked.arranged(estimate.estimate(asked.behind()).noise_std) ** 2
+        return Counts(upto, variances, rest)
 
     def at(self, share: float) -> tuple[FloatArray, FloatArray]:
         """What is at least 0 from the cell of a quantile on, and the variance of its error."""
-        tested = (1 - share) * self.upto - share * self.behind
+        tested = (1 - share) * self.upto - share * (self.upto[..., -1:] - self.upto)
         spread = (1 - share) * self.variances + share * self.rest - share * (1 - share) * self.variances[..., -1:]
         return tested, np.maximum(spread, 0.0)
-
-
-def quantile_counts(estimate: Estimate, asked: UpTo) -> Counts:
-    """The counts that quantiles are tested by."""
-    answer = estimate.estimate(asked.product)
-    upto, variances = asked.arranged(answer.values), asked.arranged(answer.noise_std) ** 2
-    behind, rest = upto[..., -1:] - upto, np.zeros(upto.shape)
-    if len(asked.cells) > 1:
-        rest[..., :-1] = asked.arranged(estimate.estimate(asked.behind()).noise_std) ** 2
-    return Counts(upto, variances, behind, rest)
 
 
 def checked_share(share: object) -> float:
@@ -150,9 +134,11 @@ def checked_share(share: object) -> float:
 
 def rising_share(upto: FloatArray, variances: FloatArray) -> FloatArray:
     """The shares nearest to noisy counts that do not fall: (..., n) arrays; the last share is 1."""
+    from scipy.optimize import isotonic_regression
+
     share = np.zeros(upto.shape)
     for at in np.ndindex(upto.shape[:-1]):
-        rising = np.maximum(isotonic(upto[at], variances=variances[at]), 0.0)
+        rising = np.maximum(isotonic_regression(upto[at], weights=1 / variances[at]).x, 0.0)
         share[at] = rising / rising[-1] if rising[-1] > 0 else 0.0
     share[..., -1] = 1.0
     return share
@@ -255,23 +241,24 @@ class Cdf(Framed):
         """Quantiles with intervals that hold all at once, together with the band."""
         wanted, last = [checked_share(share) for share in shares], len(self.values) - 1
         cells = [[np.minimum((side < share).sum(axis=-1), last) for side in (self.high, self.low)] for share in wanted]
-        return Quantiles(_placed(self.starts, self.values, self.share, self.labels, zip(wanted, cells, strict=True)), self.by, self.library)
+        ends = np.stack([self.starts, self.values], axis=1)
+        return Quantiles(_placed(ends, self.share, self.labels, zip(wanted, cells, strict=True)), self.by, self.library)
 
 
 def _placed(
-    starts: FloatArray, values: FloatArray, shares: FloatArray, labels: Sequence[Sequence[Label]], wanted: Iterable[tuple[float, Any]]
+    ends: FloatArray, shares: FloatArray, labels: Sequence[Sequence[Label]], wanted: Iterable[tuple[float, Any]]
 ) -> tuple[Quantile, ...]:
     """Quantiles, taken evenly within their cells, group by group; each with the first and last cell that it may lie in, by group."""
     quantiles, asked = [], list(wanted)
     for at in np.ndindex(shares.shape[:-1]):
         group = tuple(names[index] for names, index in zip(labels, at, strict=True))
         for share, (first, last) in asked:
-            cell = min(int(np.searchsorted(shares[at], share)), len(values) - 1)
+            cell = min(int(np.searchsorted(shares[at], share)), len(ends) - 1)
             before = float(shares[at][cell - 1]) if cell else 0.0
             rise = float(shares[at][cell]) - before
             inside = min(1.0, max(0.0, (share - before) / rise)) if rise > 0 else 1.0
-            low, high = float(starts[first[at]]), float(values[last[at]])
-            value = min(max(float(starts[cell] + inside * (values[cell] - starts[cell])), low), high)
+            low, high = float(ends[first[at], 0]), float(ends[last[at], 1])
+            value = min(max(float(ends[cell, 0] + inside * (ends[cell, 1] - ends[cell, 0])), low), high)
             quantiles.append(Quantile(share=share, value=value, low=low, high=high, group=group))
     return tuple(quantiles)
 
@@ -336,8 +323,8 @@ def cdf(
     high = np.maximum(low, np.minimum.accumulate(high[..., ::-1], axis=-1)[..., ::-1])
     return Cdf(
         attribute=attribute,
-        values=asked.values,
-        starts=asked.starts,
+        values=asked.ends[:, 1],
+        starts=asked.ends[:, 0],
         share=np.maximum.accumulate(np.clip(rising_share(upto, width[..., :cells] ** 2), low, high), axis=-1),
         low=low,
         high=high,
@@ -375,7 +362,7 @@ def _widths(estimate: Estimate, asked: UpTo, draws: int, rank: int, seed: int) -
 
 def _union(estimate: Estimate, asked: UpTo, level: float) -> tuple[FloatArray, FloatArray]:
     """The same without simulations, by the union bound over all counts; half a step of the noise is part of each width."""
-    counts, measured = quantile_counts(estimate, asked), estimate.observation.measurements
+    counts, measured = Counts.of(estimate, asked), estimate.observation.measurements
     stds = np.sqrt(np.concatenate([counts.variances, counts.rest[..., :-1]], axis=-1))
     factor = interval_multiplier(measured.noise, 1 - (1 - level) / stds.shape[-1])
     return stds + 0.5 / measured.grid / factor, np.array([factor])
@@ -386,7 +373,7 @@ def few_draws(estimate: Estimate, level: float) -> int:
     measured = estimate.observation.measurements
     rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, None))
     draws = max(_FEWER, _fewest(level))
-    return draws if rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK and not estimate.needs_solver(None) else 0
+    return draws if rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK and not estimate.known(None).solver_cells else 0
 
 
 def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int) -> Iterator[FloatArray]:
@@ -402,19 +389,15 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
         )
 
     linear = estimate.linear(product) if 0 < rows < draws and rows * product.rows <= _MOST_LINEAR else None
-
-    def drawn() -> Iterator[FloatArray]:
-        generator = np.random.default_rng(seed)
-        for _ in range(draws):
-            values: list[IntArray] = [np.zeros(block.rows, dtype=np.int64) for block in plan.blocks]
-            for index in blocks:
-                values[index] = np.rint(_noise(plan, index, 1, generator)[:, 0] * plan.grid).astype(np.int64)
-            if linear is None:
-                yield errors.like(Observation(plan, tuple(values), "", private=False)).values(product)
-            else:
-                yield (linear @ (np.concatenate([values[index] for index in blocks]) / plan.grid)).reshape(product.shape)
-
-    return drawn()
+    generator = np.random.default_rng(seed)
+    for _ in range(draws):
+        values: list[IntArray] = [np.zeros(block.rows, dtype=np.int64) for block in plan.blocks]
+        for index in blocks:
+            values[index] = np.rint(noise_of_block(plan, index, 1, generator)[:, 0] * plan.grid).astype(np.int64)
+        if linear is None:
+            yield errors.like(Observation(plan, tuple(values), "", private=False)).values(product)
+        else:
+            yield (linear @ (np.concatenate([values[index] for index in blocks]) / plan.grid)).reshape(product.shape)
 
 
 def _share(part: FloatArray, rest: FloatArray, empty: float = 0.0) -> FloatArray:
@@ -464,18 +447,14 @@ def quantiles(
     measured = estimate.observation.measurements
     asked, wanted = up_to(measured.domain, attribute, where or {}, by), [checked_share(share) for share in shares]
     times, half = interval_multiplier(measured.noise, checked_level(level)), 0.5 / measured.grid
-    counts = quantile_counts(estimate, asked)
+    counts = Counts.of(estimate, asked)
     shown = rising_share(counts.upto, np.maximum(counts.variances, 1e-24 * max(1.0, float(counts.variances.max()))))
-    tests = [(p, *counts.at(p)) for p in wanted]
-    cells = [(p, _cells_of(tested, times * np.sqrt(spread) + half)) for p, tested, spread in tests]
-    return Quantiles(_placed(asked.starts, asked.values, shown, asked.labels, cells), asked.keys, source.library)
-
-
-def _cells_of(tested: FloatArray, margin: FloatArray) -> tuple[np.ndarray, np.ndarray]:
-    """First and last cell that may have the quantile, along the last axis."""
-    cells = tested.shape[-1]
-    may = tested + margin >= 0
-    first = np.where(may.any(axis=-1), may.argmax(axis=-1), cells - 1)
-    before = (tested - margin < 0)[..., : cells - 1]
-    last = np.where(before.any(axis=-1), cells - 1 - before[..., ::-1].argmax(axis=-1), 0) if cells > 1 else np.zeros_like(first)
-    return first, np.maximum(first, last)
+    cells, last_cell = [], counts.upto.shape[-1] - 1
+    for share in wanted:
+        tested, spread = counts.at(share)
+        margin = times * np.sqrt(spread) + half
+        may, before = tested + margin >= 0, (tested - margin < 0)[..., :last_cell]  # by cells: the quantile may lie there, or lies behind
+        first = np.where(may.any(axis=-1), may.argmax(axis=-1), last_cell)
+        last = np.where(before, np.arange(1, last_cell + 1), 0).max(axis=-1, initial=0)
+        cells.append((share, (first, np.maximum(first, last))))
+    return Quantiles(_placed(asked.ends, shown, asked.labels, cells), asked.keys, source.library)

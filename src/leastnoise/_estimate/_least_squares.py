@@ -6,9 +6,8 @@ measured and what was chosen on the way: all that its answers are computed from.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import singledispatch
 from itertools import chain
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
@@ -24,7 +23,6 @@ from leastnoise._accuracy import (
     middles,
     quantity_structure,
 )
-from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._estimate._stated import PublicCounts, public_of, with_exact_sums
@@ -92,12 +90,6 @@ class Estimator(Protocol):
         """Values and errors of one product."""
 
 
-@singledispatch
-def estimates(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
-    """``estimate`` of several products, in their order: at once where that is quicker."""
-    return map(estimator.estimate, products)
-
-
 Names = tuple[str, ...]
 _NONE = 2.0**10  # times the variance that stands for none: sums of very many public counts have it
 
@@ -110,13 +102,10 @@ class Estimate:
 
     observation: Observation
     public: tuple[PublicCounts, ...] = ()
+    library: str | None = None  # of data frames: an estimate is of measurements, whatever the data came as
     _cells: dict[str | None, Cells] = field(default_factory=dict, repr=False)
     _structures: dict[str | None, Structure] = field(default_factory=dict, repr=False)
     _linear: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
-
-    @property
-    def library(self) -> None:
-        """Of data frames: an estimate is of measurements, whatever the data came as."""
 
     def least_squares(self) -> "Estimate":
         """Itself: see `HasLeastSquares`."""
@@ -131,21 +120,19 @@ class Estimate:
         zeros = (replace(table, sums=replace(table.sums, counts=np.zeros_like(table.sums.counts))) for table in self.public)
         return Estimate(self.observation, tuple(zeros), _structures=self._structures, _linear=self._linear)
 
-    def needs_solver(self, measure: str | None) -> bool:
-        """Whether every estimate has to be solved for, which takes long."""
-        return bool(self._structure(measure).solver_cells)
-
-    def _structure(self, measure: str | None) -> Known:
+    def known(self, measure: str | None) -> Known:
+        """What the plan decides: which queries have answers, and the covariance of their errors."""
         plan = self.observation.measurements
-        return combined(plan, measure, {quantity: self._alone(quantity) for quantity in middles(plan, measure)})
+        return combined(plan, measure, {quantity: self._structure(quantity) for quantity in middles(plan, measure)})
 
-    def _alone(self, quantity: str | None) -> Structure:
+    def _structure(self, quantity: str | None) -> Structure:
         if quantity not in self._structures:
             exact = [table.block for table in self.public]
             self._structures[quantity] = quantity_structure(self.observation.measurements, quantity, exact)
         return self._structures[quantity]
 
-    def _solved(self, quantity: str | None) -> Cells:
+    def solved(self, quantity: str | None) -> Cells:
+        """Cells that explain what was measured of a quantity best."""
         if quantity not in self._cells:
             made, values = self.observation.measurements, self.observation.values
             parts = equations(made, quantity)
@@ -153,36 +140,29 @@ class Estimate:
             if quantity is None and self.public:
                 variance = exact_variance(made)
                 measured += [Measured(table.block, table.sums.counts.reshape(-1), 1, variance) for table in self.public]
-            self._cells[quantity] = self._alone(quantity).cells(measured)
+            self._cells[quantity] = self._structure(quantity).cells(measured)
         return self._cells[quantity]
 
     def marginal(self, names: Names, measure: str | None = None) -> FloatArray:
         """The estimated cells of a marginal."""
-        cells = marginals(self.observation.measurements.domain, ways=len(names), of=names, sum=measure).products[0]
-        self._structure(measure).require(cells)
-        return self.cells(names, measure)
+        return self.values(marginals(self.observation.measurements.domain, ways=len(names), of=names, sum=measure).products[0])
 
     def cells(self, names: Names, measure: str | None = None) -> FloatArray:
         """Cells that explain the measurements: right for queries that these determine, and only for them."""
-        parts = middles(self.observation.measurements, measure)
-        if measure is None:
-            return with_exact_sums(self._spread(names, None), names, self.public)
-        if len(parts) == 1:
-            return self._spread(names, measure)
-        return np.asarray(sum(often * self._spread(names, quantity) for quantity, often in parts.items()))
-
-    def _spread(self, names: Names, quantity: str | None) -> FloatArray:
-        known = self._solved(quantity)
-        cube = known.marginal(tuple(name for name in names if name in known.names))
-        for axis, name in enumerate(names):
-            if name not in known.names:  # all tables sum over it: spread evenly
-                size = self.observation.measurements.domain.kind(name).size
-                cube = np.repeat(np.expand_dims(cube / size, axis), size, axis)
-        return np.asarray(cube)
+        cells = np.asarray(0.0)
+        for quantity, often in middles(self.observation.measurements, measure).items():
+            known = self.solved(quantity)
+            cube = known.marginal(tuple(name for name in names if name in known.names))
+            for axis, name in enumerate(names):
+                if name not in known.names:  # all tables sum over it: spread evenly
+                    size = self.observation.measurements.domain.kind(name).size
+                    cube = np.repeat(np.expand_dims(cube / size, axis), size, axis)
+            cells = np.asarray(cells + often * cube)
+        return with_exact_sums(cells, names, self.public) if measure is None else cells
 
     def estimate(self, product: Product) -> Answer:
         """The least squares answers to one product, with the errors that the plan promised."""
-        return Answer(self.values(product), self.std(product.measure, self._structure(product.measure).variances(product)))
+        return self.answers([product])[0]
 
     def std(self, measure: str | None, variances: FloatArray) -> FloatArray:
         """Standard errors; of what is public none."""
@@ -192,7 +172,7 @@ class Estimate:
 
     def values(self, product: Product) -> FloatArray:
         """The values of ``estimate`` alone, for whoever simulates; shape ``product.shape``."""
-        self._structure(product.measure).require(product)
+        self.known(product.measure).require(product)
         return along_each(product.operators, self.cells(product.attributes, product.measure))
 
     def answers(self, products: Sequence[Product]) -> list[Answer]:
@@ -209,7 +189,7 @@ class Estimate:
             measures.setdefault(product.measure, []).append(index)
             alike.setdefault((product.measure, *[kinds[id(operator)] for operator in product.operators]), []).append(index)
         for measure, indices in measures.items():
-            known = self._structure(measure).variances_of([products[index] for index in indices])
+            known = self.known(measure).variances_of([products[index] for index in indices])
             variances.update(zip(indices, known, strict=True))
         for indices in alike.values():
             stack = self._stacked([products[index].attributes for index in indices], products[indices[0]].measure)
@@ -218,9 +198,8 @@ class Estimate:
 
     def _stacked(self, tables: Sequence[Names], measure: str | None) -> FloatArray:
         """``cells`` of tables of one shape, the tables along the first axis."""
-        parts = middles(self.observation.measurements, measure)
-        if len(parts) == 1 and not (measure is None and self.public):
-            known = self._solved(measure)
+        if len(middles(self.observation.measurements, measure)) == 1 and not (measure is None and self.public):
+            known = self.solved(measure)
             if {*chain.from_iterable(tables)} <= {*known.names}:
                 return known.marginals(tables)
         return np.stack([self.cells(names, measure) for names in tables])
@@ -231,7 +210,7 @@ class Estimate:
         return sorted({entry.index for quantity in middles(made, measure) for entry in equations(made, quantity)})
 
     def linear(self, product: Product) -> FloatArray:
-        """``values`` as a matrix: a row for every answer, a column for every number of the blocks in ``places``, in their order."""
+        """``values`` as a matrix: a row for every answer, a column for every number of the blocks in ``block_indices``, in their order."""
         # Times these numbers, in rows or units, it is the answers, but for what is public. It is kept for all estimates ``like`` this one.
         if product not in self._linear:
             made, errors = self.observation.measurements, self.of_noise()
@@ -247,72 +226,43 @@ class Estimate:
         return self._linear[product]
 
 
-@estimates.register
-def _(estimator: Estimate, products: Sequence[Product]) -> list[Answer]:
-    return estimator.answers(products)
+def estimates(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
+    """``estimate`` of several products, in their order: at once where that is quicker."""
+    return estimator.answers(products) if isinstance(estimator, Estimate) else map(estimator.estimate, products)
 
 
 Said: TypeAlias = tuple[str, Mapping[str, object]]
 """A sentence of the catalogue: its name, and what fills its places."""
 
 
-class Finding(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
     """What a mechanism found out by its private steps, and so how its measurements are read. Public: it was paid for."""
 
-    @property
-    def linear(self) -> bool:
-        """Whether answers are unbiased least squares on queries that the plan had fixed."""
+    # As it is, nothing was chosen on the way: the plan's own queries, by least squares. ``linear``: answers are unbiased least squares on
+    # queries that the plan had fixed. ``further``: least squares has known errors for questions that were not asked, as no query was
+    # chosen by another one's noise. ``interval``, ``reading``: names in the catalogue, of how low and high come about, and of both errors.
 
-    @property
-    def further(self) -> bool:
-        """Whether least squares has known errors for questions that were not asked: no query was chosen by another one's noise."""
+    linear: ClassVar[bool] = True
+    further: ClassVar[bool] = True
+    interval: ClassVar[str] = "interval"
+    reading: ClassVar[str] = "reading"
 
     @property
     def done(self) -> Said:
         """What was done, in a clause."""
-
-    @property
-    def interval(self) -> str:
-        """How low and high come about: a name in the catalogue."""
-
-    @property
-    def reading(self) -> str:
-        """What the two parts of an error are: a name in the catalogue."""
-
-    def not_covered(self, domain: Domain) -> list[Said]:
-        """What the intervals do not cover, besides what no interval covers."""
-
-    def facts(self) -> dict[str, Any]:
-        """A JSON value from which the mechanism reads the finding back."""
-
-    def estimator(self, observation: Observation) -> Estimator:
-        """The answers' estimate."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fixed:
-    """Nothing was chosen on the way: the plan's own queries, by least squares."""
-
-    linear = True
-    further = True
-    interval = "interval"
-    reading = "reading"
-
-    @property
-    def done(self) -> Said:
-        """The plan says it."""
         return "", {}
 
-    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - nothing
-        """Nothing."""
+    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - nothing in any domain
+        """What the intervals do not cover, besides what no interval covers."""
         return []
 
     def facts(self) -> dict[str, Any]:
-        """Nothing."""
+        """A JSON value from which the mechanism reads the finding back."""
         return {}
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Least squares."""
+        """The answers' estimate."""
         return Estimate(observation)
 
 
@@ -322,7 +272,7 @@ class Outcome:
 
     plan: Plan
     observation: Observation
-    finding: Finding = Fixed()
+    finding: Finding = Finding()
 
     def least_squares(self) -> Estimate:
         """Least squares of what was measured and what is public."""
@@ -334,23 +284,14 @@ class Outcome:
 
 
 def join(observations: Sequence[Observation], privacy: Privacy) -> Observation:
-    """Put the measurements of several steps side by side."""
-    if not observations:
-        raise InputError("At least one observation must be given to be joined; got none.")
-    first = observations[0]
-    for other in observations:
-        same = (other.measurements.domain, other.measurements.noise, other.receipt, other.private)
-        if same != (first.measurements.domain, first.measurements.noise, first.receipt, first.private):
-            raise InputError("Joined observations must be of one release: one domain, one kind of noise and one receipt.")
-        if not other.measurements.privacy.same_unit(privacy):
-            raise InputError("Joined observations must protect the unit that they are said to protect together.")
+    """Put the measurements of several steps of one release side by side."""
     measurements = joined([observation.measurements for observation in observations], privacy)
     values = tuple(
         narrow(value.astype(np.int64) * (measurements.grid // observation.measurements.grid))
         for observation in observations
         for value in observation.values
     )
-    return Observation(measurements, values, first.receipt, private=first.private)
+    return Observation(measurements, values, observations[0].receipt, private=observations[0].private)
 
 
 def joined(steps: Sequence[Measurements], privacy: Privacy) -> Measurements:

@@ -20,19 +20,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from leastnoise._accuracy import subsets
-from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer, Estimate
-from leastnoise._estimate._stated import PublicCounts, as_stated
+from leastnoise._estimate._stated import Names, PublicCounts, as_stated
 from leastnoise._families import along_each
-from leastnoise._workload import Product, identity, queries
+from leastnoise._workload import Product, marginals
 
-Names = tuple[str, ...]
 _LEAST_ROUNDS, _MOST_ROUNDS, _ROUNDS_OF_CELLS = 30, 2000, 2**27
 
 
@@ -72,14 +69,12 @@ class LocallyNonNegative:
     public: tuple[PublicCounts, ...] = ()
 
     def marginal(self, names: Names) -> FloatArray:
-        """The cells of a table, at least 0, shape: its sizes."""
-        return as_stated(self._near, tuple(names), (), self.public)
+        """The cells of a table that was asked for, or of a part of one: at least 0, shape: its sizes."""
 
-    def _near(self, names: Names) -> FloatArray:
-        if tuple(names) not in self.parts:
-            raise refuse("a table", " x ".join(names), "one of the tables that were asked for, or a part of one")
-        # What is left of rounding below 0 is far below any noise.
-        return np.maximum(from_residual_parts(self.parts, tuple(names), [self.sizes[name] for name in names]), 0.0)
+        def near(names: Names) -> FloatArray:  # what is left of rounding below 0 is far below any noise
+            return np.maximum(from_residual_parts(self.parts, names, [self.sizes[name] for name in names]), 0.0)
+
+        return as_stated(near, names, (), self.public)
 
     def estimate(self, product: Product) -> Answer:
         """The answers that a table's cells give to a product on its attributes; their errors are not known."""
@@ -124,16 +119,7 @@ def locally_non_negative(
     # cells is nearer to the truth than the unbiased one; that the answers are unbiased: cells near 0 are raised on average, others lowered.
     # Standard errors of the unbiased answers do not apply.
     # Where the estimate has no negative cell it is returned as it is, after no rounds. An estimated total of at most 0 gives zeros.
-    asked = list(dict.fromkeys(tuple(names) for names in tables))
-    if rounds is not None:
-        whole("rounds", rounds, 0)
-    if not asked:
-        raise InputError("locally_non_negative must be given at least one table; got none.")
-    if not tolerance > 0:
-        raise refuse("tolerance", tolerance, "a number above 0")
-    domain = estimate.observation.measurements.domain
-    if measure is not None and domain.measure(measure).low_units < 0:
-        raise refuse("measure", measure, "counts, or a measure whose lowest value is at least 0")
+    asked, domain = list(dict.fromkeys(tables)), estimate.observation.measurements.domain
     wide = [names for names in asked if not any(set(names) < set(other) for other in asked)]
     unbiased: dict[Names, FloatArray] = {}
     for names in wide:
@@ -144,8 +130,44 @@ def locally_non_negative(
     return replace(near, public=estimate.public if measure is None else ())
 
 
+def residual_precisions(estimate: Estimate, parts: Mapping[Names, FloatArray], measure: str | None) -> dict[Names, float]:
+    """The dimension of every component over its mean squared error: for identities along all attributes exactly its precision."""
+    # The components of a table are orthogonal, so its summed variance is the sum of theirs over the cells that each is spread over.
+    domain = estimate.observation.measurements.domain
+    spread: dict[Names, float] = {}
+    precision: dict[Names, float] = {}
+    for tau, part in parts.items():  # subsets come before the sets that contain them
+        product = marginals(domain, ways=len(tau), of=tau, sum=measure).products[0]
+        inside = sum(spread[smaller] * parts[smaller].size / part.size for smaller in subsets(tau) if smaller != tau)
+        spread[tau] = max(float((estimate.estimate(product).noise_std ** 2).sum()) - inside, 0.0)
+        dimension = math.prod(n - 1 for n in part.shape)
+        precision[tau] = dimension / spread[tau] if spread[tau] > 0 else 0.0
+    return precision
+
+
+def _groups(wide: Sequence[Names], sizes: Mapping[str, int], indices: Mapping[Names, IntArray], variance: FloatArray) -> list[_Group]:
+    """The widest tables, those of one shape together."""
+    containing: dict[Names, int] = {}
+    by_shape: dict[tuple[int, ...], list[Names]] = {}
+    for names in wide:
+        by_shape.setdefault(tuple(sizes[name] for name in names), []).append(names)
+        for tau in subsets(names):
+            containing[tau] = containing.get(tau, 0) + 1
+    groups = []
+    for shape, members in by_shape.items():
+        patterns = tuple(axes for size in range(len(shape) + 1) for axes in combinations(range(len(shape)), size))
+        taken = tuple(np.stack([indices[tuple(names[axis] for axis in axes)] for names in members]) for axes in patterns)
+        curvature = np.full(len(members), np.finfo(float).tiny)
+        for axes, index in zip(patterns, taken, strict=True):
+            spread = math.prod(n for axis, n in enumerate(shape) if axis not in axes)
+            count = np.array([containing[tuple(names[axis] for axis in axes)] for names in members])
+            curvature = np.maximum(curvature, count * variance[index[:, 0]] / spread)
+        groups.append(_Group(len(members), shape, patterns, taken, 1 / curvature))
+    return groups
+
+
 def nearest_tables(
-    parts: dict[Names, FloatArray],
+    parts: Mapping[Names, FloatArray],
     precision: Mapping[Names, float],
     sizes: Mapping[str, int],
     wide: list[Names],
@@ -155,125 +177,72 @@ def nearest_tables(
     """Non-negative tables that agree with each other, nearest to residual components of given precisions; their total stays."""
     # Without a number of rounds they are as many as take a bounded time.
     total = max(float(parts[()]), 0.0)
-    unbiased = {**parts, (): np.array(total)}
+    parts = {**parts, (): np.array(total)}
     if total == 0:
-        zeros = {tau: np.zeros(part.shape) for tau, part in unbiased.items()}
-        distance = 0.5 * sum(precision[tau] * float((part**2).sum()) for tau, part in unbiased.items())
-        return LocallyNonNegative(zeros, sizes, 0, 1.0, distance, 0.0)
-    cells = sum(math.prod(sizes[name] for name in names) for names in wide)
-    most = max(_LEAST_ROUNDS, min(_MOST_ROUNDS, _ROUNDS_OF_CELLS // cells)) if rounds is None else rounds
-    return _Ascent(unbiased, precision, sizes, wide).run(total, most, tolerance)
+        distance = 0.5 * sum(precision[tau] * float((part**2).sum()) for tau, part in parts.items())
+        return LocallyNonNegative({tau: np.zeros(part.shape) for tau, part in parts.items()}, sizes, 0, 1.0, distance, 0.0)
+    if rounds is None:
+        cells = sum(math.prod(sizes[name] for name in names) for names in wide)
+        rounds = max(_LEAST_ROUNDS, min(_MOST_ROUNDS, _ROUNDS_OF_CELLS // cells))
+    starts = np.cumsum([0, *(part.size for part in parts.values())])
+    indices = {tau: np.arange(start, start + part.size) for (tau, part), start in zip(parts.items(), starts, strict=False)}
+    unbiased = np.concatenate([part.reshape(-1) for part in parts.values()])
+    variance = np.zeros(len(unbiased))  # 0 keeps the total, and components of attributes with one value, where they are
+    for tau, index in indices.items():
+        if tau and precision[tau] > 0:
+            variance[index] = 1 / precision[tau]
+    near, done, share, distance, bound = _climb(_groups(wide, sizes, indices, variance), unbiased, variance, (total, rounds, tolerance))
+    gap = max(0.0, 1 - bound / distance) if distance > 0 else 0.0
+    return LocallyNonNegative(
+        {tau: near[indices[tau]].reshape(part.shape) for tau, part in parts.items()}, sizes, done, share, distance, gap
+    )
 
 
-def residual_precisions(estimate: Estimate, parts: Mapping[Names, FloatArray], measure: str | None) -> dict[Names, float]:
-    """The dimension of every component over its mean squared error: for identities along all attributes exactly its precision."""
-    # The components of a table are orthogonal, so its summed variance is the sum of theirs over the cells that each is spread over.
-    domain = estimate.observation.measurements.domain
-    spread: dict[Names, float] = {}
-    precision: dict[Names, float] = {}
-    for tau, part in parts.items():  # subsets come before the sets that contain them
-        cells: dict[str, Any] = {name: identity() for name in tau}
-        product = queries(domain, cells, sum=measure).products[0]
-        inside = sum(spread[smaller] * parts[smaller].size / part.size for smaller in subsets(tau) if smaller != tau)
-        spread[tau] = max(float((estimate.estimate(product).noise_std ** 2).sum()) - inside, 0.0)
-        dimension = math.prod(n - 1 for n in part.shape)
-        precision[tau] = dimension / spread[tau] if spread[tau] > 0 else 0.0
-    return precision
+def _climb(
+    groups: list[_Group], unbiased: FloatArray, variance: FloatArray, bounds: tuple[float, int, float]
+) -> tuple[FloatArray, int, float, float, float]:
+    """Climb the dual until the tables need next to no shrinking and the gap is small; the best feasible point seen, and how good it is."""
+    total, rounds, tolerance = bounds
+    free = variance > 0
 
-
-class _Ascent:
-    """The dual problem over the widest tables."""
-
-    def __init__(
-        self, unbiased: Mapping[Names, FloatArray], precision: Mapping[Names, float], sizes: Mapping[str, int], wide: list[Names]
-    ) -> None:
-        self.sizes = sizes
-        self.shapes = {tau: part.shape for tau, part in unbiased.items()}
-        starts = np.cumsum([0, *(part.size for part in unbiased.values())])
-        self.indices = {tau: np.arange(start, start + part.size) for (tau, part), start in zip(unbiased.items(), starts, strict=False)}
-        self.unbiased = np.concatenate([part.reshape(-1) for part in unbiased.values()])
-        self.variance = np.zeros(len(self.unbiased))  # 0 keeps the total, and components of attributes with one value, where they are
-        for tau, index in self.indices.items():
-            if tau and precision[tau] > 0:
-                self.variance[index] = 1 / precision[tau]
-        containing: dict[Names, int] = {}
-        for names in wide:
-            for tau in subsets(names):
-                containing[tau] = containing.get(tau, 0) + 1
-        self.groups = self._grouped(wide, containing)
-
-    def _grouped(self, wide: list[Names], containing: Mapping[Names, int]) -> list[_Group]:
-        by_shape: dict[tuple[int, ...], list[Names]] = {}
-        for names in wide:
-            by_shape.setdefault(tuple(self.sizes[name] for name in names), []).append(names)
-        groups = []
-        for shape, members in by_shape.items():
-            patterns = tuple(axes for size in range(len(shape) + 1) for axes in combinations(range(len(shape)), size))
-            indices = tuple(np.stack([self.indices[tuple(names[axis] for axis in axes)] for names in members]) for axes in patterns)
-            curvature = np.full(len(members), np.finfo(float).tiny)
-            for axes, index in zip(patterns, indices, strict=True):
-                spread = math.prod(n for axis, n in enumerate(shape) if axis not in axes)
-                count = np.array([containing[tuple(names[axis] for axis in axes)] for names in members])
-                curvature = np.maximum(curvature, count * self.variance[index[:, 0]] / spread)
-            groups.append(_Group(len(members), shape, patterns, indices, 1 / curvature))
-        return groups
-
-    def primal(self, multipliers: list[FloatArray]) -> FloatArray:
-        """The components that given multipliers lead to."""
-        pull = np.zeros_like(self.unbiased)
-        for group, multiplier in zip(self.groups, multipliers, strict=True):
-            group.add_parts(multiplier, pull)
-        return self.unbiased + self.variance * pull
-
-    def distance(self, vector: FloatArray) -> float:
+    def distance_of(vector: FloatArray) -> float:
         """Half the squared distance from the unbiased components, in units of their variances."""
-        free = self.variance > 0
-        return 0.5 * float(((vector - self.unbiased)[free] ** 2 / self.variance[free]).sum())
+        return 0.5 * float(((vector - unbiased)[free] ** 2 / variance[free]).sum())
 
-    def shrinking(self, cells: list[FloatArray], total: float) -> float:
-        """The least share of the uniform table that lifts every cell to 0."""
-        lowest = [(float(values.min()), total / math.prod(group.shape)) for group, values in zip(self.groups, cells, strict=True)]
-        return max([0.0, *(-low / (even - low) for low, even in lowest if low < 0)])
+    def feasible(vector: FloatArray, cells: list[FloatArray]) -> tuple[float, float, FloatArray]:
+        """With the least share of the uniform table that lifts every cell to 0."""
+        lowest = [(float(values.min()), total / math.prod(group.shape)) for group, values in zip(groups, cells, strict=True)]
+        share = max([0.0, *(-low / (even - low) for low, even in lowest if low < 0)])
+        lifted = np.append(total, (vector * (1 - share))[1:])
+        return distance_of(lifted), share, lifted
 
-    def shrunken(self, vector: FloatArray, share: float, total: float) -> FloatArray:
-        result = vector * (1 - share)
-        result[self.indices[()]] = total
-        return result
+    def primal(multipliers: list[FloatArray]) -> tuple[FloatArray, list[FloatArray]]:
+        """The components that given multipliers lead to, and the tables."""
+        pull = np.zeros_like(unbiased)
+        for group, multiplier in zip(groups, multipliers, strict=True):
+            group.add_parts(multiplier, pull)
+        vector = unbiased + variance * pull
+        return vector, [group.cells(vector) for group in groups]
 
-    def run(self, total: float, rounds: int, tolerance: float) -> LocallyNonNegative:
-        """Climb until the tables need next to no shrinking and the gap is small; keep the best feasible point seen."""
-        multipliers = [np.zeros((group.tables, *group.shape)) for group in self.groups]
-        ahead, momentum = [values.copy() for values in multipliers], 1.0
-        vector = self.unbiased
-        cells = [group.cells(vector) for group in self.groups]
-        share = self.shrinking(cells, total)
-        best = self.shrunken(vector, share, total), share
-        nearest, bound, done = self.distance(best[0]), 0.0, 0
-        while done < rounds and not (best[1] <= tolerance and nearest - bound <= tolerance * nearest):
-            done += 1
-            fresh = []
-            downhill = 0.0
-            for group, old, point, values in zip(self.groups, multipliers, ahead, cells, strict=True):
-                step = group.step.reshape(-1, *[1] * len(group.shape))
-                new = np.maximum(point - step * values, 0.0)
-                downhill += float((values * (new - old)).sum())
-                fresh.append(new)
-            if downhill > 0:  # the gradient and the move disagree
-                momentum = 1.0
-            following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
-            ahead = [new + (momentum - 1) / following * (new - old) for new, old in zip(fresh, multipliers, strict=True)]
-            multipliers, momentum = fresh, following
-            if done % 10 == 0 or done == rounds:
-                vector = self.primal(multipliers)
-                cells = [group.cells(vector) for group in self.groups]
-                # The dual's value at y: the distance of its own primal point less the multipliers' pull on the cells.
-                bound = max(bound, self.distance(vector) - sum(float((y * x).sum()) for y, x in zip(multipliers, cells, strict=True)))
-                share = self.shrinking(cells, total)
-                feasible = self.shrunken(vector, share, total)
-                if self.distance(feasible) < nearest:
-                    nearest, best = self.distance(feasible), (feasible, share)
-            vector = self.primal(ahead)
-            cells = [group.cells(vector) for group in self.groups]
-        parts = {tau: best[0][index].reshape(self.shapes[tau]) for tau, index in self.indices.items()}
-        gap = max(0.0, 1 - bound / nearest) if nearest > 0 else 0.0
-        return LocallyNonNegative(parts, self.sizes, done, best[1], nearest, gap)
+    multipliers = [np.zeros((group.tables, *group.shape)) for group in groups]
+    ahead, momentum = multipliers, 1.0
+    cells = [group.cells(unbiased) for group in groups]
+    nearest, share, best = feasible(unbiased, cells)
+    bound, done = 0.0, 0
+    while done < rounds and not (share <= tolerance and nearest - bound <= tolerance * nearest):
+        done += 1
+        steps = [group.step.reshape(-1, *[1] * len(group.shape)) for group in groups]
+        fresh = [np.maximum(point - step * values, 0.0) for point, step, values in zip(ahead, steps, cells, strict=True)]
+        if sum(float((values * (new - old)).sum()) for values, new, old in zip(cells, fresh, multipliers, strict=True)) > 0:
+            momentum = 1.0  # the gradient and the move disagree
+        following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+        ahead = [new + (momentum - 1) / following * (new - old) for new, old in zip(fresh, multipliers, strict=True)]
+        multipliers, momentum = fresh, following
+        if done % 10 == 0 or done == rounds:
+            vector, cells = primal(multipliers)
+            # The dual's value at y: the distance of its own primal point less the multipliers' pull on the cells.
+            bound = max(bound, distance_of(vector) - sum(float((y * x).sum()) for y, x in zip(multipliers, cells, strict=True)))
+            if (seen := feasible(vector, cells))[0] < nearest:
+                nearest, share, best = seen
+        cells = primal(ahead)[1]
+    return best, done, share, nearest, bound

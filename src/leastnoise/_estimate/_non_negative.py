@@ -25,14 +25,14 @@ Journal 2015 (non-negative inference); Nesterov 1983; O'Donoghue and Candes 2015
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from leastnoise._accuracy import Joint, Known, equations, structure
-from leastnoise._check import InputError, refuse, whole
+from leastnoise._accuracy import Joint, Known, structure, sums_told
+from leastnoise._check import refuse
 from leastnoise._check.arrays import Array, FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer, Estimator
 from leastnoise._estimate._stated import PublicCounts, whole_with_sums, with_public_sums
@@ -170,38 +170,19 @@ def monotone(answers: FloatArray, axis: int) -> FloatArray:
 
 
 def non_negative(product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()) -> FloatArray | None:
-    """The non-negative version of one table; a marginal has the sums that are public."""
-    projected = _PROJECTIONS[projection_method(product)](product, answers)
-    return with_public_sums(projected, product, public) if public and product.is_marginal and projected is not None else projected
-
-
-_PROJECTIONS: Mapping[str, Callable[[Product, FloatArray], FloatArray | None]] = {
-    "none": lambda _, __: None,
-    "marginal": lambda _, answers: onto_simplex(answers, float(answers.sum())),
-    "prefix": lambda product, answers: monotone(answers, product.query_sets.index(prefix())),
-    "clip": lambda _, answers: np.maximum(answers, 0.0),
-}
+    """The non-negative version of one table, if there is one; a marginal has the sums that are public."""
+    method = projection_method(product)
+    if method == "marginal":
+        projected = onto_simplex(answers, float(answers.sum()))
+        return with_public_sums(projected, product, public) if public else projected
+    if method == "prefix":
+        return monotone(answers, product.query_sets.index(prefix()))
+    return np.maximum(answers, 0.0) if method == "clip" else None
 
 
 def whole_numbers(product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()) -> IntArray:
     """The table in whole numbers; a marginal keeps its total, or has the sums that are public."""
     return whole_with_sums(answers, product, public) if product.is_marginal else np.rint(answers).astype(np.int64)
-
-
-def isotonic(answers: npt.ArrayLike, *, variances: npt.ArrayLike | None = None) -> FloatArray:
-    """The nearest answers that do not fall."""
-    # Post-processing. The squared distance from the truth, weighted by the variances, never grows.
-    from scipy.optimize import isotonic_regression
-
-    values = np.asarray(answers, dtype=np.float64)
-    if values.ndim != 1 or not np.isfinite(values).all():
-        raise refuse("the answers", f"an array of shape {values.shape}", "a flat array of finite numbers")
-    if values.size == 0:
-        return values
-    spread = np.ones(len(values)) if variances is None else np.asarray(variances, dtype=np.float64)
-    if spread.shape != values.shape or not (np.isfinite(spread) & (spread > 0)).all():
-        raise refuse("the variances", f"an array of shape {spread.shape}", f"{len(values)} finite numbers above 0")
-    return np.asarray(isotonic_regression(values, weights=1 / spread).x)
 
 
 GAP = 1e-4
@@ -213,7 +194,7 @@ _CHECK_EVERY = 25
 _SEED = 20240301
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class NonNegativeCells:
     """Non-negative least squares cells of one measure; biased: sums of small cells tend to be too large."""
 
@@ -221,28 +202,23 @@ class NonNegativeCells:
     joint: Joint
     cells: FloatArray
     gap: float
-    steps: int
     measure: str | None = None
-    _simulated: dict[int, list[FloatArray]] = field(default_factory=dict, repr=False)
-    _structures: list[Known] = field(default_factory=list, repr=False)
+    repetitions: int = REPETITIONS
 
-    def estimate(self, product: Product, repetitions: int = REPETITIONS) -> Answer:
+    def estimate(self, product: Product) -> Answer:
         """The answers that these cells give to a product; they agree with each other."""
         # Their errors are those in simulated releases in which these cells are the truth: ``noise_std`` the standard deviation,
         # ``approximation_std`` the size of the bias, ``std`` the root mean square error. The true errors depend on the true cells, which
         # are not known: this is their value at the estimate (a parametric bootstrap), not a promise made before the data were seen. Its own
         # Monte Carlo error is about 1 / sqrt(2 repetitions).
-        whole("repetitions", repetitions, 2)
         if product.measure == self.measure:
-            if not self._structures:
-                self._structures.append(structure(self.plan, self.measure))
-            self._structures[0].require(product)
-        values, bias, square = self._answered(product, self.cells), np.zeros(product.shape), np.zeros(product.shape)
-        for batch in self._simulations(repetitions):
+            self._known.require(product)
+        values, bias, square = self.values(product), np.zeros(product.shape), np.zeros(product.shape)
+        for batch in self._simulations:
             for column in batch.T:
                 error = self._answered(product, column.reshape(self.joint.shape)) - values
-                bias += error / repetitions
-                square += error**2 / repetitions
+                bias += error / self.repetitions
+                square += error**2 / self.repetitions
         return Answer(values, np.sqrt(np.maximum(square - bias**2, 0.0)), np.abs(bias))
 
     def values(self, product: Product) -> FloatArray:
@@ -257,40 +233,36 @@ class NonNegativeCells:
         cube = cells.sum(axis=tuple(axis for axis, name in enumerate(self.joint.names) if name not in product.attributes))
         return along_each(product.operators, np.expand_dims(cube, tuple(added)))
 
-    def _simulations(self, repetitions: int) -> list[FloatArray]:
+    @cached_property
+    def _known(self) -> Known:
+        return structure(self.plan, self.measure)
+
+    @cached_property
+    def _simulations(self) -> list[FloatArray]:
         """The cells of simulated releases, in batches of shape (cells, releases); made once for all products."""
-        if repetitions not in self._simulated:
-            generator = np.random.default_rng(_SEED)
-            batches = []
-            exact = self.joint.gram(self.cells.reshape(-1, 1))
-            step = max(1, min(repetitions, 2**21 // self.joint.cells))
-            for start in range(0, repetitions, step):
-                columns = min(step, repetitions - start)
-                parts = equations(self.plan, self.measure, centred=False)
-                drawn = [part.values(_noise(self.plan, part.index, columns, generator)) for part in parts]
-                noise = self.joint.gather(drawn)
-                batches.append(_solved(self.joint, exact + noise, GAP, insist=False)[0])
-            self._simulated[repetitions] = batches
-        return self._simulated[repetitions]
+        generator, batches = np.random.default_rng(_SEED), []
+        exact = self.joint.gram(self.cells.reshape(-1, 1))
+        step = max(1, min(self.repetitions, 2**21 // self.joint.cells))
+        for start in range(0, self.repetitions, step):
+            columns = min(step, self.repetitions - start)
+            drawn = [entry.values(noise(self.plan, entry.index, columns, generator)) for entry in sums_told(self.plan, self.measure)]
+            batches.append(non_negative_cells(self.joint, exact + self.joint.gather(drawn), GAP)[0])
+        return batches
 
 
-def nnls(observation: Observation, *, measure: str | None = None, gap: float = GAP, insist: bool = True) -> NonNegativeCells:
+def nnls(observation: Observation, *, measure: str | None = None, gap: float = GAP) -> NonNegativeCells:
     """Non-negative least squares cells from an observation, beside the unbiased estimate and never in its place."""
     plan = observation.measurements
-    entries = equations(plan, measure, centred=False)
-    if not entries:
-        raise InputError(f"The plan measures nothing of {measure or 'the counts'}.")
+    entries = sums_told(plan, measure)
     joint = Joint.of(plan.domain, [(entry.block, entry.variance) for entry in entries])
     if not joint.cells <= MOST_CELLS:
         raise refuse("the joint table of non-negative least squares", f"{joint.cells} cells", f"at most {MOST_CELLS}")
-    if measure is not None and plan.domain.measures[measure].low_units < 0:
-        raise InputError(f"Non-negative sums of {measure} cannot be asked for, because its lower bound is negative.")
     values = [entry.values(observation.values[entry.index]).astype(float)[:, None] / plan.grid for entry in entries]
-    cells, reached, steps = _solved(joint, joint.gather(values), gap, insist=insist)
-    return NonNegativeCells(plan=plan, joint=joint, cells=cells.reshape(joint.shape), gap=reached, steps=steps, measure=measure)
+    cells, reached = non_negative_cells(joint, joint.gather(values), gap)
+    return NonNegativeCells(plan=plan, joint=joint, cells=cells.reshape(joint.shape), gap=reached, measure=measure)
 
 
-def _noise(plan: Measurements, index: int, columns: int, generator: np.random.Generator) -> FloatArray:
+def noise(plan: Measurements, index: int, columns: int, generator: np.random.Generator) -> FloatArray:
     """Simulated noise of a block's rows, shape (rows, columns): the plan's distribution, from a generator that protects nobody."""
     block = plan.blocks[index]
     scales = (float(block.scale) * plan.grid / block.scaling())[:, None] * np.ones(columns)
@@ -300,8 +272,8 @@ def _noise(plan: Measurements, index: int, columns: int, generator: np.random.Ge
     return np.rint(generator.normal(0.0, scales)) / plan.grid
 
 
-def _solved(joint: Joint, b: FloatArray, gap: float, *, insist: bool = True) -> tuple[FloatArray, float, int]:
-    """Minimise for columns b of shape (cells, columns); cells, the largest gap and the number of steps."""
+def non_negative_cells(joint: Joint, b: FloatArray, gap: float) -> tuple[FloatArray, float]:
+    """Minimise for columns b of shape (cells, columns), in a bounded number of steps: the cells, and the largest gap that is left."""
     unbiased = joint.solve(b, "the unbiased estimate")
     sums = np.maximum(unbiased.sum(axis=0), 0.0)
     weights = np.maximum(joint.diagonal(), 1e-12 * float(joint.diagonal().max()))[:, None]
@@ -321,13 +293,8 @@ def _solved(joint: Joint, b: FloatArray, gap: float, *, insist: bool = True) -> 
             slope = joint.gram(x) - b
             worst = float(((x * slope).sum(axis=0) - sums * slope.min(axis=0)).max())
             if worst <= gap:
-                return x, worst, count
-    if not insist:
-        return x, worst, _MOST_STEPS
-    raise InputError(
-        f"Non-negative least squares did not converge: after {_MOST_STEPS} steps the duality gap is {worst:.1e}, asked for is {gap:.0e}. "
-        "Ask for a larger gap, or use the unbiased estimate."
-    )
+                break
+    return x, worst
 
 
 def _largest_eigenvalue(joint: Joint, scale: FloatArray) -> float:

@@ -104,18 +104,8 @@ def public_counts(product: Product, counts: Any) -> PublicCounts:
 
 
 def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[PublicCounts, ...]:
-    """From the details of a plan, which may be of a file that somebody wrote."""
-    return checked_public([public_counts(from_json(domain, [entry["table"]]).products[0], entry["counts"]) for entry in facts])
-
-
-def public_of(plan: Plan) -> tuple[PublicCounts, ...]:
-    """The public counts that a plan was made with."""
-    return read_public(plan.domain, plan.details.get("public", ()))
-
-
-def checked_public(tables: Sequence[PublicCounts]) -> tuple[PublicCounts, ...]:
-    """Without those that follow from others; all must agree, and the rest share no attribute."""
-    follow = set[int]()
+    """From the details of a plan, perhaps of a file that somebody wrote: without those that follow from others; all must agree."""
+    tables, follow = [public_counts(from_json(domain, [entry["table"]]).products[0], entry["counts"]) for entry in facts], set[int]()
     for (first, table), (second, other) in combinations(enumerate(tables), 2):
         listed = f"{table.product.name} and {other.product.name}"
         sums = [(index, _summed(fine.sums, coarse.sums), coarse) for fine, index, coarse in ((table, second, other), (other, first, table))]
@@ -128,6 +118,11 @@ def checked_public(tables: Sequence[PublicCounts]) -> tuple[PublicCounts, ...]:
                 f"Tables of public counts must share no attribute, or one must follow from the other; got {listed}. Leave one of them out."
             )
     return tuple(table for index, table in enumerate(tables) if index not in follow)
+
+
+def public_of(plan: Plan) -> tuple[PublicCounts, ...]:
+    """The public counts that a plan was made with."""
+    return read_public(plan.domain, plan.details.get("public", ()))
 
 
 def _summed(fine: Sums, coarse: Sums) -> FloatArray | None:
@@ -168,14 +163,10 @@ def as_stated(
         return cells
     smaller = [as_stated(table, names[:axis] + names[axis + 1 :], impossible, public) for axis in range(len(names))]
     cells = np.where(possible, np.maximum(cells, _LEAST * float(smaller[0].sum()) / cells.size), 0.0)
-    wanted = [_along(names, axis, sums, cells.shape) for axis, sums in enumerate(smaller)] + known
-    return _with_sums(cells, wanted)
-
-
-def _along(names: Names, axis: int, sums: FloatArray, shape: Sequence[int]) -> Sums:
-    """Sums along one axis."""
-    groups = tuple(np.zeros(size, dtype=np.int64) if at == axis else np.arange(size) for at, size in enumerate(shape))
-    return Sums(names, groups, np.expand_dims(sums, axis))
+    for axis, counts in enumerate(smaller):
+        groups = tuple(np.zeros(size, dtype=np.int64) if at == axis else np.arange(size) for at, size in enumerate(cells.shape))
+        known.insert(axis, Sums(names, groups, np.expand_dims(counts, axis)))
+    return _with_sums(cells, known)
 
 
 def _with_sums(cells: FloatArray, wanted: Sequence[Sums]) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import Any
 from leastnoise._accounting import Privacy
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError, quoted
-from leastnoise._estimate import Finding, Fixed, Outcome, public_of
+from leastnoise._estimate import Finding, Outcome, public_of
 from leastnoise._kernel import Series
 from leastnoise._mechanisms._choose import Search, choose
 from leastnoise._mechanisms._protocol import Explanation, Mechanism, Run
@@ -34,7 +34,7 @@ class Linear(Mechanism):
         _check_promise(plan.expected_error(), promised(plan.workload, measurements, exact=exact).expected_error())
 
         def run(series: Series) -> Outcome:
-            return Outcome(plan, series.measure(measurements), Fixed())
+            return Outcome(plan, series.measure(measurements))
 
         return run
 
@@ -44,7 +44,7 @@ class Linear(Mechanism):
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:  # noqa: ARG002 - there are none
         """Nothing was chosen."""
-        return Fixed()
+        return Finding()
 
 
 def _check_promise(said: Promise, computed: Promise) -> None:

@@ -174,7 +174,7 @@ def part_of(plan: Plan, share: Fraction) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class Looked(Finding):
     """What was found by looking at the data."""
 
     regime: ClassVar[str]

@@ -517,7 +517,7 @@ def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool
 
 def joint_cells(observation: Observation, workload: Workload) -> dict[str | None, NonNegativeCells]:
     """Non-negative least squares for every measure that cannot be negative; stopped after a bounded number of steps."""
-    return {measure: nnls(observation, measure=measure, insist=False) for measure in _never_negative(workload)}
+    return {measure: nnls(observation, measure=measure) for measure in _never_negative(workload)}
 
 
 def _never_negative(workload: Workload) -> list[str | None]:

@@ -11,7 +11,7 @@ import numpy as np
 from leastnoise import _adapters
 from leastnoise._check import InputError, LedgerError, one_of
 from leastnoise._domain import Dates
-from leastnoise._estimate import Fixed, Outcome
+from leastnoise._estimate import Outcome
 from leastnoise._frames import library_of, several
 from leastnoise._kernel import Entry, Ledger, Receipt, Series, due
 from leastnoise._linop import SignedArray, last_cells, narrow
@@ -219,7 +219,7 @@ def outcome_up_to(plan: Plan, part: Plan, values: Sequence[tuple[SignedArray, ..
             rows = due(block, along, period)
             whole[rows], known[rows] = drawn[index], True
         observed.append(narrow(whole[known]))
-    return Outcome(part, Observation(part.measured(), tuple(observed), receipt, private=bool(receipt)), Fixed())
+    return Outcome(part, Observation(part.measured(), tuple(observed), receipt, private=bool(receipt)))
 
 
 def finish_series(book: Ledger, entry: Entry) -> tuple[Path, ...]:
