@@ -103,7 +103,7 @@ def test_projection_on_weighted_simplices_meets_its_conditions() -> None:
 
 def errors(plan: Measurements) -> tuple[float, float]:
     """Root mean square error of cells and of ranges after non-negative least squares, over those before, in 40 simulated releases."""
-    joint, truth = Joint.of(plan.domain, [(one.block, one.variance) for one in sums_told(plan, None)]), sparse()[:, None]
+    joint, truth = Joint.of(plan.domain, [(one.block, one.variance) for one in equations(plan, None)]), sparse()[:, None]
     b = joint.gram(truth.astype(float)) + joint.gather([noise(plan, 0, 40, np.random.default_rng(2))])
     before = joint.solve(b, "a test") - truth
     after = non_negative_cells(joint, b, 1e-4)[0] - truth
@@ -139,7 +139,7 @@ def test_answers_agree_and_errors_are_those_of_the_stated_simulation() -> None:
     assert stated.shape == ranges.shape
     assert np.sqrt((stated**2).mean()) < np.sqrt((unbiased**2).mean())
     # Against an independent simulation at the same truth; two means of 40 squares, pooled over dependent ranges.
-    joint = Joint.of(plan.domain, [(one.block, one.variance) for one in sums_told(plan, None)])
+    joint = Joint.of(plan.domain, [(one.block, one.variance) for one in equations(plan, None)])
     b = joint.gram(found.cells.reshape(-1, 1)) + joint.gather([noise(plan, 0, 40, np.random.default_rng(77))])
     again = apply(AllRanges(128), non_negative_cells(joint, b, 1e-4)[0] - found.cells.reshape(-1, 1))
     assert np.sqrt((stated**2).mean()) == pytest.approx(np.sqrt((again**2).mean()), rel=0.25)

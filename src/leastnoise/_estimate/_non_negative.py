@@ -31,7 +31,7 @@ from functools import cached_property
 
 import numpy as np
 
-from leastnoise._accuracy import Joint, Known, structure, sums_told
+from leastnoise._accuracy import Joint, Known, equations, structure
 from leastnoise._check import refuse
 from leastnoise._check.arrays import Array, FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer, Estimator
@@ -245,7 +245,8 @@ class NonNegativeCells:
         step = max(1, min(self.repetitions, 2**21 // self.joint.cells))
         for start in range(0, self.repetitions, step):
             columns = min(step, self.repetitions - start)
-            drawn = [entry.values(noise(self.plan, entry.index, columns, generator)) for entry in sums_told(self.plan, self.measure)]
+            parts = equations(self.plan, self.measure, centred=False)
+            drawn = [part.values(noise(self.plan, part.index, columns, generator)) for part in parts]
             batches.append(non_negative_cells(self.joint, exact + self.joint.gather(drawn), GAP)[0])
         return batches
 
@@ -253,7 +254,7 @@ class NonNegativeCells:
 def nnls(observation: Observation, *, measure: str | None = None, gap: float = GAP) -> NonNegativeCells:
     """Non-negative least squares cells from an observation, beside the unbiased estimate and never in its place."""
     plan = observation.measurements
-    entries = sums_told(plan, measure)
+    entries = equations(plan, measure, centred=False)
     joint = Joint.of(plan.domain, [(entry.block, entry.variance) for entry in entries])
     if not joint.cells <= MOST_CELLS:
         raise refuse("the joint table of non-negative least squares", f"{joint.cells} cells", f"at most {MOST_CELLS}")
