@@ -23,15 +23,9 @@ from leastnoise._families._dense import (
 # Numerical optima of the semidefinite programme; for the ranges of one width the best of hdmm.
 OPTIMA = [
     (prefix_gram, 64, 2.0999),
-    (prefix_gram, 128, 2.3110),
-    (prefix_gram, 256, 2.5244),
     (prefix_gram, 512, 2.7395),
-    (prefix_gram, 1024, 2.956),
     (all_ranges_gram, 64, 2.3022),
-    (all_ranges_gram, 128, 2.5990),
-    (all_ranges_gram, 256, 2.9014),
     (all_ranges_gram, 512, 3.2073),
-    (all_ranges_gram, 1024, 3.5151),
     (lambda n: width_gram(n, 32), 64, 2.067),
     (lambda n: width_gram(n, 32), 256, 2.354),
 ]

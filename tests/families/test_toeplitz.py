@@ -14,7 +14,7 @@ from leastnoise._families import basis
 from leastnoise._families._toeplitz import ToeplitzInverse, convolved, inverse_series, toeplitz_root
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Toeplitz, Total, Tree, column_sums, dense, largest_entry
 from leastnoise._measurements import Factor
-from leastnoise._planner import PLANNERS, NotApplicable, Task
+from leastnoise._planner import PLANNERS, Task
 from leastnoise._planning import plan
 from leastnoise._workload import queries
 from simulated import releases
@@ -35,7 +35,6 @@ def unit_error(size: int, bits: int = 24) -> float:
         (1024, 2.9554, 3.005),
         (4096, 3.395, 3.442),
         (16384, 3.8, 3.88),
-        (65536, 4.24, 4.32),
     ],
 )
 def test_its_error_is_little_above_the_optimum(size: int, least: float, most: float) -> None:
@@ -48,13 +47,13 @@ def test_fewer_bits_cost_little() -> None:
         assert unit_error(1024, bits) < 1.05 * unit_error(1024)
 
 
-def test_queries_whose_errors_would_take_long_are_refused() -> None:
-    asked = queries(Domain(a=Integers(0, 2**16 - 1)), a={"ranges": [[low, low + 31] for low in range(2**16 - 31)]})
+def test_queries_whose_errors_would_take_long_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leastnoise._families._toeplitz._MOST_LISTED", 2**16)
+    asked = queries(Domain(a=Integers(0, 4999)), a={"ranges": [[low, low + 31] for low in range(5000 - 31)]})
     with pytest.raises(InputError, match=r"above 4096 cells it is made for prefix sums, all ranges, cells and few other ranges"):
         PLANNERS["toeplitz_root"].strategy(Task(asked, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN))
     short = queries(Domain(a=Integers(0, 99)), a={"ranges": [[0, 3], [7, 50]]})
     assert PLANNERS["toeplitz_root"].strategy(Task(short, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN)).blocks
-    assert issubclass(NotApplicable, InputError)
 
 
 def test_a_release_of_16384_cells_covers_as_it_says() -> None:
@@ -66,7 +65,7 @@ def test_a_release_of_16384_cells_covers_as_it_says() -> None:
     promise = made.expected_error()
     assert math.sqrt(promise.total_squared_error / size / 20) < 3.88
     covered, ratios = [], []
-    for released in releases(made, pd.DataFrame({"a": cells}), range(12)):
+    for released in releases(made, pd.DataFrame({"a": cells}), range(8)):
         answers = released.answers
         error = answers["answer"].to_numpy() - truth
         covered.append(((answers["low"] <= truth) & (truth <= answers["high"])).mean())

@@ -11,7 +11,6 @@ from families.grams import all_ranges_gram, cells_and_total, prefix_gram, width_
 from leastnoise._families import Gram, dense_gram, summed
 from leastnoise._families._dense import strategy_rmse
 from leastnoise._families._tree import (
-    _curvature,
     _slopes,
     _weigh,
     fit_greedy_h,
@@ -63,8 +62,6 @@ def test_the_recursion_agrees_with_brute_force(kind: object, widths: tuple[int, 
         (all_ranges_gram, 256, 6.282, 11.51),
         (width32, 256, 4.849, 10.96),
         (cells_and_total, 256, 1.227, 7.008),
-        (prefix_gram, 1024, 7.712, 12.23),
-        (all_ranges_gram, 1024, 8.790, 15.44),
         (all_ranges_gram, 4096, 11.45, 19.73),
     ],
 )
@@ -102,7 +99,6 @@ def haar_rmse(gram: Gram, weights: np.ndarray, norm: int) -> float:
 
 
 def test_the_published_wavelets() -> None:
-    assert haar_rmse(all_ranges_gram(1024), np.ones(11), 2) == pytest.approx(4.3185, abs=5e-5)
     assert haar_rmse(prefix_gram(512), np.ones(10), 1) == pytest.approx(10.676, abs=5e-4)
     # Under L2 the best tree on the levels of the wavelet has its Gram matrix, so the best of all trees is no worse.
     gram = all_ranges_gram(256)
@@ -142,16 +138,13 @@ def test_weights_of_levels_cannot_be_improved_by_another_descent(norm: int) -> N
 
 
 @pytest.mark.parametrize("norm", [1, 2])
-def test_slopes_and_curvature_of_levels_agree_with_differences(norm: int) -> None:
-    parts, widths = np.array([3.0, 2.0, 0.5, 0.0]), np.array([1.0, 4.0, 12.0, 0.0])
-    logs = np.array([0.0, -0.4, -0.9, -6.0])
+def test_slopes_of_levels_agree_with_differences(norm: int) -> None:
+    parts, widths, logs = np.array([3.0, 2.0, 0.5, 0.0]), np.array([1.0, 4.0, 12.0, 0.0]), np.array([0.0, -0.4, -0.9, -6.0])
     _, slope = _slopes(logs, parts, widths, norm)
-    curvature = _curvature(logs, parts, widths, norm)
     for place in range(4):
         step = 1e-5 * (np.arange(4) == place)
-        (above, turned), (below, back) = (_slopes(logs + sign * step, parts, widths, norm) for sign in (1, -1))
+        above, below = (_slopes(logs + sign * step, parts, widths, norm)[0] for sign in (1, -1))
         assert (above - below) / 2e-5 == pytest.approx(slope[place], abs=1e-8)
-        np.testing.assert_allclose((turned - back) / 2e-5, curvature[place], atol=1e-8)
 
 
 def test_a_release_of_prefix_sums_is_planned_without_scipy() -> None:

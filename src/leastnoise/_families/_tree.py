@@ -34,7 +34,7 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._gram import FITS, MOST_KEPT, Fitted, Gram
 from leastnoise._families._inverse import _NUMBERS, Basis, structured
 from leastnoise._families._queries import MOST_DENSE
-from leastnoise._families._search import NotApplicable
+from leastnoise._families._search import NotApplicable, descended
 from leastnoise._linop import Haar, Tree, run_spread, run_sums
 from leastnoise._measurements import Factor
 
@@ -44,8 +44,8 @@ Part = tuple[FloatArray, FloatArray]
 _RUNS = 16  # of a child's suffixes or prefixes, at most
 # Logarithm of the least weight, relative to the largest: with the cells' weight any smaller, the error drowns in rounding.
 _LEAST = -6.0
-# How many of the chains of each length go on, and for how many longer steps, after the short ones that all of them take.
-_BEST_CHAINS, _NEWTON_STEPS, _SHORTENINGS = 12, 12, 4
+# How many of the chains of each length go on, and how far, after the steps that all of them take.
+_BEST_CHAINS, _DESCENT_STEPS = 12, 20
 _NODES_AT_ONCE = 8192
 _NOTHING = 1e-9
 _WEIGHT_BITS = 20
@@ -109,21 +109,6 @@ def _slopes(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int) 
     return np.log(error) + 2 / norm * np.log(spent), slope
 
 
-def _curvature(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int) -> FloatArray:
-    """The matrices of second derivatives of what ``_slopes`` gives."""
-    amounts = np.exp(2 * logs) * widths
-    seen = np.cumsum(amounts, axis=-1)
-    error = (parts / seen).sum(axis=-1)[..., None]
-    squares, cubes = (np.cumsum((parts / seen**power)[..., ::-1], axis=-1)[..., ::-1] / error for power in (2, 3))
-    shares = np.exp(norm * logs) * (widths > 0)
-    shares /= shares.sum(axis=-1)[..., None]
-    pulls = 2 * amounts * squares
-    levels = np.arange(logs.shape[-1])
-    both = 8 * amounts[..., :, None] * amounts[..., None, :] * cubes[..., np.maximum.outer(levels, levels)]
-    diagonal = (2 * norm * shares - 2 * pulls)[..., None] * np.eye(len(levels))
-    return np.asarray(both + diagonal - pulls[..., :, None] * pulls[..., None, :] - 2 * norm * shares[..., :, None] * shares[..., None, :])
-
-
 def _bounded(logs: FloatArray, widths: FloatArray) -> FloatArray:
     """Logarithms of weights with the largest 0 and none below the least."""
     used = np.where(widths > 0, logs, -np.inf)
@@ -140,35 +125,31 @@ def _parts_of(chains: Sequence[tuple[int, ...]], traces: Mapping[int, float]) ->
 
 def _weigh(parts: FloatArray, widths: FloatArray, norm: int, steps: int) -> tuple[IntArray, FloatArray]:
     """The best of many chains of levels, each with weights of least error."""
-    # All chains take some steps down the slope. The best of them go on with Newton's, with the curvature made positive (under L1 the
-    # problem is not convex) and shortened until the error falls.
+    # All chains take some steps down the slope together, and the best of each length are descended to their end: which of them is the very
+    # best is not seen after so few steps.
     logs = _bounded(np.zeros(parts.shape), widths)
     for step in range(steps):
         _, slope = _slopes(logs, parts, widths, norm)
         logs = _bounded(logs - (0.5 / (1 + step / 100)) * slope, widths)
-    # The best of each length: which of them is the very best is not seen after so few steps.
-    value, levels = _slopes(logs, parts, widths, norm)[0], (widths > 0).sum(axis=-1)
-    ranked = np.argsort(value, kind="stable")
+    ranked, levels = np.argsort(_slopes(logs, parts, widths, norm)[0], kind="stable"), (widths > 0).sum(axis=-1)
     best = np.concatenate([ranked[levels[ranked] == count][:_BEST_CHAINS] for count in np.unique(levels)])
-    parts, widths, logs = parts[best], widths[best], logs[best]
-    value, slope = _slopes(logs, parts, widths, norm)
-    for _ in range(_NEWTON_STEPS):
-        held = ((logs <= _LEAST) & (slope > 0)) | (widths == 0)
-        curvature = np.where(held[:, :, None] | held[:, None, :], 0.0, _curvature(logs, parts, widths, norm))
-        bends, axes = np.linalg.eigh(curvature)
-        turned = np.einsum("cij,ci->cj", axes, np.where(held, 0.0, slope)) / np.maximum(np.abs(bends), 1e-6)
-        moves = np.clip(-np.einsum("cij,cj->ci", axes, turned), -1.0, 1.0)
-        for _ in range(_SHORTENINGS):
-            moved = _bounded(logs + moves, widths)
-            reached, turn = _slopes(moved, parts, widths, norm)
-            better = reached < value
-            logs, slope = np.where(better[:, None], moved, logs), np.where(better[:, None], turn, slope)
-            value = np.where(better, reached, value)
-            moves = np.where(better[:, None], 0.0, moves / 4)
-            if better.all():
-                break
-    order = np.argsort(value, kind="stable")
-    return best[order], (np.exp(logs) * (widths > 0))[order]
+    ends = [_descended(logs[chain], parts[chain], widths[chain], norm) for chain in best]
+    order = np.argsort([error for _, error in ends], kind="stable")
+    return best[order], np.array([weights for weights, _ in ends])[order]
+
+
+def _descended(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int) -> tuple[FloatArray, float]:
+    """Where descent from given logarithms of the weights of a chain ends: the weights, and the squared error."""
+    used = widths > 0
+
+    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = _slopes(point + _LEAST, parts[used], widths[used], norm)
+        return math.exp(value), math.exp(value) * slope
+
+    point, error = descended(objective, logs[used] - _LEAST, -_LEAST, _DESCENT_STEPS)
+    weights = np.zeros(len(widths))
+    weights[used] = np.exp(point + _LEAST)
+    return weights, error
 
 
 def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
@@ -236,7 +217,7 @@ def _fit_levels(gram: Gram, norm: int) -> ScaledTree:
         for index, row in zip(best, weights, strict=True)
     ]
     kept = list(dict.fromkeys(kept))[: 32 if gram.size <= 4096 else 4]
-    best, weights = _weigh(*_parts_of(kept, traces), norm, 60)
+    best, weights = _weigh(*_parts_of(kept, traces), norm, 20)
     trees = [weighted_tree(gram, kept[index], row[: len(kept[index])], norm) for index, row in zip(best, weights, strict=True)]
     return min(trees, key=lambda tree: tree.rmse)
 
