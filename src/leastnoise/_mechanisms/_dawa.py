@@ -7,10 +7,10 @@ computes its cost from its integers and checks the budget once more.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from leastnoise._domain import Domain
 from leastnoise._estimate import (
     Estimator,
     Expanded,
-    Finding,
     Grid,
     Halving,
     Hidden,
@@ -43,14 +42,12 @@ from leastnoise._mechanisms._choose import Progress, Search, noises
 from leastnoise._mechanisms._protocol import (
     Looked,
     Mechanism,
-    Reference,
     Run,
     Unused,
     fallback,
-    read_finding,
+    looking,
     reference_plan,
     require_details,
-    within,
 )
 from leastnoise._plan import Plan
 from leastnoise._planner import (
@@ -84,14 +81,9 @@ _LARGEST_ENTRY = 2**20 - 1  # of queries on buckets
 class Smooth(Looked):
     """Not nearly empty, as far as the test could tell: the plan that does not look, shrunk as far as its own noisy answers tell."""
 
-    regime = "smoothed"
-    interval = "interval_smoothed"
-    reading = "aware_reading_smoothed"
-    hides = "aware_moved"
-
-    def estimator(self, observation: Observation) -> Estimator:
-        """The posterior, with the intervals of least squares."""
-        return Smoothed.of(observation)
+    regime, earlier = "smoothed", ("shrunk", "sloped")
+    interval, reading, hides = "interval_smoothed", "aware_reading_smoothed", "aware_moved"
+    estimate = Smoothed.of  # the posterior, with the intervals of least squares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +92,10 @@ class Adaptive(Looked):
 
     regime = "adaptive"
     further = False  # the second step's queries were chosen by the first one's noise
+    estimate = Posterior.of  # given both steps
 
     buckets: int
     starts: Any
-
-    def estimator(self, observation: Observation) -> Estimator:
-        """The posterior given both steps."""
-        return Posterior.of(observation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,39 +124,27 @@ class Setting:
     plan: Plan
     attribute: str
     noise: Noise
+    size: int
+    asked: list[tuple[float, Operator]]
+    """The queries on the attribute, with what a squared error of theirs counts."""
 
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        return self.plan.domain.kind(self.attribute).size
-
-    @property
-    def privacy(self) -> Privacy:
-        """Of the plan."""
-        return self.plan.privacy
-
-    @property
-    def asked(self) -> list[tuple[float, Operator]]:
-        """The queries on the attribute, with what a squared error of theirs counts."""
-        return [(product.importance, product.operators[0] if product.attributes else Total(self.size)) for product in self.plan.workload]
+    def fitted(self, factor: Factor, budget: Budget) -> Measurements:
+        """One block within a part of the budget."""
+        return fit(self.plan.domain, self.plan.privacy.within(budget), self.noise, [(Block((factor,), Fraction(1)), 1.0)])
 
 
 def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None, reference: Plan | None = None) -> Plan:
     """The public plan of a data-aware release: shares of the budget, and the best data-independent plan as reference and way out."""
     if strategy not in STRATEGIES:
         raise refuse("strategy", strategy, "one of " + ", ".join(f"'{name}'" for name in STRATEGIES))
-    attribute = _the_attribute(workload, strategy)
-    if reference is None:
-        reference = reference_plan(workload, privacy, progress)
-    rest = privacy.budget.without(_choice(privacy.budget, strategy))
     details = {
-        "attribute": attribute,
+        "attribute": _the_attribute(workload, strategy),
         "mechanism": noises(privacy)[0].value,
         "steps": plan_steps(privacy.budget, strategy),
         **({"borders": {"easy": EASY, "clear": CLEAR}} if strategy == "dawa" else {}),
-        "reference": Reference.of(reference).facts(),
     }
-    return Plan(workload=workload, privacy=privacy, strategy=strategy, details=details, fallback=within(reference, privacy.within(rest)))
+    rest = privacy.within(privacy.budget.without(_choice(privacy.budget, strategy)))
+    return looking(reference or reference_plan(workload, privacy, progress), rest, strategy, details)
 
 
 def _the_attribute(workload: Workload, strategy: str) -> str:
@@ -191,61 +168,43 @@ def _choice(budget: Budget, strategy: str) -> Fraction:
     return pure_share(budget, TEST_SHARE["gaussian" if isinstance(budget, ZCDP) else "pure"])
 
 
-def setting_of(plan: Plan) -> Setting:
-    """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
-    setting = Setting(plan, _the_attribute(plan.workload, plan.strategy), noises(plan.privacy)[0])
-    steps = plan_steps(plan.privacy.budget, plan.strategy) if plan.strategy in STRATEGIES else []
-    require_details(plan, lambda: {"steps": steps, "mechanism": setting.noise.value})
-    return setting
-
-
-def _check_grid(setting: Setting) -> None:
-    """Refuse budgets under which levels need so fine a grid that buckets, measured after them, could not be kept on it."""
-    strategy, budget = setting.plan.strategy, setting.privacy.budget
-    first = levels(setting, budget.without(_choice(budget, strategy)).share(FIRST_SHARE))
-    if MOST_ROWS * _LARGEST_ENTRY * first.grid >= 2**62:
-        raise refuse("the budget", budget, "one that leaves more noise", f"{strategy} has no exact arithmetic for so little; 1 is usual.")
-
-
 def plan_steps(budget: Budget, strategy: str) -> list[dict[str, Any]]:
     """The steps of a strategy within a budget, as a plan's details have them."""
     choice = _choice(budget, strategy)
     rest = budget.without(choice)
-    levels = [
-        {"step": "levels", "budget": rest.share(FIRST_SHARE).to_json()},
-        {"step": "buckets", "budget": rest.share(1 - FIRST_SHARE).to_json()},
-    ]
+    shares = {"levels": FIRST_SHARE, "buckets": 1 - FIRST_SHARE}
+    levels = [{"step": name, "budget": rest.share(share).to_json()} for name, share in shares.items()]
     if strategy == "dawa_levels":
         return levels
-    return [
-        {"step": "test", "epsilon": str(choice)},
-        {
-            "step": "one of",
-            "independent": [{"step": "independent", "budget": rest.to_json()}],
-            "adaptive": levels,
-        },
-    ]
+    independent = [{"step": "independent", "budget": rest.to_json()}]
+    return [{"step": "test", "epsilon": str(choice)}, {"step": "one of", "independent": independent, "adaptive": levels}]
+
+
+def setting_of(plan: Plan) -> Setting:
+    """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
+    attribute, noise = _the_attribute(plan.workload, plan.strategy), noises(plan.privacy)[0]
+    steps = plan_steps(plan.privacy.budget, plan.strategy) if plan.strategy in STRATEGIES else []
+    require_details(plan, lambda: {"steps": steps, "mechanism": noise.value})
+    size = plan.domain.kind(attribute).size
+    asked = [(product.importance, product.operators[0] if product.attributes else Total(size)) for product in plan.workload]
+    return Setting(plan, attribute, noise, size, asked)
 
 
 def carry_out(setting: Setting, series: Series) -> Outcome:
-    """Measure, with private choices on the way."""
-    observed, finding = _BY_NAME[setting.plan.strategy](setting, series, setting.privacy.budget)
-    return Outcome(setting.plan, join(observed, setting.privacy), finding)
-
-
-Measured = tuple[list[Observation], Looked]
-Way = Callable[[Setting, Series, Budget], Measured]
-"""Measures within a budget: the observations, and what was found."""
-
-
-def _default(setting: Setting, series: Series, budget: Budget) -> Measured:
-    """Levels and buckets where the data are nearly empty, else the plan that does not look."""
-    epsilon, unit = _choice(budget, "dawa"), noise_unit(setting)
-    value = series.choose(LeastCost(attributes=(setting.attribute,), epsilon=epsilon, penalty=unit))
-    per_cell = float(value / unit) / setting.size
-    blur = float(1 / epsilon / unit) * setting.privacy.distance / setting.size
-    observed, finding = (_adaptive if nearly_empty(per_cell, blur) else _independent)(setting, series, budget.without(epsilon))
-    return observed, replace(finding, test={"value": float(value), "unit": float(unit), "per_cell": per_cell, "blur": blur})
+    """Levels and buckets where a private test finds the data nearly empty, or where asked for; else the plan that does not look."""
+    plan, budget, test = setting.plan, setting.plan.privacy.budget, None
+    if plan.strategy == "dawa":
+        epsilon, unit = _choice(budget, "dawa"), noise_unit(setting)
+        value = series.choose(LeastCost(attributes=(setting.attribute,), epsilon=epsilon, penalty=unit))
+        per_cell = float(value / unit) / setting.size
+        blur = float(1 / epsilon / unit) * plan.privacy.distance / setting.size
+        test, budget = {"value": float(value), "unit": float(unit), "per_cell": per_cell, "blur": blur}, budget.without(epsilon)
+        if not nearly_empty(per_cell, blur):
+            observed = series.measure(rescaled(fallback(plan), plan.privacy.within(budget)))
+            # shrunk afterwards; as it is where it does not tell the cells
+            finding = Smooth(test=test) if can_be_smoothed(observed.measurements) else Unused(test=test)
+            return Outcome(plan, join([observed], plan.privacy), finding)
+    return _adaptive(setting, series, budget, test)
 
 
 def nearly_empty(per_cell: float, blur: float) -> bool:
@@ -253,15 +212,9 @@ def nearly_empty(per_cell: float, blur: float) -> bool:
     return per_cell < EASY and CLEAR * blur <= EASY
 
 
-def _independent(setting: Setting, series: Series, budget: Budget) -> Measured:
-    """What does not look at the data, shrunk afterwards; as it is where it does not tell the cells."""
-    observed = series.measure(rescaled(fallback(setting.plan), setting.privacy.within(budget)))
-    return [observed], Smooth() if can_be_smoothed(observed.measurements) else Unused()
-
-
 def noise_unit(setting: Setting) -> Fraction:
     """1 / epsilon of the whole budget for the neighbours' distance; for Gaussian noise what gives Laplace noise its standard deviation."""
-    privacy = setting.privacy
+    privacy = setting.plan.privacy
     if isinstance(privacy.budget, PureDP):
         return privacy.distance / privacy.budget.epsilon
     return Fraction(math.sqrt(_unit_variance(setting, privacy.budget) / 2)).limit_denominator(10**6)
@@ -269,9 +222,8 @@ def noise_unit(setting: Setting) -> Fraction:
 
 def _unit_variance(setting: Setting, budget: Budget) -> float:
     """Noise variance of the cells, queries whose columns have norm 1."""
-    cells = Block((Factor((setting.attribute,), Identity(setting.size)),), Fraction(1))
-    plan = fit(setting.plan.domain, setting.privacy.within(budget), setting.noise, [(cells, 1.0)])
-    return block_variance(plan, plan.blocks[0])
+    made = setting.fitted(Factor((setting.attribute,), Identity(setting.size)), budget)
+    return block_variance(made, made.blocks[0])
 
 
 def levels(setting: Setting, budget: Budget) -> Measurements:
@@ -281,11 +233,10 @@ def levels(setting: Setting, budget: Budget) -> Measurements:
     widths, weights = first_levels([float(cost.sum()) for cost in costs], total_cost(setting.asked, setting.size), setting.noise.norm)
     tree = Tree(setting.size, widths[::-1])
     whole = np.maximum(1, np.rint(weights[::-1] / weights.max() * 2**20)).astype(np.int64)
-    factor = Factor((setting.attribute,), tree, np.repeat(whole, tree.level_sizes))
-    return fit(setting.plan.domain, setting.privacy.within(budget), setting.noise, [(Block((factor,), Fraction(1)), 1.0)])
+    return setting.fitted(Factor((setting.attribute,), tree, np.repeat(whole, tree.level_sizes)), budget)
 
 
-def _adaptive(setting: Setting, series: Series, budget: Budget) -> Measured:
+def _adaptive(setting: Setting, series: Series, budget: Budget, test: Mapping[str, float] | None) -> Outcome:
     """Levels, a partition from their posterior, and its buckets; nothing paid for is thrown away."""
     first = series.measure(levels(setting, budget.share(FIRST_SHARE)))
     second = budget.share(1 - FIRST_SHARE)
@@ -299,7 +250,8 @@ def _adaptive(setting: Setting, series: Series, budget: Budget) -> Measured:
         noise *= 2
         starts = cheapest_blocks(squares, costs, noise, halving)
     observed = series.measure(on_starts(setting, starts, second))
-    return [first, observed], Adaptive(buckets=len(starts), starts=pack(starts))
+    finding = Adaptive(buckets=len(starts), starts=pack(starts), test=test)
+    return Outcome(setting.plan, join([first, observed], setting.plan.privacy), finding)
 
 
 def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
@@ -307,23 +259,20 @@ def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
     # The data-independent plan has it at ``v`` on average. On few buckets it is less: 3 (v / 3)^0.6, which is exact for identity, where v
     # is 3, and 18 for all ranges over 4096 cells under Laplace noise.
     total = float(setting.plan.details["reference"]["expected_total_squared_error"])
-    average = total / _unit_variance(setting, setting.privacy.budget) / max(float(sum(cost.sum() for cost in costs)), 1e-300)
+    average = total / _unit_variance(setting, setting.plan.privacy.budget) / max(float(sum(cost.sum() for cost in costs)), 1e-300)
     return float(3 * max(average / 3, 1.0) ** 0.6)
 
 
 def on_starts(setting: Setting, starts: np.ndarray, budget: Budget) -> Measurements:
     """The best plan on buckets."""
-    factor = on_buckets(setting.attribute, setting.asked, starts, setting.size, setting.noise.norm)
-    return fit(setting.plan.domain, setting.privacy.within(budget), setting.noise, [(Block((factor,), Fraction(1)), 1.0)])
-
-
-_BY_NAME: Mapping[str, Way] = {"dawa": _default, "dawa_levels": _adaptive}
+    return setting.fitted(on_buckets(setting.attribute, setting.asked, starts, setting.size, setting.noise.norm), budget)
 
 
 class Dawa(Mechanism):
     """The mechanisms on one attribute."""
 
     names = STRATEGIES
+    findings = (Unused, Smooth, Adaptive, Buckets)  # levels alone, of earlier releases, are measurements as any others
 
     def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
         """By name."""
@@ -334,15 +283,13 @@ class Dawa(Mechanism):
         return plan_dawa(workload, privacy, search.strategy, search.tell)
 
     def ready(self, plan: Plan) -> Run:
-        """See `setting_of` and `carry_out`."""
-        setting = setting_of(plan)
-        _check_grid(setting)
+        """Refused are budgets under which levels need so fine a grid that buckets, measured after them, could not be kept on it."""
+        setting, budget = setting_of(plan), plan.privacy.budget
+        first = levels(setting, budget.without(_choice(budget, plan.strategy)).share(FIRST_SHARE))
+        if MOST_ROWS * _LARGEST_ENTRY * first.grid >= 2**62:
+            advice = f"{plan.strategy} has no exact arithmetic for so little; 1 is usual."
+            raise refuse("the budget", budget, "one that leaves more noise", advice)
         return partial(carry_out, setting)
-
-    def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """One of four ways to measure and estimate; levels alone, of earlier releases, are measurements as any others."""
-        regime = {"shrunk": Smooth.regime, "sloped": Smooth.regime}.get(facts["regime"], facts["regime"])
-        return read_finding((Unused, Smooth, Adaptive, Buckets), {**facts, "regime": regime})
 
 
 STRATEGY = "dawa"
@@ -366,39 +313,29 @@ class AdaptiveGrid(Looked):
         return Grid.of(observation, shrunk=self.shrunk)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlaneSetting:
     """What is public about a release on two attributes: read from its plan."""
 
     plan: Plan
     attributes: tuple[str, str]
+    shape: tuple[int, int]
     epsilon: Fraction
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Cells of the first attribute, and of the second."""
-        height, width = (self.plan.domain.kind(name).size for name in self.attributes)
-        return height, width
 
     @property
     def unit(self) -> Fraction:
         """The noise of the whole budget, in records."""
         return self.plan.privacy.distance / self.epsilon
 
-    @property
-    def asked(self) -> list[tuple[float, tuple[Operator, Operator]]]:
-        """The queries along both attributes, with what a squared error of theirs counts."""
+    @cached_property
+    def narrow(self) -> bool:
+        """Whether no query is of many cells."""
         queries = []
         for product in self.plan.workload:
             known = dict(zip(product.attributes, product.operators, strict=True))
             first, second = (known.get(name, Total(size)) for name, size in zip(self.attributes, self.shape, strict=True))
             queries.append((product.importance, (first, second)))
-        return queries
-
-    @property
-    def narrow(self) -> bool:
-        """Whether no query is of many cells."""
-        return single_cells(self.asked)
+        return single_cells(queries)
 
     def privacy(self, epsilon: Fraction) -> Privacy:
         """The plan's unit with a part of its budget."""
@@ -409,24 +346,12 @@ class PlaneSetting:
         return fit(self.plan.domain, self.privacy(epsilon), Noise.DISCRETE_LAPLACE, [(Block((factor,), Fraction(1)), 1.0)])
 
 
-def on_two(workload: Workload) -> bool:
-    """Whether all queries together are on exactly two attributes."""
-    return len({name for product in workload for name in product.attributes}) == 2
-
-
 def plan_plane(workload: Workload, privacy: Privacy, progress: Progress = None, reference: Plan | None = None) -> Plan:
     """The public plan of a data-aware release on two attributes: shares of the budget, and the plan that does not look."""
     names, epsilon = _checked(workload, privacy, STRATEGY)
-    if reference is None:
-        reference = reference_plan(workload, privacy, progress)
-    details = {
-        "attributes": list(names),
-        "mechanism": "discrete_laplace",
-        "steps": plane_steps(epsilon),
-        "reference": Reference.of(reference).facts(),
-    }
+    details = {"attributes": list(names), "mechanism": "discrete_laplace", "steps": plane_steps(epsilon)}
     rest = privacy.within(PureDP(epsilon * (1 - PLANE_TEST_SHARE)))
-    return Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details, fallback=within(reference, rest))
+    return looking(reference or reference_plan(workload, privacy, progress), rest, STRATEGY, details)
 
 
 def _checked(workload: Workload, privacy: Privacy, strategy: str) -> tuple[tuple[str, str], Fraction]:
@@ -463,49 +388,30 @@ def _checked(workload: Workload, privacy: Privacy, strategy: str) -> tuple[tuple
 def plane_steps(epsilon: Fraction) -> list[dict[str, Any]]:
     """What is done, with exact shares, for people and programs."""
     rest = epsilon * (1 - PLANE_TEST_SHARE)
-
-    def of(share: Fraction) -> dict[str, Any]:
-        return PureDP(rest * share).to_json()
-
-    return [
-        {"step": "test", "epsilon": str(epsilon - rest)},
-        {
-            "step": "one of",
-            "independent": [{"step": "independent", "budget": of(Fraction(1))}],
-            "blocks": [{"step": "blocks", "budget": of(PLANE_FIRST_SHARE)}, {"step": "parts", "budget": of(1 - PLANE_FIRST_SHARE)}],
-        },
-    ]
-
-
-def plane_setting(plan: Plan) -> PlaneSetting:
-    """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
-    names, epsilon = _checked(plan.workload, plan.privacy, plan.strategy)
-    setting = PlaneSetting(plan, names, epsilon)
-    require_details(plan, lambda: {"steps": plane_steps(epsilon), "attributes": names})
-    rescaled(fallback(plan), setting.privacy(epsilon * (1 - PLANE_TEST_SHARE)))
-    return setting
+    shares = {"independent": Fraction(1), "blocks": PLANE_FIRST_SHARE, "parts": 1 - PLANE_FIRST_SHARE}
+    independent, *adaptive = ({"step": name, "budget": PureDP(rest * share).to_json()} for name, share in shares.items())
+    return [{"step": "test", "epsilon": str(epsilon - rest)}, {"step": "one of", "independent": [independent], "blocks": adaptive}]
 
 
 def carry_out_plane(setting: PlaneSetting, series: Series) -> Outcome:
     """Measure: the structure of the data decides between two ways."""
     # How many first blocks there are, and whether their deviations are shrunk, is a function of the test's answer, which is paid for, and
     # of the plan; what the second round measures is one of the first round's noisy counts besides.
-    epsilon = setting.epsilon * PLANE_TEST_SHARE
+    plan, epsilon = setting.plan, setting.epsilon * PLANE_TEST_SHARE
     value = series.choose(LeastCost(attributes=setting.attributes, epsilon=epsilon, penalty=setting.unit))
     cells = math.prod(setting.shape)
     way, blocks = plane_regime(value, 1 / setting.unit, cells, narrow=setting.narrow)
     cost, rest = float(value / setting.unit), setting.epsilon - epsilon
-    observed: list[Observation]
-    finding: Looked
-    if way == "fixed":
-        observed, finding = [series.measure(rescaled(fallback(setting.plan), setting.privacy(rest)))], Unused()
-    else:
-        observed, finding = _adaptive_grid(blocks, cost, setting, series, rest)
     test = {"value": float(value), "unit": float(setting.unit), "per_cell": cost / cells}
-    return Outcome(setting.plan, join(observed, setting.plan.privacy), replace(finding, test=test))
+    if way == "fixed":
+        observed = series.measure(rescaled(fallback(plan), setting.privacy(rest)))
+        return Outcome(plan, join([observed], plan.privacy), Unused(test=test))
+    return _adaptive_grid(blocks, cost, setting, series, rest, test)
 
 
-def _adaptive_grid(blocks: int, cost: float, setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:
+def _adaptive_grid(
+    blocks: int, cost: float, setting: PlaneSetting, series: Series, epsilon: Fraction, test: Mapping[str, float]
+) -> Outcome:
     """Blocks, then the parts and groups of parts that their noisy counts deserve: runs of the order of the tree of halves."""
     tree = block_tree(*setting.shape)
     base, size = first_level(tree, blocks), len(tree.order)
@@ -524,17 +430,19 @@ def _adaptive_grid(blocks: int, cost: float, setting: PlaneSetting, series: Seri
     weights = np.concatenate([np.where(many == 1, whole - group, whole), np.full(int(kept.sum()), group)])
     fine = Factor(setting.attributes, Ordered(Ranges(size, low, high), tree.order), weights)
     second = series.measure(setting.fitted(fine, rest))
-    return [first, second], AdaptiveGrid(blocks=len(starts), buckets=len(parts), shrunk=setting.narrow)
+    finding = AdaptiveGrid(blocks=len(starts), buckets=len(parts), shrunk=setting.narrow, test=test)
+    return Outcome(setting.plan, join([first, second], setting.plan.privacy), finding)
 
 
 class DawaPlane(Mechanism):
     """The mechanisms on two attributes."""
 
     names = (STRATEGY,)
+    findings = (Unused, AdaptiveGrid)
 
     def takes(self, strategy: str, workload: Workload) -> bool:
-        """By name, for workloads on two attributes."""
-        return strategy in STRATEGIES and on_two(workload)
+        """By name, for workloads on two attributes together."""
+        return strategy in STRATEGIES and len({name for product in workload for name in product.attributes}) == 2
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """See `plan_plane`."""
@@ -542,9 +450,10 @@ class DawaPlane(Mechanism):
         return plan_plane(workload, privacy, search.tell)
 
     def ready(self, plan: Plan) -> Run:
-        """See `plane_setting` and `carry_out_plane`."""
-        return partial(carry_out_plane, plane_setting(plan))
-
-    def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """One of two ways to measure."""
-        return read_finding((Unused, AdaptiveGrid), facts)
+        """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
+        names, epsilon = _checked(plan.workload, plan.privacy, plan.strategy)
+        first, second = (plan.domain.kind(name).size for name in names)
+        setting = PlaneSetting(plan, names, (first, second), epsilon)
+        require_details(plan, lambda: {"steps": plane_steps(epsilon), "attributes": names})
+        rescaled(fallback(plan), setting.privacy(epsilon * (1 - PLANE_TEST_SHARE)))
+        return partial(carry_out_plane, setting)

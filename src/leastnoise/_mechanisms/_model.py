@@ -18,7 +18,7 @@ import numpy as np
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
-from leastnoise._estimate import Estimator, Finding, Modelled, Moved, NoisyTables, Outcome, join, read_combinations, read_public
+from leastnoise._estimate import Estimator, Modelled, Moved, NoisyTables, Outcome, join, read_combinations, read_public
 from leastnoise._fitting import fit, rescaled
 from leastnoise._kernel import Series
 from leastnoise._linop import Coarse, Identity
@@ -31,7 +31,6 @@ from leastnoise._mechanisms._protocol import (
     Run,
     fallback,
     part_of,
-    read_finding,
     require_details,
     shared_out,
     squares_added,
@@ -60,7 +59,7 @@ class _FromModel(Looked):
     """What all models know: the widest tables asked for, what the spec states, and the noisy number of rows if it decided."""
 
     reading = "aware_reading_model"
-    estimate: ClassVar[type[Modelled | Moved]]
+    form: ClassVar[type[Modelled | Moved]]
 
     asked: tuple[tuple[str, ...], ...]
     impossible: tuple[Mapping[str, Sequence[int]], ...] = ()
@@ -70,14 +69,14 @@ class _FromModel(Looked):
     def estimator(self, observation: Observation) -> Estimator:
         """The model, or tables between it and least squares."""
         domain, asked = observation.measurements.domain, tuple(tuple(names) for names in self.asked)
-        return self.estimate.of(observation, asked, read_combinations(domain, self.impossible), read_public(domain, self.public))
+        return self.form.of(observation, asked, read_combinations(domain, self.impossible), read_public(domain, self.public))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnBins(_FromModel):
     """A model of attributes alone and of pairs on bins."""
 
-    regime, hides, estimate = "model_bins", "aware_model_bins", Modelled
+    regime, hides, form = "model_bins", "aware_model_bins", Modelled
 
     tables: int
     cells: int
@@ -94,7 +93,7 @@ class OnThrees(OnBins):
 class OnTables(_FromModel):
     """A model of the least-squares tables, and answers between it and them."""
 
-    regime, hides, estimate = "model_tables", "aware_model_tables", Moved
+    regime, hides, form = "model_tables", "aware_model_tables", Moved
 
 
 @dataclass(frozen=True)
@@ -103,11 +102,6 @@ class Setting:
 
     plan: Plan
     pairs: Mapping[tuple[str, ...], float]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The attributes that are asked about, also those that are in no pair."""
-        return tuple(name for name in self.plan.domain.names if any(name in product.attributes for product in self.plan.workload))
 
     @cached_property
     def asked(self) -> tuple[tuple[str, ...], ...]:
@@ -130,14 +124,6 @@ class Setting:
     def noise(self) -> Noise:
         """The noise of all that is measured."""
         return Noise(self.plan.details["mechanism"])
-
-    def alone_share(self, case: str) -> Fraction:
-        """The part of what counting leaves that measures attributes alone."""
-        return _ALONE_FULLER[self.noise.norm] if case == "model_fuller" else _ALONE
-
-    def fitted(self, share: Fraction, blocks: Sequence[tuple[Block, float]]) -> Measurements:
-        """Blocks within a part of the budget."""
-        return fit(self.plan.domain, shared_out(self.plan).share(share), self.noise, blocks)
 
     @cached_property
     def deciding_rows(self) -> float:
@@ -172,17 +158,31 @@ class Setting:
         """Whether the plan that does not look can be what is carried out."""
         return bool(self.counting) or self.case(self.public_rows) == "model_tables"
 
+    def shares(self, case: str) -> dict[str, Fraction]:
+        """The parts of the budget by step: attributes alone, pairs of them, and tables of three if rows are not much too few."""
+        rest = 1 - self.counting
+        if case == "model_tables":
+            return {"independent": rest}
+        alone = _ALONE if case == "model_bins" else _ALONE_FULLER[self.noise.norm]
+        if case == "model_bins" or not self.threes:
+            return {"alone": rest * alone, "pairs": rest * (1 - alone)}
+        return {"alone": rest * alone, "pairs": rest * (1 - alone - _THREES), "threes": rest * _THREES}
+
+    def fitted(self, share: Fraction, blocks: Sequence[tuple[Block, float]]) -> Measurements:
+        """Blocks within a part of the budget."""
+        return fit(self.plan.domain, shared_out(self.plan).share(share), self.noise, blocks)
+
     def total(self, share: Fraction) -> Measurements:
         """The number of rows."""
         return self.fitted(share, [(Block((), Fraction(1)), 1.0)])
 
     def alone(self, case: str) -> Measurements:
-        """Every attribute alone."""
-        sizes = [self.plan.domain.kind(name).size for name in self.names]
-        factors = [Factor((name,), Identity(size)) for name, size in zip(self.names, sizes, strict=True)]
-        relative = precisions(sizes, [1.0] * len(sizes))
-        blocks = [(Block((factor,), Fraction(1)), float(weight)) for factor, weight in zip(factors, relative, strict=True)]
-        return self.fitted(self.part(self.alone_share(case)), blocks)
+        """Every attribute that is asked about alone, also those that are in no pair."""
+        asked, domain = {name for product in self.plan.workload for name in product.attributes}, self.plan.domain
+        sizes = {name: domain.kind(name).size for name in domain.names if name in asked}
+        blocks = [Block((Factor((name,), Identity(size)),), Fraction(1)) for name, size in sizes.items()]
+        relative = precisions([*sizes.values()], [1.0] * len(sizes))
+        return self.fitted(self.shares(case)["alone"], list(zip(blocks, map(float, relative), strict=True)))
 
     @cached_property
     def threes(self) -> dict[tuple[str, ...], float]:
@@ -193,14 +193,9 @@ class Setting:
                 threes[product.attributes] += product.importance
         return threes
 
-    def part(self, share: Fraction) -> Fraction:
-        """A part of the budget that counting the rows leaves."""
-        return (1 - self.counting) * share
-
     def together(self, first: Observation, tables: Mapping[tuple[str, ...], float], share: Fraction) -> Measurements:
         """Tables on bins that follow from noisy counts of the attributes alone."""
-        noisy, share = NoisyTables.of(first), self.part(share)
-        whole = self.total(share)
+        noisy, whole = NoisyTables.of(first), self.total(share)
         std = math.sqrt(block_variance(whole, whole.blocks[0]))
         shares = dict(zip(noisy.names, noisy.shares, strict=True))
         blocks = []
@@ -235,38 +230,14 @@ def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
 
 
 def _steps(setting: Setting) -> list[dict[str, Any]]:
-    def steps(**shares: Fraction) -> list[dict[str, Any]]:
-        return [{"step": name, "budget": part_of(setting.plan, setting.part(share))} for name, share in shares.items()]
-
-    few, fuller = setting.alone_share("model_bins"), setting.alone_share("model_fuller")
-    threes = {"pairs": 1 - fuller - _THREES, "threes": _THREES} if setting.threes else {"pairs": 1 - fuller}
+    """What is done, case by case where the number of rows decides, for people and programs."""
     cases = {
-        "model_bins": steps(alone=few, pairs=1 - few),
-        "model_fuller": steps(alone=fuller, **threes),
-        "model_tables": steps(independent=Fraction(1)),
+        case: [{"step": name, "budget": part_of(setting.plan, share)} for name, share in setting.shares(case).items()]
+        for case in ("model_bins", "model_fuller", "model_tables")
     }
     if not setting.counting:
         return cases[setting.case(setting.public_rows)]
     return [{"step": "total", "budget": part_of(setting.plan, setting.counting)}, {"step": "one of", **cases}]
-
-
-def plan_model(workload: Workload, privacy: Privacy, search: Search) -> Plan:
-    """The public plan: shares of the budget, and the plan that does not look."""
-    pairs = pairs_of(workload)
-    reference, _ = choose(workload, privacy, replace(search, strategy="auto", on_plan=None))
-    details = {
-        "mechanism": reference.measured().noise.value,
-        "pairs": len(pairs),
-        "reference": Reference.of(reference).facts(),
-        **{key: list(said) for key, said in (("impossible", search.impossible), ("public", search.public)) if said},
-    }
-    setting = Setting(Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details, fallback=reference), pairs)
-    if not setting.may_not_look:
-        details["mechanism"] = noises(privacy)[0].value
-    details |= squares_added(privacy, Noise(details["mechanism"]))
-    setting = replace(setting, plan=replace(setting.plan, details=details))
-    rest = within(reference, shared_out(setting.plan).share(1 - setting.counting))
-    return replace(setting.plan, details=details | {"steps": _steps(setting)}, fallback=rest)
 
 
 def setting_of(plan: Plan) -> Setting:
@@ -282,7 +253,7 @@ def setting_of(plan: Plan) -> Setting:
 
     require_details(plan, details)
     rescaled(fallback(plan), shared_out(plan).share(1 - setting.counting))
-    for case in ("model_bins", "model_fuller") if setting.counting else (setting.case(setting.public_rows),):
+    for case in {"model_bins", "model_fuller"} if setting.counting else {setting.case(setting.public_rows)} - {"model_tables"}:
         setting.alone(case)  # refused now, and not when the first step has been paid for
     return setting
 
@@ -300,16 +271,15 @@ def carry_out(setting: Setting, series: Series) -> Outcome:
 
 
 def on_bins(setting: Setting, series: Series, rows: int | None) -> Outcome:
-    """Measure attributes alone, then pairs of them on bins, and tables of three if rows are not much too few for them."""
+    """Measure attributes alone, then tables of them on bins."""
     case = setting.case(rows)
     first = series.measure(setting.alone(case))
-    threes = setting.threes if case == "model_fuller" else {}
-    rest = 1 - setting.alone_share(case)
-    steps = [(setting.pairs, rest - _THREES), (threes, _THREES)] if threes else [(setting.pairs, rest)]
-    measured = [series.measure(setting.together(first, tables, share)) for tables, share in steps]
+    tables = {"pairs": setting.pairs, "threes": setting.threes}
+    steps = [(tables[name], share) for name, share in setting.shares(case).items() if name in tables]
+    measured = [series.measure(setting.together(first, wanted, share)) for wanted, share in steps]
     blocks = [block for observation in measured for block in observation.measurements.blocks]
     cells = sum(block.rows for block in blocks)
-    kind = OnThrees if threes else OnBins
+    kind = OnThrees if len(steps) > 1 else OnBins
     finding = kind(rows=rows, tables=len(blocks), cells=cells, asked=setting.asked, **setting.stated)
     return Outcome(setting.plan, join([first, *measured], setting.plan.privacy), finding)
 
@@ -318,15 +288,26 @@ class Model(Mechanism):
     """The mechanism for tables from a model."""
 
     names = (STRATEGY,)
+    findings = (OnBins, OnThrees, OnTables)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """See `plan_model`."""
-        return plan_model(workload, privacy, search)
+        """Shares of the budget, and the plan that does not look."""
+        pairs = pairs_of(workload)
+        reference, _ = choose(workload, privacy, replace(search, strategy="auto", on_plan=None))
+        details = {
+            "mechanism": reference.measured().noise.value,
+            "pairs": len(pairs),
+            "reference": Reference.of(reference).facts(),
+            **{key: list(said) for key, said in (("impossible", search.impossible), ("public", search.public)) if said},
+        }
+        setting = Setting(Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details, fallback=reference), pairs)
+        if not setting.may_not_look:
+            details["mechanism"] = noises(privacy)[0].value
+        details |= squares_added(privacy, Noise(details["mechanism"]))
+        setting = replace(setting, plan=replace(setting.plan, details=details))
+        rest = within(reference, shared_out(setting.plan).share(1 - setting.counting))
+        return replace(setting.plan, details=details | {"steps": _steps(setting)}, fallback=rest)
 
     def ready(self, plan: Plan) -> Run:
         """See `setting_of` and `carry_out`."""
         return partial(carry_out, setting_of(plan))
-
-    def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """One of three models."""
-        return read_finding((OnBins, OnThrees, OnTables), facts)

@@ -40,14 +40,13 @@ class Reference:
     @staticmethod
     def of(plan: Plan) -> "Reference":
         """Of a plan with its promise."""
-        promise, mechanism = plan.expected_error(), plan.measured().noise.value
-        rmse = tuple(table.rmse for table in promise.tables)
+        promise = plan.expected_error()
         return Reference(
             strategy=plan.strategy,
-            mechanism=mechanism,
+            mechanism=plan.measured().noise.value,
             expected_total_squared_error=promise.total_squared_error,
             lower_bound=promise.lower_bound,
-            rmse=rmse,
+            rmse=tuple(table.rmse for table in promise.tables),
         )
 
     def facts(self) -> dict[str, Any]:
@@ -92,6 +91,8 @@ class Mechanism(Protocol):
 
     names: ClassVar[tuple[str, ...]]
     """The strategies that ask for it by name; none for the mechanism of all other strategies."""
+    findings: ClassVar[tuple[type["Looked"], ...]] = ()
+    """What may be found, of any release of the program."""
 
     def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - what it cannot answer is refused with a reason
         """Whether it is the mechanism for this strategy and workload."""
@@ -117,7 +118,12 @@ class Mechanism(Protocol):
         )
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """Read what `Finding.facts` gave, of any release of the program."""
+        """Read what `Finding.facts` gave; what else stands there, in files of earlier releases, is left."""
+        kind = {name: each for each in self.findings for name in (each.regime, *each.earlier)}[facts["regime"]]
+        known = {field.name: facts[field.name] for field in fields(kind) if facts.get(field.name) is not None}
+        if "hidden" in known:
+            known["hidden"] = Hidden(scale=known["hidden"]["scale"], prior=known["hidden"]["prior"])
+        return kind(**known)
 
 
 @lru_cache(maxsize=8)
@@ -134,6 +140,13 @@ def reference_plan(workload: Workload, privacy: Privacy, progress: Callable[[str
 def within(plan: Plan, privacy: Privacy) -> Plan:
     """The same queries within another budget, without a promise."""
     return Plan(workload=plan.workload, privacy=privacy, strategy=plan.strategy, measurements=rescaled(plan.measured(), privacy))
+
+
+def looking(reference: Plan, rest: Privacy, strategy: str, details: Mapping[str, Any]) -> Plan:
+    """A plan that looks at the data, with the one that does not for comparison, and within the rest of the budget as its way out."""
+    details = {**details, "reference": Reference.of(reference).facts()}
+    way_out = within(reference, rest)
+    return Plan(workload=reference.workload, privacy=reference.privacy, strategy=strategy, details=details, fallback=way_out)
 
 
 def fallback(plan: Plan) -> Measurements:
@@ -178,11 +191,14 @@ class Looked(Finding):
     """What was found by looking at the data."""
 
     regime: ClassVar[str]
+    earlier: ClassVar[tuple[str, ...]] = ()  # the same in files of earlier releases
     linear: ClassVar[bool] = False
     further: ClassVar[bool] = True
     interval: ClassVar[str] = "interval_aware"
     reading: ClassVar[str] = "aware_reading"
     hides: ClassVar[str] = "aware_smoothed"
+    estimate: ClassVar[Callable[..., Estimator]]
+    """The estimate that belongs to the way to measure, where it needs no more than what was measured."""
 
     test: Mapping[str, float] | None = None
 
@@ -200,8 +216,8 @@ class Looked(Finding):
         return {"regime": self.regime, **_known(asdict(self))}
 
     def estimator(self, observation: Observation) -> Estimator:
-        """The estimate that belongs to the way to measure."""
-        raise NotImplementedError
+        """The estimate of the answers."""
+        return type(self).estimate(observation)
 
 
 def _known(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,20 +226,10 @@ def _known(value: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unused(Looked):
-    """No structure worth using."""
+    """No structure worth using: least squares."""
 
-    regime = "independent"
-    hides = "aware_independent"
+    regime, hides = "independent", "aware_independent"
 
     def estimator(self, observation: Observation) -> Estimator:
         """Least squares."""
         return Independent(Estimate(observation))
-
-
-def read_finding(kinds: tuple[type[Looked], ...], facts: Mapping[str, Any]) -> Finding:
-    """Read what `Looked.facts` gave; what else stands there, in files of earlier releases, is left."""
-    kind = {each.regime: each for each in kinds}[facts["regime"]]
-    known = {field.name: facts[field.name] for field in fields(kind) if facts.get(field.name) is not None}
-    if "hidden" in known:
-        known["hidden"] = Hidden(scale=known["hidden"]["scale"], prior=known["hidden"]["prior"])
-    return kind(**known)

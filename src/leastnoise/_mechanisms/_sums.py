@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from sys import float_info
-from typing import Any, SupportsFloat
+from typing import SupportsFloat
 
 import numpy as np
 
@@ -23,13 +23,13 @@ from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, Kind
-from leastnoise._estimate import ByGroup, Estimator, Expanded, Finding, LeftOut, Outcome, Said, Truncated, join, joined, measured_by_group
+from leastnoise._estimate import ByGroup, Estimator, Expanded, LeftOut, Outcome, Said, Truncated, join, joined, measured_by_group
 from leastnoise._fitting import fit
 from leastnoise._kernel import Series
 from leastnoise._linop import Identity, Ranges
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Limits, Measurements, Observation
 from leastnoise._mechanisms._choose import Search, noises
-from leastnoise._mechanisms._protocol import Looked, Mechanism, Run, part_of, read_finding, shared_out, squares_added
+from leastnoise._mechanisms._protocol import Looked, Mechanism, Run, part_of, shared_out, squares_added
 from leastnoise._plan import Plan
 from leastnoise._planner import (
     MOST_SUM_CELLS,
@@ -167,8 +167,17 @@ class Setting:
 def setting(workload: Workload, privacy: Privacy) -> Setting:
     """What is public about a release of sums, with its plan."""
     if len(workload.measures) != 1 or workload.measures[0] is None or not workload.products[0].of_values:
+        asked = {
+            product.measure: f"sums of {product.measure}"
+            if product.of_values
+            else "counts of units"
+            if product.of_units
+            else product.measure
+            for product in workload
+        }
         raise InputError(
-            f"{STRATEGY} answers sums of one measure; this workload asks for {_asked(workload)}. "
+            f"{STRATEGY} answers sums of one measure; this workload asks for "
+            f"{' and '.join(asked[name] or 'counts' for name in workload.measures)}. "
             "Ask for counts and other sums in a release of their own."
         )
     measure = workload.measures[0]
@@ -181,7 +190,7 @@ def setting(workload: Workload, privacy: Privacy) -> Setting:
     noise = noises(privacy)[0]
     details = {"measure": measure, "attribute": attribute, "mechanism": noise.value, **squares_added(privacy, noise)}
     plan = Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details)
-    steps = [{"step": name, "budget": part_of(plan, share)} for name, share in _way(workload, attribute).steps]
+    steps = [{"step": name, "budget": part_of(plan, share)} for name, share in _way(workload, attribute).items()]
     return Setting(replace(plan, details=details | {"steps": steps}), measure, attribute, edges)
 
 
@@ -191,14 +200,6 @@ def setting_of(plan: Plan) -> Setting:
     if made.plan.digest() != plan.digest():
         raise InputError("The details of the plan are not those of this version. Make the plan again; nothing was spent.")
     return replace(made, plan=plan)
-
-
-def _asked(workload: Workload) -> str:
-    asked = {
-        product.measure: f"sums of {product.measure}" if product.of_values else "counts of units" if product.of_units else product.measure
-        for product in workload
-    }
-    return " and ".join(asked[name] or "counts" for name in workload.measures)
 
 
 def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
@@ -334,11 +335,8 @@ def measurable(setting: Setting) -> dict[int, Under]:
 def group_chooser(setting: Setting, thresholds: Mapping[int, Under]) -> Chooser:
     """The threshold of least predicted error from noisy counts; what counts of the tail need is refused now."""
     groups, sure = setting.plan.workload.products[0].rows, SURE * _deviation(tail_counts(setting))
-
-    def noise(threshold: int) -> float:
-        return float(np.sqrt((thresholds[threshold].noise ** 2).sum()))
-
-    return lambda counts: choose_group_threshold(setting.edges, counts, groups, noise, sure=sure)
+    noise = {threshold: float(np.sqrt((made.noise**2).sum())) for threshold, made in thresholds.items()}
+    return lambda counts: choose_group_threshold(setting.edges, counts, groups, noise.__getitem__, sure=sure)
 
 
 def sums_by_group(setting: Setting, thresholds: Mapping[int, Under], choose: Chooser, series: Series) -> Outcome:
@@ -415,40 +413,23 @@ def sums_of_cut_values(setting: Setting, choose: Chooser, series: Series) -> Out
     return Outcome(setting.plan, join(observed, setting.plan.privacy), finding)
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How sums are measured: the shares of the budget by step, and what makes ready to run."""
-
-    steps: tuple[tuple[str, Fraction], ...]
-    ready: Callable[[Setting], Run]
-
-
-def _ready_by_group(setting: Setting) -> Run:
-    thresholds = measurable(setting)
-    return partial(sums_by_group, setting, thresholds, group_chooser(setting, thresholds))
-
-
-_ALONG = Way((("number", Fraction(1)),), lambda setting: partial(sums_along, setting, *measured(setting)))
-_BY_GROUP = Way((("tail", TAIL_SHARE), ("groups", 1 - TAIL_SHARE)), _ready_by_group)
-_CUT = Way((("tail", TAIL_SHARE), ("sums", 1 - TAIL_SHARE)), lambda setting: partial(sums_of_cut_values, setting, chooser(setting)))
-
-
-def _way(workload: Workload, attribute: str) -> Way:
-    """The way for a workload; what none can answer is refused."""
+def _way(workload: Workload, attribute: str) -> dict[str, Fraction]:
+    """The shares of the budget by step of the way for a workload; what none can answer is refused."""
     (names, *others) = {product.attributes for product in workload}
     if not others and names == (attribute,) and workload.domain.kind(attribute).size <= MOST_SUM_CELLS:
-        return _ALONG
+        return {"number": Fraction(1)}
     cells = all(queries == identity() for product in workload for queries in product.query_sets)
     if not others and cells and attribute not in names and workload.products[0].rows <= _MOST_GROUPS:
-        return _BY_GROUP
+        return {"tail": TAIL_SHARE, "groups": 1 - TAIL_SHARE}
     noise_along(workload, attribute, 1)  # what it refuses is refused when it is planned
-    return _CUT
+    return {"tail": TAIL_SHARE, "sums": 1 - TAIL_SHARE}
 
 
 class TruncatedSums(Mechanism):
     """The mechanism for sums of one measure."""
 
     names = (STRATEGY,)
+    findings = (Bucketed, Grouped, Cut)
 
     def decides_along(self, workload: Workload) -> tuple[str, ...]:
         """The numbers that are summed."""
@@ -465,8 +446,10 @@ class TruncatedSums(Mechanism):
     def ready(self, plan: Plan) -> Run:
         """It must be what this version would plan, and what is measured under thresholds that may be chosen is made or tried now."""
         made = setting_of(plan)
-        return _way(plan.workload, made.attribute).ready(made)
-
-    def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """What was cut or left out."""
-        return read_finding((Bucketed, Grouped, Cut), facts)
+        way = _way(plan.workload, made.attribute)
+        if "number" in way:
+            return partial(sums_along, made, *measured(made))
+        if "groups" in way:
+            thresholds = measurable(made)
+            return partial(sums_by_group, made, thresholds, group_chooser(made, thresholds))
+        return partial(sums_of_cut_values, made, chooser(made))
