@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import leastnoise as ln
-from leastnoise._adapters import Wanted, _join, _read, _units, located, location, read, read_keys
+from leastnoise._adapters import Wanted, _join, _read, located, location, read, read_keys
 from leastnoise._holder._check import rows_fit
 from leastnoise._kernel._count import count
 from leastnoise._table import Counted, Keyed, columns_of
@@ -281,9 +281,7 @@ def test_a_unit_in_both_tables_changes_its_own_rows_and_at_most_so_many(most: in
 
 def plant_first_of_any_case(patch: pytest.MonkeyPatch) -> None:
     """Keys that are compared otherwise than units are: here both units have one partner."""
-    numbered, known = _units.numbered, _units.known_numbers
-    patch.setattr(_join, "numbered", lambda numbers, values: numbered(numbers, [value and b"x" for value in values]))
-    patch.setattr(_join, "known_numbers", lambda numbers, values: known(numbers, [value and b"x" for value in values]))
+    patch.setattr(_join, "unit_key", lambda value: value and b"x")
 
 
 def plant_shared_row(patch: pytest.MonkeyPatch) -> None:

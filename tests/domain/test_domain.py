@@ -333,7 +333,7 @@ def test_steps_are_whole_numbers_that_doubles_hold(steps):
 def test_a_domain_asks_for_the_number_of_cells_once_and_takes_no_rule_of_another(monkeypatch):
     domain = Domain(zone=Coded(3))
     same = Domain(zone=Coded(3))
-    monkeypatch.setattr(Coded, "regular", property(lambda _: 5))
+    monkeypatch.setattr(Coded, "size", property(lambda _: 5))
     assert (domain.kind("zone").size, domain.cells("zone"), domain.shape) == (5, 3, (3,))
     assert domain == same
     assert domain != Domain(zone=Coded(3))

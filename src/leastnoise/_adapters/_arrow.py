@@ -5,13 +5,17 @@ The label (E2) refers to PROOFS-adapters.md.
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from leastnoise._adapters._column import CHUNK, STRANGE, Chunks, Column, nothing_but
 from leastnoise._check.arrays import Array, BoolArray
+
+_NUMBERS = {"float", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+# Bytes that are UTF-8 are text.
+_TEXTS = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view", "fixed_size_binary"}
+_DECIMALS = {f"decimal{bits}" for bits in (32, 64, 128, 256)}
 
 
 def strange_types(schema: Iterable[Any]) -> dict[str, str]:
@@ -20,25 +24,15 @@ def strange_types(schema: Iterable[Any]) -> dict[str, str]:
     >>> strange_types(pa.schema({"a": pa.int8(), "b": pa.list_(pa.int8())}))
     {'b': 'list<item: int8>'}
     """
-    return {field.name: str(field.type) for field in schema if not _readable(field.type)}
-
-
-def _readable(kind: Any) -> bool:
-    """Whether `to_column` makes values of a type, seen on a null of it."""
     import pyarrow as pa
 
-    extended = isinstance(kind, pa.BaseExtensionType)
-    null = pa.nulls(1, kind.storage_type if extended else kind)
-    data = to_column(kind.wrap_array(null) if extended else null).data
-    return not isinstance(data, list) or data != [STRANGE]
-
-
-def _is_text(kind: Any) -> bool:
-    """Text and bytes of every layout: bytes that are UTF-8 are text."""
-    import pyarrow.types as t
-
-    tests = (t.is_string, t.is_large_string, t.is_string_view, t.is_binary, t.is_large_binary, t.is_binary_view, t.is_fixed_size_binary)
-    return any(test(kind) for test in tests)
+    types = {field.name: field.type for field in schema}
+    # `to_column` makes no value of such a type, which a null of it shows
+    nulls = {
+        name: kind.wrap_array(pa.nulls(1, kind.storage_type)) if isinstance(kind, pa.BaseExtensionType) else pa.nulls(1, kind)
+        for name, kind in types.items()
+    }
+    return {name: str(types[name]) for name, null in nulls.items() if isinstance(data := to_column(null).data, list) and data == [STRANGE]}
 
 
 def to_column(array: Any) -> Column:
@@ -62,25 +56,39 @@ def to_column(array: Any) -> Column:
     if pa.types.is_dictionary(kind):
         return _of_dictionary(array)
     if pa.types.is_run_end_encoded(kind):
-        return _of_runs(array)
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
-        return Column(
-            _numbers(array.cast(pa.uint8())).view(np.bool_) if pa.types.is_boolean(kind) else _numbers(array), _null_or_none(array)
-        )
-    if pa.types.is_float16(kind):
-        return Column(_numbers(array.view(pa.int16())).view(np.float16), _null_or_none(array))
-    if pa.types.is_date32(kind):
-        return Column(_numbers(array.view(pa.int32())).astype("M8[D]"), _null_or_none(array))
-    if pa.types.is_date64(kind) or pa.types.is_timestamp(kind):
-        unit = "ms" if pa.types.is_date64(kind) else kind.unit
+        # Arrow's own decoding knows fewer types
+        first, count = array.find_physical_offset(), array.find_physical_length()
+        ends = _numbers(array.run_ends.slice(first, count)).astype(np.int64) - array.offset
+        lengths = np.diff(ends.clip(max=len(array)), prepend=0)
+        return _repeated(to_column(array.values.slice(first, count)), np.repeat(np.arange(count), lengths))
+    name = str(kind).partition("[")[0].partition("(")[0]
+    if name in _TEXTS or name in _DECIMALS:
+        encoded = (array.cast(pa.large_binary()) if name in _TEXTS else array).dictionary_encode()
+        return Column(encoded.dictionary.to_pylist(), None, _numbers(encoded.indices, -1).astype(np.int64))
+    if name in {"date32", "date64", "timestamp"}:
+        unit = {"date32": "D", "date64": "ms"}.get(name) or kind.unit
         # with a time zone the number is that of UTC
-        zoned = pa.types.is_timestamp(kind) and kind.tz is not None
-        return Column(_numbers(array.view(pa.int64())).view(f"M8[{unit}]"), _null_or_none(array), zoned=zoned)
-    if pa.types.is_decimal(kind):
-        return _of_decimals(array)
-    if _is_text(kind):
-        return _distinct(array.cast(pa.large_binary()).dictionary_encode())
-    return nothing_but(None if pa.types.is_null(kind) else STRANGE, _null(array))
+        return since_1970(
+            array.view(pa.int32() if name == "date32" else pa.int64()), unit, zoned=name == "timestamp" and kind.tz is not None
+        )
+    if name in _NUMBERS:
+        numbers = _numbers(array)
+    elif name == "bool":
+        numbers = _numbers(array.cast(pa.uint8())).view(np.bool_)
+    elif name == "halffloat":
+        numbers = _numbers(array.view(pa.int16())).view(np.float16)
+    else:
+        return nothing_but(None if name == "null" else STRANGE, _null(array))
+    return Column(numbers, _null(array) if array.null_count else None)
+
+
+def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
+    """The column of dates or times that are sent as whole numbers: days, or parts of a second, since 1970.
+
+    >>> since_1970(pa.array([1]), "D").data.tolist()
+    [datetime.date(1970, 1, 2)]
+    """
+    return Column(_numbers(array.cast("int64")).view(f"M8[{unit}]"), _null(array) if array.null_count else None, zoned=zoned)
 
 
 def in_chunks(batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]) -> Chunks[Column]:
@@ -108,68 +116,14 @@ def strange(missing: Any) -> Column:
     return nothing_but(STRANGE, _numbers(missing.cast("uint8")).view(np.bool_))
 
 
-def of_days(array: Any) -> Column:
-    """The column of dates that are sent as days since 1970.
-
-    >>> of_days(pa.array([1])).data.tolist()
-    [datetime.date(1970, 1, 2)]
-    """
-    import pyarrow as pa
-
-    return to_column(array.cast(pa.int32()).view(pa.date32()))
-
-
-def of_microseconds(array: Any, zone: str | None = None) -> Column:
-    """The column of times that are sent as microseconds since 1970.
-
-    >>> of_microseconds(pa.array([1_000_000]), "UTC").zoned
-    True
-    """
-    import pyarrow as pa
-
-    return to_column(array.cast(pa.int64()).view(pa.timestamp("us", zone)))
-
-
-def one_array(array: Any) -> Any:
-    """The array of a chunked one."""
-    import pyarrow as pa
-
-    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) and array.num_chunks else array
-
-
 def _null(array: Any) -> BoolArray:
-    import pyarrow as pa
-
-    return _numbers(array.is_null().cast(pa.uint8())).view(np.bool_)
-
-
-def _null_or_none(array: Any) -> BoolArray | None:
-    return _null(array) if array.null_count else None
+    return _numbers(array.is_null().cast("uint8")).view(np.bool_)
 
 
 def _numbers(array: Any, filler: int = 0) -> Array:
     # What comes from the source itself cannot be written to. Arrow's own `to_numpy` would import pandas, which takes most of a second.
     numbers: Array = np.from_dlpack(array.fill_null(filler) if array.null_count else array)
     return numbers
-
-
-def _distinct(encoded: Any) -> Column:
-    return Column(encoded.dictionary.to_pylist(), None, _numbers(encoded.indices, -1).astype(np.int64))
-
-
-def _of_decimals(array: Any) -> Column:
-    """Exact, from the whole numbers that decimals are stored as; little-endian, as Arrow has it on all machines supported."""
-    import pyarrow as pa
-
-    integers = _distinct(array.view(pa.binary(array.type.bit_width // 8)).dictionary_encode())
-    exponent = -array.type.scale
-    numbers = (int.from_bytes(raw, "little", signed=True) for raw in _raw(integers))
-    # not by arithmetic, which would round to the digits of the context
-    return Column([Decimal((int(number < 0), tuple(map(int, str(abs(number)))), exponent)) for number in numbers], None, integers.index)
-
-
-def _raw(column: Column) -> list[bytes]:
-    return column.data  # type: ignore[return-value]  # of a binary array
 
 
 def _of_dictionary(array: Any) -> Column:
@@ -181,17 +135,9 @@ def _of_dictionary(array: Any) -> Column:
     # only values that occur in the chunk: there may be many more
     used, index = np.unique(codes, return_inverse=True)
     missing = int(len(used) > 0 and used[0] < 0)
-    if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
+    if str(values.type) in {"string_view", "binary_view"}:
         values = values.cast(pa.large_binary())  # nor can views
     return _repeated(to_column(values.take(used[missing:])), index.reshape(-1) - missing)
-
-
-def _of_runs(array: Any) -> Column:
-    # Arrow's own decoding knows fewer types
-    first, count = array.find_physical_offset(), array.find_physical_length()
-    ends = _numbers(array.run_ends.slice(first, count)).astype(np.int64) - array.offset
-    lengths = np.diff(ends.clip(max=len(array)), prepend=0)
-    return _repeated(to_column(array.values.slice(first, count)), np.repeat(np.arange(count), lengths))
 
 
 def _repeated(column: Column, positions: Array) -> Column:
@@ -203,12 +149,11 @@ def _repeated(column: Column, positions: Array) -> Column:
 
 
 def _of_extension(array: Any) -> Column:
-    name = array.type.extension_name
-    inner = to_column(array.storage)
+    name, inner = array.type.extension_name, to_column(array.storage)
     if name == "arrow.json":
         return inner
     if name == "arrow.bool8":
         return Column(np.asarray(inner.data) != 0, inner.null)
     if name == "arrow.uuid":
-        return Column([str(uuid.UUID(bytes=raw)) for raw in _raw(inner)], None, inner.index)
+        return Column([str(uuid.UUID(bytes=raw)) for raw in inner.data], None, inner.index)  # type: ignore[arg-type]  # of a binary array
     return nothing_but(STRANGE, _null(array.storage))

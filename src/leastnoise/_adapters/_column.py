@@ -38,7 +38,7 @@ class Column:
     zoned: bool = False
 
     def rows(self, encoded: IntArray, missing: int) -> IntArray:
-        """From what was found for each value of ``data``, and for a null, to the rows; writes into ``found``.
+        """From what each value of ``data``, and a null, are encoded as, to the rows; writes into ``encoded``.
 
         >>> Column(["a", "b"], index=np.array([1, 1, -1, 0])).rows(np.array([5, 7]), 0).tolist()
         [7, 7, 0, 5]
@@ -60,7 +60,7 @@ def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
     """Encode each distinct value once.
 
     Args:
-        compute: from values to what was found for each.
+        compute: from values to what each is encoded as.
 
     >>> by_value(lambda values: np.array([len(str(value)) for value in values]))(Column(["a", "bc", "a"])).tolist()
     [1, 2, 1]
@@ -86,20 +86,13 @@ def distinct(data: Array | Sequence[object]) -> tuple[Sequence[object], npt.NDAr
     """
     if isinstance(data, np.ndarray):
         different, where = np.unique(data, return_inverse=True)
-        return [stamp_or_null(value) for value in different] if data.dtype.kind == "M" else list(different), where.reshape(-1)
+        if data.dtype.kind != "M":
+            return list(different), where.reshape(-1)
+        return [None if np.isnat(value) else stamp_text(str(value)) for value in different], where.reshape(-1)
     if not set(map(type, data)) <= {str, type(None)}:
         return data, None
     positions = {value: position for position, value in enumerate(dict.fromkeys(data))}
     return list(positions), np.fromiter(map(positions.__getitem__, data), dtype=np.intp, count=len(data))
-
-
-def stamp_or_null(value: np.datetime64) -> str | None:
-    """The text of a time stamp, None for a missing one.
-
-    >>> stamp_or_null(np.datetime64("2024-05-01T00:00:00.000")), stamp_or_null(np.datetime64("NaT"))
-    ('2024-05-01', None)
-    """
-    return None if np.isnat(value) else stamp_text(str(value))
 
 
 def nothing_but(value: object, null: BoolArray) -> Column:
@@ -158,7 +151,7 @@ def by_columns(chunks: Callable[[list[str]], Chunks[Column]]) -> Callable[[Encod
         chunks: given columns, none twice, yields for each chunk its number of rows and these columns in that order.
 
     >>> source = by_columns(lambda names: iter([(2, [Column([5, None])])]))
-    >>> [(rows, found.tolist()) for rows, (found,) in source([("a", by_value(lambda values: np.array(list(map(bool, values)))))])]
+    >>> [(rows, codes.tolist()) for rows, (codes,) in source([("a", by_value(lambda values: np.array(list(map(bool, values)))))])]
     [(2, [True, False])]
     """
 

@@ -20,6 +20,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -250,10 +251,12 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
             rows, text, fields = cut(block, delimiter, len(names), positions)
             text = np.append(text, np.zeros(WORD, dtype=np.uint8))
             read = [to_texts(text, *field) for field in fields]
-            return rows, read if characters is None else [_decoded(column, characters) for column in read]
+            return rows, read if characters is None else [
+                replace(column, data=[_text(raw, characters) for raw in column.data]) for column in read
+            ]
 
         try:
-            with opener(path)(path, "rb") as opened:
+            with opened_file(path) as opened:
                 if headed:
                     opened.readline(_HEADER + 1)
                 yield from ahead(in_columns, whole_lines(opened.read))
@@ -263,23 +266,20 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     return Source(what=what, names=tuple(names), total=None, encoded=by_columns(chunks), strange={})
 
 
-def _decoded(column: Column, characters: str) -> Column:
-    """The same column with its distinct texts decoded byte by byte; with a byte that has no character (U+FFFE) they are no value."""
-    return Column([_text(raw, characters) for raw in column.data], None, column.index)
-
-
 def _text(raw: Any, characters: str) -> object:
+    """The text of bytes that are decoded one by one; with a byte that has no character (U+FFFE) they are no value."""
     decoded = codecs.charmap_decode(raw, "replace", characters)[0]  # so that it cannot fail, whatever the bytes are
     return STRANGE if "\ufffd" in decoded else decoded
 
 
-def opener(path: Path) -> Callable[..., Any]:
-    return gzip.open if path.suffix.lower() == ".gz" else Path.open
+def opened_file(path: Path) -> Any:
+    """The bytes of a file, or those that it is compressed from."""
+    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
 
 
 def _first_line(path: Path, what: str, said: CSV) -> str:
     try:
-        with opener(path)(path, "rb") as opened:
+        with opened_file(path) as opened:
             line: bytes = opened.readline(_HEADER)
     except _DAMAGED:
         raise InputError(message(NO_CSV, what=what)) from None

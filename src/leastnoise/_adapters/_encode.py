@@ -5,13 +5,13 @@ chunks, or on the order of earlier rows. Nothing is remembered from one chunk to
 where their values are the same bytes, the same text, or equal numbers of one numpy type (E2, E3 of PROOFS-adapters.md).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+import zoneinfo
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from leastnoise._adapters._column import Column, Encoder, by_value
-from leastnoise._adapters._values import NO_DAY, Clock, instant, is_null, null_numbers, number_reader, stamps, text, without_zeros
+from leastnoise._adapters._values import NO_DAY, instant, is_null, null_numbers, number_reader, stamps, text, wall, without_zeros
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import Array, BoolArray, IntArray
 from leastnoise._domain import Clocked, Cuts, Forms, Measure, Reading, Rule, Steps, ValueCount
@@ -31,8 +31,7 @@ def cell_encoder(rule: Rule) -> Encoder:
     [1, 0, -1, -1]
     """
     if isinstance(rule.table, Forms):
-        whole = (form for form in rule.table.cells if form.isprintable() and rule.reading.form(form) == form != "")
-        return by_value(partial(_categories, rule, rule.table, {form.encode(): rule.table.cells[form] for form in whole}))
+        return _categorical(rule, rule.table)
     if rule.clock is not None:
         return _timed(rule, rule.clock)
     return _numeric(lambda numbers, strange: _placed(rule, numbers, strange, np.isnan(numbers)), rule.reading)
@@ -59,13 +58,17 @@ def amount_encoder(measure: Measure) -> Encoder:
     return _numeric(amounts, measure.reading)
 
 
-def _categories(rule: Rule, table: Forms, written: Mapping[bytes, int], values: Sequence[object]) -> IntArray:
-    """Values by their string forms; text made of a whole number, a point and zeros is tried again without these.
+def _categorical(rule: Rule, table: Forms) -> Encoder:
+    """Encode by string form; text made of a whole number, a point and zeros is tried again without these.
 
     Bytes that are a form as it is written have its cell, as ``cell`` finds it in ten times as long: a lookup of public texts (E3).
     """
+    whole = (form for form in table.cells if form.isprintable() and rule.reading.form(form) == form != "")
+    written = {form.encode(): table.cells[form] for form in whole}
 
     def cell(value: object) -> int:
+        if type(value) is bytes and value in written:
+            return written[value]
         if is_null(value):
             return rule.null
         if (form := text(value)) is None:
@@ -76,8 +79,7 @@ def _categories(rule: Rule, table: Forms, written: Mapping[bytes, int], values: 
             known = table.wholes.get(without_zeros(form) or "")
         return rule.outside if known is None else known
 
-    cells = (written[value] if type(value) is bytes and value in written else cell(value) for value in values)
-    return np.fromiter(cells, dtype=np.int64, count=len(values))
+    return by_value(lambda values: np.fromiter(map(cell, values), dtype=np.int64, count=len(values)))
 
 
 def _placed(rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray) -> IntArray:
@@ -108,14 +110,15 @@ def _stepped(rule: Rule, numbers: Array) -> IntArray:
 
 def _timed(rule: Rule, said: Clocked) -> Encoder:
     """Encode by time: arrays of time stamps at once, other values one by one."""
-    clock, pattern = Clock(said.zone), said.pattern
+    clock = None if said.zone == "UTC" else zoneinfo.ZoneInfo(said.zone)
 
     def place(seconds: IntArray, zoned: BoolArray, missing: BoolArray) -> IntArray:
         strange = seconds == NO_DAY
-        return _placed(rule, np.where(zoned, clock.wall(seconds, zoned & ~strange), seconds), strange, missing)
+        shown = seconds if clock is None else wall(clock, seconds, zoned & ~strange)
+        return _placed(rule, shown, strange, missing)
 
     def of_values(values: Sequence[object]) -> IntArray:
-        read = [instant(value, pattern, rule.reading) for value in values]
+        read = [instant(value, said.pattern, rule.reading) for value in values]
         pairs = [(NO_DAY, False) if time is None else time for time in read]
         seconds, zoned = np.array([at for at, _ in pairs], dtype=np.int64), np.array([utc for _, utc in pairs], dtype=np.bool_)
         return place(seconds, zoned, np.array([time is None for time in read], dtype=np.bool_))

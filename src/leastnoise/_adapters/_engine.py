@@ -84,7 +84,7 @@ class Engine:
         rows = self._encoded(wish, entropy_bytes)
         # A sum beyond 64 bits would make the engine fail, and so tell of a row: 2^32 rows of amounts below 2^31 stay within.
         wide = any(measure.largest >= 2**31 for measure in wish.sums.values())
-        if rows is None or wide or sum(_cells(cover, wish) for cover in covers) > MOST_CELLS:
+        if rows is None or wide or sum(math.prod(wish.rules[name].size for name in cover) for cover in covers) > MOST_CELLS:
             return None
         tables: dict[Wanted, IntArray] = {}
         with self.session(self.what) as run:
@@ -148,12 +148,15 @@ class Engine:
 
         named = {name: f"a{number}" for number, name in enumerate(mine) if name in self.values}
         beside = {name: f"b{number}" for number, name in enumerate(theirs) if name in other.values}
-        every = _with_key(other, beside, keys[1])
-        counted = exp.select("*", "COUNT(*) OVER (PARTITION BY k) AS times").from_(every.subquery("every"))
+        with_key = [
+            _selected({**{short: table.values[name].it for name, short in columns.items()}, "k": key}, table.relation.copy())
+            for table, columns, key in ((self, named, keys[0]), (other, beside, keys[1]))
+        ]
+        counted = exp.select("*", "COUNT(*) OVER (PARTITION BY k) AS times").from_(with_key[1].subquery("every"))
         single = exp.select("*").from_(counted.subquery("counted")).where(sql("times = :one", one=1))
         tables = {**dict.fromkeys(named.values(), "one"), **dict.fromkeys(beside.values(), "other")} or {"k": "one"}
         chosen = [exp.alias_(exp.column(name, table), name) for name, table in tables.items()]
-        rows = exp.select(*chosen).from_(_with_key(self, named, keys[0]).subquery("one"))
+        rows = exp.select(*chosen).from_(with_key[0].subquery("one"))
         rows = rows.join(single.subquery("other"), on="one.k = other.k", join_type="left")
         values = {name: Value(other.values[name].held, exp.column(short)) for name, short in beside.items()}
         values |= {name: Value(self.values[name].held, exp.column(short)) for name, short in named.items()}
@@ -212,7 +215,7 @@ class Engine:
         raw = exp.select("*", *further).from_(self._once(raw).subquery("raw"))
         rows = _selected(columns, self._once(raw).subquery("prepared"))
         if wish.unit_column is not None:
-            rows = rows.where(sql("NOT :null", null=values[wish.unit_column].is_null))
+            rows = rows.where(sql("NOT :null", null=values[wish.unit_column].is_missing()))
         if any(isinstance(rule.table, Keys) for rule in wish.rules.values()):
             rows = exp.select("*").from_(self._once(rows).subquery("with_keys")).where("NOT c0 IS NULL")
         return rows if wish.unit_column is None else self._bounded(rows, list(columns), wish, entropy_bytes)
@@ -228,83 +231,21 @@ class Engine:
         numbered = _numbered(rows, ["u0"], [name for name in names if name != "u0"] or ["u0"], "place")
         turns = [self.hashed(sql(":key || u0 || ':' || CAST(place AS TEXT)", key=f"{key}:")), "place"]
         if wish.max_per_cell is not None:
-            numbered = _numbered(numbered, ["u0", *_cell(wish, wish.max_per_cell.attributes)], turns, "within")
-            numbered = _at_most(numbered, "within", wish.max_per_cell.rows)
-        return _at_most(_numbered(numbered, ["u0"], turns, "turn"), "turn", wish.max_rows)
+            alike = ["u0", *_cell(wish, wish.max_per_cell.attributes)]
+            numbered = _numbered(numbered, alike, turns, "within", wish.max_per_cell.rows)
+        return _numbered(numbered, ["u0"], turns, "turn", wish.max_rows)
 
 
 def _key(engine: Engine, name: str) -> Expression | None:
     """The string form by which units are told apart, null where there is none; None where it has no SQL."""
     value = engine.values.get(name)
     form = None if value is None else unit_of(value)
-    return None if value is None or form is None else sql("CASE WHEN :null THEN NULL ELSE :form END", null=value.is_null, form=form)
+    return None if value is None or form is None else sql("CASE WHEN :null THEN NULL ELSE :form END", null=value.is_missing(), form=form)
 
 
-def _with_key(engine: Engine, columns: Mapping[str, str], key: Expression) -> exp.Select:
-    return _selected({**{short: engine.values[name].it for name, short in columns.items()}, "k": key}, engine.relation.copy())
-
-
-@dataclass(frozen=True, slots=True)
-class Type:
-    """What becomes of the columns of a type.
-
-    Attributes:
-        selected: what is sent for in place of a column, so that no value makes it fail.
-        read: makes a column of the array that comes.
-        held: what an engine's value of it holds; None: its rows are read.
-        value: that value; None: what is sent for.
-    """
-
-    selected: Callable[[Expression], Expression]
-    read: Callable[[Any], Column]
-    held: Held | None = None
-    value: Callable[[Expression], Expression] | None = None
-
-
-def same(column: Expression) -> Expression:
-    """A column as it is.
-
-    >>> same(exp.column("a")).sql()
-    'a'
-    """
-    return column
-
-
-UNREAD = Type(lambda column: sql(":it IS NULL", it=column), strange)
-
-
-def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
-    """What the columns hold that an engine can encode.
-
-    >>> values_of({"a": Type(same, to_column, "integer"), "b": UNREAD})["a"].held
-    'integer'
-    """
-    return {name: Value(kind.held, (kind.value or kind.selected)(_named(name))) for name, kind in types.items() if kind.held is not None}
-
-
-def engine_source(engine: Engine, types: Mapping[str, Type], kinds: Sequence[tuple[str, str]], session: Session) -> Source:
-    """The source whose rows an engine can count.
-
-    Args:
-        engine: of its relation.
-        types: what becomes of each column.
-        kinds: every column with the name of its type, in order; one whose name occurs twice is there twice.
-        session: as that of the engine, with what rows come by: batches that need not be held at once.
-    """
-
-    def chunks(columns: list[str]) -> Chunks[Column]:
-        query = _selected({f"c{number}": types[name].selected(_named(name)) for number, name in enumerate(columns)}, engine.relation.copy())
-        with session(engine.what) as run:
-            yield from in_chunks(run(query), [(number, types[name].read) for number, name in enumerate(columns)])
-
-    strange = {name: kind for name, kind in kinds if types[name] is UNREAD}
-    names = tuple(name for name, _ in kinds)
-    return Source(what=engine.what, names=names, total=None, encoded=by_columns(chunks), strange=strange, engine=engine)
-
-
-def _named(name: str) -> Expression:
-    """A column by its name, to the letter."""
-    return exp.column(exp.to_identifier(name, quoted=True))
+def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
+    """At least one column, as a query must have."""
+    return exp.select(*[exp.alias_(it.copy(), name) for name, it in (columns or {"nothing": sql(":zero", zero=0)}).items()]).from_(source)
 
 
 def _kept(wish: Wish) -> list[Expression]:
@@ -316,24 +257,12 @@ def _cell(wish: Wish, attributes: Sequence[str]) -> list[str]:
     return [f"c{list(wish.rules).index(name)}" for name in attributes]
 
 
-def _cells(names: Sequence[str], wish: Wish) -> int:
-    return math.prod(wish.rules[name].size for name in names)
-
-
-def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
-    """At least one column, as a query must have."""
-    return exp.select(*[exp.alias_(it.copy(), name) for name, it in (columns or {"nothing": sql(":zero", zero=0)}).items()]).from_(source)
-
-
-def _at_most(rows: exp.Select, name: str, most: int) -> exp.Select:
-    return exp.select("*").from_(rows.subquery(f"by_{name}")).where(sql(f"{name} <= :most", most=most))
-
-
-def _numbered(rows: exp.Select, same: Sequence[str], order: Sequence[str | Expression], name: str) -> exp.Select:
-    """The rows with their number among those that have the same."""
+def _numbered(rows: exp.Select, alike: Sequence[str], order: Sequence[str | Expression], name: str, most: int | None = None) -> exp.Select:
+    """The rows with their number among those that are alike, from 1 to ``most``."""
     turns = exp.Order(expressions=[exp.Ordered(this=exp.maybe_parse(column).copy(), nulls_first=True) for column in order])
-    number = exp.Window(this=exp.RowNumber(), partition_by=[exp.column(column) for column in same], order=turns)
-    return exp.select("*", exp.alias_(number, name)).from_(rows.subquery(f"before_{name}"))
+    number = exp.Window(this=exp.RowNumber(), partition_by=[exp.column(column) for column in alike], order=turns)
+    numbered = exp.select("*", exp.alias_(number, name)).from_(rows.subquery(f"before_{name}"))
+    return numbered if most is None else exp.select("*").from_(numbered.subquery(f"by_{name}")).where(sql(f"{name} <= :most", most=most))
 
 
 def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: Wish) -> exp.Select:
@@ -358,18 +287,71 @@ def _tables(answer: Any, cover: tuple[str, ...], wish: Wish) -> Iterator[tuple[W
     for column in answer.column_names:
         if column.startswith("c"):
             of_cover &= answer.column(column).is_null().to_numpy() != (column in columns)
-
-    def of_own(column: str) -> IntArray:
-        numbers: IntArray = answer.column(column).filter(pa.array(of_cover)).cast(pa.int64()).to_numpy()
-        return numbers
-
+    answer = answer.filter(pa.array(of_cover))
     shape = tuple(wish.rules[name].size for name in cover)
-    where = np.ravel_multi_index([of_own(column) for column in columns], shape) if cover else np.zeros(int(of_cover.sum()), dtype=np.int64)
+    cells = [answer.column(column).cast(pa.int64()).to_numpy() for column in columns]
+    where = np.ravel_multi_index(cells, shape) if cover else np.zeros(answer.num_rows, dtype=np.int64)
     if len(np.unique(where)) != len(where):
         raise InternalError("A cell was counted twice; please report this.")
     numbers: dict[str | None, str] = {None: "n", **{name: f"s{number}" for number, name in enumerate(wish.sums)}}
     for measure, column in numbers.items():
         if measure in wish.tables:
-            counts = np.zeros(_cells(cover, wish), dtype=np.int64)
-            counts[where] = of_own(column)
+            counts = np.zeros(math.prod(shape), dtype=np.int64)
+            counts[where] = answer.column(column).cast(pa.int64()).to_numpy()
             yield (measure, cover), counts
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """What becomes of the columns of a type.
+
+    Attributes:
+        read: makes a column of the array that comes.
+        held: what an engine's value of it holds; None: its rows are read.
+        selected: what is sent for in place of a column, so that no value makes it fail; None: the column.
+        value: the expression of what it holds; None: what is sent for.
+    """
+
+    read: Callable[[Any], Column]
+    held: Held | None = None
+    selected: Callable[[Expression], Expression] | None = None
+    value: Callable[[Expression], Expression] | None = None
+
+    def sent(self, name: str) -> Expression:
+        """What is sent for in place of a column of this name, to the letter."""
+        column = exp.column(exp.to_identifier(name, quoted=True))
+        return column if self.selected is None else self.selected(column)
+
+
+UNREAD = Type(strange, selected=lambda column: sql(":it IS NULL", it=column))
+
+
+def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
+    """What the columns hold that an engine can encode.
+
+    >>> values_of({"a": Type(to_column, "integer"), "b": UNREAD})["a"].held
+    'integer'
+    """
+    return {
+        name: Value(kind.held, replace(kind, selected=kind.value or kind.selected).sent(name)) for name, kind in types.items() if kind.held
+    }
+
+
+def engine_source(engine: Engine, types: Mapping[str, Type], kinds: Sequence[tuple[str, str]], session: Session) -> Source:
+    """The source whose rows an engine can count.
+
+    Args:
+        engine: of its relation.
+        types: what becomes of each column.
+        kinds: every column with the name of its type, in order; one whose name occurs twice is there twice.
+        session: as that of the engine, with what rows come by: batches that need not be held at once.
+    """
+
+    def chunks(columns: list[str]) -> Chunks[Column]:
+        query = _selected({f"c{number}": types[name].sent(name) for number, name in enumerate(columns)}, engine.relation.copy())
+        with session(engine.what) as run:
+            yield from in_chunks(run(query), [(number, types[name].read) for number, name in enumerate(columns)])
+
+    unread = {name: kind for name, kind in kinds if types[name] is UNREAD}
+    names = tuple(name for name, _ in kinds)
+    return Source(what=engine.what, names=names, total=None, encoded=by_columns(chunks), strange=unread, engine=engine)

@@ -4,7 +4,6 @@ import glob
 import os
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from leastnoise._adapters._arrow import in_chunks, strange_types, to_column
 from leastnoise._adapters._column import CHUNK, Chunks, Column, Encoders, FileKind, Source, by_columns
@@ -19,9 +18,14 @@ from leastnoise._check.arrays import IntArray
 def open_parquet(path: Path) -> Source:
     """Open a Parquet file; only its schema and number of rows are read."""
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     what = message(PARQUET_FILE, path=str(path))
-    opened = _opened(path, what)
+    try:
+        # the time stamps of old files, which 64 bits of nanoseconds do not hold
+        opened = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+    except (pa.ArrowException, OSError):
+        raise InputError(message(NO_PARQUET, what=what)) from None
     schema = opened.schema_arrow
 
     def chunks(columns: list[str]) -> Chunks[Column]:
@@ -36,24 +40,10 @@ def open_parquet(path: Path) -> Source:
     )
 
 
-def _opened(path: Path, what: str) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        # the time stamps of old files, which 64 bits of nanoseconds do not hold
-        return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
-    except (pa.ArrowException, OSError):
-        raise InputError(message(NO_PARQUET, what=what)) from None
-
-
 PARQUET_FILES = FileKind(name="Parquet", endings=(".parquet",), open=open_parquet)
 
 
-KINDS = (
-    CSV_FILES,
-    PARQUET_FILES,
-)
+KINDS = (CSV_FILES, PARQUET_FILES)
 
 
 def open_files(path: str | os.PathLike[str] | CSV) -> Source:

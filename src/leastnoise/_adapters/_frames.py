@@ -5,12 +5,15 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from leastnoise._adapters._arrow import in_chunks, one_array, strange, strange_types, to_column
+from leastnoise._adapters._arrow import in_chunks, strange, strange_types, to_column
 from leastnoise._adapters._column import CHUNK, STRANGE, Chunks, Column, Source, by_columns
 from leastnoise._adapters._places import DatabaseTable
 from leastnoise._adapters._values import unless_it_raises
 from leastnoise._adapters._words import NAMES_TWICE, NO_DUCKDB, NO_FRAME, STORED
 from leastnoise._check import InputError, message
+
+# datetime is exact: a duration and a time of day have no string form in the rule
+_HELD = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Date, nw.Datetime, nw.Binary, nw.Unknown)
 
 
 def open_frame(frame: Any) -> Source | None:
@@ -52,7 +55,7 @@ def open_frame(frame: Any) -> Source | None:
             part = eager[start : start + CHUNK]
             yield len(part), [_column(part[name]) for name in columns]
 
-    unread = {name: str(kind) for name, kind in kinds.items() if not _readable(kind)}
+    unread = {name: str(kind) for name, kind in kinds.items() if not (kind.is_numeric() or isinstance(kind, _HELD))}
     return Source(what=what, names=names, total=None if lazy else len(native), encoded=by_columns(chunks), strange=unread)
 
 
@@ -73,20 +76,13 @@ def _kind(series: Any) -> Any:
     return series.dtype
 
 
-def _readable(kind: Any) -> bool:
-    # datetime is exact: a duration and a time of day have no string form in the rule
-    return bool(
-        kind.is_numeric()
-        or isinstance(kind, (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Date, nw.Datetime, nw.Binary, nw.Unknown))
-    )
-
-
 def _column(series: Any) -> Column:
     """Take a column without ever failing on a value."""
     try:
         # Python objects keep their own types: 1, True and 1.0 are different to the rule
         if not isinstance(_kind(series), nw.Object) and getattr(series.to_native(), "dtype", None) != np.dtype(object):
-            return to_column(one_array(series.to_arrow()))
+            array = series.to_arrow()
+            return to_column(array.combine_chunks() if hasattr(array, "combine_chunks") else array)
     except Exception:  # noqa: BLE001, S110 - no Arrow type for it, or a value that has no Arrow form; take Python's values
         pass
     try:
@@ -95,9 +91,10 @@ def _column(series: Any) -> Column:
         return Column([unless_it_raises(STRANGE)(series.item)(row) for row in range(len(series))])
 
 
-_INTEGERS = frozenset(f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")) | {"INTEGER", "UINTEGER"}
-_AS_THEY_ARE = _INTEGERS | {"BOOLEAN", "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", '"NULL"'}
 _AS_TEXT = {"HUGEINT", "UHUGEINT", "UUID", "JSON"}
+_READ = {*_AS_TEXT, *(f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")), "INTEGER", "UINTEGER"}
+_READ |= {"BOOLEAN", "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", '"NULL"'}
+_PARAMETRIC = ("DECIMAL", "ENUM", "TIMESTAMP")
 
 
 def open_database(source: DatabaseTable, path: str) -> Source:
@@ -123,10 +120,14 @@ def open_relation(relation: Any, what: str = "the DuckDB relation") -> Source:
 
     names = tuple(str(name) for name in relation.columns)
     types = dict(zip(names, map(str, relation.types), strict=True))
-    unread = {name: kind for name, kind in types.items() if not _has_rule(kind)}
+    unread = {name: kind for name, kind in types.items() if kind.endswith("]") or not (kind in _READ or kind.startswith(_PARAMETRIC))}
+
+    def sent(name: str) -> str:
+        quoted = _quoted(name)
+        return f"({quoted} IS NULL)" if name in unread else f"CAST({quoted} AS VARCHAR)" if types[name] in _AS_TEXT else quoted
 
     def chunks(columns: list[str]) -> Chunks[Column]:
-        wanted = ", ".join(f"{_selected(name, types[name])} AS c{number}" for number, name in enumerate(columns)) or "0 AS c0"
+        wanted = ", ".join(f"{sent(name)} AS c{number}" for number, name in enumerate(columns)) or "0 AS c0"
         try:
             batches = pa.RecordBatchReader.from_stream(relation.project(wanted))
             yield from in_chunks(batches, [(number, strange if name in unread else to_column) for number, name in enumerate(columns)])
@@ -135,19 +136,6 @@ def open_relation(relation: Any, what: str = "the DuckDB relation") -> Source:
             raise InputError(f"{what} cannot be computed. Run it by itself first, to see its own error.") from None
 
     return Source(what=what, names=names, total=None, encoded=by_columns(chunks), strange=unread)
-
-
-def _has_rule(kind: str) -> bool:
-    if kind.endswith("]"):
-        return False
-    return kind in _AS_THEY_ARE or kind in _AS_TEXT or kind.startswith(("DECIMAL", "ENUM", "TIMESTAMP"))
-
-
-def _selected(name: str, kind: str) -> str:
-    quoted = _quoted(name)
-    if not _has_rule(kind):
-        return f"({quoted} IS NULL)"
-    return f"CAST({quoted} AS VARCHAR)" if kind in _AS_TEXT else quoted
 
 
 def _quoted(name: str) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from leastnoise._adapters._column import Chunks, Column, Encoders, Source, by_value
+from leastnoise._adapters._column import Chunks, Column, Encoders, Source
 from leastnoise._adapters._places import Joined
-from leastnoise._adapters._units import known_numbers, numbered
+from leastnoise._adapters._units import numbering, unit_key
 from leastnoise._check import InputError
 from leastnoise._check.arrays import IntArray
 
@@ -71,12 +71,12 @@ class Partners:
 
     def __init__(self, second: Source, key: str, wanted: Encoders) -> None:
         numbers: dict[Hashable, int] = {}
-        every = [*wanted, (key, by_value(lambda values: numbered(numbers, values)))]
+        every = [*wanted, (key, numbering(numbers, unit_key))]
         chunks = [[np.zeros(0, dtype=np.int64)] * len(every), *(encoded for _, encoded in second.encoded(every))]
         *columns, keys = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
         # behind the last row what a null becomes, which place -1 finds
         self._columns = [np.append(column, encode(Column([None]))) for column, (_, encode) in zip(columns, wanted, strict=True)]
-        self._find = by_value(lambda values: known_numbers(numbers, values))
+        self._find = numbering(numbers, unit_key, known=True)
         self.times = np.bincount(keys[keys >= 0], minlength=len(numbers))
         self._row = np.full(len(numbers) + 1, NONE, dtype=np.int64)  # the last is that of a key that is not there
         self._row[keys[keys >= 0]] = np.flatnonzero(keys >= 0)

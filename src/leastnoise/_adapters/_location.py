@@ -36,7 +36,7 @@ def dataset_name(source: Any) -> str | None:
     >>> dataset_name("/data/people.csv.gz"), dataset_name("/data/visits/*.csv"), dataset_name({"age": [1]})
     ('people', 'visits', None)
     """  # noqa: D205 - one sentence
-    source = first_of(source)
+    source = protected_tables(source)[0]
     if isinstance(source, DatabaseTable):
         return source.parts[-1]
     source = source.path if isinstance(source, CSV) else source
@@ -74,18 +74,6 @@ def join_facts(source: Any) -> dict[str, Any]:
     if not isinstance(source, Joined):
         return {}
     return {"table": dataset_name(source.second) or "", "on": source.own, "key": source.key, "public": source.public}
-
-
-def first_of(source: Any) -> Any:
-    """The table whose rows are counted: the first of two that are joined, or the source itself.
-
-    Args:
-        source: the data.
-
-    >>> first_of("visits.csv"), first_of(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
-    ('visits.csv', 'visits.csv')
-    """
-    return source.data if isinstance(source, Joined) else source
 
 
 def protected_tables(source: Any) -> tuple[Any, ...]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from leastnoise._adapters._arrow import of_days, of_microseconds, to_column
+from leastnoise._adapters._arrow import since_1970, to_column
 from leastnoise._adapters._column import Column, Source
-from leastnoise._adapters._engine import UNREAD, Engine, Type, engine_source, same, values_of
+from leastnoise._adapters._engine import UNREAD, Engine, Type, engine_source, values_of
 from leastnoise._adapters._places import DatabaseTable
 from leastnoise._adapters._sql import Expression, sql
 from leastnoise._adapters._words import NO_POSTGRES, STORED
@@ -47,24 +47,26 @@ def _as_double(column: Expression) -> Expression:
     return sql(f"{written} WHEN :it <= 0 THEN CAST('-Infinity' AS DOUBLE) ELSE NULL END", it=column, near=_NEAR, zero=0.0)
 
 
-def _decimals(array: Any) -> Column:
-    return Column([None if text is None else Decimal(text) for text in array.to_pylist()])
-
-
 _as_text = partial(sql, "CAST(:it AS TEXT)")
-_TEXT = Type(lambda it: _as_text(it=it), to_column, "text", lambda it: sql('CAST(:it AS TEXT) COLLATE "C"', it=it))
+_TEXT = Type(to_column, "text", lambda it: _as_text(it=it), lambda it: sql('CAST(:it AS TEXT) COLLATE "C"', it=it))
 _TEXTS = ("text", "character varying", "character")
+_DECIMAL = Type(
+    lambda array: Column([None if text is None else Decimal(text) for text in array.to_pylist()]),
+    "double",
+    lambda it: _as_text(it=it),
+    _as_double,
+)
 _TYPES = {
-    **dict.fromkeys(("smallint", "integer", "bigint"), Type(same, to_column, "integer")),
-    "boolean": Type(same, to_column, "boolean"),
-    "double precision": Type(same, to_column, "double"),
-    "real": Type(same, to_column),
-    "numeric": Type(lambda it: _as_text(it=it), _decimals, "double", _as_double),
+    **dict.fromkeys(("smallint", "integer", "bigint"), Type(to_column, "integer")),
+    "boolean": Type(to_column, "boolean"),
+    "double precision": Type(to_column, "double"),
+    "real": Type(to_column),
+    "numeric": _DECIMAL,
     **dict.fromkeys(_TEXTS, _TEXT),
-    "uuid": Type(lambda it: _as_text(it=it), to_column),
-    "date": Type(_days, of_days, "day"),
-    "timestamp without time zone": Type(_microseconds, of_microseconds, "stamp"),
-    "timestamp with time zone": Type(_microseconds, partial(of_microseconds, zone="UTC"), "instant"),
+    "uuid": Type(to_column, selected=lambda it: _as_text(it=it)),
+    "date": Type(partial(since_1970, unit="D"), "day", _days),
+    "timestamp without time zone": Type(partial(since_1970, unit="us"), "stamp", _microseconds),
+    "timestamp with time zone": Type(partial(since_1970, unit="us", zoned=True), "instant", _microseconds),
 }
 
 

@@ -1,7 +1,7 @@
 """Reading a source into a table of encoded rows, row by row, or of keys that nobody could list (E4, E5, E9 of PROOFS-adapters.md)."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import chain
@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._adapters._column import Source, Wish, by_value
+from leastnoise._adapters._column import Source, Wish
 from leastnoise._adapters._encode import amount_encoder, cell_encoder
 from leastnoise._adapters._location import check_unit
 from leastnoise._adapters._places import CSV, DatabaseTable, Joined
-from leastnoise._adapters._units import MOST_CUT, Units, usage_table
+from leastnoise._adapters._units import MOST_CUT, Units, numbering, usage_table
 from leastnoise._adapters._values import is_null, is_spelled_null, text
 from leastnoise._adapters._words import NO_SOURCE, STRANGE_COLUMN, no_column
 from leastnoise._check import InputError, message, refuse, whole
-from leastnoise._check.arrays import Array, BoolArray, IntArray
+from leastnoise._check.arrays import Array, BoolArray
 from leastnoise._domain import DROP, Domain, Keys, PerCell, Rule, UnitCount, parts
 from leastnoise._table import Table
 
@@ -207,7 +207,13 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
 
         return open_files(source)
     if isinstance(source, DatabaseTable):
-        return _open_table(source)
+        if (url := source.url()).startswith("duckdb://"):
+            from leastnoise._adapters._frames import open_database
+
+            return open_database(source, url.removeprefix("duckdb://"))
+        from leastnoise._adapters._postgres import open_postgres
+
+        return open_postgres(source)
     if isinstance(source, Joined):
         from leastnoise._adapters._join import joined_source
 
@@ -230,16 +236,6 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
         # its repr may show rows
         raise InputError(message(NO_SOURCE, endings=endings(KINDS), kind=type(source).__name__))
     return opened
-
-
-def _open_table(source: DatabaseTable) -> Source:
-    if (url := source.url()).startswith("duckdb://"):
-        from leastnoise._adapters._frames import open_database
-
-        return open_database(source, url.removeprefix("duckdb://"))
-    from leastnoise._adapters._postgres import open_postgres
-
-    return open_postgres(source)
 
 
 def read_keys(
@@ -285,8 +281,8 @@ def read_keys(
         if there is not None:
             return table(list(there), np.array(list(there.values()), dtype=np.int64))
     units = None if bound is None else Units(bound, {attribute: rule.size})
-    numbers: dict[str, int] = {}
-    encoders = [by_value(_numbered(rule, numbers)), *([] if units is None else [units.number])]
+    numbers: dict[Hashable, int] = {}
+    encoders = [numbering(numbers, _key_of(rule)), *([] if units is None else [units.number])]
     parts, read = [np.zeros(0, dtype=np.int64)], 0
     counts = np.zeros(0, dtype=np.int64)
     for rows, (keys, *unit) in opened.encoded([*zip(names, encoders, strict=True)]):
@@ -303,17 +299,19 @@ def read_keys(
         every = np.concatenate(parts)
         counts = np.bincount(every[units.keep(max_rows, urandom, every != _NONE)], minlength=len(numbers))
     # keys that a second table has and no row may be behind the last that is counted
-    return table([key for key, units_of in zip(numbers, counts.tolist(), strict=False) if units_of], counts[counts > 0].astype(np.int64))
+    return table(
+        [str(key) for key, units_of in zip(numbers, counts.tolist(), strict=False) if units_of], counts[counts > 0].astype(np.int64)
+    )
 
 
-def _numbered(rule: Rule, numbers: dict[str, int]) -> Callable[[Sequence[object]], IntArray]:
-    """From values to the numbers of their keys; a new key gets the next number."""
+def _key_of(rule: Rule) -> Callable[[object], str | None]:
+    """The key that a value is by this rule, None where it is none."""
 
-    def number(value: object) -> int:
+    def key(value: object) -> str | None:
         form = None if is_null(value) else text(value)
         form = None if form is None else rule.reading.form(form)
-        if form is None or is_spelled_null(form, rule.reading) or not (isinstance(rule.table, Keys) and rule.table.allows(form)):
-            return _NONE
-        return numbers.setdefault(form, len(numbers))
+        if form is None or is_spelled_null(form, rule.reading):
+            return None
+        return form if isinstance(rule.table, Keys) and rule.table.allows(form) else None
 
-    return lambda values: np.fromiter((number(value) for value in values), dtype=np.int64, count=len(values))
+    return key

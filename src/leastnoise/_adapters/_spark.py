@@ -2,7 +2,7 @@
 
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -10,10 +10,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from leastnoise._adapters._arrow import of_days, of_microseconds, to_column
+from leastnoise._adapters._arrow import since_1970, to_column
 from leastnoise._adapters._column import Source
-from leastnoise._adapters._engine import UNREAD, Engine, Run, Type, engine_source, same, values_of
-from leastnoise._adapters._sql import Expression, sql, without_nul
+from leastnoise._adapters._engine import UNREAD, Engine, Run, Type, engine_source, values_of
+from leastnoise._adapters._sql import Expression, sql
 from leastnoise._adapters._words import NO_SPARK
 from leastnoise._check import InputError, message
 
@@ -42,25 +42,15 @@ def open_spark(frame: Any) -> Source:
     kinds, view = {name: _type(kind) for name, kind in types}, f"leastnoise_{uuid.uuid4().hex}"
 
     @contextmanager
-    def frames(what: str) -> Iterator[Run]:
+    def session(what: str, batches: Callable[[Any], Any] = lambda rows: rows.toArrow().to_reader()) -> Iterator[Run]:
         try:
             frame.createOrReplaceTempView(view)
             try:
-                yield lambda query: spark.sql(query.sql("spark"))
+                yield lambda query: batches(spark.sql(query.sql("spark")))
             finally:
                 spark.catalog.dropTempView(view)
         except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
             raise InputError(message(NO_SPARK, what=what)) from None
-
-    @contextmanager
-    def session(what: str) -> Iterator[Run]:
-        with frames(what) as run:
-            yield lambda query: run(query).toArrow().to_reader()
-
-    @contextmanager
-    def in_parts(what: str) -> Iterator[Run]:
-        with frames(what) as run:
-            yield lambda query: _batches(run(query))
 
     engine = Engine(
         what=what,
@@ -69,10 +59,10 @@ def open_spark(frame: Any) -> Source:
         hashed=lambda it: sql("SHA2(CAST(:it AS BINARY), 256)", it=it),
         most_sets=1,
         session=session,
-        sound=lambda it: sql("IS_VALID_UTF8(:it) AND :whole", it=it, whole=without_nul(it)),
+        sound=lambda it: sql("IS_VALID_UTF8(:it) AND TRANSLATE(:it, CHR(0), '') = :it", it=it),
         home=spark,
     )
-    source = engine_source(engine, kinds, types, in_parts)
+    source = engine_source(engine, kinds, types, partial(session, batches=_batches))
     return source if plain else replace(source, engine=None)
 
 
@@ -111,8 +101,8 @@ def _type(kind: str) -> Type:
         return _TYPES[kind]
     if kind.startswith("decimal("):
         few = int(kind.removeprefix("decimal(").split(",")[0]) <= _DIGITS
-        return Type(same, to_column, "double", lambda it: exp.cast(it, "DOUBLE")) if few else Type(same, to_column)
-    return Type(lambda it: exp.cast(it, "BINARY"), to_column) if kind.startswith("string") else UNREAD
+        return Type(to_column, "double", value=lambda it: exp.cast(it, "DOUBLE")) if few else Type(to_column)
+    return Type(to_column, selected=lambda it: exp.cast(it, "BINARY")) if kind.startswith("string") else UNREAD
 
 
 def _since(column: Expression) -> Expression:
@@ -122,13 +112,13 @@ def _since(column: Expression) -> Expression:
 
 # Sent for is what neither a time zone nor bytes that are no text can make fail.
 _TYPES = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Type(same, to_column, "integer", lambda it: exp.cast(it, "BIGINT"))),
-    "boolean": Type(same, to_column, "boolean"),
-    "double": Type(same, to_column, "double"),
-    "float": Type(same, to_column),
-    "binary": Type(same, to_column),
-    "string": Type(lambda it: exp.cast(it, "BINARY"), to_column, "text", same),
-    "date": Type(lambda it: sql("UNIX_DATE(:it)", it=it), of_days, "day"),
-    "timestamp": Type(lambda it: sql("UNIX_MICROS(:it)", it=it), partial(of_microseconds, zone="UTC"), "instant"),
-    "timestamp_ntz": Type(_since, of_microseconds, "stamp"),
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Type(to_column, "integer", value=lambda it: exp.cast(it, "BIGINT"))),
+    "boolean": Type(to_column, "boolean"),
+    "double": Type(to_column, "double"),
+    "float": Type(to_column),
+    "binary": Type(to_column),
+    "string": Type(to_column, "text", lambda it: exp.cast(it, "BINARY"), lambda it: it),
+    "date": Type(partial(since_1970, unit="D"), "day", lambda it: sql("UNIX_DATE(:it)", it=it)),
+    "timestamp": Type(partial(since_1970, unit="us", zoned=True), "instant", lambda it: sql("UNIX_MICROS(:it)", it=it)),
+    "timestamp_ntz": Type(partial(since_1970, unit="us"), "stamp", _since),
 }

@@ -6,7 +6,7 @@ Expressions are trees of sqlglot, which writes and quotes them for each engine. 
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Literal
@@ -15,8 +15,7 @@ import sqlglot
 from sqlglot import exp
 
 from leastnoise._adapters._values import DAY, changes_of_clock, null_numbers
-from leastnoise._check.arrays import FloatArray
-from leastnoise._domain import BLANKS, Clocked, Cuts, Forms, Keys, Measure, Reading, Rule, Steps, ValueCount
+from leastnoise._domain import BLANKS, Clocked, Forms, Keys, Measure, Reading, Rule, Steps, ValueCount
 
 # The base class of sqlglot's expressions has had several names.
 Expression = Any
@@ -77,11 +76,11 @@ class Value:
     held: Held
     it: Expression
 
-    @property
-    def is_null(self) -> Expression:
-        """Whether it is null by the rule: also a NaN, an empty text, and the least number as a time."""
+    def is_missing(self, nulls: Iterable[float] = ()) -> Expression:
+        """Whether it is null by the rule (also a NaN, an empty text, and the least number as a time), or one of these numbers."""
         also = {"double": exp.cast(exp.Literal.string("NaN"), "DOUBLE"), "text": "", "stamp": -(2**63), "instant": -(2**63)}
-        return sql(":it IS NULL OR :it = :also" if self.held in also else ":it IS NULL", it=self.it, also=also.get(self.held))
+        null = sql(":it IS NULL OR :it = :also" if self.held in also else ":it IS NULL", it=self.it, also=also.get(self.held))
+        return exp.or_(null, *(sql(":it = :one", it=self.double, one=number) for number in nulls)) if nulls else null
 
     @property
     def number(self) -> "Value | None":
@@ -94,10 +93,6 @@ class Value:
     def double(self) -> Expression:
         """A number as a double."""
         return exp.cast(self.it.copy(), "DOUBLE") if self.held == "integer" else self.it
-
-    def is_missing(self, nulls: FloatArray) -> Expression:
-        """Whether a number is null, or one of the numbers that mean a null."""
-        return exp.or_(self.is_null, *(sql(":it = :one", it=self.double, one=null) for null in nulls.tolist()))
 
 
 def prepared(rule: Rule, value: Value, sound: Callable[[Expression], Expression] | None = None) -> Value | None:
@@ -118,9 +113,24 @@ def prepared(rule: Rule, value: Value, sound: Callable[[Expression], Expression]
         longest = max(map(len, table.cells)) if isinstance(table, Forms) else 0
         strange = exp.Null() if isinstance(table, Keys) else "?" * (1 + longest)
         value = Value("text", sql("CASE WHEN NOT :sound THEN :strange ELSE :it END", sound=sound(value.it), strange=strange, it=value.it))
-    if isinstance(table, Keys):
-        return _spelled(reading, value)
-    return _formed(reading, table, value) if isinstance(table, Forms) and value.held == "text" else value
+    if isinstance(table, Keys) and value.held == "boolean":
+        return Value("text", sql("CASE WHEN :it THEN 'true' WHEN NOT :it THEN 'false' ELSE NULL END", it=value.it))
+    if isinstance(table, Keys) and value.held != "text":
+        form = unit_of(value)
+        return form and Value("text", form)
+    if value.held != "text" or not isinstance(table, (Forms, Keys)):
+        return value
+    it = sql("TRIM(BOTH :blanks FROM :it)", it=value.it, blanks=BLANKS) if reading.trim else value.it
+    if isinstance(table, Forms) and reading.ignore_case:
+        # a letter that becomes none of the alphabet is in no form, before as after
+        alphabet = set("".join(table.cells))
+        pairs = [(large, small) for large, small in _capitals() if small in alphabet]
+        if any(ord(large) > _LAST_SHORT for large, _ in pairs):
+            return None
+        if pairs:
+            large, small = ("".join(letters) for letters in zip(*pairs, strict=True))
+            it = sql("TRANSLATE(:it, :large, :small)", it=it, large=large, small=small)
+    return Value("text", it)
 
 
 def cell_of(rule: Rule, value: Value) -> Expression | None:
@@ -136,9 +146,15 @@ def cell_of(rule: Rule, value: Value) -> Expression | None:
         return _category(rule, rule.table, value)
     if number is None or isinstance(rule.table, Keys) or (rule.clock is not None) != (number.held == "clock"):
         return None
-    cell = _stepped(rule, rule.table, number) if isinstance(rule.table, Steps) else _cut(rule.table, number)
-    missing = number.is_missing(null_numbers(rule.reading))
-    return cell and sql("CASE WHEN :missing THEN :null ELSE :found END", missing=missing, null=rule.null, found=cell)
+    if isinstance(rule.table, Steps):
+        cell = _stepped(rule, rule.table, number)
+    elif len(rule.table.at) > MOST_CASES:
+        return None
+    else:
+        clock, cuts, cells = number.held == "clock", rule.table.at.tolist(), rule.table.cells.tolist()
+        cell = _searched(number.it, [int(cut) * _MICROSECONDS for cut in cuts], cells) if clock else _searched(number.double, cuts, cells)
+    missing = number.is_missing(null_numbers(rule.reading).tolist())
+    return sql("CASE WHEN :missing THEN :null ELSE :cell END", missing=missing, null=rule.null, cell=cell)
 
 
 def _category(rule: Rule, table: Forms, value: Value) -> Expression | None:
@@ -147,16 +163,16 @@ def _category(rule: Rule, table: Forms, value: Value) -> Expression | None:
     if len(forms) > MOST_CASES or table.cells[""] != rule.null or not all(map(_PLAIN.fullmatch, forms)):
         return None
     if value.held == "text":
-        cell_if_known = _case(value.it, forms.items(), _without_zeros(table, value.it, rule.outside))
+        cell = _case(value.it, forms.items(), _without_zeros(table, value.it, rule.outside))
     elif value.held == "integer":
         known = [(int(form), cell) for form, cell in forms.items() if _WHOLE.fullmatch(form) and str(int(form)) == form]
-        cell_if_known = _case(value.it, [(number, cell) for number, cell in known if number >> 63 in {0, -1}], _part(rule.outside))
+        cell = _case(value.it, [(number, cell) for number, cell in known if number >> 63 in {0, -1}], _part(rule.outside))
     elif value.held == "boolean":
         yes, no = (forms.get(form, rule.outside) for form in ("true", "false"))
-        cell_if_known = sql("CASE WHEN :it THEN :yes ELSE :no END", it=value.it, yes=yes, no=no)
+        cell = sql("CASE WHEN :it THEN :yes ELSE :no END", it=value.it, yes=yes, no=no)
     else:
         return None
-    return sql("CASE WHEN :missing THEN :null ELSE :found END", missing=value.is_null, null=rule.null, found=cell_if_known)
+    return sql("CASE WHEN :missing THEN :null ELSE :cell END", missing=value.is_missing(), null=rule.null, cell=cell)
 
 
 def _case(it: Expression, pairs: Any, otherwise: Expression) -> Expression:
@@ -176,7 +192,7 @@ def _without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
     kept = sql("TRIM(TRAILING '0' FROM :it)", it=it)
     fits = f":it LIKE '%.0%' AND LENGTH(:it) <= {_LONGEST} AND :kept <> :it"
     matched = _case(kept, again, _part(outside))
-    return sql(f"CASE WHEN {fits} THEN :found ELSE :outside END", it=it, kept=kept, found=matched, outside=outside)
+    return sql(f"CASE WHEN {fits} THEN :cell ELSE :outside END", it=it, kept=kept, cell=matched, outside=outside)
 
 
 def key_of(reading: Reading, keys: Keys, value: Value, sound: Callable[[Expression], Expression] | None) -> Expression | None:
@@ -194,45 +210,11 @@ def key_of(reading: Reading, keys: Keys, value: Value, sound: Callable[[Expressi
     return sql("CASE WHEN :fits THEN :it ELSE NULL END", fits=exp.and_(*fits), it=value.it)
 
 
-def without_nul(it: Expression) -> Expression:
-    """Whether a text has no NUL.
-
-    >>> without_nul(exp.column("a")).sql()
-    "TRANSLATE(a, CHR(0), '') = a"
-    """
-    return sql("TRANSLATE(:it, CHR(0), '') = :it", it=it)
-
-
-def _spelled(reading: Reading, value: Value) -> Value | None:
-    """The string form of a value, as its reading compares it but for the case of letters."""
-    if value.held == "boolean":
-        return Value("text", sql("CASE WHEN :it THEN 'true' WHEN NOT :it THEN 'false' ELSE NULL END", it=value.it))
-    it = unit_of(value)
-    return None if it is None else Value("text", _trimmed(it) if reading.trim and value.held == "text" else it)
-
-
-def _trimmed(it: Expression) -> Expression:
-    return sql("TRIM(BOTH :blanks FROM :it)", it=it, blanks=BLANKS)
-
-
 @cache
 def _capitals() -> tuple[tuple[str, str], ...]:
     """Every letter that has a lower case of one letter, and that."""
     letters = [chr(code) for code in range(sys.maxunicode + 1)]
     return tuple((letter, small) for letter in letters if len(small := letter.lower()) == 1 and small != letter)
-
-
-def _formed(reading: Reading, table: Forms, value: Value) -> Value | None:
-    """A text as its reading compares it, where it may be one of the forms."""
-    it, alphabet = _trimmed(value.it) if reading.trim else value.it, set("".join(table.cells))
-    # a letter that becomes none of the alphabet is in no form, before as after
-    pairs = [(large, small) for large, small in _capitals() if small in alphabet] if reading.ignore_case else []
-    if any(ord(large) > _LAST_SHORT for large, _ in pairs):
-        return None
-    if pairs:
-        large, small = ("".join(letters) for letters in zip(*pairs, strict=True))
-        it = sql("TRANSLATE(:it, :large, :small)", it=it, large=large, small=small)
-    return Value("text", it)
 
 
 def rounded(it: Expression) -> Expression:
@@ -272,14 +254,6 @@ def _stepped(rule: Rule, table: Steps, number: Value) -> Expression:
     return cell if rule.clip else sql("CASE WHEN :inside THEN :cell ELSE :outside END", inside=inside, cell=cell, outside=rule.outside)
 
 
-def _cut(table: Cuts, number: Value) -> Expression | None:
-    if len(table.at) > MOST_CASES:
-        return None
-    if number.held == "clock":
-        return _searched(number.it, [int(cut) * _MICROSECONDS for cut in table.at.tolist()], table.cells.tolist())
-    return _searched(number.double, table.at.tolist(), table.cells.tolist())
-
-
 def _searched(it: Expression, at: Sequence[int | float], values: Sequence[int]) -> Expression:
     """The value at the number of thresholds at or below a number, halved at each step."""
     if not at:
@@ -303,7 +277,7 @@ def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
             return None
         seconds, ahead = ([second * _MICROSECONDS for second in some] for some in changes)
         it = sql(":it + :ahead", it=it, ahead=_searched(it, seconds, ahead))
-    return Value("clock", sql("CASE WHEN :missing THEN NULL ELSE :it END", missing=value.is_null, it=it))
+    return Value("clock", sql("CASE WHEN :missing THEN NULL ELSE :it END", missing=value.is_missing(), it=it))
 
 
 def amount_of(measure: Measure, value: Value) -> Expression | None:
@@ -317,7 +291,7 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
     if number is None or max(numerator, denominator) >= _EXACT:
         return None
     low, high = measure.low_units, measure.high_units
-    written, missing = "CASE WHEN :missing THEN :none ELSE :units END", number.is_missing(null_numbers(measure.reading))
+    written, missing = "CASE WHEN :missing THEN :none ELSE :units END", number.is_missing(null_numbers(measure.reading).tolist())
     if isinstance(measure, ValueCount):
         return sql(written, missing=missing, none=0, units=1)
     if number.held == "integer" and measure.unit == 1:

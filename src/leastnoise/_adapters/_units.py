@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._adapters._column import Column, by_value
+from leastnoise._adapters._column import Column, Encoder, by_value
 from leastnoise._adapters._values import is_null, text
 from leastnoise._check import refuse
 from leastnoise._check.arrays import BoolArray, IntArray
@@ -32,14 +32,14 @@ class Units:
 
     def __init__(self, bound: PerCell | None = None, sizes: Mapping[str, int] | None = None) -> None:
         self._numbers: dict[Hashable, int] = {}
-        self.number: Callable[[Column], IntArray] = by_value(lambda values: numbered(self._numbers, values))
-        self._chunks: list[IntArray] = []
+        self.number: Callable[[Column], IntArray] = numbering(self._numbers, unit_key)
+        self._chunks: list[IntArray] = [np.zeros(0, dtype=np.int64)]
         names = list(sizes or {})
         if bound is not None and not set(bound.attributes) <= set(names):
             raise refuse("the attributes of max_per_cell", list(bound.attributes), "attributes that are read: " + ", ".join(names))
         self._bound = bound
         self._within = [(names.index(name), sizes[name]) for name in bound.attributes] if bound and sizes else []
-        self._cells: list[IntArray] = []
+        self._cells: list[IntArray] = [np.zeros(0, dtype=np.int64)]
 
     def add(self, units: IntArray, codes: Sequence[IntArray] = ()) -> None:
         """Take the rows of a chunk.
@@ -53,9 +53,6 @@ class Units:
         for attribute, size in self._within:
             cell = cell * (size + 1) + (codes[attribute] + 1)  # beyond int64 two cells may have one number, and share their bound
         self._cells.append(cell)
-
-    def _units(self) -> IntArray:
-        return np.concatenate(self._chunks) if self._chunks else np.zeros(0, dtype=np.int64)
 
     def keep(self, max_rows: int, entropy_bytes: Callable[[int], bytes], among: BoolArray | None = None) -> BoolArray:
         """Choose at most ``max_rows`` rows of each unit, uniformly at random, without looking at any value but the cells that are bounded.
@@ -86,13 +83,14 @@ class Units:
         Edge cases: two keys of 64 bits are equal with a chance of 2^-64 a pair; the earlier row is then preferred, which the argument
         above does not mind.
         """
-        units = self._units() if among is None else np.where(among, self._units(), -1)
+        units = np.concatenate(self._chunks)
+        units = units if among is None else np.where(among, units, -1)
         keys = np.empty(len(units), dtype=np.uint64)
         for start in range(0, len(units), _BLOCK):
             some = keys[start : start + _BLOCK]
             some[:] = np.frombuffer(entropy_bytes(some.nbytes), dtype="<u8")
         if self._bound is not None:
-            units = np.where(_first(keys, self._bound.rows, units, np.concatenate(self._cells or [units])), units, -1)
+            units = np.where(_first(keys, self._bound.rows, units, np.concatenate(self._cells)), units, -1)
         return _first(keys, max_rows, units) & (units >= 0)
 
     def cut(self, keep: BoolArray, most: int) -> int:
@@ -107,7 +105,7 @@ class Units:
         >>> units.cut(units.keep(1, os.urandom), 3)
         4
         """
-        units, count = self._units(), len(self._numbers)
+        units, count = np.concatenate(self._chunks), len(self._numbers)
         kept = np.bincount(units[keep], minlength=count)
         return int(np.minimum(np.bincount(units[units >= 0], minlength=count) - kept, most * kept).sum())
 
@@ -118,7 +116,7 @@ class Units:
             rows: a mask over all rows added, each of a unit.
             cells: of every attribute whose values together are a cell the cells of these rows; none: a unit is worth 1 in all.
         """
-        units = self._units()[rows]
+        units = np.concatenate(self._chunks)[rows]
         return _first(np.arange(len(units), dtype=np.uint64), 1, units, *map(np.asarray, cells)).astype(np.int64)
 
 
@@ -133,34 +131,37 @@ def _first(keys: npt.NDArray[np.uint64], most: int, *groups: IntArray) -> BoolAr
     return first
 
 
-def numbered(numbers: dict[Hashable, int], values: Sequence[object]) -> IntArray:
-    """The numbers of units, or of keys, which are compared as units are; -1 for a null, and for a value without a string form.
+def numbering(numbers: dict[Hashable, int], key: Callable[[object], Hashable | None], *, known: bool = False) -> Encoder:
+    """Make the function from a column to the numbers of its keys, -1 for a value that is none.
 
     Args:
-        numbers: those known; a new one gets the next number.
-        values: of the units.
+        numbers: those of known keys; a new one gets the next number.
+        key: of a value, None where it is none.
+        known: a new key gets no number, but -1.
 
-    >>> numbered({"a": 0}, ["b", "a", None, b"b"]).tolist()
+    >>> numbers = {"a": 0}
+    >>> numbering(numbers, unit_key)(Column(["b", "a", None, b"b"])).tolist()
     [1, 0, -1, 1]
+    >>> numbering(numbers, unit_key, known=True)(Column(["b", "c"])).tolist()
+    [1, -1]
     """
-    units = (-1 if (key := _key(value)) is None else numbers.setdefault(key, len(numbers)) for value in values)
-    return np.fromiter(units, dtype=np.int64, count=len(values))
+
+    def number(value: object) -> int:
+        form = key(value)
+        return -1 if form is None else numbers.get(form, -1) if known else numbers.setdefault(form, len(numbers))
+
+    return by_value(lambda values: np.fromiter(map(number, values), dtype=np.int64, count=len(values)))
 
 
-def known_numbers(numbers: Mapping[Hashable, int], values: Sequence[object]) -> IntArray:
-    """As `numbered`, with -1 for those that are not known.
+def unit_key(value: object) -> Hashable | None:
+    """What a unit is told apart by: its string form, or its bytes where these are not text; None for a null, and for what has neither.
 
-    >>> known_numbers({"a": 0}, ["b", "a", None]).tolist()
-    [-1, 0, -1]
+    >>> unit_key(17.0), unit_key(b"17"), unit_key(""), unit_key([17])
+    ('17', '17', None, None)
     """
-    return np.fromiter((numbers.get(_key(value), -1) for value in values), dtype=np.int64, count=len(values))
-
-
-def _key(value: object) -> Hashable | None:
     if is_null(value):
         return None
     form = text(value)
-    # bytes that are not text still tell units apart
     return value if form is None and isinstance(value, bytes) else form
 
 

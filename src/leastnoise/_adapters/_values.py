@@ -259,19 +259,18 @@ def changes_of_clock(zone: str, start: int, end: int) -> tuple[tuple[int, ...], 
     >>> changes_of_clock("Europe/Berlin", 1_700_000_000, 1_720_000_000)
     ((1711846800,), (3600, 7200))
     """
-    clock = Clock(zone)
     if zone == "UTC":
         return (), (0,)
     if end - start > 101 * 366 * DAY:
         return None
-    seconds, ahead = [], [clock.ahead(start)]
+    clock = zoneinfo.ZoneInfo(zone)
+    seconds, shown = [], [ahead(clock, start)]
     for hour in range(start, end, 3600):
         after = min(hour + 3600, end)
-        if clock.ahead(after) != ahead[-1]:
-            first = bisect.bisect_left(range(hour, after), True, key=lambda second: clock.ahead(second) != ahead[-1]) + hour
-            seconds.append(first)
-            ahead.append(clock.ahead(after))
-    return tuple(seconds), tuple(ahead)
+        if (then := ahead(clock, after)) != shown[-1]:
+            seconds.append(bisect.bisect_left(range(hour, after), True, key=lambda second: ahead(clock, second) != shown[-1]) + hour)
+            shown.append(then)
+    return tuple(seconds), tuple(shown)
 
 
 def stamps(data: Any) -> IntArray | None:
@@ -331,25 +330,17 @@ def instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[
     return seconds - (-offset if said["ahead"] == "-" else offset), True
 
 
-class Clock:
-    """The clock of a time zone."""
+def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, which: BoolArray) -> IntArray:
+    """What a clock shows at these seconds of UTC, as seconds since 1970; of others anything."""
+    instants, where = np.unique(seconds[which], return_inverse=True)
+    shown = seconds.copy()
+    shown[which] += np.array([ahead(clock, moment) for moment in instants.tolist()], dtype=np.int64)[where.reshape(-1)]
+    return shown
 
-    def __init__(self, zone: str) -> None:
-        self._zone = None if zone == "UTC" else zoneinfo.ZoneInfo(zone)
 
-    def wall(self, seconds: IntArray, which: BoolArray) -> IntArray:
-        """What the clock shows at these seconds of UTC, as seconds since 1970; of others anything."""
-        if self._zone is None or not which.any():
-            return seconds
-        instants, where = np.unique(seconds[which], return_inverse=True)
-        shown = seconds.copy()
-        shown[which] = np.array([self.ahead(moment) for moment in instants.tolist()], dtype=np.int64)[where.reshape(-1)] + seconds[which]
-        return shown
-
-    def ahead(self, second: int) -> int:
-        """How many seconds it is ahead of UTC."""
-        # beyond the calendar, and outside every attribute
-        if not -62_000_000_000 < second < 253_000_000_000:
-            return 0
-        ahead = (_EPOCH + dt.timedelta(seconds=second)).astimezone(self._zone).utcoffset()
-        return 0 if ahead is None else ahead // dt.timedelta(seconds=1)
+def ahead(clock: zoneinfo.ZoneInfo, second: int) -> int:
+    """How many seconds a clock is ahead of UTC."""
+    # beyond the calendar, and outside every attribute
+    if not -62_000_000_000 < second < 253_000_000_000:
+        return 0
+    return ((_EPOCH + dt.timedelta(seconds=second)).astimezone(clock).utcoffset() or dt.timedelta(0)) // dt.timedelta(seconds=1)

@@ -95,11 +95,6 @@ class Dates(Kind):
         return 0 if self.by in FOLDED else period_of((self.start - _EPOCH).days * 24, self.by)
 
     @property
-    def regular(self) -> int:
-        """Number of periods."""
-        return _count(self.start, self.end, self.by)
-
-    @property
     def regular_labels(self) -> tuple[Label, ...]:
         """The periods, such as ``2024``, ``2024-Q1``, ``2024-01``, ``2024-W01``, ``2024-01-31``, ``2024-01-31 13:00`` and ``Monday``."""
         return tuple(_label(self.first + cell, self.by) for cell in range(self.regular))

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from leastnoise._check import Immutable, InputError, InternalError, one_of, refuse, whole
 from leastnoise._domain._cells import MOST_CELLS, Keys, Rule, kind_of, parts_of, plain_json, rule_of
-from leastnoise._domain._kind import Kind, domain_html, domain_text, not_a_kind, pairs_of
+from leastnoise._domain._kind import Kind, domain_html, domain_text, pairs_of
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted
 from leastnoise._domain._reading import attribute_name
 
@@ -19,6 +19,11 @@ class Domain(Immutable):
         attributes: a mapping from column name to kind; or give the attributes as keywords. A list means `Categories`.
         measures: a mapping from a name to a `Measure`, a column that may be summed.
         **kinds: attributes whose names are Python names.
+
+    Attributes:
+        names: the attributes' names, in order.
+        shape: the number of cells of each attribute.
+        size: the number of cells of the whole domain, exact.
 
     Raises:
         InputError: no attribute, an attribute twice, a name that is empty, or something that is not a kind.
@@ -32,14 +37,15 @@ class Domain(Immutable):
     200000
     """
 
-    __slots__ = ("_by_name", "_hash", "_kinds", "_measures", "_names", "_shape", "_sizes")
+    __slots__ = ("_by_name", "_hash", "_kinds", "_measures", "_sizes", "names", "shape", "size")
 
+    names: tuple[str, ...]
+    shape: tuple[int, ...]
+    size: int
     _kinds: tuple[tuple[str, Kind], ...]
     _measures: tuple[tuple[str, Measure], ...]
     # What is asked for once a table of a workload, made once.
     _by_name: Mapping[str, Kind]
-    _names: tuple[str, ...]
-    _shape: tuple[int, ...]
     _sizes: Mapping[str, int]
     _hash: int
 
@@ -60,7 +66,9 @@ class Domain(Immutable):
                 raise InputError(f"an attribute must be named once; got {name!r} twice. Give one of them another name.")
             meant = kind_of(kind)
             if type(meant) not in rule_of.registry or type(meant) is object:
-                raise not_a_kind(name, meant)
+                allowed = "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown"
+                advice = "Name the measure in measures={...}." if isinstance(meant, Measure) else ""
+                raise refuse(f"the attribute {name!r}", meant, allowed, advice)
             checked[name] = cast(Kind, meant)
         if measures is not None and not isinstance(measures, Mapping):
             raise refuse("measures", measures, "a mapping from a name to a Measure")
@@ -71,25 +79,12 @@ class Domain(Immutable):
             if isinstance(measure, UnitCount) and not {*measure.attributes} <= {*checked}:
                 raise refuse(f"the attributes of {name!r}", list(measure.attributes), "attributes of the domain")
         entries = tuple(checked.items())
-        object.__setattr__(self, "_kinds", entries)
-        object.__setattr__(self, "_measures", sums)
-        object.__setattr__(self, "_by_name", MappingProxyType(checked))
-        object.__setattr__(self, "_names", tuple(checked))
         # asked once, and never again: what was checked here is what is encoded, counted and paid for
         sizes = {name: whole(f"the number of cells of {name!r}", kind.size, 1, MOST_CELLS) for name, kind in entries}
-        object.__setattr__(self, "_sizes", MappingProxyType(sizes))
-        object.__setattr__(self, "_shape", tuple(sizes.values()))
-        object.__setattr__(self, "_hash", hash((entries, sums)))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The attributes' names, in order."""
-        return self._names
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of cells of each attribute."""
-        return self._shape
+        facts = {"names": tuple(checked), "shape": tuple(sizes.values()), "size": math.prod(sizes.values())}
+        facts |= {"_kinds": entries, "_measures": sums, "_by_name": MappingProxyType(checked), "_sizes": MappingProxyType(sizes)}
+        for field, fact in {**facts, "_hash": hash((entries, sums))}.items():
+            object.__setattr__(self, field, fact)
 
     def cells(self, name: str) -> int:
         """The number of cells of an attribute, as it was when the domain was made.
@@ -98,11 +93,6 @@ class Domain(Immutable):
         2
         """
         return self._sizes[self._named(name)]
-
-    @property
-    def size(self) -> int:
-        """The number of cells of the whole domain, exact."""
-        return math.prod(self.shape)
 
     @property
     def measures(self) -> dict[str, Measure]:

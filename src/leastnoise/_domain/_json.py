@@ -9,7 +9,7 @@ from typing import Any
 from leastnoise._check import InputError, refuse
 from leastnoise._domain._cells import parts_of, plain_json
 from leastnoise._domain._dates import Dates
-from leastnoise._domain._kind import Kind, Level, known_keys, level_json, own_fields
+from leastnoise._domain._kind import Kind, Level, known_keys, own_fields
 from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted
 from leastnoise._domain._reading import Reading, attribute_name
@@ -28,7 +28,7 @@ _KINDS: dict[str, type[Kind]] = {
 
 def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
     """The fields of a kind by their names in JSON, its own first, with those in the class, and defaults where they need not be said."""
-    named = [*own_fields(kind), *fields(Kind)]
+    named = [*own_fields(kind), *(field for field in fields(Kind) if field.init)]
     return {"size" if field.name == "codes" else field.name: (field.name, field.default if field.kw_only else MISSING) for field in named}
 
 
@@ -41,9 +41,7 @@ def kind_to_json(kind: Kind) -> dict[str, Any]:
 
 
 def _plain(value: object) -> Any:
-    if isinstance(value, Level):
-        return level_json(value)
-    if isinstance(value, Reading):
+    if isinstance(value, (Level, Reading)):
         return value.to_json()
     if isinstance(value, tuple):
         return [_plain(entry) for entry in value]

@@ -7,7 +7,7 @@ import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import Field, asdict, dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from fractions import Fraction
 from typing import Any, Self
 
@@ -54,6 +54,10 @@ class Level:
     name: str
     labels: tuple[Label, ...]
     cells: tuple[int, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The level as plain JSON values."""
+        return {"name": self.name, "labels": list(self.labels), "cells": list(self.cells)}
 
 
 def grouped(name: str, groups: Iterable[Label]) -> Level:
@@ -103,11 +107,6 @@ def _from_json(labels: Sequence[Label], value: object) -> Level:
     return _level(name, labels, [groups[whole("a group of a level in JSON", cell, 0, len(groups) - 1)] for cell in cells])
 
 
-def level_json(level: Level) -> dict[str, Any]:
-    """A level as plain JSON values."""
-    return {"name": level.name, "labels": list(level.labels), "cells": list(level.cells)}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Kind(ABC):
     """An attribute: a public map from values to cells. Frozen, equal and hashable by value.
@@ -117,17 +116,14 @@ class Kind(ABC):
         outside: what any other value does: ``"drop"`` the row, ``"clip"`` it to the nearest cell (where cells are in order) or ``"other"``.
         reading: how values are read.
         levels: public maps to coarser cells.
+        regular: the number of cells, ``other`` not included.
     """
 
     null: str | None = "drop"
     outside: str = "drop"
     reading: Reading = READ_AS_IT_IS
     levels: Any = ()
-
-    @property
-    @abstractmethod
-    def regular(self) -> int:
-        """Number of cells, ``other`` not included."""
+    regular: int = field(init=False, compare=False)
 
     @property
     @abstractmethod
@@ -184,29 +180,28 @@ class Kind(ABC):
             raise refuse(what, cells, message("at most {most}", most=MOST_CELLS), advice)
         reading: Any = self.reading
         if isinstance(reading, Mapping):
-            known: dict[str, Any] = known_keys("reading", reading, [field.name for field in fields(Reading)])
+            known: dict[str, Any] = known_keys("reading", reading, [part.name for part in fields(Reading)])
             reading = Reading(**known)
         if not isinstance(reading, Reading):
             raise refuse("reading", reading, "a Reading")
-        for name, value in {**parameters, **policies, "reading": reading}.items():
+        for name, value in {**parameters, **policies, "reading": reading, "regular": regular}.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "levels", levels_of(self.regular_labels, self.levels) if self.levels else ())
 
     def __repr__(self) -> str:
-        values = asdict(self)
-        values_of = [(field, values[field.name]) for field in own_fields(type(self))]
-        parts = [_shown(value) for field, value in values_of if not field.kw_only]
-        parts += [f"{field.name}={_shown(value)}" for field, value in values_of if field.kw_only and value != field.default]
+        own = [(part, getattr(self, part.name)) for part in own_fields(type(self))]
+        parts = [_shown(value) for part, value in own if not part.kw_only]
+        parts += [f"{part.name}={_shown(value)}" for part, value in own if part.kw_only and value != part.default]
         parts += [f"{key}={value!r}" for key, value in (("null", self.null), ("outside", self.outside)) if value != "drop"]
         parts += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
-        parts += [f"levels={[level_json(level) for level in self.levels]!r}"] if self.levels else []
+        parts += [f"levels={[level.to_json() for level in self.levels]!r}"] if self.levels else []
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
 def own_fields(kind: type[Kind]) -> list[Field[Any]]:
     """The fields of a kind that not every kind has; those that must be said are not by keyword alone."""
-    common = {field.name for field in fields(Kind)}
-    return [field for field in fields(kind) if field.name not in common]
+    common = {part.name for part in fields(Kind)}
+    return [part for part in fields(kind) if part.name not in common]
 
 
 def _shown(value: object) -> str:
@@ -246,13 +241,6 @@ def pairs_of(attributes: Any) -> list[tuple[str, Any]]:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise refuse("attributes", pair, "a mapping from a name to a kind, or pairs of them")
     return [(name, kind) for name, kind in pairs]
-
-
-def not_a_kind(name: str, kind: object) -> InputError:
-    """What is said of an attribute that is none."""
-    advice = "Name the measure in measures={...}." if isinstance(kind, Measure) else ""
-    allowed = "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown"
-    return refuse(f"the attribute {name!r}", kind, allowed, advice)
 
 
 def domain_text(kinds: Mapping[str, Kind], measures: Mapping[str, Measure]) -> str:

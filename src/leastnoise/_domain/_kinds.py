@@ -27,7 +27,7 @@ on that row alone.
 """
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any
@@ -96,11 +96,6 @@ class Categories(Kind):
         cells = {str(value): cell for cell, value in enumerate(self.values)}
         pairs = [(text, cells[value]) for value, texts in self.spellings for text in texts]
         return {self.reading.form(text): cell for text, cell in (*cells.items(), *pairs)}
-
-    @property
-    def regular(self) -> int:
-        """Number of cells, ``other`` not included."""
-        return len(self.values)
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
@@ -187,11 +182,6 @@ class Integers(Kind):
         self._keep(high - low + 1, ORDERED, low=low, high=high)
 
     @property
-    def regular(self) -> int:
-        """Number of cells, ``other`` not included."""
-        return self.high - self.low + 1
-
-    @property
     def regular_labels(self) -> tuple[Label, ...]:
         """The label of every cell but ``other``, in order."""
         return tuple(range(self.low, self.high + 1))
@@ -231,22 +221,17 @@ class Coded(Kind):
         self._keep(codes, LISTED, codes=codes)
 
     @property
-    def regular(self) -> int:
-        """Number of cells, ``other`` not included."""
-        return self.codes
-
-    @property
     def regular_labels(self) -> tuple[Label, ...]:
         """The label of every cell but ``other``, in order."""
         return tuple(range(self.codes))
 
 
-def _labels(edges: Sequence[Fraction], closed: str) -> tuple[Label, ...]:
-    """The intervals between edges as text."""
-    texts, last, left = [number_text(edge) for edge in edges], len(edges) - 2, closed == "left"
+def _intervals(kind: Any) -> tuple[Label, ...]:
+    """The bins as intervals."""
+    texts, left = [*map(number_text, kind.edges)], kind.closed == "left"
     return tuple(
-        f"{'[' if left or cell == 0 else '('}{texts[cell]}, {texts[cell + 1]}{']' if not left or cell == last else ')'}"
-        for cell in range(last + 1)
+        f"{'[' if left or cell == 0 else '('}{texts[cell]}, {texts[cell + 1]}{']' if not left or cell == kind.regular - 1 else ')'}"
+        for cell in range(kind.regular)
     )
 
 
@@ -291,20 +276,12 @@ class Bins(Kind):
         self._keep(bins, ORDERED, low=low, high=high, count=bins)
 
     @property
-    def regular(self) -> int:
-        """Number of bins."""
-        return self.count
-
-    @property
     def edges(self) -> tuple[Fraction, ...]:
         """The ``count + 1`` edges, exact, ``low`` first and ``high`` last."""
         width = (self.high - self.low) / self.count
         return tuple(self.low + width * edge for edge in range(self.count + 1))
 
-    @property
-    def regular_labels(self) -> tuple[Label, ...]:
-        """The bins as intervals."""
-        return _labels(self.edges, self.closed)
+    regular_labels = property(_intervals)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -354,15 +331,7 @@ class Edges(Kind):
         """The last edge."""
         return self.edges[-1]
 
-    @property
-    def regular(self) -> int:
-        """Number of bins."""
-        return len(self.edges) - 1
-
-    @property
-    def regular_labels(self) -> tuple[Label, ...]:
-        """The bins as intervals."""
-        return _labels(self.edges, self.closed)
+    regular_labels = property(_intervals)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -407,11 +376,6 @@ class Decimals(Kind):
         self._keep(int(count) + 1, ORDERED, low=low, high=high, step=step)
 
     @property
-    def regular(self) -> int:
-        """Number of values."""
-        return int((self.high - self.low) / self.step) + 1
-
-    @property
     def values(self) -> tuple[Fraction, ...]:
         """The values, exact, in order."""
         return tuple(self.low + self.step * cell for cell in range(self.regular))
@@ -451,11 +415,6 @@ class Unknown(Kind):
         if self.levels:
             raise InputError("unknown categories have no levels: find them first, then map what was found.")
         self._keep(most, LISTED, most=most, longest=longest)
-
-    @property
-    def regular(self) -> int:
-        """Number of cells that plans are made for, ``other`` not included."""
-        return self.most
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:

@@ -54,21 +54,15 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
         values = multiples(kind.low, kind.step, kind.regular)
         # a number is one of them if the doubles nearest to both are the same: from it to the next double
         pairs = np.stack([cells, np.full(kind.regular, outside)], axis=1)
-        return Cuts(np.stack([values, _next(values)], axis=1).reshape(-1), np.concatenate([[outside], pairs.reshape(-1)]))
+        return Cuts(np.stack([values, np.nextafter(values, np.inf)], axis=1).reshape(-1), np.concatenate([[outside], pairs.reshape(-1)]))
     if isinstance(kind, (Bins, Edges)):
         # a double that is not below an edge is at least the edge, and one that is above it at least the double behind it
-        inner = inner_edges(kind) if kind.closed == "left" else _next(inner_edges(kind))
+        inner = inner_edges(kind) if kind.closed == "left" else np.nextafter(inner_edges(kind), np.inf)
         if clip:
             return Cuts(inner, cells)
-        ends = np.array([float(kind.low), float(kind.high)])
-        return Cuts(np.concatenate([ends[:1], inner, _next(ends[1:])]), np.concatenate([[outside], cells, [outside]]))
+        ends = float(kind.low), math.nextafter(float(kind.high), math.inf)
+        return Cuts(np.concatenate([ends[:1], inner, ends[1:]]), np.concatenate([[outside], cells, [outside]]))
     raise InternalError(f"nothing encodes the kind {type(kind).__name__}.")
-
-
-def _next(numbers: Any) -> Any:
-    import numpy as np
-
-    return np.nextafter(numbers, np.inf)
 
 
 def _days(kind: Dates) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._encode import cell_encoder
-from leastnoise._adapters._location import first_of
+from leastnoise._adapters._location import protected_tables
 from leastnoise._adapters._places import CSV, Joined
 from leastnoise._adapters._read import open_source, opened_for
 from leastnoise._adapters._units import Units
@@ -128,7 +128,7 @@ def rows_fit(
     whole = np.concatenate(inside)
     # any order will do: which rows are kept is not told, only how many
     keep = np.ones(rows, dtype=np.bool_) if units is None else units.keep(max_rows, bytes)
-    lines = first_of(source)
+    lines = protected_tables(source)[0]
     return Fit(
         lines=_lines_of(lines) if isinstance(lines, (str, os.PathLike, CSV)) else None,
         rows=rows,
@@ -143,14 +143,14 @@ def rows_fit(
 
 def _lines_of(path: str | os.PathLike[str] | CSV) -> int | None:
     """The lines of CSV files without their headers, records or not; None of other files."""
-    from leastnoise._adapters._csv import CSV_FILES, opener, whole_lines
+    from leastnoise._adapters._csv import CSV_FILES, opened_file, whole_lines
     from leastnoise._adapters._files import KINDS
     from leastnoise._adapters._paths import files
 
     headed = not isinstance(path, CSV) or isinstance(path.header, bool)
     listed, lines = files(path.path if isinstance(path, CSV) else path, KINDS), 0
     for file, _ in listed if listed[0][1] is CSV_FILES else ():
-        with opener(file)(file, "rb") as opened:
+        with opened_file(file) as opened:
             lines += sum(block.count(b"\n") for block in whole_lines(opened.read)) - headed
     return lines if listed[0][1] is CSV_FILES else None
 
