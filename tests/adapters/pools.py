@@ -21,10 +21,10 @@ EXTREMES = [0, 1, -1, 3600, 86_400, 10**9, 10**15, 10**17, -(10**17), 2**62, -(2
 
 
 class Trap:
-    """A value that does its worst."""
+    """A value that does its worst, and whose text must never be seen."""
 
     def _fail(self, *_):
-        raise RuntimeError("the text of a row")
+        raise RuntimeError("SECRETMARK")
 
     __eq__ = __lt__ = __bool__ = __float__ = __str__ = __repr__ = __len__ = __iter__ = _fail
     __hash__ = None

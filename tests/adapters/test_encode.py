@@ -75,7 +75,7 @@ KINDS = st.one_of(
 
 
 @given(KINDS, st.lists(NUMBERS, max_size=12))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_numbers_against_the_reference(kind, values):
     encode = cell_encoder(kind)
     expected = [-1 if (cell := reference(kind, value)) is None else cell for value in values]
@@ -89,7 +89,7 @@ def test_numbers_against_the_reference(kind, values):
 
 
 @given(st.fractions(-5, 5, max_denominator=10**20), st.fractions("1/997", 9, max_denominator=10**3), st.integers(1, 40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_edges_are_the_nearest_doubles(low, more, count):
     kind = Bins(low, low + more, count)
     assert inner_edges(kind).tolist() == [float(edge) for edge in kind.edges[1:-1]]
@@ -134,7 +134,7 @@ TEXTS = ["F", "f", "F ", "17", "17.0", "17.00", "017", "+17", "17.", "-0.0", "0"
     st.lists(st.sampled_from(TEXTS), min_size=1, max_size=6, unique=True),
     st.lists(st.one_of(st.sampled_from(TEXTS), st.just("")), max_size=12),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_text_against_the_reference(categories, values):
     kind = Categories(categories, null="other")
     expected = []
@@ -150,7 +150,7 @@ def test_text_against_the_reference(categories, values):
 
 
 @given(st.lists(NUMBERS, max_size=12), st.sampled_from(["1", "0.5", "1000", "1/3"]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_amounts_against_the_reference(values, unit):
     step = Fraction(unit)
     measure = Measure("m", -6 * step, 10 * step, unit)
@@ -196,7 +196,7 @@ ENCODERS = {
 
 @pytest.mark.parametrize("name", ENCODERS)
 @given(st.lists(LISTS, min_size=1, max_size=3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_row_becomes_what_it_would_become_alone(name, chunks):
     """Columns of mixed types, several chunks through one encoder: no row's cell depends on another row, before or beside it."""
     encode = ENCODERS[name]()
@@ -215,7 +215,7 @@ def test_equal_decimals_and_instants_have_one_text():
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False), st.integers(0, 60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_decimals_have_the_text_of_their_value(value, zeros):
     longer = Decimal((value.as_tuple().sign, (*value.as_tuple().digits, *[0] * zeros), value.as_tuple().exponent - zeros))
     assert longer == value

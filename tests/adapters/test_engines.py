@@ -115,30 +115,17 @@ WEIGHTED = [
 # ------------------------------------------------------------------------------------------------------------ the contract
 
 
-def test_a_table_that_is_joined_is_read_and_gives_the_same_counts(engine):
-    """Both ways round: as the first table and as the second."""
-    named = pa.table({"i": [0, 1, 2, 2, 5, None], "v": ["x", "y", "x", "y", "y", "x"]})
-    first, second = Domain(v=Categories(["x", "y"], null="other")), Domain(n=Integers(-5, 50, null="other", outside="other"))
-    found = []
-    for given in (engine, ARROW):
-        there = read(ln.Joined(given, named, on="i", public=True), first, wanted=Wanted(tables={None: [("v",)]}))
-        beside = read(ln.Joined(named, given, on="i", public=True), second)
-        found.append([np.bincount(columns_of(one).codes[name], minlength=60).tolist() for one, name in ((there, "v"), (beside, "n"))])
-    assert found[0] == found[1]
-    assert found[0][0][:2] == [1, 2]
-
-
 def test_every_cell_and_amount_is_that_of_reading(engine):
+    """All kinds in PostgreSQL; in Spark, whose planner takes its time, every second of them, which have each way to be written."""
     opened = _read.open_source(engine)
     values = {name: opened.engine.values[name] for name in ("n", "x", "t", "b", "d", "s", "z")}
-    pairs = [(kind, name, prepared(rule_of(kind), values[name])) for kind, name in itertools.product(KINDS, values)]
-    named = [one and Value(one.held, exp.column(f"p{place}")) for place, (_, _, one) in enumerate(pairs)]
-    cells = [one and cell_of(rule_of(kind), one) for (kind, _, _), one in zip(pairs, named, strict=True)]
-    assert [found is not None for found in cells] == [has_sql(kind, name) for kind, name, _ in pairs]
-    wanted = [(kind, name, found, cell_encoder(kind)) for (kind, name, _), found in zip(pairs, cells, strict=True)]
+    kinds = KINDS if isinstance(engine, DatabaseTable) else KINDS[1::2]
+    pairs = [(kind, name, prepared(rule_of(kind), values[name])) for kind, name in itertools.product(kinds, values)]
+    cells = [ready and cell_of(rule_of(kind), Value(ready.held, exp.column(f"p{at}"))) for at, (kind, _, ready) in enumerate(pairs)]
+    assert [cell is not None for cell in cells] == [has_sql(kind, name) for kind, name, _ in pairs]
+    wanted = [(kind, name, cell, cell_encoder(kind)) for (kind, name, _), cell in zip(pairs, cells, strict=True) if cell is not None]
     wanted += [(measure, measure.column, amount_of(measure, values[measure.column]), amount_encoder(measure)) for measure in MEASURES]
-    wanted = [one for one in wanted if one[2] is not None]
-    columns = [exp.alias_(found, f"k{place}", copy=False) for place, (_, _, found, _) in enumerate(wanted)]
+    columns = [exp.alias_(made, f"k{place}", copy=False) for place, (_, _, made, _) in enumerate(wanted)]
     ready = [exp.alias_(one.it, f"p{place}") for place, (_, _, one) in enumerate(pairs) if one is not None]
     raw = exp.select("*", *ready).from_(opened.engine.relation.copy())
     query = exp.select(exp.column("i"), *columns, copy=False).from_(raw.subquery("raw", copy=False), copy=False)
@@ -233,7 +220,7 @@ def kept_of(unit, most, key, every, limit):
 
 @pytest.mark.parametrize(
     ("engine", "unit", "bound"),
-    [("postgres", "u", None), ("spark", "w", None), ("spark", "u", PerCell(1, "t")), ("postgres", "w", PerCell(1, ["t", "b"]))],
+    [("postgres", "u", None), ("spark", "w", PerCell(1, ["t", "b"]))],
     indirect=["engine"],
     ids=str,
 )
@@ -249,7 +236,7 @@ def test_which_rows_of_a_unit_count_is_decided_by_the_key_alone(engine, unit, bo
     assert found == {(None, ("t", "b")): table.reshape(-1).tolist(), (None, ()): [len(rows)], ("m", ()): [sum(row[2] for row in rows)]}
 
 
-@pytest.mark.parametrize("most", [1, 999, 1000, 1001, 1100, 2**31])
+@pytest.mark.parametrize("most", [1, 1000, 1100, 2**31])
 def test_every_bound_on_a_unit_is_kept(url, postgres, most):
     """A unit of 1,200 rows and one of 1,050, counted in an engine under small bounds and large ones: rows, rows in a cell, and keys."""
     rows = "SELECT u, i % 2 AS v, 'key ' || i AS k FROM (VALUES ('a', 1200), ('b', 1050)) AS n (u, n), generate_series(0, n - 1) AS i"
@@ -267,7 +254,7 @@ def test_every_bound_on_a_unit_is_kept(url, postgres, most):
 
 @pytest.mark.parametrize(
     ("engine", "unit", "most", "bound"),
-    [("postgres", None, 1, None), ("spark", "u", 2, None), ("spark", "w", 3, None), ("postgres", "u", 3, PerCell(1, "t"))],
+    [("postgres", None, 1, None), ("spark", "w", 3, None), ("postgres", "u", 3, PerCell(1, "t"))],
     indirect=["engine"],
     ids=str,
 )
@@ -339,8 +326,12 @@ def keys_there(source, name, kind, **options):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "unit", "most"),
-    [(*key, *unit) for key, unit in zip(KEYS, itertools.cycle([("u", 2), ("w", 1), ("u", ROWS)]))],
+    ("engine", "name", "kind", "unit", "most"),
+    [
+        *(("postgres", *key, *unit) for key, unit in zip(KEYS, itertools.cycle([("u", 2), ("w", 1), ("u", ROWS)]))),
+        *(("spark", *KEYS[place], "w", 1) for place in (1, 3)),
+    ],
+    indirect=["engine"],
     ids=str,
 )
 def test_keys_have_the_same_numbers_of_units(engine, name, kind, unit, most, monkeypatch):
@@ -363,26 +354,25 @@ def test_a_unit_more_changes_the_numbers_of_few_keys_by_one(url, postgres, monke
     monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
     rng, kind = np.random.default_rng(2), Unknown(9, longest=3, reading=Reading(trim=True, nulls=["NA"]))
     pool = np.array(["a", "b ", "b", "c", "", "NA", "long text", "\x01", "d"])
-    seen, sentences, rounds = Counter(), [], []
-    for place in range(16):
-        rows, most = int(rng.integers(0, 12)), int(rng.integers(1, 4))
-        units = np.append(rng.integers(0, 4, rows), np.full(rng.integers(1, 7), 9))
-        lines = [f"({unit}, '{agent}')" for unit, agent in zip(units, pool[rng.integers(0, len(pool), len(units))], strict=True)]
-        for name, part in ((f"before{place}", lines[:rows]), (f"after{place}", lines)):
-            sentences += [f"DROP TABLE IF EXISTS {name}", f"CREATE TABLE {name} (id integer, agent text)"]
-            sentences += [f"INSERT INTO {name} VALUES {', '.join(part)}"] if part else []
-        rounds.append((place, most))
-    fill(url, sentences)
-    for place, most in rounds:
+    sentences, seen = ["CREATE TABLE agents (pair integer, id integer, agent text)"], Counter()
+    for pair in range(6):
+        units = np.append(rng.integers(0, 4, rng.integers(3, 12)), np.full(rng.integers(2, 7), 9))
+        lines = [f"({pair}, {unit}, '{agent}')" for unit, agent in zip(units, pool[rng.integers(0, len(pool), len(units))], strict=True)]
+        sentences.append(f"INSERT INTO agents VALUES {', '.join(lines)}")
+        for name, rows in (("before", "id < 9"), ("after", "true")):
+            sentences.append(f"CREATE VIEW {name}{pair} AS SELECT id, agent FROM agents WHERE pair = {pair} AND {rows}")
+    fill(url, ["DROP TABLE IF EXISTS agents CASCADE", *sentences])
+    for pair in range(6):
+        most = pair % 3 + 1
         before, after = (
-            Counter(keys_there(DatabaseTable(f"{name}{place}", postgres.connection), "agent", kind, unit_column="id", max_rows=most))
+            Counter(keys_there(DatabaseTable(f"{name}{pair}", postgres.connection), "agent", kind, unit_column="id", max_rows=most))
             for name in ("before", "after")
         )
         change = {key: after[key] - before[key] for key in {*before, *after}}
         assert set(change.values()) <= {0, 1}
         assert sum(change.values()) <= most
         seen[sum(change.values())] += 1
-    assert set(seen) == {0, 1, 2, 3}
+    assert {1, 2, 3} <= set(seen)
 
 
 def test_the_blanks_of_files_are_taken_from_keys_in_an_engine(url, postgres):
@@ -402,14 +392,14 @@ def test_keys_that_have_no_sql_are_read(postgres, reading):
     assert _read.open_source(postgres).engine.keys(wish, bytes) is None
 
 
-def test_a_table_counted_for_one_plan_does_not_answer_another(engine):
+def test_a_table_counted_for_one_plan_does_not_answer_another(postgres):
     domain = Domain({"t": KINDS[8], "b": KINDS[4]}, measures={"m": MEASURES[1]})
-    table = read(engine, domain, wanted=Wanted(tables={None: [("t",)]}))
+    table = read(postgres, domain, wanted=Wanted(tables={None: [("t",)]}))
     for names, measure in ((("b",), None), (("t",), "m")):
         with pytest.raises(InputError, match="counted for the tables of another plan"):
             list(count(table, [names], measure))
     with pytest.raises(InputError, match="read without the attribute 'b'"):
-        read(engine, domain, wanted=Wanted(attributes=["t"], tables={None: [("t",)]})).require(["b"])
+        read(postgres, domain, wanted=Wanted(attributes=["t"], tables={None: [("t",)]})).require(["b"])
 
 
 def test_a_release_is_the_same_from_every_source(engine):
@@ -433,21 +423,20 @@ def test_bytes_that_are_no_text_are_no_value_in_spark_either(spark_session, monk
     """Its TRIM takes off single bytes of blanks, and its TRANSLATE mends what it does not understand."""
     lines = ", ".join(f"({place}, CAST(X'{one.replace(' ', '')}' AS STRING))" for place, one in enumerate(ODD_BYTES))
     frame, real = spark_session.sql(f"SELECT * FROM VALUES {lines} AS t(id, a)"), _read.open_source
-    trimmed = [Reading(trim=True), Reading(trim=True, ignore_case=True), Reading(ignore_case=True), Reading()]
-    found = []
+    how = [Reading(trim=trim, ignore_case=small, column="a") for trim, small in itertools.product((True, False), repeat=2)]
+    every = Domain(
+        {f"a{at}": Categories(["ab", "ca\ufffd", "ca", "xx"], null="other", outside="other", reading=one) for at, one in enumerate(how)}
+    )
+    seen = []
     for engine in (True, False):
         if not engine:
             monkeypatch.setattr(_read, "open_source", lambda *given, **more: replace(real(*given, **more), engine=None))
-        here = []
-        for reading in trimmed:
-            kind = Categories(["ab", "ca\ufffd", "ca", "xx"], null="other", outside="other", reading=reading)
-            table = read(frame, Domain(a=kind), wanted=Wanted(tables={None: [("a",)]}))
-            here.append(next(iter(count(table, [("a",)], None)))[1].tolist())
-        keys = read_keys(frame, Domain(a=Unknown(9, reading=trimmed[0])), "a")
-        found.append((here, dict(zip(columns_of(keys, Keyed).keys, columns_of(keys, Keyed).units.tolist(), strict=True))))
-    assert found[0] == found[1]
-    assert found[0][0][0] == [3, 0, 0, 0, 11]
-    assert found[0][1] == {"ab": 3, "CA": 1}
+        found, _ = counts(frame, every, {None: [(name,) for name in every.names]})
+        keys = columns_of(read_keys(frame, Domain(a=Unknown(9, reading=Reading(trim=True))), "a"), Keyed)
+        seen.append((found, dict(zip(keys.keys, keys.units.tolist(), strict=True))))
+    assert seen[0] == seen[1]
+    assert seen[0][0][None, ("a1",)] == [3, 0, 0, 0, 11]
+    assert seen[0][1] == {"ab": 3, "CA": 1}
 
 
 def test_what_spark_cannot_count_is_collected(spark_session):
@@ -505,28 +494,25 @@ def test_a_failing_frame_says_nothing_of_a_row(spark_session):
 def test_texts_of_queries_that_mean_something_else_are_not_sent(spark_session, spark, setting):
     spark_session.conf.set(f"spark.sql.parser.{setting}", "true")
     try:
-        found, here = counts(spark, Domain(b=KINDS[4]), {None: [("b",)]})
+        assert _read.open_source(spark).engine is None
     finally:
         spark_session.conf.unset(f"spark.sql.parser.{setting}")
-    assert not here
-    assert found == counts(ARROW, Domain(b=KINDS[4]), {None: [("b",)]})[0]
+    assert _read.open_source(spark).engine is not None
 
 
-def exact_table():
-    return pa.table({"e": pa.array([None if one is None else float(Decimal(one)) for one in COLUMNS["e"]])})
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [Integers(0, 17, outside="clip"), Bins(0, 1, 4, null="other", outside="other"), Edges([-1, 0, 17], closed="right", null="other")],
-)
-def test_decimals_of_any_length_are_numbers(postgres, kind):
-    domain = Domain({"e": kind}, measures={"m": (m := Measure("e", 1, 20, unit="0.1")), "count": ValueCount(m)})
-    tables = {None: [("e",)], "m": [()], "count": [()]}
-    found, here = counts(postgres, domain, tables)
-    assert here
-    assert found == counts(exact_table(), domain, tables)[0]
-    assert found == counts(postgres, domain, {**tables, None: [("e",)]}, attributes=["e"])[0]
+def test_decimals_of_any_length_are_numbers(postgres):
+    given = [
+        Integers(0, 17, outside="clip"),
+        Bins(0, 1, 4, null="other", outside="other"),
+        Edges([-1, 0, 17], closed="right", null="other"),
+    ]
+    exact = pa.table({"e": pa.array([None if one is None else float(Decimal(one)) for one in COLUMNS["e"]])})
+    for kind in given:
+        domain = Domain({"e": kind}, measures={"m": (m := Measure("e", 1, 20, unit="0.1")), "count": ValueCount(m)})
+        tables = {None: [("e",)], "m": [()], "count": [()]}
+        found, here = counts(postgres, domain, tables)
+        assert here
+        assert found == counts(exact, domain, tables)[0]
 
 
 @pytest.mark.parametrize(("most", "here"), [(2**31 - 1, True), (2**31, False)])
@@ -538,14 +524,12 @@ def test_a_sum_that_could_leave_64_bits_is_of_rows_that_are_read(postgres, most,
 
 
 def test_rows_that_have_no_sql_are_read(postgres):
-    domain = Domain({"e": Categories(["0.1", "17", "1.5"], outside="other"), "x": Categories(["0.1", "17"], outside="other")})
-    expected = [EXACT_TEXT.get(one, 3) for one in COLUMNS["e"] if one is not None and one != "NaN"]
-    found, here = counts(postgres, domain, {None: [("e",)]}, attributes=["e"])
+    texts = {"0.1": 0, "17": 1, "17.00": 1, "1.50": 2}
+    domain = Domain({"e": Categories(["0.1", "17", "1.5"], outside="other")})
+    expected = [texts.get(one, 3) for one in COLUMNS["e"] if one is not None and one != "NaN"]
+    found, here = counts(postgres, domain, {None: [("e",)]})
     assert not here
     assert found[None, ("e",)] == np.bincount(expected, minlength=4).tolist()
-
-
-EXACT_TEXT = {"0.1": 0, "17": 1, "17.00": 1, "1.50": 2}
 
 
 def test_names_of_columns_are_taken_to_the_letter(url, postgres):
@@ -560,17 +544,9 @@ def test_names_of_columns_are_taken_to_the_letter(url, postgres):
 
 def test_columns_of_every_type_are_read(url, postgres):
     """One value of each type, and a null."""
-    held = {
-        "smallint": "17",
-        "integer": "17",
-        "bigint": "17",
-        "boolean": "true",
-        "double precision": "0.1",
-        "real": "0.1",
-        "numeric": "0.1",
-    }
-    held |= {"text": "a", "varchar": "a", "char(1)": "a", "uuid": "11111111-1111-1111-1111-111111111111", "date": "2024-05-01"}
-    held |= {"timestamp": "2024-05-01 13:45:00", "timestamptz": "2024-05-01 13:45:00"}
+    held = dict.fromkeys(("smallint", "integer", "bigint"), "17") | dict.fromkeys(("double precision", "real", "numeric"), "0.1")
+    held |= dict.fromkeys(("text", "varchar", "char(1)"), "a") | {"uuid": "11111111-1111-1111-1111-111111111111", "boolean": "true"}
+    held |= {"date": "2024-05-01"} | dict.fromkeys(("timestamp", "timestamptz"), "2024-05-01 13:45:00")
     named = {f"c{place}": kind for place, kind in enumerate(held)}
     listed = ", ".join(f"{name} {kind}" for name, kind in named.items())
     lines = ", ".join(literal(one, kind) for kind, one in held.items())
@@ -654,10 +630,10 @@ def test_a_connection_is_the_name_of_a_variable(connection):
     assert "MARK" not in str(error.value)
 
 
-@pytest.mark.parametrize("table", ["", "a.b.c", ".visits", "visits.", 5])
-def test_a_table_is_named(table):
-    with pytest.raises(InputError, match="table must be a name such as"):
-        DatabaseTable(table, "env:VISITS_URL")
+def test_a_table_is_named():
+    for table in ("", "a.b.c", ".visits", "visits.", 5):
+        with pytest.raises(InputError, match="table must be a name such as"):
+            DatabaseTable(table, "env:VISITS_URL")
 
 
 SPEC = """

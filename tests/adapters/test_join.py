@@ -241,8 +241,8 @@ def databases(seed: int) -> Any:
     some = [owners for rows in range(1, 3) for owners in itertools.product(who, repeat=rows)]
     held = [rows for many in range(3) for rows in itertools.product(itertools.product(who, (0, 1)), repeat=many)]
     every = list(itertools.product(some, held))
-    yield from (every[place] for place in random.permutation(len(every))[:45])
-    for _ in range(25):
+    yield from (every[place] for place in random.permutation(len(every))[:20])
+    for _ in range(12):
         owners = random.choice(3, size=random.integers(3, 8), p=[0.5, 0.3, 0.2])
         patients = [(who[random.choice(3, p=[0.4, 0.4, 0.2])], int(random.integers(0, 2))) for _ in range(random.integers(1, 5))]
         yield [who[one] for one in owners], patients
@@ -274,7 +274,7 @@ def violations(most: int, bound: int | None = None) -> Any:
     assert seen == allowed  # or the pairs would not tell anything
 
 
-@pytest.mark.parametrize(("most", "bound"), [(1, None), (2, None), (3, None), (3, 1), (3, 2)])
+@pytest.mark.parametrize(("most", "bound"), [(1, None), (2, None), (3, 1), (3, 2)])
 def test_a_unit_in_both_tables_changes_its_own_rows_and_at_most_so_many(most: int, bound: int | None) -> None:
     assert list(violations(most, bound)) == []
 

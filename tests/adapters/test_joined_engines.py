@@ -32,17 +32,19 @@ def partners_of_spark(spark_session):
     return spark_session.createDataFrame(PARTNERS)
 
 
+@pytest.fixture(scope="module")
+def partners_of_postgres(url):
+    names = {"k": "bigint", "f": "text", "g": "varchar", "y": "double precision", "day": "date", "x": "real"}
+    lines = [f"({', '.join(literal(row[name], kind) for name, kind in names.items())})" for row in PARTNERS.to_pylist()]
+    listed = ", ".join(f"{name} {kind}" for name, kind in names.items())
+    fill(url, [f"CREATE TABLE partners ({listed})", f"INSERT INTO partners VALUES {', '.join(lines)}"])
+    return DatabaseTable("partners", "env:VISITS_URL")
+
+
 @pytest.fixture
 def partners(engine, request):
     """The second table beside the first one."""
-    if isinstance(engine, DatabaseTable):
-        names = {"k": "bigint", "f": "text", "g": "varchar", "y": "double precision", "day": "date", "x": "real"}
-        lines = [f"({', '.join(literal(row[name], kind) for name, kind in names.items())})" for row in PARTNERS.to_pylist()]
-        listed = ", ".join(f"{name} {kind}" for name, kind in names.items())
-        make = ["DROP TABLE IF EXISTS partners", f"CREATE TABLE partners ({listed})", f"INSERT INTO partners VALUES {', '.join(lines)}"]
-        fill(request.getfixturevalue("url"), make)
-        return DatabaseTable("partners", engine.connection)
-    return request.getfixturevalue("partners_of_spark")
+    return request.getfixturevalue("partners_of_postgres" if isinstance(engine, DatabaseTable) else "partners_of_spark")
 
 
 BESIDE = Domain(
@@ -60,8 +62,8 @@ BESIDE_TABLES = {None: [("t", "g", "y", "day")], "most": [("t", "g", "y", "day")
 @pytest.mark.parametrize(
     ("engine", "on", "public"),
     [
-        *(("postgres", on, public) for on, public in (({"u": "k"}, True), ({"w": "f"}, False), ({"t": "k"}, True), ({"u": "k"}, False))),
-        *(("spark", on, public) for on, public in (({"t": "k"}, True), ({"w": "f"}, False))),
+        *(("postgres", on, public) for on, public in (({"u": "k"}, True), ({"w": "f"}, False), ({"t": "k"}, True))),
+        ("spark", {"w": "f"}, False),
     ],
     indirect=["engine"],
 )
@@ -76,6 +78,7 @@ def test_two_tables_of_an_engine_are_joined_and_counted_there(engine, partners, 
     assert np.count_nonzero(found[None, ("t", "g", "y", "day")]) > 3
 
 
+@pytest.mark.parametrize("engine", ["postgres"], indirect=True)
 def test_a_unit_that_is_joined_is_bounded_where_it_is(engine, partners):
     two = {"unit_column": "u", "max_rows": 2}
     found, here = counts(ln.Joined(engine, partners, on={"u": "k"}), BESIDE, {None: [()]}, attributes=[], **two)
@@ -101,17 +104,8 @@ def test_tables_that_one_query_cannot_have_are_read(engine, partners):
 
 
 def test_columns_that_are_not_wanted_need_no_right_and_a_table_of_which_none_is_wanted_neither(url, postgres, monkeypatch):
-    make = [
-        "DROP TABLE IF EXISTS partly",
-        "CREATE TABLE partly (k bigint, g text, secret text)",
-        "INSERT INTO partly VALUES (1, 'F', 'x'), (2, 'M', 'y')",
-    ]
-    make += [
-        "DROP TABLE IF EXISTS hidden",
-        "CREATE TABLE hidden (k bigint, g text)",
-        "DROP ROLE IF EXISTS clerk",
-        "CREATE ROLE clerk LOGIN",
-    ]
+    make = ["CREATE TABLE partly (k bigint, g text, secret text)", "INSERT INTO partly VALUES (1, 'F', 'x'), (2, 'M', 'y')"]
+    make += ["CREATE TABLE hidden (k bigint, g text)", "CREATE ROLE clerk LOGIN"]
     fill(url, [*make, "GRANT SELECT (u, t) ON visits TO clerk", "GRANT SELECT (k, g) ON partly TO clerk"])
     monkeypatch.setenv("CLERK_URL", url.replace("tester:", "clerk:"))
     visits, partly, hidden = (DatabaseTable(name, "env:CLERK_URL") for name in ("visits", "partly", "hidden"))
@@ -138,6 +132,4 @@ def test_a_doubled_column_that_nobody_asks_for_does_no_harm_in_spark(spark_sessi
 def test_frames_of_two_sessions_of_spark_are_read(spark_session, spark):
     """Neither session knows the other's views."""
     partners = spark_session.newSession().createDataFrame(PARTNERS)
-    found, here = counts(ln.Joined(spark, partners, on={"u": "k"}, public=True), Domain(g=BESIDE.kind("g")), {None: [("g",)]})
-    assert not here
-    assert found == counts(ln.Joined(ARROW, PARTNERS, on={"u": "k"}, public=True), Domain(g=BESIDE.kind("g")), {None: [("g",)]})[0]
+    assert _read.open_source(ln.Joined(spark, partners, on={"u": "k"}, public=True)).engine is None

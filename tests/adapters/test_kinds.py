@@ -37,7 +37,7 @@ ZONES = ("UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Apia")
 
 
 @given(st.sampled_from(sorted(PERIODS)), st.sampled_from(ZONES), st.sampled_from(["drop", "clip", "other"]), st.lists(STAMPS, max_size=8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_dates_against_the_calendar(by, zone, outside, stamps):
     kind = ln.Dates("2024-01-01", "2024-03-31", by, zone=zone, outside=outside)
     encode, labels = cell_encoder(kind), kind.labels
@@ -56,7 +56,7 @@ def test_dates_against_the_calendar(by, zone, outside, stamps):
     shown = [expected(stamp) for stamp in clocks]
     assert encode(Column(aware)).tolist() == shown
     assert encode(Column([stamp.isoformat() for stamp in aware])).tolist() == shown
-    for unit in ("s", "ms", "us", "ns"):
+    for unit in ("s", "ns"):
         assert encode(Column(np.array(stamps, dtype=f"M8[{unit}]"), zoned=True)).tolist() == shown
         assert encode(Column(np.array(stamps, dtype=f"M8[{unit}]"))).tolist() == [expected(stamp) for stamp in stamps]
 

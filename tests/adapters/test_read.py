@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from leastnoise._adapters import _column as column_module
+from adapters.pools import Trap
 from leastnoise._adapters import check_source, columns, read
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Categories, Coded, Domain, Integers, Measure
@@ -70,6 +70,12 @@ def constructor(request, tmp_path):
     return lambda frame: CONSTRUCTORS[request.param](frame, tmp_path)
 
 
+@pytest.fixture(params=CONSTRUCTORS, scope="module", ids=str)
+def everything(request, tmp_path_factory):
+    """The whole frame, made once for all who only read it."""
+    return CONSTRUCTORS[request.param](FRAME, tmp_path_factory.mktemp("everything"))
+
+
 STAMP = dt.datetime.fromisoformat
 FRAME = pl.DataFrame(
     {
@@ -119,31 +125,25 @@ SEX = ["F", "M", "Ünïcode 日本", 'q"uote', "a,b"]
         (Domain(big=Integers(0, 5, outside="other")), [6] * 9),
     ],
 )
-def test_every_source_and_policy(constructor, domain, expected):
+def test_every_source_and_policy(everything, domain, expected):
     (name,) = domain.names
-    table = read(constructor(FRAME.select(name)), domain)
-    assert sorted(columns_of(table).codes[name].tolist()) == sorted(expected)
+    assert sorted(columns_of(read(everything, domain)).codes[name].tolist()) == sorted(expected)
 
 
-def test_whole_numbers_beyond_doubles_are_told_apart(constructor):
-    source = constructor(FRAME.select("big"))
-    if isinstance(source, pd.DataFrame) and source["big"].dtype == np.float64:
+def test_whole_numbers_beyond_doubles_are_told_apart(everything):
+    if isinstance(everything, pd.DataFrame) and everything["big"].dtype == np.float64:
         # pandas itself has made floats of them
-        source = pd.DataFrame({"big": pd.Series(FRAME["big"].to_list(), dtype="Int64")})
-    assert columns_of(read(source, Domain(big=[2**53, 2**53 + 1]))).codes["big"].tolist() == [1, 0]
+        everything = pd.DataFrame({"big": pd.Series(FRAME["big"].to_list(), dtype="Int64")})
+    assert columns_of(read(everything, Domain(big=[2**53, 2**53 + 1]))).codes["big"].tolist() == [1, 0]
 
 
-def test_time_stamps(constructor):
+def test_time_stamps(everything):
     # a CSV file holds what its writer wrote: here ISO with a T and micro-seconds
-    source = constructor(FRAME.select("when"))
-    found = read(source, Domain(when=["2024-05-01", "2024-05-01 13:45:00", "2024-05-02 00:00:00.5"]))
-    if str(source).endswith(("sv", "gz")):
-        assert columns_of(found).codes["when"].tolist() == []
-    else:
-        assert sorted(columns_of(found).codes["when"].tolist()) == [0, 1, *[2] * 7]
+    stamps = columns_of(read(everything, Domain(when=["2024-05-01", "2024-05-01 13:45:00", "2024-05-02 00:00:00.5"]))).codes["when"]
+    assert sorted(stamps.tolist()) == ([] if str(everything).endswith(("sv", "gz")) else [0, 1, *[2] * 7])
 
 
-def test_several_attributes_and_a_measure(constructor):
+def test_several_attributes_and_a_measure(everything):
     domain = Domain(
         age=Integers(17, 90, outside="other", null="other"),
         sex=Categories(SEX, outside="other", null="other"),
@@ -152,12 +152,12 @@ def test_several_attributes_and_a_measure(constructor):
     expected = [
         (0, 0, 0), (73, 1, 2), (74, 5, 6), (74, 5, 0), (33, 5, 20), (74, 0, 20), (3, 5, -1), (4, 2, 14), (5, 3, -1), (6, 4, 10),
     ]  # fmt: skip
-    assert rows_of(read(constructor(FRAME), domain)) == sorted(expected)
+    assert rows_of(read(everything, domain)) == sorted(expected)
 
 
-def test_an_attribute_may_be_a_measure_and_a_unit_too(constructor):
+def test_an_attribute_may_be_a_measure_and_a_unit_too(everything):
     domain = Domain(age=Integers(17, 90), measures={"years": Measure("age", 0, 30)})
-    assert rows_of(read(constructor(FRAME), domain, unit_column="age", max_rows=2)) == [
+    assert rows_of(read(everything, domain, unit_column="age", max_rows=2)) == [
         (0, 17), (3, 20), (4, 21), (5, 22), (6, 23), (33, 30), (73, 30),
     ]  # fmt: skip
 
@@ -167,19 +167,18 @@ def test_no_rows(constructor):
     assert rows_of(table) == []
 
 
-def test_chunks_do_not_change_the_table(constructor, monkeypatch):
+def test_chunks_do_not_change_the_table(everything, monkeypatch, capfd):
     domain = Domain(age=Integers(17, 90, outside="other", null="other"), sex=Categories(SEX, outside="other", null="other"))
-    expected = rows_of(read(constructor(FRAME), domain))
+    expected = rows_of(read(everything, domain))
     for name in ("_arrow", "_files", "_frames"):
         monkeypatch.setattr(f"leastnoise._adapters.{name}.CHUNK", 3)
     monkeypatch.setattr("leastnoise._adapters._csv.BLOCK", 40)
     calls = []
-    source = constructor(FRAME)
-    assert rows_of(read(source, domain, progress=lambda done, total: calls.append((done, total)))) == expected
+    assert rows_of(read(everything, domain, progress=lambda done, total: calls.append((done, total)))) == expected
     done = [rows for rows, _ in calls]
-    assert done == [3, 6, 9, 10] or (str(source).endswith(("sv", "gz")) and done == sorted(done) and done[-1] == 10 and len(done) > 2)
+    assert done == [3, 6, 9, 10] or (str(everything).endswith(("sv", "gz")) and done == sorted(done) and done[-1] == 10 and len(done) > 2)
     assert {total for _, total in calls} <= {None, 10}
-    assert column_module.CHUNK == 2**16
+    assert capfd.readouterr() == ("", "")  # nothing of a row is printed
 
 
 def test_categorical_columns():
@@ -222,19 +221,6 @@ def test_mixed_objects_are_told_apart():
     assert columns_of(table).codes["a"].tolist() == [1, 0, 1, 1, 1, 1, 1, 0]
 
 
-class Trap:
-    """A value that does its worst, and whose text must never be seen."""
-
-    def __repr__(self):
-        return MARK
-
-    def _fail(self, *_):
-        raise RuntimeError(MARK)
-
-    __eq__ = __lt__ = __float__ = __str__ = __len__ = __iter__ = _fail
-    __hash__ = None
-
-
 class TrapText(str):
     __slots__ = ()
     __eq__ = __hash__ = __len__ = Trap._fail
@@ -249,17 +235,9 @@ STRANGE = [
 
 @pytest.mark.parametrize("place", range(len(STRANGE)))
 def test_no_value_makes_reading_fail(place):
-    values = [STRANGE[place], "F", 1]
-    frame = pd.DataFrame({"a": pd.Series([None] * 3, dtype=object), "id": [1, 2, 3]})
-    for row, value in enumerate(values):
-        frame.at[row, "a"] = value
-    for kind in (
-        Categories(["F", 1]),
-        Categories(["F"], outside="other", null="other"),
-        Integers(0, 5, outside="clip"),
-        Bins(0, 5, 5),
-        Coded(3),
-    ):
+    frame = pd.DataFrame({"a": pd.Series([None, "F", 1], dtype=object), "id": [1, 2, 3]})
+    frame.at[0, "a"] = STRANGE[place]
+    for kind in (Categories(["F"], outside="other", null="other"), Integers(0, 5, outside="clip"), Bins(0, 5, 5), Coded(3)):
         table = read(frame, Domain(a=kind, measures={"m": Measure("a", 0, 9)}), unit_column="id")
         assert MARK not in repr(table)
         assert len(columns_of(table).codes["a"]) <= 3
@@ -401,10 +379,7 @@ def test_bad_frames_and_arguments():
     frame = pd.DataFrame([[MARK, MARK]], columns=["sex", "sex"])
     for make, message in (
         (lambda: read(frame, DOMAIN), "must have column names that differ from each other"),
-        (
-            lambda: read([MARK], DOMAIN),
-            "the source must be a path to .csv, .csv.gz, .tsv, .tsv.gz or .parquet files, a pandas, Polars, PyArrow, Spark or Ibis table",
-        ),
+        (lambda: read([MARK], DOMAIN), "the source must be a path to .csv, .csv.gz, .tsv, .tsv.gz or .parquet files, a pandas, Polars, Py"),
         (lambda: read(pd.Series([MARK]), DOMAIN), "got an object of type 'Series'."),
         (lambda: read(pd.DataFrame({"gender": [MARK], 5: [MARK]}), DOMAIN), "the pandas data frame has no column 'sex'; it has 'gender'"),
         (lambda: read(pl.DataFrame({"gender": [MARK]}), DOMAIN), "the polars data frame has no column 'sex'; it has 'gender'."),
@@ -415,14 +390,8 @@ def test_bad_frames_and_arguments():
         (lambda: read(duckdb.sql(f"SELECT '{MARK}' AS x").project("x::INT AS sex"), DOMAIN), "the DuckDB relation cannot be computed."),
         (lambda: read(pl.DataFrame({"sex": [MARK]}), {"sex": ["F"]}), "domain must be a Domain; got"),
         (lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, unit_column="id"), "has no column 'id'"),
-        (
-            lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, max_rows=2),
-            "max_rows must be 1 where each row is a unit; got 2. Name the unit_column",
-        ),
-        (
-            lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, unit_column="sex", max_rows=0),
-            "max_rows must be a whole number of at least 1",
-        ),
+        (lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, max_rows=2), "max_rows must be 1 where each row is a unit; got 2. Name the u"),
+        (lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, unit_column="sex", max_rows=0), "max_rows must be a whole number of at least"),
         (lambda: columns(5), "the source must be a path"),
     ):
         with pytest.raises(InputError) as error:
@@ -431,11 +400,6 @@ def test_bad_frames_and_arguments():
         assert MARK not in str(error.value)
         assert error.value.__cause__ is None
         assert error.value.__suppress_context__ or error.value.__context__ is None
-
-
-def test_nothing_is_printed(constructor, capfd):
-    read(constructor(FRAME), Domain(sex=SEX), unit_column="age")
-    assert capfd.readouterr() == ("", "")
 
 
 def test_reading_a_file_needs_no_data_frame_library(tmp_path):
@@ -494,8 +458,7 @@ def test_no_row_of_a_parquet_file_makes_reading_fail(tmp_path):
         assert rows_of(read(source, domain)) == [(0, 0, 0, 1), (1, 1, 1, 1), (2, 1, 1, 1)]
 
 
-@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize(("unit", "zone"), [("s", None), ("ms", "Europe/Berlin"), ("us", None), ("ns", "Europe/Berlin")])
 def test_an_instant_has_one_text_whatever_holds_it_and_wherever_it_is_read(tmp_path, monkeypatch, unit, zone):
     array = pa.array([0, 1], pa.int64()).view(pa.timestamp(unit, zone))
     table = pa.table({"when": array})
@@ -503,34 +466,18 @@ def test_an_instant_has_one_text_whatever_holds_it_and_wherever_it_is_read(tmp_p
     # before pandas and Polars get it they hold it in their own units
     sources = [table, tmp_path / "x.parquet", table.to_pandas(), pl.from_arrow(table), CONNECTION.from_arrow(table)]
     sources.append(pd.DataFrame({"when": pd.Series(list(table.to_pandas()["when"]), dtype=object)}))
-    after = {
-        "s": "1970-01-01 00:00:01",
-        "ms": "1970-01-01 00:00:00.001",
-        "us": "1970-01-01 00:00:00.000001",
-        "ns": "1970-01-01 00:00:00.000000001",
-    }
+    after = {"s": ":01", "ms": ":00.001", "us": ":00.000001", "ns": ":00.000000001"}[unit]
     for there in ("America/New_York", "Asia/Kolkata"):
         monkeypatch.setenv("TZ", there)
         for source in sources:
-            assert rows_of(read(source, Domain(when=["1970-01-01", after[unit]]))) == [(0,), (1,)], type(source)
+            assert rows_of(read(source, Domain(when=["1970-01-01", f"1970-01-01 00:00{after}"]))) == [(0,), (1,)], type(source)
 
 
 def test_time_stamps_of_duckdb_in_every_unit():
-    for kind in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMPTZ", *(["TIMESTAMPTZ_NS"] if HAS_TZ_NS else [])):
+    for kind in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMPTZ"):
         zone = "+00" if "TZ" in kind else ""
         relation = CONNECTION.sql(f"SELECT unnest(['1970-01-01 00:00:00{zone}', '2024-05-01 13:45:00{zone}'])::{kind} AS a")
         assert rows_of(read(relation, Domain(a=["1970-01-01", "2024-05-01 13:45:00"]))) == [(0,), (1,)], kind
-
-
-def has_type(name):
-    try:
-        CONNECTION.sql(f"SELECT NULL::{name}")
-    except duckdb.Error:
-        return False
-    return True
-
-
-HAS_TZ_NS = has_type("TIMESTAMPTZ_NS")
 
 
 def test_bytes_are_their_text_in_every_source(tmp_path):

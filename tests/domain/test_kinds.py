@@ -185,10 +185,7 @@ def test_number_text_is_exact(number):
     [
         (lambda: Categories([]), "categories must be a list of text or whole numbers that is not empty; got []."),
         (lambda: Categories("FM"), "categories must be a list of text or whole numbers that is not empty; got 'FM'."),
-        (
-            lambda: Categories(["a", "a"]),
-            "categories must differ from each other; got 'a' twice. Values are compared by their string form.",
-        ),
+        (lambda: Categories(["a", "a"]), "categories must differ from each other; got 'a' twice. Values are compared by their string form"),
         (lambda: Categories([1, "1"]), "categories must differ from each other; got '1' twice."),
         (lambda: Categories(["a", ""]), "a category must be text that is not empty; got ''. An empty text is a null; null='other' counts"),
         (lambda: Categories([0.5]), "a category must be text or a whole number; got 0.5. Write other numbers and dates as text"),

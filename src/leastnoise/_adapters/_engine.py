@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from leastnoise._adapters._arrow import in_chunks, strange
 from leastnoise._adapters._column import Chunks, Column, Source, Wish, by_columns
-from leastnoise._adapters._sql import Expression, Held, Value, amount_of, cell_of, key_of, prepared, sql, unit_of
+from leastnoise._adapters._sql import Expression, Held, Value, amount_of, cell_of, prepared, sql, unit_of
 from leastnoise._adapters._units import MOST_CUT
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
@@ -61,19 +61,12 @@ class Engine:
     home: object = None
 
     def counts(self, wish: Wish, entropy_bytes: Entropy) -> tuple[dict[Wanted, IntArray], tuple[int, int, int] | None] | None:
-        """Count.
-
-        Args:
-            wish: what.
-            entropy_bytes: where the keys of the choices of rows come from.
+        """Count, choosing the rows of units by a key of these random bytes; an `InputError` where the engine fails.
 
         Returns:
             Marginals that hold all that were wished for, and where that is wished the numbers of rows that count for their unit and that
             the domain keeps, of the others of them, and of those cut, as `Units.cut` has it; None if the engine cannot do it by its SQL,
             and the rows are to be read. That depends on the wish and on the columns' types alone.
-
-        Raises:
-            InputError: the engine failed.
 
         Guarantees: as `leastnoise._adapters.read`. Which rows of a unit count depends on that unit's rows and the key alone (E7).
         """
@@ -81,7 +74,12 @@ class Engine:
         sets = sorted({names for wanted in wish.tables.values() for names in wanted})
         proposed = groups([tuple(sorted(order.index(name) for name in names)) for names in sets], sizes, _ROWS)
         covers = [tuple(order[position] for position in group.attributes) for group in proposed]
-        rows = self._encoded(wish, entropy_bytes)
+        rows = self._bounded_rows(wish, entropy_bytes)
+        if rows is not None and wish.rules:
+            rows = exp.select("*").from_(self._once(rows).subquery("encoded")).where(*_kept(wish))
+        for number, measure in enumerate(wish.sums.values()):
+            if rows is not None and isinstance(measure, UnitCount):  # E12
+                rows = _numbered(rows, ["u0", *_cell(wish, measure.attributes)], ["turn"], f"w{number}")
         # A sum beyond 64 bits would make the engine fail, and so tell of a row: 2^32 rows of amounts below 2^31 stay within.
         wide = any(measure.largest >= 2**31 for measure in wish.sums.values())
         if rows is None or wide or sum(math.prod(wish.rules[name].size for name in cover) for cover in covers) > MOST_CELLS:
@@ -96,18 +94,9 @@ class Engine:
         return tables, self._usage(wish, entropy_bytes) if wish.usage else None
 
     def keys(self, wish: Wish, entropy_bytes: Entropy) -> dict[str, int] | None:
-        """Count the units that have each key.
+        """Count the units that have each key of the one attribute wished for, whose categories are not known yet.
 
-        Args:
-            wish: of one attribute, whose categories are not known yet, and of nothing else.
-            entropy_bytes: where the key of the choice comes from.
-
-        Returns:
-            For each key that is there how many units have it; None if the engine cannot do it by its SQL. That depends on public facts
-            alone.
-
-        Raises:
-            InputError: the engine failed.
+        None if the engine cannot do it by its SQL, which depends on public facts alone; an `InputError` where it fails.
         """
         (rule,) = wish.rules.values()
         rows, allowed = self._bounded_rows(wish, entropy_bytes), rule.table
@@ -126,14 +115,8 @@ class Engine:
     def joined(self, other: "Engine", on: tuple[str, str], mine: Sequence[str], theirs: Sequence[str]) -> "Engine | None":
         """An engine in which rows have the columns of their partner in a second table (E10).
 
-        Args:
-            other: where the partners are.
-            on: the column of the first table, and that of the second, that they are joined on.
-            mine: of the first, the columns that are wanted; no other is named in a query.
-            theirs: of the second, likewise.
-
-        Returns:
-            The engine; None where one query cannot have both tables, or their keys have no SQL. That depends on public facts alone.
+        They are joined on a column of each; columns but those wanted, of the first table and of the second, are not named in a query.
+        None where one query cannot have both tables, or their keys have no SQL, which depends on public facts alone.
 
         Guarantees: a row has nulls for columns of the second table, or the values of the one row there whose key is its own.
         """
@@ -163,16 +146,6 @@ class Engine:
         what = f"{self.what} joined with {other.what}"
         return replace(self, what=what, relation=rows.subquery("joined"), values=values, session=session, home=None)
 
-    def _encoded(self, wish: Wish, entropy_bytes: Entropy) -> exp.Select | None:
-        """The rows that count, encoded: of attribute i the cell ``ci``, of measure i the amount ``vi``; None where a column has no SQL."""
-        rows = self._bounded_rows(wish, entropy_bytes)
-        if rows is not None and wish.rules:
-            rows = exp.select("*").from_(self._once(rows).subquery("encoded")).where(*_kept(wish))
-        for number, measure in enumerate(wish.sums.values()):
-            if rows is not None and isinstance(measure, UnitCount):  # E12
-                rows = _numbered(rows, ["u0", *_cell(wish, measure.attributes)], ["turn"], f"w{number}")
-        return rows
-
     def _usage(self, wish: Wish, entropy_bytes: Entropy) -> tuple[int, int, int]:
         rows = self._bounded_rows(wish, entropy_bytes)
         if rows is None:
@@ -188,7 +161,10 @@ class Engine:
         return kept, every - kept, gone
 
     def _bounded_rows(self, wish: Wish, entropy_bytes: Entropy) -> exp.Select | None:
-        """The rows that count for their unit, encoded, with those that the domain drops; of unknown categories those with a key."""
+        """The rows that count for their unit, with those that the domain drops, or of unknown categories those with a key.
+
+        Of attribute i they have the cell ``ci``, of measure i the amount ``vi``. None where a column has no SQL.
+        """
         sources = [rule.reading.column or name for name, rule in wish.rules.items()]
         sums = {f"v{number}": measure for number, measure in enumerate(wish.sums.values()) if parts(measure)}
         added = [part.column for measure in sums.values() for part in parts(measure)]
@@ -201,9 +177,7 @@ class Engine:
         ready = [prepared(rule, values[source], self.sound) for source, rule in zip(sources, wish.rules.values(), strict=True)]
         columns: dict[str, Expression | None] = {}
         for number, (rule, value) in enumerate(zip(wish.rules.values(), ready, strict=True)):
-            called, keys = value and Value(value.held, exp.column(f"p{number}")), rule.table
-            made = cell_of(rule, called) if called and not isinstance(keys, Keys) else None
-            columns[f"c{number}"] = key_of(rule.reading, keys, called, self.sound) if called and isinstance(keys, Keys) else made
+            columns[f"c{number}"] = value and cell_of(rule, Value(value.held, exp.column(f"p{number}")), self.sound)
         for name, measure in sums.items():
             amounts = [amount_of(part, values[part.column]) for part in parts(measure)]
             columns[name] = None if None in amounts else reduce(lambda value, other: sql(":one * :other", one=value, other=other), amounts)
@@ -338,13 +312,9 @@ def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
 
 
 def engine_source(engine: Engine, types: Mapping[str, Type], kinds: Sequence[tuple[str, str]], session: Session) -> Source:
-    """The source whose rows an engine can count.
+    """The source whose rows an engine can count, of columns by their types, each with its type's name in order (a name may come twice).
 
-    Args:
-        engine: of its relation.
-        types: what becomes of each column.
-        kinds: every column with the name of its type, in order; one whose name occurs twice is there twice.
-        session: as that of the engine, with what rows come by: batches that need not be held at once.
+    The session is as that of the engine, with what rows come by: batches that need not be held at once.
     """
 
     def chunks(columns: list[str]) -> Chunks[Column]:

@@ -133,18 +133,20 @@ def prepared(rule: Rule, value: Value, sound: Callable[[Expression], Expression]
     return Value("text", it)
 
 
-def cell_of(rule: Rule, value: Value) -> Expression | None:
+def cell_of(rule: Rule, value: Value, sound: Callable[[Expression], Expression] | None = None) -> Expression | None:
     """The cell of an attribute as a 64-bit integer, ``DROP`` where the row is to be dropped; None where it is read otherwise.
 
-    The value is that of `prepared`.
+    Of unknown categories it is the key that a value is, null where it is none. Value and ``sound`` are those of `prepared`.
 
     >>> cell_of(rule_of(Coded(2)), Value("text", exp.column("a"))) is None
     True
     """
-    number = value.number
     if isinstance(rule.table, Forms):
         return _category(rule, rule.table, value)
-    if number is None or isinstance(rule.table, Keys) or (rule.clock is not None) != (number.held == "clock"):
+    if isinstance(rule.table, Keys):
+        return _key(rule.reading, rule.table, value, sound)
+    number = value.number
+    if number is None or (rule.clock is not None) != (number.held == "clock"):
         return None
     if isinstance(rule.table, Steps):
         cell = _stepped(rule, rule.table, number)
@@ -195,12 +197,7 @@ def _without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
     return sql(f"CASE WHEN {fits} THEN :cell ELSE :outside END", it=it, kept=kept, cell=matched, outside=outside)
 
 
-def key_of(reading: Reading, keys: Keys, value: Value, sound: Callable[[Expression], Expression] | None) -> Expression | None:
-    """The key that a value is, null where it is none; None where it is read otherwise. Value and ``sound`` are those of `prepared`.
-
-    >>> key_of(Reading(ignore_case=True), Keys(200), Value("text", exp.column("a")), None) is None
-    True
-    """
+def _key(reading: Reading, keys: Keys, value: Value, sound: Callable[[Expression], Expression] | None) -> Expression | None:
     nulls = sorted({"", *map(reading.form, reading.nulls)})
     if reading.ignore_case or not all(map(_PLAIN.fullmatch, nulls)):
         return None
