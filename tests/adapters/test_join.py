@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import leastnoise as ln
+from adapters.test_read import CONSTRUCTORS
 from leastnoise._adapters import Wanted, _join, _read, located, location, read, read_keys
 from leastnoise._holder._check import rows_fit
 from leastnoise._kernel._count import count
@@ -66,50 +66,29 @@ def cells(table: Any, names: tuple[str, ...]) -> dict[Any, int]:
     return {key: number for key, number in given if number}
 
 
-def _csv(frame: pd.DataFrame, folder: Path, name: str) -> Any:
-    frame.to_csv(folder / f"{name}.csv", index=False)
-    return folder / f"{name}.csv"
-
-
-def _parquet(frame: pd.DataFrame, folder: Path, name: str) -> Any:
-    pq.write_table(pa.Table.from_pandas(frame), folder / f"{name}.parquet", row_group_size=50)
-    return folder / f"{name}.parquet"
-
-
-def _files(frame: pd.DataFrame, folder: Path, name: str) -> Any:
-    (folder / name).mkdir()
+def _files(frame: pl.DataFrame, folder: Path) -> Any:
     for part in range(3):
-        _csv(frame[part::3], folder / name, str(part))
-    return folder / name
+        frame[part::3].write_csv(folder / f"{part}.csv")
+    return folder
 
 
-def _database(frame: pd.DataFrame, folder: Path, name: str) -> Any:
-    with duckdb.connect(folder / "x.duckdb") as connection:
-        connection.register("given", pa.Table.from_pandas(frame))
-        connection.execute(f"CREATE TABLE {name} AS FROM given")
-    return ln.DatabaseTable(name, "env:VISITS_URL")
+def _database(frame: pl.DataFrame, folder: Path) -> Any:
+    with duckdb.connect(folder.parent / "x.duckdb") as connection:
+        connection.register("given", frame.to_arrow())
+        connection.execute(f"CREATE TABLE {folder.name} AS FROM given")
+    return ln.DatabaseTable(folder.name, "env:VISITS_URL")
 
 
-def _ibis(frame: pd.DataFrame, folder: Path, name: str) -> Any:
+def _ibis(frame: pl.DataFrame, folder: Path) -> Any:
     ibis = pytest.importorskip("ibis", reason="Ibis is not installed; pip install 'leastnoise[ibis]'")
     connection = duckdb.connect()
-    connection.register("given", pa.Table.from_pandas(frame))
-    connection.execute(f"CREATE TABLE {name} AS FROM given")
-    return ibis.duckdb.from_connection(connection).table(name)
+    connection.register("given", frame.to_arrow())
+    connection.execute(f"CREATE TABLE {folder.name} AS FROM given")
+    return ibis.duckdb.from_connection(connection).table(folder.name)
 
 
-SOURCES = {
-    "csv": _csv,
-    "files": _files,
-    "parquet": _parquet,
-    "pandas": lambda frame, *_: frame,
-    "polars": lambda frame, *_: pl.from_pandas(frame),
-    "polars lazy": lambda frame, *_: pl.from_pandas(frame).lazy(),
-    "pyarrow": lambda frame, *_: pa.Table.from_pandas(frame),
-    "duckdb": lambda frame, *_: duckdb.from_arrow(pa.Table.from_pandas(frame)),
-    "database": _database,
-    "ibis": _ibis,
-}
+SOURCES = {kind: CONSTRUCTORS[kind] for kind in ("csv", "parquet", "pandas", "polars", "polars lazy", "pyarrow", "duckdb")}
+SOURCES |= {"files": _files, "database": _database, "ibis": _ibis}
 PAIRS = [*((kind, kind) for kind in SOURCES), ("csv", "polars"), ("parquet", "csv"), ("duckdb", "parquet")]
 
 
@@ -119,7 +98,11 @@ def test_every_source_counts_what_pandas_merges(one: str, other: str, tmp_path: 
     monkeypatch.setenv("VISITS_URL", f"duckdb://{tmp_path / 'x.duckdb'}")
     monkeypatch.setattr("leastnoise._adapters._arrow.CHUNK", 64)
     monkeypatch.setattr("leastnoise._adapters._frames.CHUNK", 64)
-    joined = ln.Joined(SOURCES[one](VISITS, tmp_path, "visits"), SOURCES[other](PATIENTS, tmp_path, "patients"), on=ON)
+    folders = [tmp_path / "visits", tmp_path / "patients"]
+    for folder in folders:
+        folder.mkdir()
+    frames = map(pl.from_pandas, (VISITS, PATIENTS))
+    joined = ln.Joined(*(SOURCES[kind](*given) for kind, *given in zip((one, other), frames, folders, strict=True)), on=ON)
     table = read(joined, DOMAIN, wanted=Wanted(usage=True), unit_column="patient", max_rows=400)
     names = ("dx", "sex", "year")
     assert cells(table, names) == expected([*names])
@@ -183,7 +166,8 @@ def test_values_of_chunks_of_other_forms_are_read_as_by_themselves(monkeypatch: 
 
 
 def test_an_empty_second_table_has_no_partners(tmp_path: Path) -> None:
-    for second in (PATIENTS[:0], _csv(PATIENTS[:0], tmp_path, "patients"), pa.Table.from_pandas(PATIENTS[:0])):
+    PATIENTS[:0].to_csv(tmp_path / "patients.csv", index=False)
+    for second in (PATIENTS[:0], tmp_path / "patients.csv", pa.Table.from_pandas(PATIENTS[:0])):
         table = read(ln.Joined(VISITS, second, on=ON), ln.Domain(sex=DOMAIN.kind("sex")), unit_column="patient", max_rows=400)
         assert columns_of(table).codes["sex"].tolist() == [2] * int(VISITS["patient"].notna().sum())
     nobody = read(ln.Joined(VISITS[:0], PATIENTS, on=ON), DOMAIN, unit_column="patient")
@@ -394,12 +378,7 @@ def test_where_both_tables_are_is_kept() -> None:
     back = located(place)
     assert location(back) == place
     moved = located(place, "/b/visits.csv")
-    assert (moved.data.path, moved.data.delimiter, moved.second, moved.key, moved.public) == (
-        "/b/visits.csv",
-        ";",
-        "/a/patients.parquet",
-        "id",
-        True,
-    )
+    assert (moved.data.path, moved.data.delimiter, moved.second) == ("/b/visits.csv", ";", "/a/patients.parquet")
+    assert (moved.key, moved.public) == ("id", True)
     assert located(place, joined) is joined
     assert location(ln.Joined(VISITS, "/a/patients.csv", on="id")) is None

@@ -11,8 +11,8 @@ from leastnoise._adapters import _arrow, _column, _csv, _units
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_one_more_unit_changes_the_table_by_its_rows_alone(kind, tmp_path):
-    seen = [Pair(kind, seed, tmp_path).check() for seed in range(8 if kind == "csv.gz" else 16)]
-    assert np.count_nonzero(seen) >= 3
+    seen = [Pair(kind, seed, tmp_path).check() for seed in range(18)]
+    assert np.count_nonzero(seen) >= 2
 
 
 def by_equality(data):

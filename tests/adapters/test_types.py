@@ -40,36 +40,31 @@ def put_together(array, places):
 HELD = [name for name, array in ARROW.items() if not pa.types.is_dictionary(array.type) and not pa.types.is_run_end_encoded(array.type)]
 
 
+def runs_of(values):
+    """Each value twice; not by from_arrays, which refuses values that are none of the type, as other libraries may hand them over."""
+    ends = pa.array(range(2, 2 * len(values) + 1, 2), pa.int32())
+    return pa.Array.from_buffers(pa.run_end_encoded(ends.type, values.type), 2 * len(values), [None], children=[ends, values])
+
+
 @pytest.mark.parametrize("name", HELD)
-def test_a_dictionary_has_the_values_of_its_type(name):
+def test_dictionaries_and_runs_have_the_values_of_their_type(name):
     values = ARROW[name]
     places = [len(values) - 1, 0, None, *range(len(values)), 0]
     held = pa.DictionaryArray.from_arrays(pa.array(places, pa.int16()), values)
     assert codes(held) == codes(put_together(values, places))
     assert codes(pa.chunked_array([held.slice(0, 2), held.slice(2)])) == codes(held)
-
-
-@pytest.mark.parametrize("name", HELD)
-def test_run_ends_have_the_values_of_their_type(name):
-    values = ARROW[name]
-    ends = pa.array(range(2, 2 * len(values) + 1, 2), pa.int32())
-    # not from_arrays, which refuses values that are none of the type, as other libraries may hand them over
-    held = pa.Array.from_buffers(pa.run_end_encoded(ends.type, values.type), 2 * len(values), [None], children=[ends, values])
-    places = np.repeat(range(len(values)), 2).tolist()
-    assert codes(held) == codes(put_together(values, places))
-    for start, count in ((1, 3), (2, 1), (len(held), 0), (3, len(held))):  # a slice keeps all runs, and says where it begins
-        assert codes(held.slice(start, count)) == codes(put_together(values, places[start : start + count]) if count else values[:0])
-
-
-@pytest.mark.parametrize("name", HELD)
-def test_a_dictionary_of_runs_has_the_values_of_their_type(name):
-    values = ARROW[name]
-    ends = pa.array(range(2, 2 * len(values) + 1, 2), pa.int32())
-    runs = pa.Array.from_buffers(pa.run_end_encoded(ends.type, values.type), 2 * len(values), [None], children=[ends, values])
-    places = [2 * len(values) - 1, 0, None, 1]
-    held = pa.DictionaryArray.from_arrays(pa.array(places, pa.int16()), runs)
-    assert codes(held) == codes(put_together(values, [None if place is None else place // 2 for place in places]))
-    assert codes(held.slice(1, 2)) == codes(put_together(values, [0, None]))
+    runs, twice = runs_of(values), np.repeat(range(len(values)), 2).tolist()
+    for start, count in (
+        (0, len(runs)),
+        (1, 3),
+        (2, 1),
+        (len(runs), 0),
+        (3, len(runs)),
+    ):  # a slice keeps all runs, and says where it begins
+        assert codes(runs.slice(start, count)) == codes(put_together(values, twice[start : start + count]) if count else values[:0])
+    of_runs = pa.DictionaryArray.from_arrays(pa.array([len(runs) - 1, 0, None, 1], pa.int16()), runs)
+    assert codes(of_runs) == codes(put_together(values, [len(values) - 1, 0, None, 0]))
+    assert codes(of_runs.slice(1, 2)) == codes(put_together(values, [0, None]))
 
 
 class Broken(pd.arrays.IntegerArray):

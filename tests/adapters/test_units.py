@@ -34,25 +34,41 @@ def encoded(frame, keys, most):
     return np.bincount(columns_of(table).codes["v"], minlength=3)
 
 
-@pytest.mark.parametrize("most", [1, 2, 3])
-def test_removing_a_unit_changes_at_most_k_rows(most):
-    """Every table of up to 5 rows over units {a, b, none} and values {0, 1, outside}, several keys each; the other rows keep theirs."""
-    generator = np.random.default_rng(3)
-    seen = 0
-    for rows in range(1, 5):
-        for ids in itertools.product(["a", "b", None], repeat=rows):
+CELLS = Domain(v=Coded(2), w=Coded(2))
+
+
+@pytest.mark.parametrize(
+    ("most", "bound"),
+    [(1, None), (2, None), (3, None), (1, PerCell(1, "v")), (2, PerCell(1, "v")), (3, PerCell(2, "v")), (3, PerCell(1, ["v", "w"]))],
+    ids=str,
+)
+def test_removing_a_unit_changes_at_most_k_rows_in_all_and_m_in_a_cell(most, bound):
+    """Tables of up to 5 rows over units {a, b, none} and values {0, 1, outside}; what others keep stays, row by row, with their keys."""
+    generator = np.random.default_rng(4)
+    largest, fullest = 0, 0
+    for rows in (1, 2, 3, 4, 5):
+        for ids in itertools.islice(itertools.product(["a", "b", None], repeat=rows), 0, None, rows):
             keys = generator.permutation(rows)
-            values = generator.choice([0, 1, 9], size=rows)
-            table = pa.table({"id": pa.array(ids, pa.string()), "v": values})
-            before = encoded(table, keys, most)
+            values = {"v": generator.choice([0, 1, 9], size=rows), "w": generator.choice([0, 1], size=rows)}
+            given = pa.table({"id": pa.array(ids, pa.string()), **values})
+
+            def cells(part, keys):
+                with mock.patch.object(_read, "urandom", entropy(keys)):
+                    table = read(part, CELLS, unit_column="id", max_rows=most, max_per_cell=bound)
+                codes = columns_of(table).codes
+                return np.bincount(2 * codes["v"].astype(int) + codes["w"], minlength=4).reshape(2, 2)
+
+            before = cells(given, keys)
             for unit in ("a", "b", None):
                 stay = np.array([row for row in range(rows) if ids[row] != unit], dtype=int)
-                after = encoded(table.take(stay), keys[stay], most)
-                assert (before >= after).all()
-                change = int(np.abs(before - after).sum())
-                assert change <= (most if unit else 0)
-                seen = max(seen, change)
-    assert seen == most
+                change = before - cells(given.take(stay), keys[stay])
+                in_cells = change.sum(axis=1) if bound is None or bound.attributes == ("v",) else change
+                assert (change >= 0).all()
+                assert change.sum() <= (most if unit else 0)
+                assert in_cells.max() <= (most if bound is None else bound.rows)
+                largest, fullest = max(largest, change.sum()), max(fullest, in_cells.max())
+    cell = most if bound is None else bound.rows
+    assert (largest, fullest) == (min(most, cell * (2 if bound is None or len(bound.attributes) == 1 else 4)), cell)
 
 
 def cut(ids, cells, most, bound):
@@ -82,27 +98,28 @@ def test_rows_cut_are_at_most_three_for_each_that_is_kept_and_of_each_unit_by_it
     assert reached == min(9 - most, 3 * most) if bound is None else reached >= 3
 
 
-def test_the_bound_holds_across_chunks(monkeypatch):
-    monkeypatch.setattr("leastnoise._adapters._frames.CHUNK", 2)
-    frame = pl.DataFrame({"id": [1, 2, 1, 1, 2, 3, 1], "v": [0, 1, 0, 0, 1, 2, 0]})
-    assert encoded(frame, range(7), 1).tolist() == [1, 1, 1]
-    assert encoded(frame, range(7), 2).tolist() == [2, 2, 1]
-    assert encoded(frame, range(7), 9).tolist() == [4, 2, 1]
-
-
-def test_the_choice_is_uniform():
-    """Each of the 10 pairs of a unit's 5 rows: chi-square with 9 degrees of freedom, false alarm 1e-6 (bound 46.8); fixed seed."""
-    generator = np.random.default_rng(11)
-    tally = {}
-    for _ in range(5000):
-        units = Units()
-        units.add(units.number(Column(["b", "a", "a", "a", "b", "a", "a"])))
+@pytest.mark.parametrize(
+    ("ids", "bound", "cells", "pairs"),
+    [
+        ("baaabaa", None, [0] * 7, itertools.combinations([1, 2, 3, 5, 6], 2)),  # each of the 10 pairs of a unit's 5 rows
+        (
+            "aaaaa",
+            PerCell(1, "v"),
+            [0, 1, 0, 0, 1],
+            [(0, 1), (0, 4), (1, 2), (1, 3), (2, 4), (3, 4)],
+        ),  # three rows in a cell, two in another
+    ],
+)
+def test_the_choice_is_uniform(ids, bound, cells, pairs):
+    """Chi-square at a false alarm of 1e-6: 46.8 for 10 pairs and 35.9 for 6; fixed seed."""
+    generator, tally = np.random.default_rng(11), dict.fromkeys(pairs, 0)
+    for _ in range(500 * len(tally)):
+        units = Units(bound, {"v": 2})
+        units.add(units.number(Column(list(ids))), [np.array(cells)])
         keep = units.keep(2, generator.bytes)
-        assert keep[[0, 4]].all()
-        chosen = tuple(np.flatnonzero(keep[[1, 2, 3, 5, 6]]))
-        tally[chosen] = tally.get(chosen, 0) + 1
-    assert len(tally) == 10
-    assert sum((count - 500) ** 2 / 500 for count in tally.values()) < 46.8
+        tally[tuple(row for row in np.flatnonzero(keep).tolist() if ids[row] == "a")] += 1
+        assert all(keep[row] for row, unit in enumerate(ids) if unit == "b")
+    assert sum((count - 500) ** 2 / 500 for count in tally.values()) < {10: 46.8, 6: 35.9}[len(tally)]
 
 
 def test_the_choice_does_not_look_at_values():
@@ -139,41 +156,6 @@ def test_the_bound_holds_for_every_one_of_more_units_than_16_bits_can_number(for
     assert np.bincount(unit[keep], minlength=70_000).tolist() == np.minimum(np.arange(70_000) % 5 + 1, most).tolist()
 
 
-CELLS = Domain(v=Coded(2), w=Coded(2))
-
-
-@pytest.mark.parametrize(
-    ("most", "bound"), [(1, PerCell(1, "v")), (2, PerCell(1, "v")), (3, PerCell(2, "v")), (3, PerCell(1, ["v", "w"]))], ids=str
-)
-def test_removing_a_unit_changes_at_most_m_rows_in_a_cell_and_k_in_all(most, bound):
-    """Tables of up to 5 rows over units {a, b, none} and values {0, 1, outside}; what others keep stays, row by row, with their keys."""
-    generator = np.random.default_rng(4)
-    largest, fullest = 0, 0
-    for rows in (3, 5):
-        for ids in itertools.islice(itertools.product(["a", "b", None], repeat=rows), 0, None, rows):
-            keys = generator.permutation(rows)
-            given = pa.table(
-                {"id": pa.array(ids, pa.string()), "v": generator.choice([0, 1, 9], size=rows), "w": generator.choice([0, 1], size=rows)}
-            )
-
-            def cells(part, keys):
-                with mock.patch.object(_read, "urandom", entropy(keys)):
-                    table = read(part, CELLS, unit_column="id", max_rows=most, max_per_cell=bound)
-                codes = columns_of(table).codes
-                return np.bincount(2 * codes["v"].astype(int) + codes["w"], minlength=4).reshape(2, 2)
-
-            before = cells(given, keys)
-            for unit in ("a", "b", None):
-                stay = np.array([row for row in range(rows) if ids[row] != unit], dtype=int)
-                change = before - cells(given.take(stay), keys[stay])
-                assert (change >= 0).all()
-                in_cells = change.sum(axis=1) if bound.attributes == ("v",) else change
-                assert change.sum() <= (most if unit else 0)
-                assert in_cells.max() <= bound.rows
-                largest, fullest = max(largest, change.sum()), max(fullest, in_cells.max())
-    assert (largest, fullest) == (min(most, bound.rows * (2 if len(bound.attributes) == 1 else 4)), bound.rows)
-
-
 def kept_one_by_one(keys, units, cells, most, within):
     """Row by row in the order of the keys: the first of each cell of a unit, and of those the first of the unit."""
     kept, chosen = [], {}
@@ -204,20 +186,6 @@ def test_no_two_cells_and_no_two_units_share_a_bound(sizes):
         cells = [tuple(int(codes[[*kinds].index(name)][row]) for name in names) for row in range(rows)]
         forms = [None if one in (None, "") else one if isinstance(one, bytes) else str(one) for one in ids]
         assert units.keep(most, entropy(keys)).tolist() == kept_one_by_one(keys, forms, cells, most, within), trial
-
-
-def test_within_a_cell_the_choice_is_uniform_and_looks_at_nothing_else():
-    """A unit with three rows in one cell and two in another keeps one of each: each of the 6 pairs; chi-square, bound for 1e-6 (35.9)."""
-    generator = np.random.default_rng(12)
-    kinds = {"v": 2}
-    tally = {}
-    for _ in range(3000):
-        units = Units(PerCell(1, "v"), kinds)
-        units.add(units.number(Column(["a"] * 5)), [np.array([0, 1, 0, 0, 1])])
-        chosen = tuple(np.flatnonzero(units.keep(2, generator.bytes)))
-        tally[chosen] = tally.get(chosen, 0) + 1
-    assert sorted(tally) == [(0, 1), (0, 4), (1, 2), (1, 3), (2, 4), (3, 4)]
-    assert sum((count - 500) ** 2 / 500 for count in tally.values()) < 35.9
 
 
 def test_dropped_rows_have_a_cell_of_their_own():
