@@ -38,11 +38,7 @@ def strange_types(schema: Iterable[Any]) -> dict[str, str]:
 def to_column(array: Any) -> Column:
     """Take an Arrow array as it is: numbers and times from their own buffers, all else by its distinct values.
 
-    Args:
-        array: a pyarrow Array.
-
-    Returns:
-        The column. A value of a type without a rule is ``STRANGE``; the least int64 as a time stamp is a null, as numpy and pandas have it.
+    A value of a type without a rule is ``STRANGE``; the least int64 as a time stamp is a null, as numpy and pandas have it.
 
     >>> column = to_column(pa.array(["F", None, "F"]))
     >>> column.data, column.index.tolist()
@@ -92,11 +88,7 @@ def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
 
 
 def in_chunks(batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]) -> Chunks[Column]:
-    """Arrow batches as chunks of columns.
-
-    Args:
-        batches: record batches of any length.
-        wanted: for each column, in the order wanted, its name or place in a batch, and what makes a column of its array.
+    """Arrow batches of any length as chunks of columns: of each its name or place in a batch, and what makes a column of its array.
 
     >>> [(rows, a.data.tolist()) for rows, (a,) in in_chunks(pa.table({"a": [1, 2]}).to_batches(), [("a", to_column)])]
     [(2, [1, 2])]

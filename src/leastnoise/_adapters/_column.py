@@ -57,10 +57,7 @@ Chunks = Iterator[tuple[int, list[Made]]]
 
 
 def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
-    """Encode each distinct value once.
-
-    Args:
-        compute: from values to what each is encoded as.
+    """Encode each distinct value once, by a function from values to what each is encoded as.
 
     >>> by_value(lambda values: np.array([len(str(value)) for value in values]))(Column(["a", "bc", "a"])).tolist()
     [1, 2, 1]
@@ -147,8 +144,7 @@ class Source:
 def by_columns(chunks: Callable[[list[str]], Chunks[Column]]) -> Callable[[Encoders], Chunks[IntArray]]:
     """Encode columns chunk by chunk, each by itself.
 
-    Args:
-        chunks: given columns, none twice, yields for each chunk its number of rows and these columns in that order.
+    Given columns, none twice, ``chunks`` yields for each chunk its number of rows and these columns in that order.
 
     >>> source = by_columns(lambda names: iter([(2, [Column([5, None])])]))
     >>> [(rows, codes.tolist()) for rows, (codes,) in source([("a", by_value(lambda values: np.array(list(map(bool, values)))))])]

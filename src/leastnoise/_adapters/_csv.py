@@ -54,8 +54,7 @@ _DAMAGED = (OSError, EOFError, zlib.error)
 def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
     r"""Read lines in blocks, each of which ends with LF; a line longer than ``LONGEST`` is left out.
 
-    Args:
-        read: gives at most that many further bytes, none at the end.
+    What reads gives at most so many further bytes, none at the end.
 
     >>> list(whole_lines(io.BytesIO(b"a,1\nb,2").read))
     [b'a,1\n', b'b,2\n']
@@ -75,15 +74,7 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
 
 
 def split(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | None:
-    """Cut one line by the rule.
-
-    Args:
-        line: without its end.
-        delimiter: one byte.
-        most: the number of fields beyond which the line is not cut.
-
-    Returns:
-        The fields without their quotes, or None if the line is quoted wrongly or has more fields.
+    """Cut one line, without its end, by the rule: fields without their quotes; None if it is quoted wrongly or has too many.
 
     >>> split(b'1,"a ""b"", c",,x"y', b",")
     [b'1', b'a "b", c', b'', b'x"y']
@@ -108,13 +99,7 @@ def split(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | N
 
 
 def cut(block: bytes, delimiter: bytes, width: int, wanted: Sequence[int]) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
-    r"""Cut a block of lines into the columns wanted.
-
-    Args:
-        block: lines, each with its LF.
-        delimiter: one byte.
-        width: the number of fields of a record.
-        wanted: which fields are wanted, from 0.
+    r"""Cut a block of lines, each with its LF and of ``width`` fields, into the columns wanted, from 0.
 
     Returns:
         The number of records, the bytes that their fields are in, and for each field wanted where it begins and ends in each record.
@@ -158,14 +143,9 @@ def cut(block: bytes, delimiter: bytes, width: int, wanted: Sequence[int]) -> tu
 
 
 def ahead(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
-    """What a function makes of each item, in order; it runs in threads, for a few items more than are waited for.
+    """What a function, which keeps nothing from one to the next, makes of each item, in order.
 
-    Args:
-        function: of one item, which keeps nothing from one to the next.
-        items: of any number; taken one by one, by the caller's thread.
-
-    Raises:
-        Exception: whatever the function or the items raise.
+    It runs in threads, for a few items more than are waited for; items are taken one by one, by the caller's thread.
 
     >>> list(ahead(abs, [-1, 2, -3]))
     [1, 2, 3]
@@ -182,12 +162,7 @@ def ahead(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[M
 
 
 def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
-    r"""The fields between places, told apart by their bytes.
-
-    Args:
-        text: what they are in, with `WORD` further bytes behind the last of them.
-        begins: where each begins.
-        ends: where each ends.
+    r"""The fields between places of a text that has `WORD` further bytes behind the last of them, told apart by their bytes.
 
     >>> column = to_texts(np.frombuffer(b"F,M,F" + bytes(WORD), dtype=np.uint8), np.array([0, 2, 4]), np.array([1, 3, 5]))
     >>> column.data, column.index.tolist()
@@ -212,20 +187,10 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
 
 
 def open_csv(path: Path, layout: CSV | None = None) -> Source:
-    """Open a CSV file; only its header is read.
+    """Open a CSV file, plain or compressed; only its header is read.
 
-    Fields may be quoted by ``"``, doubled within.
-
-    Args:
-        path: the file, ``.csv`` or ``.tsv``, or one of them with ``.gz``.
-        layout: what was said of it; None: UTF-8 with a header, and the delimiter of comma, semicolon, tab and bar that the header holds
-            most of.
-
-    Returns:
-        The source.
-
-    Raises:
-        InputError: the file cannot be opened, or its first line is not a header.
+    Where nothing was said of it, it is UTF-8 with a header, and the delimiter is the one of comma, semicolon, tab and bar that the header
+    holds most of. An `InputError` if it cannot be opened, or its first line is not a header.
     """
     what = message(CSV_FILE, path=str(path))
     said = layout or CSV(path)

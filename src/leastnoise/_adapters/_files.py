@@ -49,9 +49,6 @@ KINDS = (CSV_FILES, PARQUET_FILES)
 def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     """Open the files that a path means, one after the other as one source.
 
-    Args:
-        path: as for `files`; or CSV files with their layout.
-
     Raises:
         InputError: as for `files`; or a file is there twice, the files do not have the same columns, or a layout is given of files that
             are no CSV.

@@ -17,16 +17,9 @@ _HELD = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Date, nw.
 
 
 def open_frame(frame: Any) -> Source | None:
-    """Open a data frame, eager or lazy; only its schema is read.
+    """Open a data frame, eager or lazy, of pandas, Polars, PyArrow, Ibis or narwhals; only its schema is read.
 
-    Args:
-        frame: a pandas or Polars frame, a Polars lazy frame, a PyArrow table, a table of Ibis, or a narwhals frame around one.
-
-    Returns:
-        The source, or None if this is not a frame that narwhals knows.
-
-    Raises:
-        InputError: a frame with a column name twice.
+    None if this is not a frame that narwhals knows; an `InputError` if a column name is there twice.
     """
     try:
         native = nw.from_native(frame, pass_through=False)
@@ -98,11 +91,7 @@ _PARAMETRIC = ("DECIMAL", "ENUM", "TIMESTAMP")
 
 
 def open_database(source: DatabaseTable, path: str) -> Source:
-    """Open a table or view of a database file, for reading alone; only its columns' names and types are looked at.
-
-    Raises:
-        InputError: there is no such file or table, or another program writes it.
-    """
+    """Open a table or view of a database file, for reading alone; only its columns' names and types are looked at."""
     import duckdb
 
     what = message(STORED, table=source.table, engine="DuckDB")

@@ -15,16 +15,10 @@ NONE, SEVERAL = -1, -2
 
 
 def joined_source(joined: Joined, first: Source, second: Source, wanted: Sequence[str] | None = None) -> Source:
-    """Open two tables as one source.
+    """Open two tables as one source: rows of the first, with columns of the second beside those of the first.
 
-    Args:
-        joined: how they are joined.
-        first: whose rows are the rows of the source.
-        second: whose columns are beside those of the first.
-        wanted: the columns that an engine counts by; None for all.
-
-    Raises:
-        InputError: a column that they are joined on is not there, or holds what cannot be compared.
+    Of an engine only the columns wanted are joined, None for all. An `InputError` if a column that they are joined on is not there, or
+    holds what cannot be compared.
 
     Guarantees: a row has nulls for columns of the second table, or the values of the one row there whose key is its own.
     """

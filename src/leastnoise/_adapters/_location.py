@@ -12,9 +12,6 @@ from leastnoise._check import InputError, message
 def location(source: Any) -> Any:
     """The absolute path of a source that is files, with their layout where one was given, as plain values; None of any other.
 
-    Args:
-        source: the data.
-
     >>> location("/data/people.csv"), location({"age": [1]})
     ('/data/people.csv', None)
     """
@@ -27,15 +24,13 @@ def location(source: Any) -> Any:
 
 
 def dataset_name(source: Any) -> str | None:
-    """What the data set of a source is called in its ledger, unless its user says so: the name of a file, of a folder, or of the folder
-    where a pattern begins; None of data that have no name.
+    """What the data set of a source is called in its ledger, unless its user says so; None of data that have no name.
 
-    Args:
-        source: the data.
+    It is the name of a file, of a folder, or of the folder where a pattern begins.
 
     >>> dataset_name("/data/people.csv.gz"), dataset_name("/data/visits/*.csv"), dataset_name({"age": [1]})
     ('people', 'visits', None)
-    """  # noqa: D205 - one sentence
+    """
     source = protected_tables(source)[0]
     if isinstance(source, DatabaseTable):
         return source.parts[-1]
@@ -47,10 +42,7 @@ def dataset_name(source: Any) -> str | None:
 
 
 def ledger_beside(source: Any) -> Path:
-    """The ledger's file, unless its user says so: beside a file or folder, and in the folder where a pattern begins.
-
-    Args:
-        source: the path of the data, or a table, whose ledger is in the working folder.
+    """The ledger's file, unless its user says so: beside a file or folder, where a pattern begins, of a table in the working folder.
 
     >>> ledger_beside("/data/people.csv").as_posix(), ledger_beside("/data/visits/*.csv").as_posix()
     ('/data/people.ledger', '/data/visits/visits.ledger')
@@ -65,9 +57,6 @@ def ledger_beside(source: Any) -> Path:
 def join_facts(source: Any) -> dict[str, Any]:
     """What a release says of a second table; empty if there is none.
 
-    Args:
-        source: the data.
-
     >>> join_facts(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
     {'table': 'patients', 'on': 'patient_id', 'key': 'patient_id', 'public': False}
     """
@@ -78,9 +67,6 @@ def join_facts(source: Any) -> dict[str, Any]:
 
 def protected_tables(source: Any) -> tuple[Any, ...]:
     """The tables whose rows are protected: one, or both of two that are joined, but for a public one.
-
-    Args:
-        source: the data.
 
     >>> protected_tables("visits.csv"), protected_tables(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
     (('visits.csv',), ('visits.csv', 'patients.csv'))
@@ -96,14 +82,7 @@ def _folder_of_pattern(path: Path) -> Path | None:
 
 
 def check_unit(joined: Joined, unit_column: str | None) -> None:
-    """Refuse a unit that rows of a second table need not belong to.
-
-    Args:
-        joined: the two tables, and whether the second is public.
-        unit_column: the column whose values are the privacy units; None: each row is a unit.
-
-    Raises:
-        InputError: the second table is not public, and the unit is not what they are joined on.
+    """Refuse, by an `InputError`, a unit that rows of a second table, which is not public, need not belong to.
 
     >>> check_unit(ln.Joined("visits.csv", "patients.csv", on="patient_id"), None)
     Traceback (most recent call last):

@@ -68,7 +68,11 @@ class CSV:
         return None if self.encoding == "utf-8" else _characters(self.encoding)
 
     def located(self) -> dict[str, object]:
-        """All of it as plain values, with the absolute path; `CSV` takes them back."""
+        """The source that `location` wrote down; a path where the data are by now has the same layout, and the same second table beside it.
+
+        >>> located("/data/people.csv"), located(location(ln.CSV("/data/people.csv", ";"))).delimiter
+        ('/data/people.csv', ';')
+        """
         full = str(Path(self.path).expanduser().absolute())
         header = self.header if isinstance(self.header, bool) else list(self.header)
         return {"path": full, "delimiter": self.delimiter, "encoding": self.encoding, "header": header}
@@ -133,11 +137,7 @@ class DatabaseTable:
         return tuple(self.table.split("."))
 
     def url(self) -> str:
-        """The URL of the database; for the adapter alone.
-
-        Raises:
-            InputError: the environment does not have the variable.
-        """
+        """The URL of the database, for the adapter alone; an `InputError` if the environment does not have the variable."""
         name = self.connection.removeprefix("env:")
         address = os.environ.get(name)
         if not address:

@@ -73,11 +73,7 @@ _TYPES = {
 def open_postgres(source: DatabaseTable) -> Source:
     """Open a table or view of a server; only its columns' names and types are read.
 
-    Args:
-        source: which, and the environment variable that holds the URL of its server.
-
-    Raises:
-        InputError: the server cannot be reached, or it has no such table; without a word of the server's own, which may hold a password.
+    An `InputError`, without a word of the server's own, which may hold a password, if it cannot be reached or has no such table.
     """
     relation = exp.Table(this=exp.to_identifier(source.parts[-1], quoted=True))
     if len(source.parts) == 2:

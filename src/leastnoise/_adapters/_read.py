@@ -149,13 +149,9 @@ def _whole_column(parts: list[Array], chosen: BoolArray) -> Array:
 
 
 def check_source(source: Any, domain: Domain, attributes: Sequence[str], measures: Sequence[str], unit_column: str | None) -> None:
-    """Refuse, before anything is paid, what `read` would refuse before it reads a row, and columns of which no value would be in a cell.
+    """Refuse, before anything is paid, what `read` would refuse before it reads a row, and columns of a type that no rule reads.
 
     Nothing that was opened is given away.
-
-    Raises:
-        InputError: as for `read`, whose arguments these are, with the attributes and measures that will be read; or a column of a type
-            that no rule reads, such as lists.
 
     >>> check_source("/nowhere.csv", Domain(sex=["F", "M"]), ["sex"], [], None)
     Traceback (most recent call last):
@@ -172,8 +168,7 @@ def opened_for(
 ) -> tuple[Source, list[str]]:
     """Open a source and find the columns that are needed of it: of attributes, of measures, and of the unit if there is one.
 
-    Raises:
-        InputError: as for `read`; or the unit is not what a second table that is not public is joined on.
+    An `InputError` as for `read`; or the unit is not what a second table that is not public is joined on.
     """
     if isinstance(source, Joined):
         check_unit(source, unit_column)
@@ -192,15 +187,7 @@ def opened_for(
 
 
 def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
-    """Open a source; of its rows none is read.
-
-    Args:
-        source: as for `read`.
-        wanted: the columns that will be wanted, which tells what an engine has to join; None for all.
-
-    Raises:
-        InputError: as for `read`.
-    """
+    """Open a source as for `read`; of its rows none is read, and of two tables an engine joins the columns wanted alone, None for all."""
     # the libraries that read are imported when something is read: the command line starts without them
     if isinstance(source, (str, os.PathLike, CSV)):
         from leastnoise._adapters._files import open_files
@@ -249,19 +236,8 @@ def read_keys(
 ) -> Table:
     """Read the keys of a column, and count the units that have each: in an engine that can, else here, chunk by chunk.
 
-    Args:
-        source: as for `leastnoise._adapters.read`.
-        domain: where the attribute is `Unknown`.
-        attribute: whose keys are counted.
-        unit_column: the column whose values are the privacy units; None: each row is a unit.
-        max_rows: in how many keys a unit counts, once in each; which of its keys, no value decides.
-        progress: as for `leastnoise._adapters.read`.
-
-    Returns:
-        The keys, behind a handle.
-
-    Raises:
-        InputError: as for `leastnoise._adapters.read`. Never because of a row, and never with a value of one.
+    The attribute is `Unknown` in the domain. A unit counts in ``max_rows`` keys, once in each; which of its keys, no value decides. All
+    else is as for `leastnoise._adapters.read`: nothing is refused because of a row, or with a value of one.
 
     Guarantees: adding or removing all rows of a unit changes the numbers of at most ``max_rows`` keys, each by 1.
 

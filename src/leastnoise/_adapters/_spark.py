@@ -24,14 +24,7 @@ _DIGITS = 15
 
 
 def open_spark(frame: Any) -> Source:
-    """Open a data frame; only its schema is looked at.
-
-    Args:
-        frame: a ``pyspark.sql.DataFrame``, classic or of Spark Connect.
-
-    Raises:
-        InputError: the schema cannot be found out.
-    """
+    """Open a ``pyspark.sql.DataFrame``, classic or of Spark Connect; only its schema is looked at, or an `InputError` says why not."""
     what = "the Spark data frame"
     try:
         types = [(str(field.name), str(field.dataType.simpleString())) for field in frame.schema.fields]

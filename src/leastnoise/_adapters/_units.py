@@ -134,10 +134,7 @@ def _first(keys: npt.NDArray[np.uint64], most: int, *groups: IntArray) -> BoolAr
 def numbering(numbers: dict[Hashable, int], key: Callable[[object], Hashable | None], *, known: bool = False) -> Encoder:
     """Make the function from a column to the numbers of its keys, -1 for a value that is none.
 
-    Args:
-        numbers: those of known keys; a new one gets the next number.
-        key: of a value, None where it is none.
-        known: a new key gets no number, but -1.
+    A new key gets the next number; or -1, if only known ones have any.
 
     >>> numbers = {"a": 0}
     >>> numbering(numbers, unit_key)(Column(["b", "a", None, b"b"])).tolist()

@@ -81,15 +81,9 @@ def is_null(value: object) -> bool:
 
 @unless_it_raises(None)
 def number(value: object) -> float | None:
-    """Read a value as a number.
+    """Read any value as a number: its double, NaN if it is null, or None if it is not a number.
 
-    Args:
-        value: anything.
-
-    Returns:
-        Its double (NaN if it is null), or None if it is not a number.
-
-    Edge cases: a float32 becomes the double of the decimal that it prints as; a whole number beyond all doubles becomes an infinity.
+    A float32 becomes the double of the decimal that it prints as; a whole number beyond all doubles becomes an infinity.
 
     >>> number("17.50"), number(np.float32(0.7)), number(True), number("x"), number("")
     (17.5, 0.7, 1.0, None, nan)
@@ -165,14 +159,10 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
 
 @unless_it_raises(None)
 def text(value: object) -> str | None:
-    """The string form of a value.
+    """The string form of a value that is not null, None if it has none.
 
-    Args:
-        value: anything that is not null.
-
-    Returns:
-        Its string form, or None if it has none. Values that are equal and of one type have the same form, and so has the same instant in
-        every time zone; bytes that are UTF-8 are that text.
+    Values that are equal and of one type have the same form, and so has the same instant in every time zone; bytes that are UTF-8 are
+    that text.
 
     >>> text(17.0), text(0.5), text(True), text(dt.date(2024, 5, 1)), text(dt.datetime(2024, 5, 1, 13, 45)), text([1])
     ('17', '0.5', 'true', '2024-05-01', '2024-05-01 13:45:00', None)
@@ -291,16 +281,10 @@ def stamps(data: Any) -> IntArray | None:
 
 @unless_it_raises((NO_DAY, False))
 def instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[int, bool] | None:
-    """What a value says of time.
+    """What a value says of time, texts by the pattern of `Dates`.
 
-    Args:
-        value: anything.
-        pattern: how texts are written, of `Dates`.
-        reading: of the attribute.
-
-    Returns:
-        Seconds since 1970, and whether these are of UTC, not of the attribute's own clock; None for a null. Where it says nothing, the
-        seconds are beyond all days.
+    Seconds since 1970, and whether these are of UTC, not of the attribute's own clock; None for a null. Where it says nothing, the seconds
+    are beyond all days.
 
     >>> iso = Dates("2024-01-01", "2024-01-01").pattern
     >>> instant("1970-01-02T01:00+01:00", iso, Reading()), instant(dt.date(1970, 1, 2), iso, Reading()), instant("", iso, Reading())

@@ -422,13 +422,7 @@ class Unknown(Kind):
         return tuple(f"category {number}" for number in range(1, self.most + 1))
 
     def found(self, texts: tuple[str, ...]) -> Categories:
-        """The attribute once its categories are found.
-
-        Args:
-            texts: of the categories, as they are read; one that is the word other is counted in the cell of that name, if there is one.
-
-        Raises:
-            InputError: there is none.
+        """The attribute once its categories, as they are read, are found; an `InputError` if there is none.
 
         >>> ln.Unknown(9, outside="other").found(("curl", "wget")).labels
         ('curl', 'wget', 'other')

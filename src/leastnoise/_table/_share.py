@@ -33,18 +33,10 @@ class Group:
 
 
 def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -> list[Group]:
-    """Cover attribute sets by groups, greedily.
+    """Cover attribute sets, as positions each without repetition, by groups whose members are disjoint and together all of them, greedily.
 
     A group starts from the largest set that no group has yet and takes the attribute that completes the most other sets, as long as its
     table stays small beside the rows (summing it out must cost less than the passes it saves) and within the cache.
-
-    Args:
-        wanted: attribute sets as positions, each without repetition.
-        sizes: the number of cells of each attribute.
-        rows: the number of rows.
-
-    Returns:
-        Groups whose members are disjoint and together all of ``wanted``.
 
     >>> groups([(0, 1), (1, 2), (0, 2), (1,)], [2, 2, 2], 10**6)
     [Group(attributes=(0, 1, 2), members=(0, 1, 2, 3))]
