@@ -7,7 +7,7 @@ import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, asdict, dataclass, field, fields
 from fractions import Fraction
 from typing import Any, Self
 
@@ -189,7 +189,8 @@ class Kind(ABC):
         object.__setattr__(self, "levels", levels_of(self.regular_labels, self.levels) if self.levels else ())
 
     def __repr__(self) -> str:
-        own = [(part, getattr(self, part.name)) for part in own_fields(type(self))]
+        values = asdict(self)
+        own = [(part, values[part.name]) for part in own_fields(type(self))]
         parts = [_shown(value) for part, value in own if not part.kw_only]
         parts += [f"{part.name}={_shown(value)}" for part, value in own if part.kw_only and value != part.default]
         parts += [f"{key}={value!r}" for key, value in (("null", self.null), ("outside", self.outside)) if value != "drop"]
