@@ -179,10 +179,8 @@ def test_nobody_has_a_key() -> None:
 
 def test_a_search_is_the_only_step_of_its_series_and_reads_nothing_but_keys() -> None:
     domain, privacy = Domain(agent=Unknown(9)), Privacy(ApproxDP(1, "1e-9"))
-    terms, search = (
-        Terms(domain=domain, privacy=privacy, attributes=("agent",)),
-        KeySearch(attribute="agent", rule=key_rule(privacy), most=9),
-    )
+    terms = Terms(domain=domain, privacy=privacy, attributes=("agent",))
+    search = KeySearch(attribute="agent", rule=key_rule(privacy), most=9)
     table = Table.keyed(domain, "agent", ["curl"], np.array([50]))
     series = UnpaidSeries(terms, table, SeededEntropy(1))
     assert series.find(search).keys == ("curl",)
@@ -227,20 +225,17 @@ def test_rules_are_checked(change: dict[str, object], message: str) -> None:
         replace(KeyRule(noise=LAPLACE, scale=Fraction(1), threshold=22), **change)
 
 
-def test_searches_are_checked() -> None:
+def test_searches_and_their_budgets_are_checked() -> None:
     rule = KeyRule(noise=LAPLACE, scale=Fraction(1), threshold=22)
     for wrong in ({"attribute": 5}, {"rule": "low"}, {"most": 0}):
         with pytest.raises(ln.InputError, match=r"search for keys must be|most must be"):
             KeySearch(**{"attribute": "agent", "rule": rule, "most": 9, **wrong})  # type: ignore[arg-type]
-
-
-def test_budgets_that_no_threshold_is_for_are_refused() -> None:
     with pytest.raises(ln.InputError, match=r"threshold above 2\^40"):
         key_rule(Privacy(ApproxDP("1e-13", "1e-13")))
     with pytest.raises(ln.InputError, match="budget of a search for keys must be ApproxDP"):
         key_rule(Privacy(ln.PureDP(1)))
     with pytest.raises(ln.InputError, match="budget of a search for keys must be ApproxDP"):
-        keys_are_private(KeyRule(noise=LAPLACE, scale=Fraction(1), threshold=22), Privacy(ln.ZCDP(1)))
+        keys_are_private(rule, Privacy(ln.ZCDP(1)))
 
 
 @pytest.mark.parametrize(

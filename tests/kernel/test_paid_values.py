@@ -69,19 +69,12 @@ def arrays_of(value: object) -> list[np.ndarray]:
     return arrays + [array.base for array in arrays if isinstance(array.base, np.ndarray)]
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: type(operator).__name__)
-def test_no_array_of_an_operator_can_be_made_writable(operator):
-    for array in arrays_of(operator):
-        with pytest.raises(ValueError, match="cannot set WRITEABLE flag to True"):
-            array.setflags(write=True)
-
-
-def test_no_array_of_measurements_can_be_made_writable():
+def test_no_array_of_operators_and_measurements_can_be_made_writable():
     weighted = measured(Factor(("age",), Tree.full(4, 2), np.array([1, 2, 2, 4, 4, 4, 4])))
     limited = measured(Factor(("age",), Identity(4)), Limits([10, 20, 30, 40], "pay"))
     arrays = arrays_of(weighted) + arrays_of(limited)
     assert len(arrays) >= 4, "the weights, the tree and the limits are reached"
-    for array in arrays:
+    for array in arrays + [array for operator in OPERATORS for array in arrays_of(operator)]:
         assert not array.flags.writeable
         with pytest.raises(ValueError, match="cannot set WRITEABLE flag to True"):
             array.setflags(write=True)
@@ -132,7 +125,7 @@ ASKED = (
     ln.queries(PLANE, age="prefix") + ln.queries(PLANE, pay="all_ranges") + ln.queries(PLANE, age="identity", sex="identity"),
 )
 BUDGETS = (ln.PureDP(2), ln.ZCDP(1), ln.Privacy(ln.PureDP(2), "replace"))
-# Every strategy is measured in the first two that it is for, beginning elsewhere than the one before it: so is every case.
+# Every strategy is measured in the first that it is for, beginning elsewhere than the one before it: so is every case.
 CASES = [(ASKED[one], BUDGETS[other]) for one, other in ((0, 1), (1, 0), (1, 2), (2, 0), (2, 1), (3, 0), (4, 0), (5, 1), (5, 2))]
 NAMES = [*PLANNERS, *(name for mechanism in MECHANISMS for name in mechanism.names)]
 
@@ -145,27 +138,23 @@ def test_nothing_that_a_strategy_measures_can_be_written(strategy: str, monkeypa
     monkeypatch.setattr(_series, "draw", lambda made, *given: (drawn.append(made), real(made, *given))[1])
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({"age": rng.integers(0, 4, 60), "pay": rng.integers(0, 4, 60), "sex": ["F", "M"] * 30})
-    released, first = 0, NAMES.index(strategy)
+    first = NAMES.index(strategy)
     for workload, budget in [*CASES[first % len(CASES) :], *CASES[: first % len(CASES)]]:
         try:
             release = ln.release(ln.plan(workload, budget, strategy=strategy), rows, seed=1)
         except ln.InputError:
             continue  # not for this workload or budget
         assert len(release.answers) > 0
-        released += 1
-        if released == 2:
-            break
+        break
     assert drawn
     assert {fault for made in drawn for fault in written(made)} == set()
 
 
 def test_nothing_that_is_kept_for_other_plans_can_be_written() -> None:
     """Distances of pairs of rows, and trees of blocks: costs and choices are computed from what was kept."""
-    kept: list[object] = []
-    for power, along in itertools.product((1, 2), (Prefix(4), Dense([[1, 0, 2, 1]]))):
-        kept.append(_apart(frozenset({Factor(("age",), along)}), power))
-    kept.append(block_tree(3, 5))
-    assert [fault for one in kept for fault in written(one)] == []
+    some = itertools.product((Prefix(4), Dense([[1, 0, 2, 1]])), (1, 2))
+    kept = [_apart(frozenset({Factor(("age",), along)}), power) for along, power in some]
+    assert [fault for one in (*kept, block_tree(3, 5)) for fault in written(one)] == []
 
 
 def test_the_cells_of_a_domain_cannot_be_changed_under_a_plan() -> None:

@@ -186,9 +186,9 @@ def test_the_wall_round_a_series(tmp_path: Path) -> None:
             setattr(series, name, None)
         with pytest.raises(AttributeError, match="cannot be deleted"):
             delattr(series, name)
-    paid = [name for name in ("private", "receipt") if getattr(UnpaidSeries(aware(), TABLE, SystemEntropy()), name)]
-    assert paid == []
-    assert not UnpaidSeries(aware(), TABLE, Known()).private  # whatever it draws from
+    for source in (SystemEntropy(), Known()):  # whatever it draws from
+        unpaid = UnpaidSeries(aware(), TABLE, source)
+        assert (unpaid.private, unpaid.receipt) == (False, None)
     with pytest.raises(InputError, match="got another source"):
         simulate(step(PureDP(1)), TABLE, Known())  # type: ignore[arg-type]
     other = Table(Domain(age=Integers(0, 8)), {"age": [1]})
@@ -313,6 +313,9 @@ def test_gaussian_steps_share_out_their_mu_squared(tmp_path: Path, monkeypatch: 
     assert series.left() == Charge(rho=MU_SQUARED / 2 * Fraction(3, 4))
     again = Series.resumed(gaussian(), None, book, series.receipt)
     assert again.measure(part("1/4")).values[0].shape == (8,)
+    for other in (None, Fraction(7, 100)):
+        with pytest.raises(InputError, match="not the payment of this plan"):
+            Series.resumed(replace(gaussian(), gaussian=other), TABLE, book, series.receipt)
     series.measure(part("3/4"))
     drawn: list[int] = []
     monkeypatch.setattr(SystemEntropy, "words", lambda self, count: drawn.append(count))
@@ -356,12 +359,3 @@ def test_terms_of_gaussian_steps_are_within_epsilon_and_delta_and_cost_no_more(t
     zcdp = Ledger.create(tmp_path / "rho.ledger", "people", Privacy(ZCDP(1)))
     Series.paid(gaussian(), TABLE, zcdp, output="out")
     assert zcdp.entries()[0].charge == Charge(rho=MU_SQUARED / 2)
-
-
-@pytest.mark.parametrize("other", [None, Fraction(7, 100)])
-def test_a_gaussian_series_goes_on_with_its_own_mu_squared_alone(other: Fraction | None, tmp_path: Path) -> None:
-    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(WITHIN))
-    receipt = Series.paid(gaussian(), TABLE, book, output="out").receipt
-    assert receipt is not None
-    with pytest.raises(InputError, match="not the payment of this plan"):
-        Series.resumed(replace(gaussian(), gaussian=other), TABLE, book, receipt)

@@ -12,7 +12,8 @@ _MOST_STEPS = 4000
 
 def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
     """Alpha - 1 near where log delta is least; above 0."""
-    near_eps, near_cost, c = _near(epsilon), _near(rho), _SEARCH
+    c = _SEARCH
+    near_eps, near_cost = (c.divide(Decimal(value.numerator), Decimal(value.denominator)) for value in (epsilon, rho))
 
     def slope(beta: Decimal) -> Decimal:
         """Give the derivative of log delta in alpha = 1 + beta; it rises."""
@@ -20,10 +21,6 @@ def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
         return c.add(c.subtract(linear, near_eps), c.subtract(c.ln(beta), c.ln(c.add(beta, Decimal(1)))))
 
     return _root(slope)
-
-
-def _near(value: Fraction) -> Decimal:
-    return _SEARCH.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
 def _root(slope: Callable[[Decimal], Decimal]) -> Decimal:

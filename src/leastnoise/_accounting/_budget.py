@@ -78,16 +78,6 @@ def _positive(name: str, value: Exact) -> Fraction:
     return number
 
 
-def _delta(value: Exact) -> Fraction:
-    number = short_exact("delta", value)
-    if number == 0:
-        raise refuse("delta", value, "a number above 0 and below 1", "For delta = 0 use PureDP(epsilon).")
-    if not 0 < number < 1:
-        advice = "Choose far less than one over the number of people, for example '1e-9'."
-        raise refuse("delta", value, "a number above 0 and below 1", advice)
-    return number
-
-
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class _Definition:
     """What every budget is: one or two exact numbers with names."""
@@ -162,7 +152,13 @@ class ApproxDP(_Definition):
 
     def __init__(self, epsilon: Exact, delta: Exact) -> None:
         object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
-        object.__setattr__(self, "delta", _delta(delta))
+        number = short_exact("delta", delta)
+        if number == 0:
+            raise refuse("delta", delta, "a number above 0 and below 1", "For delta = 0 use PureDP(epsilon).")
+        if not 0 < number < 1:
+            advice = "Choose far less than one over the number of people, for example '1e-9'."
+            raise refuse("delta", delta, "a number above 0 and below 1", advice)
+        object.__setattr__(self, "delta", number)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

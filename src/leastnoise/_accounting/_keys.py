@@ -79,7 +79,7 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     out, limit = _out(rule, way), way.fraction(budget.delta)[0]
     for first, last in _stretches(most) if gaussian else [(most, most)]:
         shared = privacy.distance - first
-        noise = _upper(gaussian_delta(budget.epsilon, shared / rule.scale**2), way) if gaussian and shared else Decimal(0)
+        noise = way.fraction(gaussian_delta(budget.epsilon, shared / rule.scale**2))[1] if gaussian and shared else Decimal(0)
         if not way.up.add(noise, way.up.multiply(out, Decimal(last))) <= limit:
             return False
     return True
@@ -102,8 +102,4 @@ def _out(rule: KeyRule, way: Rounding) -> Decimal:
     else:
         ratio = way.exp(-1 / rule.scale)[0]
         tail = up.divide(way.exp(-more / rule.scale)[1], way.down.add(Decimal(1), ratio))
-    return up.add(tail, _upper(LEAST_DELTA, way))
-
-
-def _upper(value: Fraction, way: Rounding) -> Decimal:
-    return way.fraction(value)[1]
+    return up.add(tail, way.fraction(LEAST_DELTA)[1])

@@ -1,7 +1,7 @@
 """What a step gave, noise and all, as text for the ledger: public, so nothing here need be believed."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -31,7 +31,13 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
 
 def outcome_from_text(text: str) -> Any:
     """Read what a choice or a search for keys gave; of measurements `values_from_text` reads the values."""
-    return _read(text, lambda value: Fraction(value["fraction"]) if "fraction" in value else _keys(value["fields"]))
+
+    def reader(value: Any) -> Fraction | FoundKeys:
+        if "fraction" in value:
+            return Fraction(value["fraction"])
+        return FoundKeys(tuple(value["fields"]["keys"]["tuple"]), unpack(value["fields"]["units"]["array"]))
+
+    return _read(text, reader)
 
 
 def values_from_text(text: str, rows: Iterable[int]) -> tuple[SignedArray, ...]:
@@ -45,7 +51,3 @@ def _read(text: str, reader: Callable[[Any], Any]) -> Any:
         return reader(json.loads(text))
     except (ValueError, TypeError, KeyError):
         raise LedgerError("What the ledger holds of this release's steps is unreadable. Restore the ledger from a copy.") from None
-
-
-def _keys(fields: Mapping[str, Any]) -> FoundKeys:
-    return FoundKeys(tuple(fields["keys"]["tuple"]), unpack(fields["units"]["array"]))

@@ -4,7 +4,7 @@ The labels (M5 ...) refer to PROOFS-cost.md beside this file.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
@@ -91,23 +91,20 @@ class Factor:
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(map(plain, self.attributes)))
         if self.row_weights is not None:
-            self._freeze_weights()
+            if isinstance(self.operator, Contrasts):
+                raise refuse("row_weights of contrasts", "an array", "None; the noise of a contrast is proportional to its norm")
+            weights = np.array(self.row_weights)
+            if weights.dtype.kind not in "iu":
+                raise refuse("row_weights", str(weights.dtype), "whole numbers")
+            weights = weights.astype(np.int64)
+            if weights.shape != (self.operator.rows,) or not (weights.min() >= 1 and weights.max() <= 2**20):
+                got = f"{weights.shape} from {weights.min()} to {weights.max()}"
+                raise refuse("row_weights", got, f"{self.operator.rows} whole numbers from 1 to 2^20")
+            object.__setattr__(self, "row_weights", sealed(weights))
             object.__setattr__(self, "heaviest", int(self.weights.max()))
         if isinstance(self.operator, Contrasts):  # of the others the squares are ones, one a row, which are not listed here
             object.__setattr__(self, "largest_square", int(self.squares.max()))
         object.__setattr__(self, "_hash", hash((self.attributes, self.key())))
-
-    def _freeze_weights(self) -> None:
-        if isinstance(self.operator, Contrasts):
-            raise refuse("row_weights of contrasts", "an array", "None; the noise of a contrast is proportional to its norm")
-        weights = np.array(self.row_weights)
-        if weights.dtype.kind not in "iu":
-            raise refuse("row_weights", str(weights.dtype), "whole numbers")
-        weights = weights.astype(np.int64)
-        if weights.shape != (self.operator.rows,) or not (weights.min() >= 1 and weights.max() <= 2**20):
-            got = f"{weights.shape} from {weights.min()} to {weights.max()}"
-            raise refuse("row_weights", got, f"{self.operator.rows} whole numbers from 1 to 2^20")
-        object.__setattr__(self, "row_weights", sealed(weights))
 
     @property
     def weights(self) -> IntArray:
@@ -243,7 +240,12 @@ class Measurements:
         objects = {id(factor): factor for block in self.blocks for factor in block.factors}
         object.__setattr__(self, "factors", tuple(dict.fromkeys(objects.values())))
         for factor in self.factors:
-            self._check_factor(factor, positions)
+            if not all(name in positions for name in factor.attributes):
+                raise refuse("the attributes of a block", list(factor.attributes), "attributes of the domain, each once, in its order")
+            cells = math.prod(map(self.domain.cells, factor.attributes))
+            if not factor.attributes or factor.operator.size != cells:
+                what = f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}"
+                raise refuse("the size of an operator", factor.operator.size, what)
         numbers = {key: number for number, key in enumerate({factor.key() for factor in self.factors})}
         kinds = {index: numbers[factor.key()] for index, factor in objects.items()}
         where = {index: [positions[name] for name in factor.attributes] for index, factor in objects.items()}
@@ -273,14 +275,6 @@ class Measurements:
         ):
             if strange := {*map(type, values)} - {*kinds}:
                 raise refuse(what, ", ".join(sorted(kind.__name__ for kind in strange)), " or ".join(kind.__name__ for kind in kinds))
-
-    def _check_factor(self, factor: Factor, positions: Mapping[str, int]) -> None:
-        if not all(name in positions for name in factor.attributes):
-            raise refuse("the attributes of a block", list(factor.attributes), "attributes of the domain, each once, in its order")
-        cells = math.prod(map(self.domain.cells, factor.attributes))
-        if not factor.attributes or factor.operator.size != cells:
-            what = f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}"
-            raise refuse("the size of an operator", factor.operator.size, what)
 
     # M7
     def _check(self, block: Block) -> None:
