@@ -98,11 +98,7 @@ class Workload:
 
     @cached_property
     def along(self) -> tuple[tuple[str, QuerySet, Operator], ...]:
-        """What is asked along every attribute, each once: its name, the query set, and that over its cells.
-
-        >>> [(name, asked.kind) for name, asked, _ in ln.marginals(ln.Domain(a=["x", "y"], b=["x", "y"]), upto=2).along]
-        [('a', 'identity'), ('b', 'identity')]
-        """
+        """What is asked along every attribute, each once: its name, the query set, and that over its cells."""
         # Few query sets make very many tables: each object is looked at once.
         sets = list(chain.from_iterable(product.query_sets for product in self.products))
         keys = zip(chain.from_iterable(product.attributes for product in self.products), map(id, sets), strict=True)
@@ -113,28 +109,16 @@ class Workload:
 
     @cached_property
     def tables(self) -> Mapping[str | None, Sequence[tuple[str, ...]]]:
-        """The sets of attributes that are asked about, by measure.
-
-        >>> ln.marginals(ln.Domain(a=["x"], b=["x"]), ways=1).tables
-        {None: (('a',), ('b',))}
-        """
+        """The sets of attributes that are asked about, by measure."""
         return {measure: tuple(dict.fromkeys(product.attributes for product in self.of(measure))) for measure in self.measures}
 
     @cached_property
     def used(self) -> Mapping[str | None, frozenset[str]]:
-        """The attributes that are asked about, by measure.
-
-        >>> {name: sorted(used) for name, used in ln.marginals(ln.Domain(a=["x"], b=["x"], c=["x"]), ways=1, of=["a", "b"]).used.items()}
-        {None: ['a', 'b']}
-        """
+        """The attributes that are asked about, by measure."""
         return {measure: frozenset(chain.from_iterable(sets)) for measure, sets in self.tables.items()}
 
     def of(self, measure: str | None) -> Sequence[Product]:
-        """The tables of one measure, or those of counts.
-
-        >>> [product.name for product in ln.marginals(ln.Domain(a=["x"], b=["x"]), ways=1).of(None)]
-        ['a', 'b']
-        """
+        """The tables of one measure, or those of counts."""
         if len(self.measures) == 1 and measure in self.measures:
             return self.products
         return tuple(product for product in self.products if product.measure == measure)
@@ -146,12 +130,7 @@ class Workload:
 
     @cached_property
     def counted_sums(self) -> tuple[str, ...]:
-        """The measures whose sums are asked for by a table that is asked for as counts too: of their values, or else of rows.
-
-        >>> domain = ln.Domain(a=ln.Coded(3), measures={"pay": ln.Measure("pay", 0, 100)})
-        >>> ln.mean_queries(domain, "pay", by=["a"]).counted_sums, ln.queries(domain, a="identity", sum="pay").counted_sums
-        (('pay',), ())
-        """
+        """The measures whose sums are asked for by a table that is asked for as counts too: of their values, or else of rows."""
         if len(self.measures) == 1:
             return ()
         summed = [(name, self.domain.measure(name), self.domain.count_of(name)) for name in self.measures if name is not None]
@@ -224,11 +203,7 @@ class Workload:
         return replace(made, products=products, statistics=tuple(replace(asked, of=called[asked.of]) for asked in self.statistics))
 
     def to_json(self) -> list[dict[str, object]]:
-        """A JSON value of the tables; domain and statistics are kept elsewhere.
-
-        >>> ln.marginals(ln.Domain(sex=["F", "M"]), ways=1).to_json()
-        [{'queries': {'sex': {'kind': 'identity', 'arguments': []}}, 'weight': '1', 'measure': None}]
-        """
+        """A JSON value of the tables; domain and statistics are kept elsewhere."""
         # Few query sets make very many tables: each object is written once.
         known = {id(q): q.to_json() for q in {id(q): q for product in self.products for q in product.query_sets}.values()}
         return [
