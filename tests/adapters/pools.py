@@ -81,6 +81,8 @@ def _arrow():
         "time64": _raw(pa.time64("us")),
         "duration": _raw(pa.duration("ns")),
         "interval": pa.array([(1, 2, 3), None], pa.month_day_nano_interval()),
+        "decimal32(5, 2)": pa.array([Decimal("1.50"), Decimal(1), None, Decimal("-0.5")], pa.decimal32(5, 2)),
+        "decimal64(18, 0)": pa.array([Decimal(1), Decimal(10**17), None], pa.decimal64(18, 0)),
         "decimal128(5, 2)": _decimals(pa.decimal128(5, 2), [0, 150, -50, 10**30, -(2**127), 2**127 - 1, 100, None]),
         "decimal128(38, 37)": _decimals(pa.decimal128(38, 37), [10**37, 10**36, 0, 1, None]),
         "decimal128(5, -2)": _decimals(pa.decimal128(5, -2), [0, 1, -1, 17, None]),

@@ -15,7 +15,6 @@ from leastnoise._check.arrays import Array, BoolArray
 _NUMBERS = {"float", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 # Bytes that are UTF-8 are text.
 _TEXTS = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view", "fixed_size_binary"}
-_DECIMALS = {f"decimal{bits}" for bits in (32, 64, 128, 256)}
 
 
 def strange_types(schema: Iterable[Any]) -> dict[str, str]:
@@ -58,7 +57,9 @@ def to_column(array: Any) -> Column:
         lengths = np.diff(ends.clip(max=len(array)), prepend=0)
         return _repeated(to_column(array.values.slice(first, count)), np.repeat(np.arange(count), lengths))
     name = str(kind).partition("[")[0].partition("(")[0]
-    if name in _TEXTS or name in _DECIMALS:
+    if name in {"decimal32", "decimal64"}:  # which Arrow does not encode by their distinct values
+        return Column(array.to_pylist())
+    if name in _TEXTS or name in {"decimal128", "decimal256"}:
         encoded = (array.cast(pa.large_binary()) if name in _TEXTS else array).dictionary_encode()
         return Column(encoded.dictionary.to_pylist(), None, _numbers(encoded.indices, -1).astype(np.int64))
     if name in {"date32", "date64", "timestamp"}:
