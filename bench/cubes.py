@@ -19,10 +19,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from experiments.datacube_strategies import OURS, PAPER, cube_workload, gaussian_errors, least_squares_error, method  # noqa: E402
-from experiments.residuals import coefficients  # noqa: E402
+from experiments.residuals import coefficients, optimal_weights  # noqa: E402
 
 import leastnoise as ln  # noqa: E402
-from leastnoise._planner._residual_algebra import AttributeSet, attribute_sets, downward_closure, incidence, optimal_weights  # noqa: E402
+from leastnoise._planner._residual_algebra import AttributeSet, attribute_sets, downward_closure, incidence  # noqa: E402
 
 CUBES = {
     "NLTCS": ((2,) * 16, {"1": 4608, "1*": 163427, "1a": 14560, "2": 639334, "2*": 8.91e6, "2a": 1.84e6}),

@@ -17,10 +17,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from experiments.residuals import coefficients, residual_noise  # noqa: E402
+from experiments.residuals import coefficients, optimal_weights, residual_noise  # noqa: E402
 
 from leastnoise._planner._covering import covering_design  # noqa: E402
-from leastnoise._planner._residual_algebra import AttributeSet, attribute_sets, downward_closure, incidence, optimal_weights, table_sizes  # noqa: E402
+from leastnoise._planner._residual_algebra import AttributeSet, attribute_sets, downward_closure, incidence, table_sizes  # noqa: E402
 
 CUBES = {
     "NLTCS": ((2,) * 16, {"1": 4608, "1*": 163427, "1a": 14560, "2": 639334, "2*": 8.91e6, "2a": 1.84e6}),
@@ -102,7 +102,7 @@ def growth(counts: Iterable[int]) -> Iterator[str]:
         started = time.perf_counter()
         design = covering_design(closure, coefficient)
         seconds = time.perf_counter() - started
-        inside = optimal_weights(incidence(closure, targets), coefficient, norm=1, iterations=50).error
+        inside = optimal_weights(incidence(closure, targets), coefficient, norm=1, steps=50).error
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         cells = float(table_sizes(shape, targets).sum())
         yield (

@@ -10,10 +10,14 @@ from leastnoise._check.arrays import FloatArray
 from leastnoise._planner._residual_algebra import (
     AttributeSet,
     Closure,
+    Matrix,
+    Weights,
     attribute_sets,
+    diagonal_errors,
     dimensions,
     grouped_budgets,
     incidence,
+    least_error,
     locate,
     table_sizes,
 )
@@ -59,3 +63,9 @@ def residual_noise(closure: Closure, coefficient: FloatArray) -> tuple[FloatArra
     noise = np.full(closure.count, np.inf)
     noise[asked] = 1 / best.theta**2
     return noise, best.error
+
+
+def optimal_weights(matrix: Matrix, coefficient: FloatArray, *, norm: int, steps: int = 500) -> Weights:
+    """The weights of tables that cost alike which minimise the total squared error after least squares recovery."""
+    ones = np.ones(matrix.shape[1])
+    return least_error(diagonal_errors(matrix, coefficient), ones, ones, norm=norm, steps=steps)

@@ -45,7 +45,7 @@ from leastnoise._workload import from_json as workload_from_json
 
 
 def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Operator:
-    """Read what ``to_json`` of ``_linop`` wrote."""
+    """Read what ``to_json`` of ``_linop`` wrote; a matrix has one column a cell."""
     operator = _from_json(value, MOST_UNPACKED if cells is None else cells)
     if cells is not None and operator.size != cells:
         raise refuse("the size of an operator", operator.size, f"the {cells} cells of its attributes")
@@ -53,29 +53,25 @@ def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Op
 
 
 def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
+    """An operator, and those that it is made of, each with at most so many cells."""
+
+    def read(entry: Any, kind: object) -> object:
+        if kind == IntArray:
+            shape = entry["shape"]
+            if isinstance(shape, list) and len(shape) > 1 and not shape[-1] <= cells:
+                raise refuse("the shape of an operator's matrix", shape, f"[rows, columns] with at most {cells} columns")
+            return unpack(entry)
+        if kind is Operator:
+            return _from_json(entry, cells)
+        return tuple(entry) if kind == tuple[int, ...] else entry
+
     kinds: dict[str, type] = {kind.__name__.lower(): kind for kind in operators()}
     try:
         kind = kinds[value["kind"]]
-        made: Operator = kind(**{entry.name: _read(value[entry.name], entry.type, cells) for entry in fields(kind) if entry.init})
+        made: Operator = kind(**{entry.name: read(value[entry.name], entry.type) for entry in fields(kind) if entry.init})
     except (KeyError, TypeError, RecursionError):
         raise refuse("operator", value if len(str(value)) < 80 else "something else", "an operator as a plan file has it") from None
     return made
-
-
-def _read(value: Any, kind: object, cells: int) -> object:
-    if kind == IntArray:
-        return _unpacked(value, cells)
-    if kind is Operator:
-        return _from_json(value, cells)
-    return tuple(value) if kind == tuple[int, ...] else value
-
-
-def _unpacked(value: Mapping[str, Any], cells: int) -> IntArray:
-    """An array; a matrix has one column a cell."""
-    shape = value["shape"]
-    if isinstance(shape, list) and len(shape) > 1 and not shape[-1] <= cells:
-        raise refuse("the shape of an operator's matrix", shape, f"[rows, columns] with at most {cells} columns")
-    return unpack(value)
 
 
 _Read = TypeVar("_Read")
@@ -180,13 +176,9 @@ def frozen(value: Any) -> Any:
     return value
 
 
-def versions() -> dict[str, str]:
-    """The versions of what makes a plan or a release."""
-    return dict(_versions())
-
-
 @cache
-def _versions() -> dict[str, str]:
+def versions() -> Mapping[str, str]:
+    """The versions of what makes a plan or a release."""
     import platform  # here, because planning is often done without
     from importlib.metadata import PackageNotFoundError, version
 
@@ -194,7 +186,7 @@ def _versions() -> dict[str, str]:
         package = version("leastnoise")
     except PackageNotFoundError:  # run from a source tree
         package = "unknown"
-    return {"leastnoise": package, "numpy": np.__version__, "python": platform.python_version()}
+    return FrozenDict({"leastnoise": package, "numpy": np.__version__, "python": platform.python_version()})
 
 
 def guard_share(value: Any) -> Fraction | None:
@@ -209,22 +201,18 @@ def guard_share(value: Any) -> Fraction | None:
 
 def without_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
     """What is left to plan for when a guard takes its share; it takes nothing of delta, because its noise is pure."""
-    if share is None:
-        return privacy
-    return privacy.within(_times(privacy.budget, 1 - share))
+    return _times(privacy, 1 - (share or 0))
 
 
 def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
     """The whole, of a plan and its guard; the other way round."""
-    if share is None:
-        return privacy
-    return privacy.within(_times(privacy.budget, 1 / (1 - share)))
+    return _times(privacy, 1 / Fraction(1 - (share or 0)))
 
 
-def _times(budget: Budget, part: Fraction) -> Budget:
+def _times(privacy: Privacy, part: Fraction | int) -> Privacy:
     """A part of epsilon or of rho, and all of delta."""
-    name, number = next(iter(parameters(budget).items()))
-    return replace(budget, **{name: number * part})  # type: ignore[arg-type]  # by name, whichever budget it is
+    name, number = next(iter(parameters(privacy.budget).items()))
+    return privacy.within(replace(privacy.budget, **{name: number * part}))  # type: ignore[arg-type]  # by name, whichever budget it is
 
 
 FORMAT = 1
@@ -425,29 +413,21 @@ class Plan:
 
     @cached_property
     def _text(self) -> str:
+        details = dict(self.details)
         asked: dict[str, Any] = {"questions": self.workload.to_json()}
         if self.workload.statistics:
             asked["statistics"] = [statistic.to_json() for statistic in self.workload.statistics]
         if self.measurements is None:
-            fallback = {} if self.fallback is None else {"independent": json.loads(self.fallback.to_json())}
-            value = {
-                "data_aware": FORMAT,
-                "strategy": self.strategy,
-                "privacy": self.privacy.to_json(),
-                "domain": self.domain.to_json(),
-                **asked,
-                "details": {**self.details, **fallback},
-            }
-        else:
-            value = {
-                "format": FORMAT,
-                "strategy": self.strategy,
-                **measurements_value(self.measurements),
-                **asked,
-                "promise": _promise_value(self.promise),
-                "details": self.details,
-            }
-        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+            if self.fallback is not None:
+                details["independent"] = json.loads(self.fallback.to_json())
+            begin = {"data_aware": FORMAT, "strategy": self.strategy, "privacy": self.privacy.to_json(), "domain": self.domain.to_json()}
+            return json.dumps({**begin, **asked, "details": details}, separators=(",", ":"), allow_nan=False)
+        promise, said = None, self.promise
+        if said is not None:
+            tables = [[t.name, t.queries, t.weight, t.rmse, t.largest_std, *([True] if t.largest_is_bound else [])] for t in said.tables]
+            promise = {"total_squared_error": said.total_squared_error, "lower_bound": said.lower_bound, "tables": tables}
+        begin = {"format": FORMAT, "strategy": self.strategy, **measurements_value(self.measurements)}
+        return json.dumps({**begin, **asked, "promise": promise, "details": details}, separators=(",", ":"), allow_nan=False)
 
     def digest(self) -> str:
         """SHA-256 of the plan's JSON text, in hexadecimal."""
@@ -461,16 +441,6 @@ class Plan:
             InputError: the text is no plan, or of another format.
         """
         return read(lambda: _plan(read_json(text)), "plan", "Make it again with leastnoise.plan and Plan.to_json.")
-
-
-def _promise_value(promise: Promise | None) -> dict[str, Any] | None:
-    if promise is None:
-        return None
-    return {
-        "total_squared_error": promise.total_squared_error,
-        "lower_bound": promise.lower_bound,
-        "tables": [[t.name, t.queries, t.weight, t.rmse, t.largest_std, *([True] if t.largest_is_bound else [])] for t in promise.tables],
-    }
 
 
 def _plan(value: Mapping[str, Any]) -> Plan:

@@ -5,12 +5,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from experiments.residuals import coefficients, eigenvalues, total_squared_error
+from experiments.residuals import coefficients, eigenvalues, optimal_weights, total_squared_error
 
 from leastnoise._check import InputError
 from leastnoise._planner import _covering
 from leastnoise._planner._covering import covering_design
-from leastnoise._planner._residual_algebra import Closure, attribute_sets, downward_closure, incidence, optimal_weights, table_sizes
+from leastnoise._planner._residual_algebra import Closure, attribute_sets, downward_closure, incidence, table_sizes
 from planner.proposals import CUBES, cube_workload, ways
 
 
@@ -91,7 +91,7 @@ def test_many_attributes_are_planned_on_the_hypergraph():
     shape, targets = (10,) * 30, ways(30, 0, 1, 2, 3)
     closure, coefficient, _ = problem(shape, targets)
     design = covering_design(closure, coefficient)
-    own = optimal_weights(incidence(closure, targets), coefficient, norm=1, iterations=30)
+    own = optimal_weights(incidence(closure, targets), coefficient, norm=1, steps=30)
     assert design.error < 0.8 * own.error
     assert total_squared_error(coefficient, eigenvalues(closure, design.tables, design.theta)) == pytest.approx(design.error)
 
@@ -149,7 +149,7 @@ def test_no_weights_are_below_a_bound(asked: tuple[Closure, np.ndarray, list[tup
     whole = [sets for block in closure.blocks for sets in map(tuple, block.tolist())]
     bounds = []
     for origin, tables, bound in _covering._proposed(closure, coefficient, whole, targets):
-        error = optimal_weights(incidence(closure, tables), coefficient, norm=1, iterations=60).error
+        error = optimal_weights(incidence(closure, tables), coefficient, norm=1, steps=60).error
         assert bound <= error, origin
         bounds.append(bound / error)
     assert max(bounds) > 0.5

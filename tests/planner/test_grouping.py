@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from leastnoise._check import InputError
 from leastnoise._linop import AllRanges, Operator, Prefix, Tree, dense
 from leastnoise._planner._papers import signs
 from leastnoise._planner._residual_algebra import grouped_budgets
@@ -72,10 +71,3 @@ def test_the_programme_against_a_general_solver(operator: Operator, norm: int) -
         options={"maxiter": 1000, "ftol": 1e-12},
     )
     assert error(errors, found) == pytest.approx(math.exp(solved.fun), rel=1e-4)
-
-
-def test_what_is_no_problem_is_refused() -> None:
-    with pytest.raises(InputError, match="errors must be one finite number above 0 a query"):
-        optimal_budgets(np.eye(2), np.array([1.0, 0.0]), 1)
-    with pytest.raises(InputError, match="magnitudes must be numbers of at least 0"):
-        optimal_budgets(np.array([[0.0, 0.0], [1.0, 1.0]]), np.ones(2), 1)

@@ -6,14 +6,27 @@ import math
 
 import numpy as np
 import pytest
-from experiments.residuals import coefficients, eigenvalues, residual_noise, total_squared_error
+from experiments.residuals import coefficients, eigenvalues, optimal_weights, residual_noise, total_squared_error
 
 from leastnoise._accounting import ZCDP, Privacy, covers
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain
 from leastnoise._mechanisms import candidates
-from leastnoise._planner import _residual_algebra as weights
-from leastnoise._planner._residual_algebra import attribute_sets, dimensions, downward_closure, incidence, locate, table_sizes
+from leastnoise._planner._papers import residual_noise_max
+from leastnoise._planner._residual_algebra import (
+    at_cost_one,
+    attribute_sets,
+    diagonal_errors,
+    dimensions,
+    downward_closure,
+    grouped_budgets,
+    improve_weights,
+    incidence,
+    least_error,
+    locate,
+    scaled_error,
+    table_sizes,
+)
 from leastnoise._workload import Workload, marginals, queries
 from planner.proposals import ADULT8, CUBES, cube_workload, ways
 
@@ -82,20 +95,16 @@ def test_hundred_attributes_three_ways_have_the_published_number_of_tables():
     assert coefficient[0] == pytest.approx(1 + 100 / 10 + 4950 / 100 + 161700 / 1000)
 
 
-def test_every_guard_fires():
+def test_every_guard_fires(monkeypatch):
     closure = downward_closure((2, 2), [(0, 1)])
+    wide = downward_closure((2,) * 100, [tuple(range(12))])
     with pytest.raises(InputError, match="marginals of 12 attributes out of 100 are too wide; got 12, allowed are at most 9"):
-        downward_closure((2,) * 100, [tuple(range(12))])
-    with pytest.raises(InputError, match="weight squared must be a finite number of at least 0; got"):
-        coefficients(closure, {(0,): -1.0})
-    with pytest.raises(InputError, match="target must be an attribute set of the closure; got \\(0, 1\\)"):
-        coefficients(downward_closure((2, 2), [(0,)]), {(0, 1): 1.0})
-
-
-def test_too_many_containments_are_refused(monkeypatch):
-    monkeypatch.setattr("leastnoise._planner._residual_algebra._MOST_ENTRIES", 5)
-    with pytest.raises(InputError, match="got over 5 containments, allowed are at most that many"):
-        incidence(downward_closure((2, 2, 2), [(0, 1, 2)]), [(0, 1, 2)])
+        locate(wide, [tuple(range(12))])
+    with pytest.raises(InputError, match="does not cover all that is asked"):
+        optimal_weights(np.array([[1.0], [0.0]]), np.ones(2), norm=1)
+    monkeypatch.setattr("leastnoise._planner._residual_algebra._MOST_ENTRIES", 3)
+    with pytest.raises(InputError, match="got over 3 containments, allowed are at most that many"):
+        incidence(closure, [(0, 1)])
 
 
 DOMAINS = {
@@ -119,7 +128,7 @@ def problem(shape, targets, tables):
 def test_grouped_budgets_are_the_optimum(norm):
     rng = np.random.default_rng(5)
     errors, heights = rng.random(4) + 0.1, rng.random(4) + 0.5
-    found = weights.grouped_budgets(errors, heights, norm)
+    found = grouped_budgets(errors, heights, norm)
     power = 1 if norm == 1 else 2
     assert np.sum((heights * found.theta) ** power) == pytest.approx(1.0)
     assert np.sum(errors / found.theta**2) == pytest.approx(found.error)
@@ -135,47 +144,53 @@ def test_tables_without_recovery_and_weights_inside_the_closure_have_the_publish
     targets = cube_workload(len(shape), k, kind)
     if plain is not None:
         cells = table_sizes(shape, targets)
-        assert 2 * weights.grouped_budgets(cells, np.ones(len(cells)), 1).error == pytest.approx(plain, rel=0.003)
+        assert 2 * grouped_budgets(cells, np.ones(len(cells)), 1).error == pytest.approx(plain, rel=0.003)
     if inside is not None:
         matrix, coefficient = problem(shape, targets, attribute_sets(downward_closure(shape, targets)))
-        assert 2 * weights.optimal_weights(matrix, coefficient, norm=1).error == pytest.approx(inside, rel=0.003)
-
-
-def objective(theta, matrix, coefficient, cost, norm):
-    """The logarithm of the error at privacy cost 1, and its gradient."""
-    return weights._objective(theta, weights.diagonal_errors(matrix, coefficient), cost, norm)
+        assert 2 * optimal_weights(matrix, coefficient, norm=1).error == pytest.approx(inside, rel=0.003)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_the_gradient_is_that_of_finite_differences(norm):
     rng = np.random.default_rng(1)
-    matrix, coefficient = problem((2, 3, 4), [(0, 1), (2,)], [(0, 1), (0, 2), (1, 2), (0, 1, 2)])
-    theta, cost = rng.random(4) + 0.2, rng.random(4) + 0.5
-    _, slope = objective(theta, matrix, coefficient, cost, norm)
+    errors = diagonal_errors(*problem((2, 3, 4), [(0, 1), (2,)], [(0, 1), (0, 2), (1, 2), (0, 1, 2)]))
+    shares = rng.random(4) + 0.2
+    error, slope = scaled_error(shares, errors, norm)
+    assert error == pytest.approx(errors(at_cost_one(shares, np.ones(4), norm) ** 2)[0])
     for i, step in enumerate(np.eye(4) * 1e-6):
-        up = objective(theta + step, matrix, coefficient, cost, norm)[0]
-        down = objective(theta - step, matrix, coefficient, cost, norm)[0]
-        assert slope[i] == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-7)
+        up, down = (scaled_error(shares + sign * step, errors, norm)[0] for sign in (1, -1))
+        assert slope[i] == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-7 * error)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_alternating_steps_never_raise_the_error(norm):
-    matrix, coefficient = problem(ADULT8, ways(8, 2), ways(8, 1, 2, 3))
-    cost = np.linspace(0.8, 1.2, matrix.shape[1])
-    theta = np.ones(matrix.shape[1])
-    errors = []
+    errors = diagonal_errors(*problem(ADULT8, ways(8, 2), ways(8, 1, 2, 3)))
+    cost, reached = np.linspace(0.8, 1.2, 92), []
+    theta = np.ones(92)
     for _ in range(30):
-        theta = weights.improve_weights(theta, weights.diagonal_errors(matrix, coefficient), cost, norm, 1)
-        errors.append(objective(theta, matrix, coefficient, cost, norm)[0])
-    assert np.all(np.diff(errors) <= 1e-12)
+        theta = improve_weights(theta, errors, cost, norm, 1)
+        reached.append(math.log(errors(theta**2)[0]))
+    assert np.all(np.diff(reached) <= 1e-12)
     assert (cost @ theta if norm == 1 else (cost * theta) @ (cost * theta)) == pytest.approx(1.0)
 
 
 def test_a_weight_that_starts_at_zero_stays_there():
     matrix, coefficient = problem((2, 2), [(0,), (1,)], [(0,), (1,), (0, 1)])
-    found = weights.optimal_weights(matrix, coefficient, norm=1, starts=[np.array([1.0, 1.0, 0.0])])
-    assert found.theta[2] == 0
-    assert found.error > weights.optimal_weights(matrix, coefficient, norm=1, starts=[np.array([0.1, 0.1, 1.0])]).error
+    starts = np.array([[1.0, 1.0, 0.0], [0.1, 0.1, 1.0]])
+    without, found = (least_error(diagonal_errors(matrix, coefficient), np.ones(3), start, norm=1) for start in starts)
+    assert without.theta[2] == 0
+    assert without.error > found.error
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_weights_do_not_depend_on_the_units_of_tables(norm):
+    """Strategies have coefficients of any size: 1 and 2^20 side by side."""
+    matrix, coefficient = problem(ADULT8, ways(8, 1), ways(8, 1, 2))
+    units = np.geomspace(1, 2.0**20, matrix.shape[1])
+    one, other = (
+        least_error(diagonal_errors(matrix * unit**2, coefficient), unit, 1 / unit, norm=norm) for unit in (np.ones(len(units)), units)
+    )
+    assert other.error == pytest.approx(one.error, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -200,31 +215,20 @@ def test_residual_noise_costs_one_and_gives_its_error():
     assert np.sum(dimensions(closure) / sizes / noise) == pytest.approx(1.0)
     variances = cell_variances(closure, 1 / (noise * sizes), targets)
     assert variances @ table_sizes(shape, targets) == pytest.approx(error)
-    # With what is not asked left out, its noise is infinite and nothing is spent on it.
-    noise, _ = residual_noise(closure, np.where(np.arange(closure.count) == 1, 1.0, 0.0))
-    assert np.isfinite(noise).tolist() == [i == 1 for i in range(closure.count)]
 
 
 def test_the_largest_variance_is_minimised_and_certified():
     shape, targets = DOMAINS["loans"], ways(12, 1, 2)
     closure = downward_closure(shape, targets)
     sizes = table_sizes(shape, attribute_sets(closure))
-    noise, largest, bound = weights.residual_noise_max(closure, targets, [1.0] * len(targets))
+    noise, largest, bound = residual_noise_max(closure, targets, [1.0] * len(targets))
     assert bound <= largest <= bound * (1 + 2e-6)
     assert np.sum(dimensions(closure) / sizes / noise) == pytest.approx(1.0)
     assert cell_variances(closure, 1 / (noise * sizes), targets).max() == pytest.approx(largest)
     total, _ = residual_noise(closure, coefficients(closure, dict.fromkeys(targets, 1.0)))
     assert cell_variances(closure, 1 / (total * sizes), targets).max() > 1.01 * largest
-    _, scaled, _ = weights.residual_noise_max(closure, targets, [3.0] * len(targets))
+    _, scaled, _ = residual_noise_max(closure, targets, [3.0] * len(targets))
     assert scaled == pytest.approx(3 * largest, rel=1e-5)
-
-
-def test_every_guard_fires_marginal_weights():
-    closure = downward_closure((2, 2), [(0, 1)])
-    with pytest.raises(InputError, match="does not cover all that is asked"):
-        weights.optimal_weights(np.array([[1.0], [0.0]]), np.ones(2), norm=1)
-    with pytest.raises(InputError, match="coefficient must be above 0 for at least one attribute set"):
-        residual_noise(closure, np.zeros(closure.count))
 
 
 PUBLISHED = {

@@ -37,8 +37,6 @@ def test_what_is_tried_fits_the_time_and_the_rest_goes_to_who_finds_more_in_it()
                 shares = [task.seconds for _, task in _within(prefix(size), Privacy(budget), seconds) if task.seconds > 0]
                 assert sum(shares) <= seconds + 1e-6
     known = {planner.name: task for planner, task in _within(prefix(4096), Privacy(PureDP(1)), SECONDS)}
-    assert known["p_identity"].seconds > SECONDS / 2  # cheap forms leave it most of the time
-    assert not known["haar"].seconds > 0
     assert known["gaussian_optimum"].seconds < 1e-9  # made for other noise: it costs nothing to say so
 
 

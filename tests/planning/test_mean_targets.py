@@ -10,7 +10,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._accounting import ZCDP, PureDP, parameters
 from leastnoise._check import InputError
-from leastnoise._planning._targets import MeanGoal, answering, least, mean_goals, reached_by_means
+from leastnoise._planning._targets import answering, least, mean_goals, reached_by_means
 from leastnoise._session import planned_spec
 from leastnoise._spec import parse_spec, plan_warnings
 from leastnoise._workload import Statistic, Target
@@ -169,7 +169,7 @@ def test_limits_hold_for_every_way_to_err() -> None:
     """Of any covariance of sum and count the error of the mean, where it is largest, is at least what the limits say."""
     random = np.random.default_rng(3)
     for measure, bounds in MEASURES.items():
-        goal = MeanGoal.of(asked(measure, rmse=1).statistics[0], Target("rmse", 1), asked(measure, rmse=1), 0.95)
+        (goal,) = mean_goals(asked(measure, rmse=1), 0.95)
         ends = (bounds.low_units, bounds.high_units)
         for _ in range(200):
             root = random.normal(size=(2, 2)) * [[1.0], [random.choice([0.001, 0.1, 1.0])]]

@@ -40,7 +40,7 @@ from leastnoise._planner._kronecker import (
 )
 from leastnoise._planner._marginals import MARGINALS
 from leastnoise._planner._own import OWN, Own, own_planner
-from leastnoise._planner._papers import CUBOIDS, CUBOIDS_EVEN, FOURIER, FOURIER_EVEN, RESIDUAL_MAX, WORKLOAD_EVEN
+from leastnoise._planner._papers import CUBOIDS, CUBOIDS_EVEN, FOURIER, FOURIER_EVEN, RESIDUAL_MAX
 from leastnoise._planner._strategy import Planner, Strategy, Task
 from leastnoise._planner._sums import (
     MOST_SUM_CELLS,
@@ -56,7 +56,7 @@ from leastnoise._planner._sums import (
     limited_strategy,
     noise_along,
 )
-from leastnoise._planner._tables import IDENTITY, RESIDUAL, WORKLOAD, reweighted_strategy
+from leastnoise._planner._tables import IDENTITY, RESIDUAL, WORKLOAD, WORKLOAD_EVEN, reweighted_strategy
 from leastnoise._planner._tilted import TILTED
 from leastnoise._planner._together import shared, together
 from leastnoise._planner._union import UNION

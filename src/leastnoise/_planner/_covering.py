@@ -35,25 +35,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from leastnoise._check import InputError, refuse
+from leastnoise._check import refuse
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
-from leastnoise._families import NotApplicable, basis
+from leastnoise._families import NotApplicable
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._residual_algebra import (
     AttributeSet,
     Closure,
+    Errors,
     attribute_sets,
-    closed,
     diagonal_errors,
     dimensions,
     improve_weights,
     incidence,
+    least_error,
     locate,
-    optimal_weights,
     table_sizes,
 )
 from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, tables_of_cells
-from leastnoise._planner._tables import Candidates, error_sums, factor_along, shrunk, weighted_strategy
+from leastnoise._planner._tables import Names, factor_along, residual_programme, weighted_strategy
 from leastnoise._workload import Workload
 
 Blocks = tuple[tuple[int, ...], ...]
@@ -75,8 +75,8 @@ _LARGE = 10_000  # asked tables beyond which there are fewer starts, and those o
 _MOST_MERGED = 1200  # asked tables up to which pairs of them are merged greedily
 _MOST_CHOSEN = 1 << 25  # asked tables times candidates up to which cuboids are chosen greedily among all
 _KEY = 1 << 10  # tables up to which two starts are told apart by their tables, not by their names
+_STEPS = 15  # of the weights of a start, before starts are compared
 _SEED = 0  # of how attributes are laid on the points of a design
-Names = tuple[str, ...]
 
 
 @cache
@@ -155,6 +155,32 @@ def parallel_planes(dimension: int) -> tuple[int, Blocks]:
     return count, tuple((a, b, c, a ^ b ^ c) for a, b, c in itertools.combinations(range(count), 3) if a ^ b ^ c > c)
 
 
+# For a strength its designs: name, how it is made of what number, and how many points it has.
+_DESIGNS = {
+    2: [
+        design
+        for q in FIELD_SIZES
+        for design in (
+            (f"affine plane of order {q}", affine_plane, q, q**2),
+            (f"projective plane of order {q}", projective_plane, q, q**2 + q + 1),
+        )
+    ],
+    3: [
+        *((f"inversive plane of order {q}", inversive_plane, q, q**2 + 1) for q in FIELD_SIZES[:-1]),
+        *((f"parallel planes of dimension {m}", parallel_planes, m, 1 << m) for m in (3, 4, 5, 6)),
+    ],
+}
+
+
+def designs(strength: int, attributes: int) -> Iterator[tuple[str, int, Blocks]]:
+    """List covering designs for a number of attributes: name, points, blocks; every `strength` points lie together in a block."""
+    for groups in range(strength, min(attributes, strength + 8) + 1):
+        yield f"{strength} of {groups} groups", groups, tuple(itertools.combinations(range(groups), strength))
+    for name, make, number, points in _DESIGNS.get(strength, ()):
+        if points <= 2.5 * attributes + 2:
+            yield name, *make(number)
+
+
 def zero_sum_blocks(count: int, size: int) -> IntArray:
     """Return all blocks of `size` points out of 0 .. count - 1 whose sum is a multiple of count."""
     # All but a few of the sets with one point less lie in exactly one block (those whose missing point is among them lie in none): close to
@@ -163,25 +189,6 @@ def zero_sum_blocks(count: int, size: int) -> IntArray:
     last = -smaller.sum(axis=1) % count
     keep = last > smaller[:, -1]
     return np.column_stack([smaller[keep], last[keep]])
-
-
-def designs(strength: int, attributes: int) -> Iterator[tuple[str, int, Blocks]]:
-    """List covering designs for a number of attributes: name, points, blocks; every `strength` points lie together in a block."""
-    for groups in range(strength, min(attributes, strength + 8) + 1):
-        yield f"{strength} of {groups} groups", groups, tuple(itertools.combinations(range(groups), strength))
-    most = 2.5 * attributes + 2
-    if strength == 2:
-        for size in FIELD_SIZES:
-            for kind, make, points in (("affine", affine_plane, size**2), ("projective", projective_plane, size**2 + size + 1)):
-                if points <= most:
-                    yield f"{kind} plane of order {size}", *make(size)
-    if strength == 3:
-        for size in FIELD_SIZES[:-1]:
-            if size**2 + 1 <= most:
-                yield f"inversive plane of order {size}", *inversive_plane(size)
-        for dimension in (3, 4, 5, 6):
-            if 1 << dimension <= most:
-                yield f"parallel planes of dimension {dimension}", *parallel_planes(dimension)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -194,7 +201,7 @@ class Cover:
     largest: float
 
 
-def greedy_cover(shape: Sequence[int], targets: Sequence[AttributeSet], *, norm: int = 1) -> Cover:
+def greedy_cover(shape: Sequence[float], targets: Sequence[AttributeSet], *, norm: int = 1) -> Cover:
     """Choose the marginals to measure so that the largest cell variance of the asked ones is small."""
     # For each number of cells that may be added up, marginals are taken greedily, the one that answers most of what is left first, until
     # all is answered; the threshold with the least variance wins. Within (ln m + 1)^2 of the best choice for m asked marginals.
@@ -212,7 +219,7 @@ def greedy_cover(shape: Sequence[int], targets: Sequence[AttributeSet], *, norm:
     return Cover(tables=tuple(options[i] for i in best), source=added[:, best].argmin(axis=1), largest=least)
 
 
-def cover_errors(shape: Sequence[int], targets: Mapping[AttributeSet, float], cover: Cover) -> FloatArray:
+def cover_errors(shape: Sequence[float], targets: Mapping[AttributeSet, float], cover: Cover) -> FloatArray:
     """Return for each measured marginal what one unit of its noise variance adds to the total squared error."""
     # With equal budgets (strategy C) the total is s^2 (pure) or s (Gaussian) times their sum; `grouped_budgets` gives those of C+.
     weights = np.array([float(value) for value in targets.values()])
@@ -230,7 +237,7 @@ def _candidates(asked: list[AttributeSet]) -> list[AttributeSet]:
     return sorted(tables, key=lambda s: (len(s), s))
 
 
-def _cells_added(shape: Sequence[int], options: list[AttributeSet], asked: list[AttributeSet]) -> NDArray[np.float32]:
+def _cells_added(shape: Sequence[float], options: list[AttributeSet], asked: list[AttributeSet]) -> NDArray[np.float32]:
     """How many cells of each candidate make one cell of each asked marginal; infinite where the candidate does not contain it."""
     # One row an asked marginal, one column a candidate.
     if not len(options) * len(asked) <= _MOST_PAIRS:
@@ -273,51 +280,39 @@ class Design:
 
 def covering_design(closure: Closure, coefficient: FloatArray) -> Design:
     """The best start of all, with the marginals and weights of the least total squared error under a pure budget that follow from it."""
-    coefficient = np.asarray(coefficient, dtype=np.float64)
     if not bool(np.any(coefficient > 0)):
         raise refuse("coefficient", 0.0, "above 0 for at least one attribute set", "Ask for something.")
     asked = [sets for sets, value in zip(attribute_sets(closure), (coefficient > 0).tolist(), strict=True) if value]
-    return _finish(closure, coefficient, _best_start(closure, coefficient, asked, _maximal(closure, asked)))
-
-
-def _maximal(closure: Closure, asked: list[AttributeSet]) -> list[AttributeSet]:
-    """Keep the asked sets that are inside no other asked set."""
     inside = np.zeros(closure.count, dtype=bool)
-    for size in range(1, len(closure.blocks)):
-        rows = [attributes for attributes in asked if len(attributes) == size]
-        for drop in range(size):
-            inside[locate(closure, [attributes[:drop] + attributes[drop + 1 :] for attributes in rows])] = True
-    return [attributes for attributes, covered in zip(asked, inside[locate(closure, asked)].tolist(), strict=True) if not covered]
-
-
-def _best_start(closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet]) -> Design:
-    """The start of least error after a few steps of its weights; what its bound shows to be worse is not weighted at all."""
-    positive = coefficient > 0
-    best: Design | None = None
-    for origin, tables, bound in sorted(_proposed(closure, coefficient, asked, needed), key=lambda start: start.bound):
-        if best is not None and bound >= best.error:
-            continue
-        matrix = incidence(closure, tables)
-        matrix = matrix if bool(positive.all()) else matrix[positive]
-        errors = diagonal_errors(matrix, coefficient[positive])
-        theta = improve_weights(np.full(len(tables), 1 / len(tables)), errors, np.ones(len(tables)), 1, 15)
+    for drop in range(len(closure.blocks)):
+        inside[locate(closure, [names[:drop] + names[drop + 1 :] for names in asked if len(names) > drop])] = True
+    needed = [names for names, covered in zip(asked, inside[locate(closure, asked)].tolist(), strict=True) if not covered]
+    best: tuple[float, _Start, Errors, FloatArray] | None = None
+    for start in sorted(_proposed(closure, coefficient, asked, needed), key=lambda start: start.bound):
+        if best is not None and start.bound >= best[0]:
+            continue  # what its bound shows to be worse is not weighted at all
+        errors, count = diagonal_errors(incidence(closure, start.tables), coefficient), len(start.tables)
+        theta = improve_weights(np.full(count, 1 / count), errors, np.ones(count), 1, _STEPS)
         error = errors(theta**2)[0]
-        if best is None or error < best.error:
-            best = Design(tables=tuple(tables), theta=theta, error=error, origin=origin)
+        if best is None or error < best[0]:
+            best = error, start, errors, theta
     if best is None:
         raise refuse("tables that are weighed together", len(needed), f"at most {_MOST_TABLES}", "Ask for fewer tables.")
-    return best
+    _, start, errors, theta = best
+    weights = least_error(errors, np.ones(len(theta)), theta, norm=1, steps=300)
+    kept = [int(i) for i in np.argsort(-weights.theta, kind="stable") if weights.theta[i] > 0]
+    return Design(tables=tuple(start.tables[i] for i in kept), theta=weights.theta[kept], error=weights.error, origin=start.origin)
 
 
-class _Proposal(NamedTuple):
-    """Tables to start from."""
+class _Start(NamedTuple):
+    """Tables to start from, and what no weights of them are below."""
 
     origin: str
     tables: list[AttributeSet]
     bound: float
 
 
-def _proposed(closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet]) -> Iterator[_Proposal]:
+def _proposed(closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet]) -> Iterator[_Start]:
     """The starts that are worth a closer look, each once and completed."""
     at = locate(closure, needed)
     # What only the table itself tells of an asked set has error c size / theta^2; the thetas add up to at most 1.
@@ -342,43 +337,40 @@ def _proposed(closure: Closure, coefficient: FloatArray, asked: list[AttributeSe
         if not len(tables) <= _MOST_TABLES or (key := repr(tables).encode() if len(tables) < _KEY else origin.encode()) in seen:
             continue
         seen.add(key)
-        yield _Proposal(origin, tables, float(each[missing].sum()) ** 3)
+        yield _Start(origin, tables, float(each[missing].sum()) ** 3)
 
 
 def _starts(
     closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet]
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
+    """Tables by all ways to find some; of several thousand asked ones by fewer."""
     count, rng = len(closure.shape), np.random.default_rng(_SEED)
+    used = sorted({i for attributes in needed for i in attributes})
     yield "asked tables", needed
     yield "closure", asked
     if 1 < len(needed) <= _MOST_MERGED:
         yield "merged tables", _merged(closure, coefficient, needed)
-        if len(needed) << len({i for attributes in needed for i in attributes}) <= _MOST_CHOSEN:
+        if len(needed) << len(used) <= _MOST_CHOSEN:
             yield "greedy cuboids", list(greedy_cover(closure.shape, needed).tables)
-    width = max(len(attributes) for attributes in needed)
-    used = sorted({i for attributes in needed for i in attributes})
     if not used:
         return
-    share = np.zeros(count)
+    width, large, share = max(map(len, needed)), len(asked) > _LARGE, np.zeros(count)
     for block, values in zip(closure.blocks, np.split(coefficient, closure.offsets[1:-1]), strict=True):
         np.add.at(share, block, values[:, None])
     hub = int(share.argmax())
-    large = len(asked) > _LARGE
     for hubs in ((), (hub,)) if len(used) > 2 else ((),):
-        others = [i for i in used if i not in hubs]
-        full = width - len(hubs)
+        others, full, suffix = [i for i in used if i not in hubs], width - len(hubs), " and a hub" if hubs else ""
         for strength in [full] if large else range(max(1, full - 1), full + 1):
             for name, points, blocks in designs(strength, len(others)):
-                if len(blocks) > _MOST_TABLES // 4:
-                    continue
-                for turn in range(1 if large else 3):
-                    yield name + (" and a hub" if hubs else ""), _laid(closure.shape, others, hubs, points, blocks, rng, turn)
+                if len(blocks) <= _MOST_TABLES // 4:
+                    for turn in range(1 if large else 3):
+                        yield name + suffix, _laid(closure.shape, others, hubs, (points, blocks), rng, turn)
         for size in (full + 1, full):
             if 2 <= size <= len(others) and math.comb(len(others), size - 1) <= _MOST_TABLES:
                 order = rng.permutation(len(others))
                 rows = np.array(others)[order[zero_sum_blocks(len(others), size)]]
                 rows = np.sort(np.column_stack([rows, np.full((len(rows), len(hubs)), hub)]), axis=1)
-                yield f"zero-sum blocks of {size}" + (" and a hub" if hubs else ""), [tuple(row) for row in rows.tolist()]
+                yield f"zero-sum blocks of {size}{suffix}", [tuple(row) for row in rows.tolist()]
 
 
 def _merged(closure: Closure, coefficient: FloatArray, needed: list[AttributeSet]) -> list[AttributeSet]:
@@ -419,15 +411,15 @@ def _merged(closure: Closure, coefficient: FloatArray, needed: list[AttributeSet
 
 
 def _laid(
-    shape: Sequence[int],
+    shape: Sequence[float],
     attributes: list[int],
     hubs: tuple[int, ...],
-    points: int,
-    blocks: Sequence[tuple[int, ...]],
+    design: tuple[int, Blocks],
     rng: np.random.Generator,
     turn: int,
 ) -> list[AttributeSet]:
     """Lay attributes on the points of a design: at random (turn 0), or the larger attributes apart from each other."""
+    points, blocks = design
     shuffled = rng.permutation(points)
     order = rng.permutation(len(attributes))
     if turn > 0:
@@ -442,19 +434,6 @@ def _laid(
     return sorted(table for table in tables if table)
 
 
-def _finish(closure: Closure, coefficient: FloatArray, start: Design) -> Design:
-    """The best weights of a start, without what has none, ordered by weight."""
-    theta = optimal_weights(incidence(closure, start.tables), coefficient, norm=1, starts=[start.theta], iterations=300).theta
-    kept = [int(i) for i in np.argsort(-theta, kind="stable") if theta[i] > 0]
-    tables = tuple(start.tables[i] for i in kept)
-    theta = theta[kept] / theta[kept].sum()
-    asked = coefficient > 0
-    eigenvalue = np.asarray(incidence(closure, tables) @ theta**2)[asked]
-    if not bool(np.all(eigenvalue > 0)):
-        raise InputError("the design does not cover all that is asked; this needs more tables.")
-    return Design(tables=tables, theta=theta, error=float((coefficient[asked] / eigenvalue).sum()), origin=start.origin)
-
-
 def design_seconds(workload: Workload) -> float:
     """Estimated CPU seconds of the choice of tables under Laplace noise: measured up to 100 attributes and 161,700 tables."""
     return sum(min(1.6, 0.03 + 0.05 * max(0, len(names) - 4)) for names in workload.used.values() if len(names) > 1)
@@ -463,52 +442,32 @@ def design_seconds(workload: Workload) -> float:
 def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]) -> Strategy:
     """Choose the tables to measure with Laplace noise, and their best weights."""
     domain = workload.domain
-    if len({axis for product in workload for axis in product.attributes}) < 2:
-        return weighted_strategy(name, workload, along, Candidates(workload.tables), 1)  # nothing to combine
+    if len(workload.attributes) < 2:
+        return weighted_strategy(name, workload, along, workload.tables, 1)  # nothing to combine
     chosen: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
     for measure, sets in workload.tables.items():
-        products = workload.of(measure)
-        factors = {axis: factor_along(domain, axis, along) for axis in dict.fromkeys(axis for names in sets for axis in names)}
-        sums = error_sums(products, factors)
-        kappa = {axis: basis(factor).kappa for axis, factor in factors.items()}
-        shape = tuple(max(2, round(kappa[axis])) if axis in kappa else 2 for axis in domain.names)
-        # the search counts lambda(tau) without the product of the sizes of tau; see ``_tables``.
-        design = _design(_Searched(closed(shape, [taus for taus, _ in sums]), shrunk(domain, kappa, sums)))
+        factors = {axis: factor_along(domain, axis, along) for names in sets for axis in names}
+        closure, coefficient = residual_programme(workload.of(measure), factors)
+        shape = tuple(max(2, round(kappa)) for kappa in closure.shape)
+        design = _design(shape, tuple(rows.tobytes() for rows in closure.blocks[1:]), coefficient.tobytes())
         tables = [tuple(domain.names[at] for at in table) for table in design.tables]
         weights = design.theta.tolist()
         if any(math.prod(domain.kind(axis).size for axis in names) > MOST_TABLE_CELLS for names in tables):
             tables, weights = [*sets], [1.0] * len(sets)
         # Between measures the budget is split as between tables that share nothing; the optimiser goes on from there.
-        largest = domain.largest_value(measure)
-        share = (design.error * largest**2) ** (1 / 3)
+        share = (design.error * domain.largest_value(measure) ** 2) ** (1 / 3)
         norms = [block_norm(domain, Block(tuple(factors[axis] for axis in names), Fraction(1), measure), 1) for names in tables]
         chosen[measure] = tables
         start[measure] = [share * weight / norm for weight, norm in zip(weights, norms, strict=True)]
-    return weighted_strategy(name, workload, along, Candidates(chosen, start), 1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Searched:
-    """The arguments of a search; equal where all their numbers are."""
-
-    closure: Closure
-    coefficient: FloatArray
-
-    def _key(self) -> tuple[object, ...]:
-        return self.closure.shape, *(rows.tobytes() for rows in self.closure.blocks), self.coefficient.tobytes()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Searched) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
+    return weighted_strategy(name, workload, along, chosen, 1, start=start)
 
 
 @lru_cache(maxsize=64)
-def _design(asked: _Searched) -> Design:
-    """Search once for what several strategies, budgets and neighbour relations ask for alike; the same arguments give the same design."""
-    return covering_design(asked.closure, asked.coefficient)
+def _design(shape: tuple[int, ...], blocks: tuple[bytes, ...], coefficient: bytes) -> Design:
+    """Search once for what several strategies, budgets and neighbour relations ask for alike."""
+    rows = [np.frombuffer(block, dtype=np.int64).reshape(-1, size) for size, block in enumerate(blocks, 1)]
+    return covering_design(Closure(shape, (np.zeros((1, 0), dtype=np.int64), *rows)), np.frombuffer(coefficient))
 
 
 def covering(task: Task) -> Strategy:

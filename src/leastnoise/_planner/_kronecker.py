@@ -36,7 +36,7 @@ from leastnoise._families import (
     square_root,
 )
 from leastnoise._linop import Operator
-from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
+from leastnoise._measurements import Block, Factor
 from leastnoise._planner._covering import design_seconds, designed_strategy
 from leastnoise._planner._strategy import (
     LEAST_EFFORT,
@@ -48,12 +48,10 @@ from leastnoise._planner._strategy import (
     cells_along,
     each_attribute,
     lines,
-    rich,
     searched,
-    sweeps,
 )
-from leastnoise._planner._tables import Candidates, asked_tables, factor_along, weighted_strategy
-from leastnoise._workload import Product, QuerySet, Workload
+from leastnoise._planner._tables import factor_along, weighted_strategy, with_joint
+from leastnoise._workload import QuerySet, Workload
 
 _MOST_BITS = 29
 _ALIKE = 0.02  # shares of query sets that differ by less have one best strategy
@@ -62,7 +60,7 @@ _ALIKE = 0.02  # shares of query sets that differ by less have one best strategy
 def kronecker(name: str, fit: Fit, task: Task, first: Fit | None = None) -> Strategy:
     """Fit a strategy along every attribute that is asked about by more than its cells, for the counts and for every measure by itself."""
     workload = task.workload
-    if not rich(workload):
+    if not workload.beyond_cells:
         raise NotApplicable("along every attribute only cells are asked for, which marginals answer with the least error")
     parts = [Workload(workload.domain, tuple(workload.of(measure))) for measure in workload.measures]
     strategies = [_of_part(name, fit, replace(task, workload=part), first) for part in parts]
@@ -78,17 +76,22 @@ def kronecker(name: str, fit: Fit, task: Task, first: Fit | None = None) -> Stra
     return Strategy(name, tuple(weighed), error=sum(shares) ** root)
 
 
+def _sweeps(workload: Workload) -> int:
+    """How often a strategy along each attribute is fitted, with those along the others fixed."""
+    return 3 if len(workload.beyond_cells) > 1 else 1
+
+
 def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
     """The same for the counts, or the sums of one measure."""
     workload, norm = task.workload, task.norm
-    attributes, (measure,) = rich(workload), workload.measures
+    attributes, (measure,) = workload.beyond_cells, workload.measures
     along: dict[str, Factor] = {}
     bounds: dict[str, float] = {}
     fitted_by: dict[str, tuple[Fit, FloatArray]] = {}
     # The bits of all attributes of a table add up, and a sum of 2^32 rows times them, and a measure, must stay below 2^62.
     room = _MOST_BITS - (workload.domain.largest_value(measure) - 1).bit_length()
     bits = max(1, min(20, room // max(1, len(attributes))))
-    for left in reversed(range(sweeps(workload))):
+    for left in reversed(range(_sweeps(workload))):
         for attribute in attributes:
             now, asked = first if first and left else fit, _asked(workload, attribute, along, norm)
             shares = np.array([weight for weight, _ in asked]) / math.fsum(weight for weight, _ in asked)
@@ -100,36 +103,33 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
                 go_on()
             fitting = fitted_to(now, asked, norm, bits)
             along[attribute], bounds[attribute], fitted_by[attribute] = fitting.factor(attribute), fitting.bound, (now, shares)
-    tables = asked_tables(workload)
-    (sets,) = tables.values()
-    joint = tuple(attribute for attribute in workload.domain.names if any(attribute in names for names in sets))
-    cells = math.prod(factor_along(workload.domain, attribute, along).operator.rows for attribute in joint)
-    if joint not in sets and cells <= min(MOST_TABLE_CELLS, 2**24):
-        sets.append(joint)
+    tables = with_joint(workload, along)
     bound = _certificate(workload, bounds)
-    proposed = weighted_strategy(name, workload, along, Candidates(tables), norm, privacy=task.privacy)
+    proposed = weighted_strategy(name, workload, along, tables, norm, privacy=task.privacy)
     if bound > 0:
         proposed = replace(proposed, details={"unit_bound": bound})
-    if norm == 1 and len(sets) > 2:
+    if norm == 1 and len(tables[measure]) > 2:
         proposed = min(proposed, designed_strategy(name, workload, along), key=lambda strategy: strategy.error)
     return proposed
 
 
-def _p_identity(task: Task) -> Strategy:
-    """p-Identity along every attribute with as many steps as the time is for by sizes alone; most of them are for the last sweep."""
-    least, most = (seconds(task.workload, 1) for seconds in (P_IDENTITY.least_seconds, P_IDENTITY.most_seconds))
-    effort = min(1.0, max(LEAST_EFFORT, (task.seconds - least) / max(most - least, LEAST_EFFORT)))
-    return kronecker("p_identity", partial(p_identity, effort=effort), task, partial(p_identity, effort=LEAST_EFFORT))
-
-
-def _p_identity_whole(line: Line) -> float:
-    """Of all steps, in the last sweep."""
-    begin, whole = _p_identity_seconds(line)
-    return begin + (whole - begin) / line.fits
-
-
-def _p_identity_seconds(line: Line) -> tuple[float, float]:
-    return p_identity_seconds(line.cells, in_line=line.structured)
+def _asked(workload: Workload, attribute: str, along: Mapping[str, Factor], norm: int) -> list[tuple[float, Operator]]:
+    """What is asked along an attribute, weighted by the error that the other attributes' strategies multiply it with."""
+    merged: dict[QuerySet, float] = {}
+    for product in workload:
+        if attribute not in product.attributes:
+            continue
+        importance = product.importance
+        for name, operator in zip(product.attributes, product.operators, strict=True):
+            if name != attribute:  # each at privacy cost 1: the coefficients of strategies are of any size
+                factor = factor_along(workload.domain, name, along)
+                importance *= basis(factor).total_variance(operator) * block_norm(workload.domain, Block((factor,), Fraction(1)), norm) ** 2
+        asked = product.query_sets[product.attributes.index(attribute)]
+        merged[asked] = merged.get(asked, 0.0) + importance
+    if len(merged) == 1 and len(workload.products) == 1 and len(workload.products[0].attributes) > 1:
+        merged = dict.fromkeys(merged, 1.0)  # a single product: the weight would only scale the bound
+    kind = workload.domain.kind(attribute)
+    return [(weight, asked.operator(attribute, kind)) for asked, weight in merged.items()]
 
 
 def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
@@ -148,32 +148,34 @@ def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
     return product.importance * math.prod(bounds.get(name, float(workload.domain.kind(name).size)) for name in product.attributes)
 
 
-def _asked(workload: Workload, attribute: str, along: Mapping[str, Factor], norm: int) -> list[tuple[float, Operator]]:
-    """What is asked along an attribute, weighted by the error that the other attributes' strategies multiply it with."""
-    merged: dict[QuerySet, float] = {}
-    for product in workload:
-        if attribute in product.attributes:
-            asked = product.query_sets[product.attributes.index(attribute)]
-            merged[asked] = merged.get(asked, 0.0) + _others(product, attribute, along, norm)
-    if len(merged) == 1 and len(workload.products) == 1 and len(workload.products[0].attributes) > 1:
-        merged = dict.fromkeys(merged, 1.0)  # a single product: the weight would only scale the bound
-    kind = workload.domain.kind(attribute)
-    return [(weight, asked.operator(attribute, kind)) for asked, weight in merged.items()]
+def _p_identity(task: Task) -> Strategy:
+    """p-Identity along every attribute with as many steps as the time is for by sizes alone; most of them are for the last sweep."""
+    least, most = (seconds(task.workload, 1) for seconds in (P_IDENTITY.least_seconds, P_IDENTITY.most_seconds))
+    effort = min(1.0, max(LEAST_EFFORT, (task.seconds - least) / max(most - least, LEAST_EFFORT)))
+    return kronecker("p_identity", partial(p_identity, effort=effort), task, partial(p_identity, effort=LEAST_EFFORT))
 
 
-def _others(product: Product, attribute: str, along: Mapping[str, Factor], norm: int) -> float:
-    """The error along the other attributes, each at privacy cost 1: the coefficients of their strategies are of any size."""
-    importance = product.importance
-    for name, operator in zip(product.attributes, product.operators, strict=True):
-        if name != attribute:
-            factor = factor_along(product.domain, name, along)
-            importance *= basis(factor).total_variance(operator) * block_norm(product.domain, Block((factor,), Fraction(1)), norm) ** 2
-    return importance
+def _p_identity_whole(line: Line) -> float:
+    """Of all steps, in the last sweep."""
+    begin, whole = p_identity_seconds(line.cells, in_line=line.structured)
+    return begin + (whole - begin) / line.fits
+
+
+def _optimum_step(line: Line) -> float:
+    """Of one structured set the eigenvectors are those of a tridiagonal matrix."""
+    if line.cells > MOST_DENSE:
+        return 0.0
+    return 0.005 + (0.1 * (line.cells / 1024) ** 2.5 if line.structured and line.one_set else 0.44 * (line.cells / 1024) ** 3)
 
 
 def joint_design_seconds(workload: Workload) -> float:
     """Estimated CPU seconds of the choice of tables under Laplace noise, where more than two are asked for."""
     return design_seconds(workload) if any(len(sets) > 1 for sets in workload.tables.values()) else 0.0
+
+
+def _chain_seconds(workload: Workload) -> float:
+    """Of more chains of levels that are compared under Laplace noise, and of the choice of tables."""
+    return joint_design_seconds(workload) + 0.2 * sum(line.fits * (line.cells / 2**14) ** 0.5 for line in lines(workload).values())
 
 
 HIERARCHY = Planner(
@@ -199,11 +201,6 @@ HAAR = Planner(
     laplace=joint_design_seconds,
     likely=lambda _: 1 / 8,
 )
-
-
-def _chain_seconds(workload: Workload) -> float:
-    """Of more chains of levels that are compared under Laplace noise, and of the choice of tables."""
-    return joint_design_seconds(workload) + 0.2 * sum(line.fits * (line.cells / 2**14) ** 0.5 for line in lines(workload).values())
 
 
 LEVEL_TREE = Planner(
@@ -233,7 +230,7 @@ EIGEN_DESIGN = Planner(
     limits="attributes of 1024 cells",
     seconds=each_attribute(lambda line: 0.02 + 1.7 * (line.cells / 1024) ** 3 if line.cells <= 1024 else 0.0),
     laplace=lambda workload: (
-        joint_design_seconds(workload) + 0.3 * sweeps(workload) * sum(size / 16 for size in cells_along(workload).values() if size <= 16)
+        joint_design_seconds(workload) + 0.3 * _sweeps(workload) * sum(size / 16 for size in cells_along(workload).values() if size <= 16)
     ),
     likely=lambda _: 1 / 8,
 )
@@ -244,12 +241,14 @@ P_IDENTITY = Planner(
     made_for="any queries along an attribute under Laplace noise",
     norms=(1,),
     instead="p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse",
-    seconds=each_attribute(lambda line: 1.4 * _p_identity_seconds(line)[0]),  # of starts that are compared, and of the first steps
+    seconds=each_attribute(
+        lambda line: 1.4 * p_identity_seconds(line.cells, in_line=line.structured)[0]
+    ),  # of starts that are compared, and of the first steps
     most=each_attribute(_p_identity_whole),
     laplace=joint_design_seconds,
     step=each_attribute(lambda line: 12.5 * (line.cells / 2**14) ** 2.5),  # the inverse of one bell for every 18 cells
     reference=searched,
-    likely=lambda workload: 4 if len(rich(workload)) == 1 else 1,
+    likely=lambda workload: 4 if len(workload.beyond_cells) == 1 else 1,
 )
 P_IDENTITY_BLOCKS = Planner(
     name="p_identity_blocks",
@@ -263,13 +262,6 @@ P_IDENTITY_BLOCKS = Planner(
     laplace=joint_design_seconds,
     likely=lambda _: 1 / 2,
 )
-
-
-def _optimum_step(line: Line) -> float:
-    """Of one structured set the eigenvectors are those of a tridiagonal matrix."""
-    if line.cells > MOST_DENSE:
-        return 0.0
-    return 0.005 + (0.1 * (line.cells / 1024) ** 2.5 if line.structured and line.one_set else 0.44 * (line.cells / 1024) ** 3)
 
 
 GAUSSIAN_OPTIMUM = Planner(

@@ -4,7 +4,6 @@ It is planned like the families: cells along every other attribute, the best wei
 really measured. Real coefficients are scaled to norm 1 and rounded to a dyadic grid, as those of the families are.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -13,13 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from leastnoise._check import InputError, LeastNoiseError, quoted, refuse
-from leastnoise._check.arrays import Array
 from leastnoise._families import MOST_DENSE, Undetermined, column_norm, first_cells, on_runs, to_dyadic
 from leastnoise._linop import Coarse, Dense, Operator, apply
-from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
+from leastnoise._measurements import Block, Factor
 from leastnoise._planner._strategy import Planner, Strategy, Task
-from leastnoise._planner._tables import Candidates, asked_tables, factor_along, weighted_strategy
-from leastnoise._workload import QuerySet, Workload, query_set
+from leastnoise._planner._tables import factor_along, joint_table, weighted_strategy, with_joint
+from leastnoise._workload import QuerySet, query_set
 
 OWN = "own"
 _MOST_BITS = 29  # of the attributes of a table together: a sum of 2^32 rows times them must stay below 2^62
@@ -40,10 +38,20 @@ def own_planner(given: Own) -> Planner:
 
 
 def _proposed(given: Own, task: Task) -> Strategy:
-    known: Own = _returned(given, task) if callable(given) and not _is_operator(given) else given
+    """What was given, or what it says of the task, with the best weights."""
+    known, names = given, task.workload.attributes
+    if callable(given) and not _is_operator(given):
+        try:
+            known = given(task)
+        except LeastNoiseError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"The function given as strategy failed: {type(error).__name__}: {error}. It is called with one argument, the task, and "
+                "must return an array of numbers (queries x cells), or a mapping from attributes to these."
+            ) from error
     if isinstance(known, Strategy):
         return replace(known, name=OWN)
-    names = task.workload.attributes
     if not isinstance(known, Mapping):
         if len(names) != 1:
             listed = ", ".join(names) or "none"
@@ -58,37 +66,17 @@ def _proposed(given: Own, task: Task) -> Strategy:
     return _weighted(task, {name: Factor((name,), _operator(task, name, value, bits)) for name, value in known.items()})
 
 
-def _returned(given: Any, task: Task) -> Own:
-    try:
-        return given(task)
-    except LeastNoiseError:
-        raise
-    except Exception as error:
-        raise InputError(
-            f"The function given as strategy failed: {type(error).__name__}: {error}. It is called with one argument, the task, and "
-            "must return an array of numbers (queries x cells), or a mapping from attributes to these."
-        ) from error
-
-
 def _weighted(task: Task, along: Mapping[str, Factor]) -> Strategy:
     """The asked tables and the joint one with their best weights; where these do not tell every cell, the joint table alone."""
-    workload = task.workload
+    workload, domain = task.workload, task.workload.domain
     try:
-        tables = asked_tables(workload)
-        for measure, sets in tables.items():
-            joint = _joint(workload, measure)
-            rows = math.prod(factor_along(workload.domain, name, along).operator.rows for name in joint)
-            if joint not in sets and rows <= min(MOST_TABLE_CELLS, 2**24):
-                sets.append(joint)
-        return weighted_strategy(OWN, workload, along, Candidates(tables), task.norm, privacy=task.privacy)
+        return weighted_strategy(OWN, workload, along, with_joint(workload, along), task.norm, privacy=task.privacy)
     except Undetermined:
-        joints = [(_joint(workload, measure), measure) for measure in workload.measures]
-        blocks = (Block(tuple(factor_along(workload.domain, name, along) for name in names), Fraction(1), of) for names, of in joints)
-        return Strategy(OWN, tuple((block, 1 / workload.domain.largest_value(block.measure)) for block in blocks))
-
-
-def _joint(workload: Workload, measure: str | None) -> tuple[str, ...]:
-    return tuple(name for name in workload.domain.names if name in workload.used[measure])
+        blocks = []
+        for measure in workload.measures:
+            factors = tuple(factor_along(domain, name, along) for name in joint_table(workload, measure))
+            blocks.append((Block(factors, Fraction(1), measure), 1 / domain.largest_value(measure)))
+        return Strategy(OWN, tuple(blocks))
 
 
 def _operator(task: Task, name: str, value: Any, bits: int) -> Operator:
@@ -105,13 +93,8 @@ def _operator(task: Task, name: str, value: Any, bits: int) -> Operator:
     return Coarse(on_runs(value, starts), starts, value.size)  # the same queries over runs of cells that none of them tells apart
 
 
-def _dense(array: Array) -> Operator:
-    """Whole numbers as queries, over the runs of equal columns where there are many."""
-    starts, size = np.append(0, 1 + np.flatnonzero((array[:, 1:] != array[:, :-1]).any(axis=0))), array.shape[1]
-    return Dense(array) if size <= MOST_DENSE or len(starts) == size else Coarse(Dense(array[:, starts]), starts, size)
-
-
 def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
+    """An array as queries in whole numbers, over the runs of equal columns where there are many."""
     try:
         array = np.asarray(value)
     except ValueError:  # rows of different lengths
@@ -121,13 +104,13 @@ def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
         raise refuse(f"the strategy along {name}", got, "an array of numbers (queries x cells), an operator or a query set")
     if not array.any():
         raise InputError(f"The strategy along {name} measures nothing: every coefficient is 0. Give at least one query.")
-    if array.dtype.kind != "f":
-        return _dense(array)
-    if not np.isfinite(array).all():
-        raise refuse(f"the strategy along {name}", "a number that is not finite", "finite numbers")
-    if np.array_equal(array, np.rint(array)) and np.abs(array).max() < 2**53:
-        return _dense(array.astype(np.int64))
-    return _dense(to_dyadic(array / column_norm(array, norm), bits))
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            raise refuse(f"the strategy along {name}", "a number that is not finite", "finite numbers")
+        whole = np.array_equal(array, np.rint(array)) and np.abs(array).max() < 2**53
+        array = array.astype(np.int64) if whole else to_dyadic(array / column_norm(array, norm), bits)
+    starts, size = np.append(0, 1 + np.flatnonzero((array[:, 1:] != array[:, :-1]).any(axis=0))), array.shape[1]
+    return Dense(array) if size <= MOST_DENSE or len(starts) == size else Coarse(Dense(array[:, starts]), starts, size)
 
 
 def _is_operator(value: object) -> bool:

@@ -8,11 +8,10 @@ attribute of n cells is coded on m = ceil(log2 n) bits, and its coefficients are
 All of them have the same part in the asked tables, so they share a weight; for every set it is in closed form.
 
 ``residual_max``: as ``residual``, with the largest variance of a cell least instead of the sum (ResidualPlanner, arXiv 2305.08175).
-
-``workload_even``: what is asked, as it is asked, all with the same noise, their strategy Q.
 """
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 
@@ -20,34 +19,40 @@ import numpy as np
 
 from leastnoise._accuracy import subsets
 from leastnoise._check import InputError
-from leastnoise._check.arrays import IntArray
-from leastnoise._families import NotApplicable, apply_gram, gram_diagonal
-from leastnoise._linop import Dense, Identity, Operator
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._families import NotApplicable, apply_gram, dual_ascent, gram_diagonal
+from leastnoise._linop import Dense, Operator
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._covering import cover_errors, greedy_cover
-from leastnoise._planner._residual_algebra import AttributeSet, attribute_sets, downward_closure, grouped_budgets, residual_noise_max
+from leastnoise._planner._residual_algebra import (
+    AttributeSet,
+    Closure,
+    attribute_sets,
+    dimensions,
+    downward_closure,
+    grouped_budgets,
+    incidence,
+    table_sizes,
+)
 from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm
-from leastnoise._planner._tables import asked_blocks, contrasts
+from leastnoise._planner._tables import Names, checked, contrasts, factor_along
 from leastnoise._workload import Workload
 
-Names = tuple[str, ...]
 _MOST_CELLS = 1024
+_GAP, _STEPS = 1e-6, 5000  # of the largest variance over its bound
 
 
 def cuboids(task: Task, *, even: bool = False) -> Strategy:
     """Measure a few tables, chosen greedily so that the largest variance of an asked cell is small; the budget split in closed form."""
     # Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``even``) and C+ of Cormode et al. (arXiv 1207.6096). Recovery by
     # least squares comes on top.
-    workload, norm = task.workload, task.norm
-    domain = workload.domain
+    workload, norm, domain = task.workload, task.norm, task.workload.domain
     positions = {name: at for at, name in enumerate(domain.names)}
     blocks: list[Block] = []
     errors: list[float] = []
     for measure in workload.measures:
         targets: dict[AttributeSet, float] = {}
-        for product in workload:
-            if product.measure != measure:
-                continue
+        for product in workload.of(measure):
             # A table's noise, per cell of it, in all queries about it.
             share = np.prod([gram_diagonal(operator).mean() for operator in product.operators])
             key = tuple(positions[name] for name in product.attributes)
@@ -56,17 +61,17 @@ def cuboids(task: Task, *, even: bool = False) -> Strategy:
             cover = greedy_cover(domain.shape, list(targets), norm=norm)
         except InputError as error:
             raise NotApplicable(str(error).rstrip(".")) from None
-        for table, added in zip(cover.tables, cover_errors(domain.shape, targets, cover).tolist(), strict=True):
-            names = tuple(domain.names[at] for at in table)
-            block = Block(tuple(Factor((name,), Identity(domain.kind(name).size)) for name in names), Fraction(1), measure)
-            if not block.rows <= MOST_TABLE_CELLS:
-                raise NotApplicable(f"the table of {' x '.join(names)} has over {MOST_TABLE_CELLS} cells")
-            blocks.append(block)
-            errors.append(added)
-    if even:
-        return Strategy("cuboids_even", tuple((block, 1.0) for block in blocks))
-    best = grouped_budgets(errors, [block_norm(domain, block, norm) for block in blocks], norm)
-    return Strategy("cuboids", tuple(zip(blocks, best.theta.tolist(), strict=True)))
+        for table in cover.tables:
+            factors = (factor_along(domain, domain.names[at], {}) for at in table)
+            blocks.append(checked(Block(tuple(factors), Fraction(1), measure)))
+        errors += cover_errors(domain.shape, targets, cover).tolist()
+    return _split("cuboids", blocks, errors, [block_norm(domain, block, norm) for block in blocks], norm, even=even)
+
+
+def _split(name: str, blocks: Sequence[Block], errors: Sequence[float], norms: Sequence[float], norm: int, *, even: bool) -> Strategy:
+    """Tables with the best split of the budget where each is used by itself, or all with the same noise."""
+    weights = [1.0] * len(blocks) if even else grouped_budgets(errors, norms, norm).theta.tolist()
+    return Strategy(f"{name}_even" if even else name, tuple(zip(blocks, weights, strict=True)))
 
 
 CUBOIDS = Planner(
@@ -114,26 +119,17 @@ def fourier(task: Task, *, even: bool = False) -> Strategy:
         blocks.append(block)
         errors.append(block.rows * each)
         norms.append(domain.largest_value(measure) * block.rows ** (1 / norm))
-    if even:
-        return Strategy("fourier_even", tuple((block, 1.0) for block in blocks))
-    best = grouped_budgets(errors, norms, norm)
-    return Strategy("fourier", tuple(zip(blocks, best.theta.tolist(), strict=True)))
+    return _split("fourier", blocks, errors, norms, norm, even=even)
 
 
 def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], float]:
     """What a unit of noise on a Fourier coefficient adds to the total squared error, for every measure and set of attributes."""
-    known: dict[Operator, tuple[float, float]] = {}
+    known = {operator: _parts(operator) for operator in dict.fromkeys(operator for _, _, operator in workload.along)}
     added: dict[tuple[str | None, Names], float] = {}
     for product in workload:
-        parts = []
-        for operator in product.operators:
-            if not operator.size <= _MOST_CELLS:
-                raise NotApplicable(f"an attribute has {operator.size} cells; coded in bits at most {_MOST_CELLS} are allowed")
-            if operator not in known:
-                known[operator] = _parts(operator)
-            parts.append(known[operator])
+        parts = {name: known[operator] for name, operator in zip(product.attributes, product.operators, strict=True)}
         for tau in subsets(product.attributes):
-            term = math.prod(each if name in tau else constant for name, (constant, each) in zip(product.attributes, parts, strict=True))
+            term = math.prod(each if name in tau else constant for name, (constant, each) in parts.items())
             if term > 0:
                 added[product.measure, tau] = added.get((product.measure, tau), 0.0) + product.importance * term
     return added
@@ -142,13 +138,12 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
 def _parts(operator: Operator) -> tuple[float, float]:
     """What a unit of noise on the constant coefficient adds to the error of all queries along an attribute, and on one of the others."""
     # A table is 2^-m times the sum of its coefficients with their signs; the others' mean stands for each.
-    ones = np.ones(operator.size)
-    scale = 4.0 ** -bits_of(operator.size)
+    if not operator.size <= _MOST_CELLS:
+        raise NotApplicable(f"an attribute has {operator.size} cells; coded in bits at most {_MOST_CELLS} are allowed")
+    ones, scale = np.ones(operator.size), 4.0 ** -bits_of(operator.size)
     constant = float(ones @ apply_gram(operator, ones)) * scale
-    if operator.size == 1:
-        return constant, 0.0
     rows = signs(operator.size).astype(float)
-    return constant, float(np.einsum("ij,ji->", rows, apply_gram(operator, rows.T))) / len(rows) * scale
+    return constant, float(np.einsum("ij,ji->", rows, apply_gram(operator, rows.T))) / max(1, len(rows)) * scale
 
 
 FOURIER = Planner(
@@ -172,12 +167,11 @@ FOURIER_EVEN = Planner(
 
 def residual_max(task: Task) -> Strategy:
     """Measure the residual spaces so that the largest variance of all asked cells, each times its weight squared, is least."""
-    workload = task.workload
+    workload, domain = task.workload, task.workload.domain
     if any(product.measure is not None or not product.is_marginal for product in workload):
         raise NotApplicable("the largest variance is made least for cells of tables of counts alone; choose residual")
-    domain = workload.domain
     positions = {name: at for at, name in enumerate(domain.names)}
-    scales: dict[tuple[int, ...], float] = {}
+    scales: dict[AttributeSet, float] = {}
     for product in workload:
         table = tuple(positions[name] for name in product.attributes)
         scales[table] = max(scales.get(table, 0.0), product.importance)
@@ -190,6 +184,25 @@ def residual_max(task: Task) -> Strategy:
     return Strategy("residual_max", weighted, {"largest_variance_over_least": largest / bound})
 
 
+def residual_noise_max(closure: Closure, sets: Sequence[AttributeSet], scales: Sequence[float]) -> tuple[FloatArray, float, float]:
+    """The noise of the residual basis for Gaussian budgets with the least largest variance of a cell; that, and a bound below it."""
+    # The dual over convex combinations of the variances is concave, with gradient the variances at its optimal noise (ResidualPlanner).
+    # K has 1 / size already; a cell variance needs 1 / size^2.
+    matrix, sizes = incidence(closure, sets), table_sizes(closure.shape, sets)
+    per_cell, dims, bounds = np.asarray(scales, dtype=np.float64) / sizes, dimensions(closure), [0.0]
+
+    def step(shares: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+        c = dims * np.asarray(matrix @ (shares * per_cell))
+        total = float(np.sqrt(c * dims).sum())
+        bounds.append(total**2)
+        inverse = np.sqrt(np.divide(dims, c, out=np.full(len(c), np.inf), where=c > 0)) * total  # 1 / lambda
+        variances = np.asarray(matrix.T @ (np.where(c > 0, inverse, 0.0) * dims)) * per_cell
+        return variances / total**2, total**2, inverse
+
+    over, _, value, inverse = dual_ascent(step, np.full(len(sets), 1 / len(sets)), _GAP, _STEPS)
+    return inverse / table_sizes(closure.shape, attribute_sets(closure)), over * value, max(bounds)
+
+
 RESIDUAL_MAX = Planner(
     name="residual_max",
     propose=residual_max,
@@ -197,20 +210,5 @@ RESIDUAL_MAX = Planner(
     made_for="marginals of counts under Gaussian noise",
     norms=(2,),
     instead="residual spaces are measured by contrasts, on which Laplace noise is not spent evenly; choose cuboids",
-    automatic=False,
-)
-
-
-def workload_even(task: Task) -> Strategy:
-    """Every product of the workload as a measured table, all with the same noise."""
-    return Strategy("workload_even", tuple((block, 1.0) for block in asked_blocks(task.workload)))
-
-
-WORKLOAD_EVEN = Planner(
-    name="workload_even",
-    propose=workload_even,
-    measures="every query that is asked, all with the same noise",
-    made_for="Q",
-    limits="2^22 queries",
     automatic=False,
 )

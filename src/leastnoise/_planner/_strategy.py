@@ -12,12 +12,11 @@ from leastnoise._accounting import Noise, Privacy
 from leastnoise._domain import Domain
 from leastnoise._families import NotApplicable, first_cells
 from leastnoise._linop import Operator, column_sums
-from leastnoise._measurements import Block, Factor, Limits
+from leastnoise._measurements import Block, Factor
 from leastnoise._workload import QuerySet, Workload
 
 _MOST_GAIN = 16  # contrasts that seem to cost less would cost more: what they take from the cost of others is never more than there is
 Seconds = Callable[[Workload], float]
-SWEEPS = 3
 LEAST_EFFORT = 0.01  # of the steps of a search
 _FITS = 1.3  # of a strategy whose sets' shares change with those along other attributes
 _MOST_LISTED = 2**20  # queries along an attribute whose errors are listed
@@ -52,11 +51,6 @@ class Task:
 Propose = Callable[[Task], Strategy]
 
 
-def rich(workload: Workload) -> list[str]:
-    """The attributes that are asked about by more than their cells, in the order of the domain."""
-    return list(workload.beyond_cells)
-
-
 def cells_along(workload: Workload) -> Mapping[str, int]:
     """How many runs of cells the queries tell apart along every attribute that is asked about."""
     asked: dict[str, list[Operator | None]] = {}
@@ -82,7 +76,7 @@ class Line:
 
 def lines(workload: Workload) -> dict[str, Line]:
     """The attributes that are asked about by more than their cells."""
-    cells, asked = cells_along(workload), {name: dict[QuerySet, int]() for name in rich(workload)}
+    cells, asked = cells_along(workload), {name: dict[QuerySet, int]() for name in workload.beyond_cells}
     for name, queries, operator in workload.along:
         if name in asked:
             asked[name][queries] = operator.rows
@@ -99,11 +93,6 @@ def lines(workload: Workload) -> dict[str, Line]:
     }
 
 
-def sweeps(workload: Workload) -> int:
-    """How often a strategy along each attribute is fitted, with those along the others fixed."""
-    return SWEEPS if len(rich(workload)) > 1 else 1
-
-
 def shortly(workload: Workload) -> float:
     """Estimated CPU seconds of what takes a few operations a cell, and a query, along every attribute; twice measured together more."""
     cells = sum(workload.domain.kind(name).size for name in workload.attributes)
@@ -113,7 +102,7 @@ def shortly(workload: Workload) -> float:
 
 def tables_of_cells(workload: Workload) -> tuple[str, ...]:
     """The planners that measure no more than tables of cells which are asked about."""
-    return ("marginals",) if rich(workload) else ("marginals", "workload")
+    return ("marginals",) if workload.beyond_cells else ("marginals", "workload")
 
 
 def each_attribute(seconds: Callable[[Line], float]) -> Seconds:
@@ -125,15 +114,10 @@ def each_attribute(seconds: Callable[[Line], float]) -> Seconds:
     return together
 
 
-def structured(workload: Workload) -> bool:
-    """Whether only cells, prefix sums and all ranges are asked for along every attribute."""
-    return all(asked.form.structured for _, asked, _ in workload.along)
-
-
 def searched(workload: Workload) -> bool:
     """Whether every attribute is so short that the best strategy along it is found in seconds; at the most cells in a minute."""
-    longest = max(cells_along(workload).values(), default=1)
-    return longest <= (_MOST_STRUCTURED if structured(workload) else _MOST_SEARCHED)
+    structured = all(asked.form.structured for _, asked, _ in workload.along)  # only cells, prefix sums and all ranges
+    return max(cells_along(workload).values(), default=1) <= (_MOST_STRUCTURED if structured else _MOST_SEARCHED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,23 +169,14 @@ def spread_share(privacy: Privacy, domain: Domain, names: Sequence[str], *, cont
 
 
 def block_norm(domain: Domain, block: Block, norm: int) -> float:
-    """The largest column norm of a block at scale 1, times the most that one row adds."""
-    if block.limits is not None:
-        return _limited_norm(domain, block, block.limits, norm)
-    largest = domain.largest_value(block.measure)
-    return largest * math.prod(_factor_norm(factor, norm) for factor in block.factors)
-
-
-def _limited_norm(domain: Domain, block: Block, limits: Limits, norm: int) -> float:
-    """The same under limits from 0 that belong to the cells of one attribute."""
-    names = [factor.attributes for factor in block.factors]
-    if limits.attribute is None or (limits.attribute,) not in names:
-        return float(limits.values.max()) * math.prod(_factor_norm(factor, norm) for factor in block.factors)
-    height = 1.0
+    """The largest column norm of a block at scale 1, times the most that one row adds: under limits from 0, what they allow."""
+    height, along = 1.0, [factor.attributes for factor in block.factors]
+    if block.limits is None or (block.limits.attribute,) not in along:
+        height = float(domain.largest_value(block.measure) if block.limits is None else block.limits.values.max())
     for factor in block.factors:
-        if factor.attributes == (limits.attribute,):
+        if block.limits is not None and factor.attributes == (block.limits.attribute,):  # each cell has its own
             columns = np.asarray(column_sums(factor.operator, factor.weights**norm, norm), dtype=np.float64)
-            height *= float((columns * limits.values.astype(np.float64) ** norm).max()) ** (1 / norm)
+            height *= float((columns * block.limits.values.astype(np.float64) ** norm).max()) ** (1 / norm)
         else:
             height *= _factor_norm(factor, norm)
     return height
@@ -209,4 +184,5 @@ def _limited_norm(domain: Domain, block: Block, limits: Limits, norm: int) -> fl
 
 @lru_cache(maxsize=256)
 def _factor_norm(factor: Factor, norm: int) -> float:
+    """Of one factor, worked out once for the many tables that have it."""
     return float(np.max(column_sums(factor.operator, factor.weights**norm, norm))) ** (1 / norm)

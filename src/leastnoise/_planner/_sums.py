@@ -38,7 +38,7 @@ from leastnoise._families import (
 from leastnoise._linop import Coarse, Dense, Identity, Total
 from leastnoise._measurements import MOST_ROWS, Factor, Limits
 from leastnoise._planner._strategy import Strategy
-from leastnoise._planner._tables import Candidates, asked_tables, factor_along, weighted_strategy
+from leastnoise._planner._tables import weighted_strategy, with_joint
 from leastnoise._workload import Workload, identity
 
 RATIO = 1.2  # of one candidate to the next
@@ -46,7 +46,6 @@ LEAST = 1000  # the least candidate is at most this many times below the public 
 SURE = 6  # standard errors of a count: one empty interval in 10,000 has as much under Laplace noise
 _MOST_SPECTRUM = 512
 MOST_SUM_CELLS = 1024  # that queries tell apart: the optimum takes seconds
-_MOST_JOINT = 2**24
 _WORTH = 0.999
 _ROOM = 2**62 // MOST_ROWS
 _LEAST_BITS = 6
@@ -114,6 +113,14 @@ def falling(amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 
     return np.asarray(np.maximum(isotonic_regression(amounts / unit, weights=(unit / noise) ** 2, increasing=False).x, 0.0) * unit)
 
 
+def held(totals: FloatArray, noise: FloatArray, spans: FloatArray, mode: int, sure: float) -> FloatArray:
+    """What buckets hold beyond what noise leaves, from one of them on falling as tails do but for what is no noise."""
+    beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - noise**2, 0.0))
+    most = np.full(len(totals), np.inf)
+    most[mode:] = falling(totals[mode:], spans[mode:], noise[mode:])
+    return np.where(totals > sure * noise, beyond, np.minimum(most, beyond))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ThresholdChoice:
     """A threshold, and what was predicted for every candidate."""
@@ -132,9 +139,7 @@ def quick_noise(gram: Gram, limits: IntArray, norm: int) -> float:
     # Source: what p-Identity and the Gaussian optimum reach for prefix sums, beside GreedyH and the singular value bound.
     if norm == 2:
         factor = -(-gram.size // _MOST_SPECTRUM)
-        return 1.02 * singular_value_bound(
-            weighted_gram(gram.coarsen(factor), limits[::factor]) if factor > 1 else weighted_gram(gram, limits)
-        )
+        return 1.02 * singular_value_bound(weighted_gram(gram.coarsen(factor) if factor > 1 else gram, limits[::factor]))
     weighted = weighted_gram(gram, limits)
     return min(0.75 * fit_greedy_h(weighted).rmse, math.sqrt(float(weighted.diagonal().sum()) / weighted.queries))
 
@@ -152,35 +157,25 @@ def choose_threshold(
 ) -> ThresholdChoice:
     """The candidate with the least predicted squared error."""
     missed = gram if lost is None else lost
-    indices = np.asarray(cells)
-    if len(tail) != len(indices) - 1:
-        raise InputError(f"There must be one count for each interval between {len(indices)} candidates; got {len(tail)}.")
-    centres = (edges + np.concatenate([[0], edges[:-1]])) / 2
-    candidates = edges[indices]
-    counts = _by_cell(falling_counts(tail, candidates, law), indices, len(edges))
-    bias, spread = [], []
+    if len(tail) != len(cells) - 1:
+        raise InputError(f"There must be one count for each interval between {len(cells)} candidates; got {len(tail)}.")
+    centres, candidates = (edges + np.concatenate([[0], edges[:-1]])) / 2, edges[cells]
+
+    def by_cell(index: float) -> FloatArray:
+        """Counts of the tail, spread evenly over their cells."""
+        counts, spans = np.zeros(len(edges)), np.diff(cells)
+        counts[cells[0] + 1 : cells[-1] + 1] = np.repeat(falling_counts(tail, candidates, TailLaw(law.sure, index)) / spans, spans)
+        return counts
+
+    counts, squares = by_cell(law.index), []
     for threshold in candidates:
         excess = counts * np.maximum(centres - threshold, 0.0)
-        squared = float(missed.rows(excess[None, :])[0] @ excess)
-        bias.append(math.sqrt(max(squared, 0.0) / gram.queries))
-        spread.append(noise * unit_noise(np.minimum(edges, threshold)))
-    best = int(np.argmin(np.square(bias) + np.square(spread)))
-    sure = _by_cell(falling_counts(tail, candidates, TailLaw(law.sure)), indices, len(edges))
-    return ThresholdChoice(
-        threshold=int(candidates[best]),
-        candidates=candidates,
-        bias=np.array(bias),
-        noise=np.array(spread),
-        excess=sure * np.maximum(centres - candidates[best], 0.0),
-    )
-
-
-def _by_cell(counts: FloatArray, indices: IntArray, cells: int) -> FloatArray:
-    """Counts of intervals between candidates, spread evenly over their cells."""
-    by_cell = np.zeros(cells)
-    for start, stop, count in zip(indices[:-1], indices[1:], counts, strict=True):
-        by_cell[start + 1 : stop + 1] = count / (stop - start)
-    return by_cell
+        squares.append(float(missed.rows(excess[None, :])[0] @ excess))
+    bias = np.sqrt(np.maximum(squares, 0.0) / gram.queries)
+    spread = noise * np.array([unit_noise(np.minimum(edges, threshold)) for threshold in candidates])
+    best = int(np.argmin(bias**2 + spread**2))
+    excess = by_cell(TailLaw().index) * np.maximum(centres - candidates[best], 0.0)
+    return ThresholdChoice(threshold=int(candidates[best]), candidates=candidates, bias=bias, noise=spread, excess=excess)
 
 
 def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
@@ -203,14 +198,14 @@ def noise_along(workload: Workload, attribute: str, norm: int) -> Callable[[IntA
     """About the unit RMSE of the best strategy along a number, as a function of the limits of its cells."""
     # Cells that no query tells apart are planned as one, and so they are here: 10 sums over 1000 cells have the noise of 10 cells.
     small, group = told_apart(workload, attribute)
-    return lambda limits: quick_noise(small, _largest(limits, group, small.size), norm)
+    return lambda limits: quick_noise(small, _largest(limits, group), norm)
 
 
 def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm: int) -> Strategy:
     """What to measure for sums under limits along a number: the optimum along it, and level trees along other attributes."""
 
     def fit(gram: Gram, norm: int, bits: int = 20) -> Fitted:
-        most = limits if len(limits) == gram.size else _largest(limits, told_apart(workload, attribute)[1], gram.size)
+        most = limits if len(limits) == gram.size else _largest(limits, told_apart(workload, attribute)[1])
         return Fitted(*whole_rows(best_rows(gram, most, norm), most, norm))
 
     along = {}
@@ -221,16 +216,11 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
             along[name] = made.factor(name)
     # The joint table only where it is worth its room: beside tables that tell all that is asked, one of hardly any weight gains nothing,
     # and its noise would be too large to be drawn exactly.
-    limited = Limits(limits, attribute)
-    apart, together = asked_tables(workload), asked_tables(workload)
-    for sets in together.values():
-        joint = tuple(axis for axis in workload.domain.names if any(axis in names for names in sets))
-        if joint not in sets and math.prod(factor_along(workload.domain, axis, along).operator.rows for axis in joint) <= _MOST_JOINT:
-            sets.append(joint)
-    alone = weighted_strategy("truncated_sums", workload, along, Candidates(apart), norm, limits=limited)
-    if apart == together:
+    limited, apart, together = Limits(limits, attribute), workload.tables, with_joint(workload, along)
+    alone = weighted_strategy("truncated_sums", workload, along, apart, norm, limits=limited)
+    if all(len(apart[measure]) == len(sets) for measure, sets in together.items()):
         return alone
-    joined = weighted_strategy("truncated_sums", workload, along, Candidates(together), norm, limits=limited)
+    joined = weighted_strategy("truncated_sums", workload, along, together, norm, limits=limited)
     return joined if joined.error < _WORTH * alone.error else alone
 
 
@@ -272,9 +262,9 @@ def told_apart(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
     )
 
 
-def _largest(limits: IntArray, group: IntArray, size: int) -> IntArray:
+def _largest(limits: IntArray, group: IntArray) -> IntArray:
     """The largest limit of each group."""
-    merged = np.zeros(size, dtype=np.int64)
+    merged = np.zeros(int(group.max()) + 1, dtype=np.int64)
     np.maximum.at(merged, group, limits)
     return merged
 
@@ -307,33 +297,6 @@ class Kept:
     losses: tuple[tuple[int, int, float], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Stop:
-    """Least squares on the buckets up to one of them."""
-
-    totals: FloatArray
-    noise: FloatArray
-    variance: float
-    lost: FloatArray
-
-    @staticmethod
-    def of(buckets: "SumBuckets", covariance: FloatArray, last: int) -> "_Stop":
-        """Up to a bucket, from the covariance of all groups."""
-        size = len(buckets.starts)
-        given = GivenNothing.of(covariance, np.arange(size) < buckets.ends[last])
-        within = np.zeros((size, len(buckets.ends)))
-        within[np.arange(size), np.searchsorted(buckets.ends, np.arange(size), side="right")] = 1.0
-        missing = given.carried @ (within / within.sum(axis=0))
-        added = within[:, : last + 1].T
-        gram = buckets.gram.dense()
-        return _Stop(
-            added @ (np.eye(size) - np.where(given.kept, 0.0, given.carried)),
-            np.sqrt(np.maximum(((added @ given.covariance) * added).sum(axis=1), 0.0)),
-            float((given.covariance * gram).sum()),
-            missing.T @ gram @ missing,
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SumBuckets:
     """The cells of a number in groups that some query tells apart, and these in buckets, each up to 1.6 times as high as the one before."""
@@ -354,13 +317,12 @@ class SumBuckets:
         last = candidate_cells(edges, _RATIO)
         starts = np.union1d(np.append(0, changes), last[:-1] + 1)
         upper = edges[last].astype(np.float64)
-        lower = np.append(upper[0] / _RATIO, upper[:-1])
         return SumBuckets(
             attribute=attribute,
             limits=np.maximum(edges, -(-int(edges[-1]) // LEAST)),
             starts=starts,
             ends=np.searchsorted(starts, last, side="right"),
-            spans=np.log(upper / lower),
+            spans=np.log(upper / np.append(upper[0] / _RATIO, upper[:-1])),
             gram=dense_gram(asked[np.ix_(starts, starts)], matrix.queries),
         )
 
@@ -368,11 +330,6 @@ class SumBuckets:
     def stops(self) -> IntArray:
         """The cell behind the last one of every group."""
         return np.append(self.starts[1:], len(self.limits))
-
-    @property
-    def firsts(self) -> IntArray:
-        """The first group of every bucket."""
-        return np.append(0, self.ends[:-1])
 
     def factor(self, norm: int) -> Factor:
         """The best queries, with one sensitivity."""
@@ -382,8 +339,27 @@ class SumBuckets:
         return Factor((self.attribute,), Coarse(dense, self.starts, len(self.limits)), weights)
 
     def choices(self, covariance: FloatArray) -> "Choices":
-        """Where to stop, for noise that is known."""
-        return Choices(self, tuple(_Stop.of(self, covariance, last) for last in range(len(self.ends))))
+        """Where to stop, for the covariance of all groups."""
+        groups, gram, stops = np.arange(len(self.starts)), self.gram.dense(), []
+        within = np.zeros((len(groups), len(self.ends)))
+        within[groups, np.searchsorted(self.ends, groups, side="right")] = 1.0
+        for last, end in enumerate(self.ends):
+            given, added = GivenNothing.of(covariance, groups < end), within[:, : last + 1].T
+            missing = given.carried @ (within / within.sum(axis=0))
+            totals = added @ (np.eye(len(groups)) - np.where(given.kept, 0.0, given.carried))
+            noise = np.sqrt(np.maximum(((added @ given.covariance) * added).sum(axis=1), 0.0))
+            stops.append(_Stop(totals, noise, float((given.covariance * gram).sum()), missing.T @ gram @ missing))
+        return Choices(self, tuple(stops))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stop:
+    """Least squares on the buckets up to one of them: their totals from the sums of groups, the noise of these, and of all queries."""
+
+    totals: FloatArray
+    noise: FloatArray
+    variance: float
+    lost: FloatArray  # the squared error of all queries as a form in what is missing of each bucket
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -397,44 +373,32 @@ class Choices:
         """The run of buckets with the least predicted squared error of all queries."""
         # Buckets are dropped from above, one after the other, and what is left is estimated anew without them: an estimate of what may be
         # missing is then not blurred by cells that hold nothing.
-        last = len(self.stops) - 1
-        while True:
-            stop = self.stops[last]
-            totals = stop.totals @ sums
-            mode = int(np.argmax(totals / stop.noise))
-            missing = self._missing(totals, mode, last)
-            predicted = [self.stops[index].variance + self._lost(missing, index) for index in range(mode, last + 1)]
-            best = mode + int(np.argmin(predicted))
-            if best == last:
-                return self._run(sums, totals, mode, last)
+        last, best = len(self.stops), len(self.stops) - 1
+        totals, noise, mode = np.zeros(0), np.zeros(0), 0
+        while best < last:
             last -= 1
+            totals, noise = self.stops[last].totals @ sums, self.stops[last].noise
+            mode = int(np.argmax(totals / noise))
+            missing = self._missing(totals, mode, last)
+            predicted = []
+            for stop in range(mode, last + 1):
+                left = np.where(np.arange(len(missing)) > stop, missing, 0.0)
+                predicted.append(self.stops[stop].variance + float(left @ self.stops[stop].lost @ left))
+            best = mode + int(np.argmin(predicted))
+        clear = totals[: mode + 1] > _STANDS_OUT * noise[: mode + 1]
+        begin = int(np.argmax(clear)) if clear[mode] else mode
+        missing = self._missing(self.stops[-1].totals @ sums, last, len(self.stops) - 1)
+        missing[: last + 1] = 0.0
+        missing[:begin] = np.maximum(totals[:begin], noise[:begin])
+        cells = np.append(self.buckets.starts, len(self.buckets.limits))[np.append(0, self.buckets.ends)]  # where buckets begin
+        losses = tuple((int(cells[b]), int(cells[b + 1]), float(missing[b])) for b in np.flatnonzero(missing > 0))
+        return Kept(first=int(cells[begin]), stop=int(cells[last + 1]), losses=losses)
 
     def _missing(self, totals: FloatArray, mode: int, last: int) -> FloatArray:
         """What may be in the buckets from the one that stands out most."""
-        noise = self.stops[last].noise
-        beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - noise**2, 0.0))
-        most = np.full(len(totals), np.inf)
-        most[mode:] = falling(totals[mode:], self.buckets.spans[mode : last + 1], noise[mode:])
-        held = np.zeros(len(self.stops))
-        held[mode : last + 1] = np.where(totals > _SURE * noise, beyond, np.minimum(most, beyond))[mode:]
-        return held
-
-    def _lost(self, missing: FloatArray, last: int) -> float:
-        left = np.where(np.arange(len(missing)) > last, missing, 0.0)
-        return float(left @ self.stops[last].lost @ left)
-
-    def _run(self, sums: FloatArray, totals: FloatArray, mode: int, last: int) -> Kept:
-        buckets, noise = self.buckets, self.stops[last].noise
-        clear = totals[: mode + 1] > _STANDS_OUT * noise[: mode + 1]
-        begin = int(np.argmax(clear)) if clear[mode] else mode
-        everything = self.stops[-1]
-        missing = self._missing(everything.totals @ sums, last, len(self.stops) - 1)
-        missing[: last + 1] = 0.0
-        missing[:begin] = np.maximum(totals[:begin], noise[:begin])
-        cells = np.append(buckets.starts, len(buckets.limits))
-        out = np.flatnonzero(missing > 0)
-        losses = tuple((int(cells[buckets.firsts[b]]), int(cells[buckets.ends[b]]), float(missing[b])) for b in out)
-        return Kept(first=int(cells[buckets.firsts[begin]]), stop=int(cells[buckets.ends[last]]), losses=losses)
+        missing = np.zeros(len(self.stops))
+        missing[mode : last + 1] = held(totals, self.stops[last].noise, self.buckets.spans[: last + 1], mode, _SURE)[mode:]
+        return missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -477,8 +441,9 @@ class GroupBuckets:
         """How many buckets to keep in each group: those with the least predicted squared error."""
         # Groups are taken to have the same profile, the sums of all groups, and shares of it that follow from their own sums, pulled to the
         # middle as far as these differ by noise alone. A sum that is clear by itself is taken as it is.
-        groups = len(sums)
-        profile = self._profile(sums.sum(axis=0), noise * np.sqrt(groups))
+        groups, totals, together = len(sums), sums.sum(axis=0), noise * np.sqrt(len(sums))
+        spans = np.log(self.ends / np.append(self.ends[0] / _LARGEST_RATIO, self.ends[:-1]))
+        profile = held(totals, together, spans, int(np.argmax(totals / together)), _clear(len(totals)))
         weights = profile / noise**2
         precision = float(weights @ profile)
         shares = np.full(groups, 1 / groups)
@@ -492,16 +457,6 @@ class GroupBuckets:
         beyond[:, :-1] = np.maximum(shares[:, None] * profile, clear)[:, ::-1].cumsum(axis=1)[:, ::-1]
         buckets = np.argmin(beyond**2 + np.append(0.0, np.cumsum(noise**2)), axis=1)
         return KeptByGroup(buckets=buckets, missing=beyond[np.arange(groups), buckets], shares=shares)
-
-    def _profile(self, totals: FloatArray, noise: FloatArray) -> FloatArray:
-        """What all groups hold in each bucket: beyond what noise leaves, and falling as tails do but for what is no noise."""
-        mode = int(np.argmax(totals / noise))
-        beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - noise**2, 0.0))
-        most = np.full(len(totals), np.inf)
-        most[mode:] = falling(
-            totals[mode:], np.log(self.ends / np.append(self.ends[0] / _LARGEST_RATIO, self.ends[:-1]))[mode:], noise[mode:]
-        )
-        return np.where(totals > _clear(len(totals)) * noise, beyond, np.minimum(most, beyond))
 
 
 def _clear(count: int) -> float:

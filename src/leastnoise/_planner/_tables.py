@@ -27,28 +27,27 @@ Source: Cormode et al. (arXiv 1207.6096), section 3; the dual is Hoelder's inequ
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import partial
 from itertools import chain
 
 import numpy as np
 
 from leastnoise._accounting import Privacy
 from leastnoise._accuracy import Terms, subset_sums
-from leastnoise._check import refuse, whole
-from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._families import MOST_DENSE, NotApplicable, basis, dual_ascent
 from leastnoise._linop import Contrasts, Identity, column_sums, dense
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor, Limits
-from leastnoise._planner._residual_algebra import Weights, closed, grouped_budgets, incidence, optimal_weights
+from leastnoise._planner._residual_algebra import Closure, Weights, diagonal_errors, grouped_budgets, incidence, least_error
 from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, shortly, spread_share, tables_of_cells
 from leastnoise._workload import Product, Workload, numbered
 
 Names = tuple[str, ...]
 _LEAST_SHARE = 1e-8
 _MOST_QUERIES = 2**22
+_MOST_JOINT = 2**24
 _MOST_COLUMNS = 2**14
 _MOST_ENTRIES = 2**22
 _LEAST_WEIGHT = 2**-20  # of the heaviest row
@@ -59,10 +58,31 @@ def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Fact
     return along.get(name) or Factor((name,), Identity(domain.kind(name).size))
 
 
-def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> list[tuple[IntArray, FloatArray]]:
-    """c(tau): what each residual space contributes to the total squared error, per unit of 1 / lambda(tau)."""
-    domain = products[0].domain
-    asked = numbered(products)
+def joint_table(workload: Workload, measure: str | None) -> Names:
+    """All attributes that counts, or sums of a measure, are asked about."""
+    return tuple(name for name in workload.domain.names if name in workload.used[measure])
+
+
+def with_joint(workload: Workload, along: Mapping[str, Factor]) -> dict[str | None, list[Names]]:
+    """The attribute sets that a workload asks about, by measure, and the joint one where it is not too large."""
+    tables = {measure: list(sets) for measure, sets in workload.tables.items()}
+    for measure, sets in tables.items():
+        joint = joint_table(workload, measure)
+        if joint not in sets and math.prod(factor_along(workload.domain, name, along).operator.rows for name in joint) <= _MOST_JOINT:
+            sets.append(joint)
+    return tables
+
+
+def checked(block: Block) -> Block:
+    """A table that is not too large to be measured."""
+    if not max(block.rows, math.prod([factor.operator.size for factor in block.factors])) <= MOST_TABLE_CELLS:
+        raise NotApplicable(f"the table of {' x '.join(block.attributes)} has over {MOST_TABLE_CELLS} cells")
+    return block
+
+
+def residual_programme(products: Sequence[Product], factors: Mapping[str, Factor]) -> tuple[Closure, FloatArray]:
+    """The residual spaces of what is asked, an attribute having kappa cells, and c(tau) over the product of kappa over tau."""
+    domain, asked = products[0].domain, numbered(products)
     means, spreads = np.array([basis(factors[entry.name]).split_sums(entry.operator) for entry in asked.along]).reshape(-1, 2).T
     positions = np.array([entry.position for entry in asked.along], dtype=np.int64)
     importance = np.array([product.importance for product in products])
@@ -75,64 +95,45 @@ def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> li
             some = (~single[rows] == kept).all(axis=1)
             left = rows[some][:, kept]
             terms.append(Terms(positions[left], spreads[left], means[left], weights[some]))
-    return subset_sums(terms, len(domain.names))
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Tables that may be measured, by measure."""
-
-    tables: Mapping[str | None, Sequence[Names]]
-    start: Mapping[str | None, Sequence[float]] | None = None
+    sums, kappa = subset_sums(terms, len(domain.names)), np.ones(len(domain.names))
+    for at, name in enumerate(domain.names):
+        if name in factors:
+            kappa[at] = basis(factors[name]).kappa
+    closure = Closure(tuple(kappa.tolist()), tuple(taus for taus, _ in sums))
+    return closure, np.concatenate([values / kappa[taus].prod(axis=1) for taus, values in sums])
 
 
 def weighted_strategy(
     name: str,
     workload: Workload,
     along: Mapping[str, Factor],
-    candidates: Candidates,
+    tables: Mapping[str | None, Sequence[Names]],
     norm: int,
+    *,
+    start: Mapping[str | None, Sequence[float]] | None = None,
     limits: Limits | None = None,
     privacy: Privacy | None = None,
 ) -> Strategy:
     """The best weights of given tables, recovery by least squares included."""
-    domain, tables = workload.domain, candidates.tables
-    positions = {axis: at for at, axis in enumerate(domain.names)}
+    domain = workload.domain
     blocks: list[Block] = []
     matrices, coefficients = [], []
     for measure, sets in tables.items():
-        products = workload.of(measure)
         asked = {*chain.from_iterable(sets), *workload.used[measure]}
         factors = {axis: factor_along(domain, axis, along) for axis in asked}
-        for names in sets:
-            parts = tuple([factors[axis] for axis in names])
-            rows, cells = math.prod([factor.operator.rows for factor in parts]), math.prod([factor.operator.size for factor in parts])
-            if not max(rows, cells) <= MOST_TABLE_CELLS:
-                raise NotApplicable(f"the table of {' x '.join(names)} has over {MOST_TABLE_CELLS} cells")
-            blocks.append(Block(parts, Fraction(1), measure, limits))
-        sums = error_sums(products, factors)
-        closure = closed(domain.shape, [taus for taus, _ in sums])
-        kappa = {axis: basis(factor).kappa for axis, factor in factors.items()}
-        # lambda(tau) times the product of 1 / kappa over tau has the same entry in all rows of a table's column.
-        share = {axis: domain.kind(axis).size / kappa[axis] for axis in factors}
-        columns = [math.prod([share[axis] for axis in names]) for names in sets]
-        numbered = [tuple([positions[axis] for axis in names]) for names in sets]
-        matrices.append(incidence(closure, numbered) * np.array(columns))
-        coefficients.append(shrunk(domain, kappa, sums))
-    if len(blocks) == 1:
-        height = block_norm(domain, blocks[0], norm)
-        error = float((coefficients[0] / (np.asarray(matrices[0] @ np.ones(1)))).sum() * height**2)
-        return Strategy(name, ((blocks[0], 1.0),), error=error)
+        blocks += [checked(Block(tuple([factors[axis] for axis in names]), Fraction(1), measure, limits)) for names in sets]
+        closure, coefficient = residual_programme(workload.of(measure), factors)
+        positions = {axis: at for at, axis in enumerate(domain.names)}
+        matrices.append(incidence(closure, [tuple([positions[axis] for axis in names]) for names in sets]))
+        coefficients.append(coefficient)
     cost = table_costs(domain, blocks, norm, privacy)
-    start = candidates.start
     first = 1 / cost if start is None else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
     matrix = matrices[0]
     if len(matrices) > 1:
         from scipy.sparse import block_diag
 
         matrix = block_diag(matrices, format="csr")
-    weights = optimal_weights(matrix, np.concatenate(coefficients), norm=norm, cost=cost, starts=[first])
-    return weighed(name, blocks, cost, weights)
+    return weighed(name, blocks, cost, least_error(diagonal_errors(matrix, np.concatenate(coefficients)), cost, first, norm=norm))
 
 
 def table_costs(domain: Domain, blocks: Sequence[Block], norm: int, privacy: Privacy | None) -> FloatArray:
@@ -152,12 +153,6 @@ def weighed(name: str, blocks: Sequence[Block], cost: FloatArray, weights: Weigh
     return Strategy(name, kept, error=weights.error)
 
 
-def shrunk(domain: Domain, kappa: Mapping[str, float], sums: Sequence[tuple[IntArray, FloatArray]]) -> FloatArray:
-    """c(tau) over the product of kappa over tau, in the order of the closure."""
-    along = np.array([kappa.get(name, 1.0) for name in domain.names])
-    return np.concatenate([values / along[taus].prod(axis=1) for taus, values in sums])
-
-
 def reweighted_strategy(name: str, workload: Workload, blocks: Sequence[Block], norm: int) -> Strategy:
     """The best weights of the tables of a strategy for a workload with other weights, without a search for other tables."""
     along: dict[str, Factor] = {}
@@ -173,13 +168,8 @@ def reweighted_strategy(name: str, workload: Workload, blocks: Sequence[Block], 
     for product in workload:
         if not any(set(product.attributes) <= set(names) for names in tables.get(product.measure, [])):
             raise NotApplicable(f"the strategy has no table that contains {product.name}")
-    asked = {measure: tables[measure] for measure in dict.fromkeys(product.measure for product in workload)}
-    return weighted_strategy(name, workload, along, Candidates(asked, start), norm)
-
-
-def asked_tables(workload: Workload) -> dict[str | None, list[Names]]:
-    """The attribute sets that a workload asks about, by measure, as lists that others may be added to."""
-    return {measure: list(sets) for measure, sets in workload.tables.items()}
+    asked = {measure: tables[measure] for measure in workload.tables}
+    return weighted_strategy(name, workload, along, asked, norm, start=start)
 
 
 def identity(task: Task) -> Strategy:
@@ -187,16 +177,13 @@ def identity(task: Task) -> Strategy:
 
     Source: the strategy I of Cormode et al. (arXiv 1207.6096).
     """
-    workload, norm = task.workload, task.norm
-    tables: dict[str | None, list[tuple[str, ...]]] = {}
-    for measure in workload.measures:
-        asked = {name for product in workload if product.measure == measure for name in product.attributes}
-        names = tuple(name for name in workload.domain.names if name in asked)
+    workload = task.workload
+    tables = {measure: [joint_table(workload, measure)] for measure in workload.measures}
+    for (names,) in tables.values():
         cells = math.prod(workload.domain.kind(name).size for name in names)
         if not cells <= MOST_TABLE_CELLS:
             raise NotApplicable(f"the joint table of {' x '.join(names)} has {cells} cells; at most {MOST_TABLE_CELLS} are allowed")
-        tables[measure] = [names]
-    return weighted_strategy("identity", workload, {}, Candidates(tables), norm, privacy=task.privacy)
+    return weighted_strategy("identity", workload, {}, tables, task.norm, privacy=task.privacy)
 
 
 IDENTITY = Planner(
@@ -209,41 +196,31 @@ IDENTITY = Planner(
 )
 
 
-_UNIT = Fraction(1)
-
-
 def residual(task: Task) -> Strategy:
     """Measure the residual spaces of all asked tables, each with its best share of the budget."""
-    workload = task.workload
-    domain = workload.domain
+    workload, domain = task.workload, task.workload.domain
     blocks: list[Block] = []
     errors, norms = [], []
-    across = 1 - 1 / np.array(domain.shape, dtype=np.float64)
-    cells = {name: factor_along(domain, name, {}) for name in workload.attributes}
+    sizes, cells = np.array(domain.shape, dtype=np.float64), {name: factor_along(domain, name, {}) for name in workload.attributes}
     for measure in workload.measures:
-        for sets, sums in error_sums(workload.of(measure), cells):
-            asked = sums > 0
-            norm = across[sets[asked]].prod(axis=1)
-            taus = sets[asked].tolist()
+        closure, coefficient = residual_programme(workload.of(measure), cells)
+        for sets, sums in zip(closure.blocks, np.split(coefficient, closure.offsets[1:-1]), strict=True):
+            asked = sets[sums > 0]
+            norm = (1 - 1 / sizes)[asked].prod(axis=1)
+            taus = asked.tolist()
             if task.privacy.max_per_cell is not None:
                 norm *= [spread_share(task.privacy, domain, [domain.names[at] for at in tau], contrasts=True) for tau in taus]
             blocks += contrasts(domain, taus, measure)
-            errors.append(sums[asked])
+            errors.append(sums[sums > 0] * sizes[asked].prod(axis=1))
             norms.append(domain.largest_value(measure) * np.sqrt(norm))
     weights = grouped_budgets(np.concatenate(errors), np.concatenate(norms), 2).theta.tolist()
     return Strategy("residual", tuple(zip(blocks, weights, strict=True)))
 
 
 def contrasts(domain: Domain, taus: Sequence[Sequence[int]], measure: str | None) -> list[Block]:
-    """The contrasts along sets of attributes, of counts or of a measure."""
-    factors = {at: _contrasts(domain.names[at], domain.shape[at]) for at in {*chain.from_iterable(taus)}}
-    return [Block(tuple([factors[at] for at in tau]), _UNIT, measure) for tau in taus]
-
-
-@lru_cache(maxsize=1024)
-def _contrasts(name: str, size: int) -> Factor:
-    """Few factors make very many blocks."""
-    return Factor((name,), Contrasts(size))
+    """The contrasts along sets of attributes, of counts or of a measure: few factors make very many blocks."""
+    factors = {at: Factor((domain.names[at],), Contrasts(domain.shape[at])) for at in {*chain.from_iterable(taus)}}
+    return [Block(tuple([factors[at] for at in tau]), Fraction(1), measure) for tau in taus]
 
 
 RESIDUAL = Planner(
@@ -258,13 +235,20 @@ RESIDUAL = Planner(
 )
 
 
-def measured_workload(task: Task) -> Strategy:
-    """Every product of the workload as a measured table, with the best split of the budget between them.
+def measured_workload(task: Task, *, even: bool = False) -> Strategy:
+    """Every product of the workload as a measured table, with the best split of the budget between them, or all with the same noise.
 
-    Source: the strategy Q+ of Cormode et al. (arXiv 1207.6096); recovery by least squares comes on top.
+    Source: the strategies Q+ and Q of Cormode et al. (arXiv 1207.6096); recovery by least squares comes on top.
     """
     workload, norm = task.workload, task.norm
-    blocks = asked_blocks(workload)
+    if not workload.rows <= _MOST_QUERIES:
+        raise NotApplicable(f"the workload has {workload.rows} queries; measured one by one at most {_MOST_QUERIES} are allowed")
+    blocks = []
+    for product in workload:
+        factors = (Factor((name,), operator) for name, operator in zip(product.attributes, product.operators, strict=True))
+        blocks.append(Block(tuple(factors), Fraction(1), product.measure))
+    if even:
+        return Strategy("workload_even", tuple((block, 1.0) for block in blocks))
     if len(blocks) == 1 and len(blocks[0].factors) == 1:
         return Strategy("workload", ((_weighted_rows(blocks[0], norm), 1.0),))
     errors = np.array([product.importance * product.rows for product in workload])
@@ -276,28 +260,13 @@ def measured_workload(task: Task) -> Strategy:
     return Strategy("workload", tuple(zip(blocks, weights.tolist(), strict=True)))
 
 
-def asked_blocks(workload: Workload) -> list[Block]:
-    """Every product of a workload as a measured table."""
-    if not workload.rows <= _MOST_QUERIES:
-        raise NotApplicable(f"the workload has {workload.rows} queries; measured one by one at most {_MOST_QUERIES} are allowed")
-    return [
-        Block(
-            tuple(Factor((name,), operator) for name, operator in zip(product.attributes, product.operators, strict=True)),
-            Fraction(1),
-            product.measure,
-        )
-        for product in workload
-    ]
-
-
 def _weighted_rows(block: Block, norm: int) -> Block:
     """A table along one attribute with the best weight for every query, where they are few."""
     factor = block.factors[0]
     if not factor.operator.rows * factor.operator.size <= _MOST_ENTRIES:
         return block
     budgets = optimal_budgets(np.abs(dense(factor.operator)).astype(float), np.ones(factor.operator.rows), norm, gap=1e-4, steps=2000)
-    shares = np.maximum(budgets / budgets.max(), _LEAST_WEIGHT)
-    weights = np.rint(shares / _LEAST_WEIGHT).astype(np.int64)
+    weights = np.rint(np.maximum(budgets / budgets.max(), _LEAST_WEIGHT) / _LEAST_WEIGHT).astype(np.int64)
     if (weights == weights[0]).all():
         return block
     return Block((Factor(factor.attributes, factor.operator, weights),), block.scale, block.measure)
@@ -310,16 +279,33 @@ def _columns(domain: Domain, blocks: Sequence[Block], norm: int) -> FloatArray |
         sums = {f.attributes[0]: column_sums(f.operator, f.weights**norm, norm).astype(float) ** (1 / norm) for f in block.factors}
         parts.append({name: norms if norms.min() < norms.max() else norms[:1] for name, norms in sums.items()})
     names = [name for name in domain.names if any(len(along.get(name, ())) > 1 for along in parts)]
-    cells = math.prod(domain.kind(name).size for name in names)
-    if not names or not (cells <= _MOST_COLUMNS and cells * len(blocks) <= _MOST_ENTRIES):
+    shape = [domain.kind(name).size for name in names]
+    if not names or not (math.prod(shape) <= _MOST_COLUMNS and math.prod(shape) * len(blocks) <= _MOST_ENTRIES):
         return None
-    columns = np.empty((len(blocks), cells))
-    for row, block, along in zip(columns, blocks, parts, strict=True):
+    columns = []
+    for block, along in zip(blocks, parts, strict=True):
         cube = np.full([1] * len(names), float(domain.largest_value(block.measure)))
         for name, sums_along in along.items():
             cube = cube * (sums_along.reshape([-1 if name == other else 1 for other in names]) if name in names else sums_along[0])
-        row[:] = np.broadcast_to(cube, [domain.kind(name).size for name in names]).reshape(-1)
-    return columns
+        columns.append(np.broadcast_to(cube, shape).reshape(-1))
+    return np.array(columns)
+
+
+def _inverse_seconds(workload: Workload) -> float:
+    """Estimated CPU seconds of the inverses that the error bars need, which no clock ends.
+
+    Over the joint cells too, where an attribute is asked about in several ways.
+    """
+    known = {operator for _, _, operator in workload.along if operator.rows > 1} - {
+        Identity(workload.domain.kind(name).size) for name in workload.domain.names
+    }
+    inverses = sum(0.8 * (min(operator.rows, operator.size) / 1024) ** 3 if operator.size <= MOST_DENSE else 0.3 for operator in known)
+    ways = {(name, operator) for name, _, operator in workload.along}
+    cells = math.prod(workload.domain.kind(name).size for name in workload.attributes)
+    if len(ways) <= len(workload.attributes) or cells > MOST_DENSE:
+        return inverses
+    tried = 6 if workload.counted_sums and cells <= 256 else 1  # shares of the budget of counts and sums together
+    return inverses + tried * (10 * (cells / 2880) ** 3 + 2.5e-10 * workload.rows * cells**2)
 
 
 def _workload_seconds(workload: Workload) -> float:
@@ -327,25 +313,6 @@ def _workload_seconds(workload: Workload) -> float:
     operators = workload.products[0].operators
     entries = operators[0].rows * operators[0].size if len(workload.products) == 1 == len(operators) else 0
     return shortly(workload) + (1.8 * entries / 2**20 if entries <= _MOST_ENTRIES else 0.0) + _inverse_seconds(workload)
-
-
-def _inverse_seconds(workload: Workload) -> float:
-    """Of the inverses that the error bars need, which no clock ends."""
-    known = {operator for _, _, operator in workload.along if operator.rows > 1} - {
-        Identity(workload.domain.kind(name).size) for name in workload.domain.names
-    }
-    inverses = sum(0.8 * (min(operator.rows, operator.size) / 1024) ** 3 if operator.size <= MOST_DENSE else 0.3 for operator in known)
-    return inverses + _joint_seconds(workload)
-
-
-def _joint_seconds(workload: Workload) -> float:
-    """Of the inverse over the joint cells, where an attribute is asked about in several ways."""
-    ways = {(name, operator) for name, _, operator in workload.along}
-    cells = math.prod(workload.domain.kind(name).size for name in workload.attributes)
-    if len(ways) <= len(workload.attributes) or cells > MOST_DENSE:
-        return 0.0
-    tried = 6 if workload.counted_sums and cells <= 256 else 1  # shares of the budget of counts and sums together
-    return tried * (10 * (cells / 2880) ** 3 + 2.5e-10 * workload.rows * cells**2)
 
 
 WORKLOAD = Planner(
@@ -358,17 +325,18 @@ WORKLOAD = Planner(
     step=_inverse_seconds,
     likely=lambda _: 1 / 8,
 )
+WORKLOAD_EVEN = Planner(
+    name="workload_even",
+    propose=partial(measured_workload, even=True),
+    measures="every query that is asked, all with the same noise",
+    made_for="Q",
+    limits="2^22 queries",
+    automatic=False,
+)
 
 
 def optimal_budgets(magnitudes: FloatArray, errors: FloatArray, norm: int, *, gap: float = 1e-6, steps: int = 20_000) -> FloatArray:
     """The best weights of queries that are not recovered from each other, at privacy cost 1."""
-    whole("norm", norm, 1, 2)
-    if not (
-        magnitudes.ndim == 2 and errors.shape == magnitudes.shape[:1] and bool(np.all(errors > 0)) and bool(np.all(np.isfinite(errors)))
-    ):
-        raise refuse("errors", errors.tolist(), "one finite number above 0 a query")
-    if not (bool(np.all(magnitudes >= 0)) and bool(np.all(magnitudes.max(axis=1, initial=0.0) > 0))):
-        raise refuse("magnitudes", magnitudes.tolist(), "numbers of at least 0, in every row one above 0")
     entries, root = (magnitudes, 3) if norm == 1 else (magnitudes**2, 2)
 
     def step(weights: FloatArray) -> tuple[FloatArray, float, FloatArray]:

@@ -24,7 +24,7 @@ from leastnoise._families import NotApplicable, balanced_rounding, go_on, gram_o
 from leastnoise._fitting import NOISES, allowed_mu_squared
 from leastnoise._linop import Contrasts, Dense, Identity, Operator
 from leastnoise._measurements import MOST_ROWS, Block, Factor
-from leastnoise._planner._strategy import Planner, Strategy, Task, lines, rich, shortly
+from leastnoise._planner._strategy import Planner, Strategy, Task, lines, shortly
 from leastnoise._workload import Workload
 
 Names = tuple[str, ...]
@@ -82,7 +82,7 @@ class _Terms:
 def tilted(task: Task) -> Strategy:
     """Measure the residual spaces of all asked tables by strategies that fit the queries."""
     workload, privacy = task.workload, task.privacy
-    roles, role_of = _roles(workload) if rich(workload) else ([], {})
+    roles, role_of = _roles(workload) if workload.beyond_cells else ([], {})
     if not any(role.grams for role in roles):
         raise NotApplicable("along every attribute only cells are asked for, which residual answers with the least error")
     terms = _terms(workload, roles, role_of)
@@ -276,10 +276,10 @@ def _tops(
 
 def _seconds(workload: Workload) -> float:
     """Estimated CPU seconds: of the curve of tilts along every attribute, twice where several query sets share one."""
-    if any(workload.domain.kind(name).size > _MOST_CELLS for name in rich(workload)):
+    if any(workload.domain.kind(name).size > _MOST_CELLS for name in workload.beyond_cells):
         return shortly(workload)
     again = 1 if all(line.one_set for line in lines(workload).values()) else 1.5
-    return shortly(workload) + again * sum(1.7 * (workload.domain.kind(name).size / 256) ** 2.2 for name in rich(workload))
+    return shortly(workload) + again * sum(1.7 * (workload.domain.kind(name).size / 256) ** 2.2 for name in workload.beyond_cells)
 
 
 TILTED = Planner(

@@ -21,7 +21,7 @@ from leastnoise._fitting import fit
 from leastnoise._measurements import Block, cost, views
 from leastnoise._planner._kronecker import GAUSSIAN_OPTIMUM, P_IDENTITY
 from leastnoise._planner._marginals import MARGINALS
-from leastnoise._planner._strategy import Planner, Strategy, Task, rich
+from leastnoise._planner._strategy import Planner, Strategy, Task
 from leastnoise._planner._tables import RESIDUAL
 from leastnoise._workload import Product, Workload
 
@@ -56,9 +56,9 @@ def together(planner: Planner, task: Task) -> Strategy:
         try:
             made = planner.strategy(subtask)
         except NotApplicable:
-            if not rich(task.workload):
+            if not task.workload.beyond_cells:
                 raise
-            if not rich(part):
+            if not part.beyond_cells:
                 made = (MARGINALS if task.norm == 1 else RESIDUAL).propose(subtask)  # nothing to fit along attributes
             elif len(part.products) == 1 < len(task.workload.products):
                 made = (P_IDENTITY if task.norm == 1 else GAUSSIAN_OPTIMUM).strategy(subtask)  # one table, of which no part can be made

@@ -31,7 +31,7 @@ from leastnoise._families import (
 )
 from leastnoise._linop import Operator, Total
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
-from leastnoise._planner._strategy import LEAST_EFFORT, Planner, Strategy, Task, block_norm, lines, rich, shortly
+from leastnoise._planner._strategy import LEAST_EFFORT, Planner, Strategy, Task, block_norm, lines, shortly
 from leastnoise._workload import Product, QuerySet, Workload
 
 _MOST_BITS = 29
@@ -49,7 +49,7 @@ def union(task: Task) -> Strategy:
     sizes = {name: workload.domain.kind(name).size for name in workload.attributes}
     if workload.measures != (None,):
         raise NotApplicable("tables for parts of what is asked are made for counts alone")
-    if not rich(workload) or len(products) < 2:
+    if not workload.beyond_cells or len(products) < 2:
         raise NotApplicable("there is nothing to part: choose marginals or covering where only cells are asked for")
     if not (math.prod(sizes.values()) <= _MOST_JOINT and max(sizes.values()) <= _MOST_LONG):
         raise NotApplicable(f"the joint table may have at most {_MOST_JOINT} cells, and an attribute {_MOST_LONG}")

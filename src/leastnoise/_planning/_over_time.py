@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
+from leastnoise._accounting import ZCDP, Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError, one_of, refuse
 from leastnoise._domain import FOLDED, Dates, Domain, PerCell, UnitCount
@@ -70,90 +70,79 @@ def series_of(plan: Plan) -> AlongTime | None:
 
 def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search: Search) -> Plan:
     """The plan for all periods: the optimum along time, times what a planner finds for the other attributes."""
-    series.dates(workload.domain)
+    domain, along = workload.domain, series.along
+    series.dates(domain)
     _check_asked(workload, series)
-    along = [_asked_along(product, series.along) for product in workload]
+    asked = [product.operators[product.attributes.index(along)] for product in workload]
+    others = [_others(product, along) for product in workload]
     noise = max(NOISES[type(privacy.budget)], key=lambda kind: kind.norm)  # Gaussian noise where the budget has it
-    others = [_others(product, series.along) for product in workload]
-    largest = [workload.domain.largest_value(product.measure) for product in workload]
-    rows = {other: table.rows / asked.rows * most**2 for table, asked, other, most in zip(workload, along, others, largest, strict=True)}
-    first = _strategies(series.along, _weighed(workload, along, [rows[other] for other in others]), noise, 20)[-1]
+
+    def along_time(errors: Mapping[_Others, float], bits: int) -> list[Factor]:
+        """What may be measured along time, where each table is weighed by its error along the others."""
+        weights: dict[Operator, float] = {}
+        for product, operator, other in zip(workload, asked, others, strict=True):
+            weights[operator] = weights.get(operator, 0.0) + product.importance * errors[other]
+        if noise.norm == 1:
+            return [causal_hierarchy(along, [(weight, operator) for operator, weight in weights.items()])]
+        return causal_strategies(along, summed([(weight, gram_of(operator)) for operator, weight in weights.items()]), bits)
+
+    most = [domain.largest_value(product.measure) ** 2 for product in workload]
+    rows = {other: p.rows / operator.rows * square for p, operator, other, square in zip(workload, asked, others, most, strict=True)}
+    first = basis(along_time(rows, 20)[-1])
     rows_of_unit = privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
     budget = PureDP(1) if noise.norm == 1 else ZCDP(Fraction(1, 2))
     of_period = Privacy(budget, unit_column=privacy.unit_column, max_rows=rows_of_unit)
-    errors_along = [basis(first).total_variance(operator) for operator in along]
-    base = _of_one_period(workload, series.along, errors_along, of_period, replace(search, on_plan=None))  # it finds plans of one period
-    errors = {
-        _others(product, series.along): table.rmse**2 * table.queries
-        for product, table in zip(base.workload, base.expected_error().tables, strict=True)
-    }
-    blocks = base.measured().blocks
-    amounts = (int(base.measured().largest_values(block).max()) for block in blocks)
-    entries = (math.prod(largest_entry(factor.operator) for factor in block.factors) for block in blocks)
-    room = _BITS - math.ceil(math.log2(max(most * entry for most, entry in zip(amounts, entries, strict=True))))
+    one_period = _of_one_period(workload, along, [first.total_variance(operator) for operator in asked])
+    base = planned(one_period, of_period, replace(search, on_plan=None))  # it finds plans of one period
+    tables = zip(base.workload, base.expected_error().tables, strict=True)
+    errors = {_others(product, along): table.rmse**2 * table.queries for product, table in tables}
+    measured = base.measured()
+    largest = (
+        int(measured.largest_values(block).max()) * math.prod(largest_entry(factor.operator) for factor in block.factors)
+        for block in measured.blocks
+    )
+    room = _BITS - math.ceil(math.log2(max(largest)))
     if room < _LEAST_BITS and noise.norm > 1:
         advice = "Choose a larger unit or smaller clip bounds for what is summed, or another strategy."
         raise InputError(f"What is measured of the other attributes leaves no room for whole numbers along time. {advice}")
-    details = {"series": {"along": series.along, "late": series.late}, "strategy_of_a_period": base.strategy}
+    details = {"series": {"along": along, "late": series.late}, "strategy_of_a_period": base.strategy}
     made = []
-    for factor in _strategies(series.along, _weighed(workload, along, [errors[other] for other in others]), noise, room):
-        timed = [(_over_time(block, factor, workload.domain), 1 / float(block.scale)) for block in blocks]
-        made.append(promised(workload, fit(workload.domain, privacy, noise, timed), "series", details=details))
+    for factor in along_time(errors, room):
+        timed = [(_over_time(block, factor, domain), 1 / float(block.scale)) for block in measured.blocks]
+        made.append(promised(workload, fit(domain, privacy, noise, timed), "series", details=details))
     return min(made, key=lambda plan: plan.expected_error().total_squared_error)
 
 
 def _check_asked(workload: Workload, series: AlongTime) -> None:
     """Refuse what has no answer period by period."""
+    along = series.along
     if series.late == "arrival" and workload.measures != (None,):
-        raise refuse(
-            "[series] late", "arrival", '"drop" where sums, means or units are asked for', "The sum of what came late is not known."
-        )
+        advice = "The sum of what came late is not known."
+        raise refuse("[series] late", "arrival", '"drop" where sums, means or units are asked for', advice)
     for asked in workload.statistics:
-        if asked.along.get(series.along) != identity():
-            raise refuse(f"the groups of the {asked.name}", asked.groups_name or "none", f"with {series.along} in by: one for each period")
-    measures = workload.domain.measures.values()
-    if any(isinstance(measure, UnitCount) and series.along not in measure.attributes for measure in measures):
-        raise refuse(
-            "of_unit", series.along, "attributes without it in a series", "A unit counts once in each period, and not once in all."
-        )
-
-
-def _asked_along(product: Product, along: str) -> Operator:
-    """What a table asks along time."""
-    if along not in product.attributes:
-        raise InputError(
-            f"Every table of a series has its periods; {product.name} has none. Ask for {along} = 'prefix' for what was counted so far, or "
-            f"{along} = 'identity' for each period."
-        )
-    index = product.attributes.index(along)
-    if product.query_sets[index].kind not in _ASKED:
-        raise refuse(f"what a series asks along {along}", product.query_sets[index].kind, "one of " + ", ".join(_ASKED))
-    return product.operators[index]
+        if asked.along.get(along) != identity():
+            raise refuse(f"the groups of the {asked.name}", asked.groups_name or "none", f"with {along} in by: one for each period")
+    if any(isinstance(measure, UnitCount) and along not in measure.attributes for measure in workload.domain.measures.values()):
+        raise refuse("of_unit", along, "attributes without it in a series", "A unit counts once in each period, and not once in all.")
+    for product in workload:
+        kind = dict(zip(product.attributes, product.query_sets, strict=True))[along].kind if along in product.attributes else None
+        if kind is None:
+            raise InputError(
+                f"Every table of a series has its periods; {product.name} has none. Ask for {along} = 'prefix' for what was counted so "
+                f"far, or {along} = 'identity' for each period."
+            )
+        if kind not in _ASKED:
+            raise refuse(f"what a series asks along {along}", kind, "one of " + ", ".join(_ASKED))
 
 
 def _others(product: Product, along: str) -> _Others:
     """What a table asks of the other attributes."""
-    kept = [(name, asked) for name, asked in zip(product.attributes, product.query_sets, strict=True) if name != along]
-    return product.measure, tuple(name for name, _ in kept), tuple(asked for _, asked in kept)
+    kept = {name: asked for name, asked in zip(product.attributes, product.query_sets, strict=True) if name != along}
+    return product.measure, tuple(kept), tuple(kept.values())
 
 
-def _strategies(along: str, asked: list[tuple[float, Operator]], noise: Noise, bits: int) -> list[Factor]:
-    """What may be measured along time."""
-    if noise.norm == 1:
-        return [causal_hierarchy(along, asked)]
-    return causal_strategies(along, summed([(weight, gram_of(operator)) for weight, operator in asked]), bits)
-
-
-def _weighed(workload: Workload, along: list[Operator], errors: list[float]) -> list[tuple[float, Operator]]:
-    """What is asked along time, each table weighed by its error along the others."""
-    weights: dict[Operator, float] = {}
-    for product, operator, error in zip(workload, along, errors, strict=True):
-        weights[operator] = weights.get(operator, 0.0) + product.importance * error
-    return [(weight, operator) for operator, weight in weights.items()]
-
-
-def _of_one_period(workload: Workload, along: str, errors: list[float], privacy: Privacy, search: Search) -> Plan:
-    """What a planner finds for the other attributes: for a domain of one period, each table weighed by its error along time."""
+def _of_one_period(workload: Workload, along: str, errors: list[float]) -> Workload:
+    """What is asked of the other attributes: in a domain of one period, each table weighed by its error along time."""
     domain = _with_dates(workload.domain, along, 1)
     weights: dict[_Others, float] = {}
     for product, error in zip(workload, errors, strict=True):
@@ -164,9 +153,9 @@ def _of_one_period(workload: Workload, along: str, errors: list[float], privacy:
         sets = {along: identity(), **dict(zip(names, asked, strict=True))}
         ordered = tuple(name for name in domain.names if name in sets)
         share = Fraction(max(1, round(math.sqrt(weight / most) * 2**20)), 2**20)
-        sets_of = tuple(map(sets.__getitem__, ordered))
+        sets_of = tuple(sets[name] for name in ordered)
         products.append(Product(domain=domain, attributes=ordered, query_sets=sets_of, weight=share, measure=measure))
-    return planned(Workload(domain, tuple(products)), privacy, search)
+    return Workload(domain, tuple(products))
 
 
 def _with_dates(domain: Domain, along: str, periods: int) -> Domain:

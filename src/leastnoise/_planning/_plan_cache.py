@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._check import InputError
@@ -65,7 +65,9 @@ def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Can
     """All that the automatic choice can try, what it would choose first."""
 
     def read(text: str) -> tuple[Candidate, ...]:
-        return tuple(_candidate(entry, workload, privacy) for entry in json.loads(text))
+        entries = [{**entry, "noise": Noise(entry["noise"])} for entry in json.loads(text)]
+        plans = [None if entry["plan"] is None else _checked(entry["plan"], workload, privacy) for entry in entries]
+        return tuple(Candidate(**{**entry, "plan": plan}) for entry, plan in zip(entries, plans, strict=True))
 
     kept = _read(cache_file(workload, privacy, search), read)
     if kept is None or any(candidate.left_out for candidate in kept):
@@ -74,32 +76,27 @@ def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Can
 
 
 def _tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Plan, tuple[Candidate, ...]]:
+    """What the automatic choice tries, and keeps where the clock ended nothing: in another time it may find more."""
     best, tried = choose(workload, privacy, search)
     if details := crowded(best, search):
         best = replace(best, details={**best.details, "crowded": details})
     first, *others = sorted(tried, key=lambda candidate: candidate.rank)
     candidates = replace(first, plan=best), *others
-    if not any(candidate.ended for candidate in tried):  # another time it may find more
-        _write(cache_file(workload, privacy, search), lambda: json.dumps([_entry(candidate) for candidate in candidates]))
+    if not any(candidate.ended for candidate in tried):
+        entries = [
+            {
+                "strategy": candidate.strategy,
+                "noise": candidate.noise.value,
+                "plan": candidate.plan and candidate.plan.to_json(),
+                "reason": candidate.reason,
+                "seconds": candidate.seconds,
+                "more": candidate.more,
+                "needless": candidate.needless,
+            }
+            for candidate in candidates
+        ]
+        _write(cache_file(workload, privacy, search), lambda: json.dumps(entries))
     return best, candidates
-
-
-def _entry(candidate: Candidate) -> dict[str, Any]:
-    plan = None if candidate.plan is None else candidate.plan.to_json()
-    return {
-        "strategy": candidate.strategy,
-        "noise": candidate.noise.value,
-        "plan": plan,
-        "reason": candidate.reason,
-        "seconds": candidate.seconds,
-        "more": candidate.more,
-        "needless": candidate.needless,
-    }
-
-
-def _candidate(entry: dict[str, Any], workload: Workload, privacy: Privacy) -> Candidate:
-    plan = None if entry["plan"] is None else _checked(entry["plan"], workload, privacy)
-    return Candidate(entry["strategy"], Noise(entry["noise"]), plan, entry["reason"], entry["seconds"], entry["more"], entry["needless"])
 
 
 def _checked(text: str, workload: Workload, privacy: Privacy) -> Plan:

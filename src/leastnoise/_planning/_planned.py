@@ -13,7 +13,7 @@ from leastnoise._mechanisms import SECONDS, Comparison, Search, candidates, plan
 from leastnoise._plan import Plan, guard_share, without_guard
 from leastnoise._planner import OWN, PLANNERS, Own, own_planner
 from leastnoise._planning._plan_cache import all_tried, best_tried, cache_file, kept_plan
-from leastnoise._planning._targets import EXPECTED, OBJECTIVES, Least, balanced_seconds, least, smallest, stated
+from leastnoise._planning._targets import OBJECTIVES, Least, balanced_seconds, least, smallest
 from leastnoise._progress import planning_shown
 from leastnoise._threads import one_thread
 from leastnoise._workload import Workload
@@ -35,7 +35,7 @@ def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | No
     return PerCell(rows, [name for name in workload.domain.names if name in shared])
 
 
-def check_cell(workload: Workload, privacy: Privacy | Least) -> None:
+def _check_cell(workload: Workload, privacy: Privacy | Least) -> None:
     """Refuse a bound on the rows in a cell from which no table can gain, or of more rows than the cells can hold."""
     bound = privacy.max_per_cell
     if bound is None:
@@ -108,8 +108,9 @@ def plan(
     >>> made.strategy, round(made.expected_error().total_squared_error, 2)
     ('identity', 3.68)
     """
-    share, asked = guard_share(guard), _workload(workload)
-    privacy = budget if isinstance(budget, Least) else without_guard(_privacy(budget), share)
+    share = guard_share(guard)
+    asked, said = _asked(workload, budget)
+    privacy = said if isinstance(said, Least) else without_guard(said, share)
     search = Search(strategy, seconds) if isinstance(strategy, str) else Search(OWN, seconds, own=own_planner(strategy))
     with planning_shown(progress, lambda: expected_seconds(asked, privacy, search, objective)) as tell:
         return planned(asked, privacy, replace(search, tell=tell), objective, checked_level(level))
@@ -117,26 +118,20 @@ def plan(
 
 def expected_seconds(workload: Workload, privacy: Privacy | Least, search: Search, objective: str = "total") -> float:
     """About how many CPU seconds planning takes; 0 for a mechanism that looks at the data."""
-    smallest_privacy = smallest(privacy)
-    if stated(privacy) is None:
-        return balanced_seconds(workload, smallest_privacy, search)
-    return EXPECTED.get(objective, planning_seconds)(workload, smallest_privacy, search)
+    if isinstance(privacy, Least):
+        return balanced_seconds(workload, smallest(privacy), search)
+    return (planning_seconds if objective == "total" else OBJECTIVES[objective][1])(workload, privacy, search)
 
 
-def _workload(workload: object) -> Workload:
+def _asked(workload: object, budget: object) -> tuple[Workload, Privacy | Least]:
+    """What was given to a public call, checked."""
     if not isinstance(workload, Workload):
         raise refuse("workload", type(workload).__name__, "a workload, such as leastnoise.marginals(domain, ways=2)")
-    return workload
-
-
-def _privacy(budget: object) -> Privacy:
-    if isinstance(budget, Privacy):
-        return budget
     if isinstance(budget, (PureDP, ApproxDP, ZCDP)):
-        return Privacy(budget)
-    if isinstance(budget, Least):
-        raise refuse("budget", f"the least {budget.of}", "a budget: strategies are compared by what they make of the same one")
-    raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or a Privacy with one of them")
+        return workload, Privacy(budget)
+    if not isinstance(budget, (Privacy, Least)):
+        raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or a Privacy with one of them")
+    return workload, budget
 
 
 def planned(
@@ -148,9 +143,9 @@ def planned(
 ) -> Plan:
     """The plan of the mechanism that a strategy asks for: that of least expected error, or by name."""
     one_of("objective", objective, ("total", *OBJECTIVES))
-    check_cell(workload, privacy)
+    _check_cell(workload, privacy)
     strategy = search.strategy
-    if looks(strategy) and (objective != "total" or stated(privacy) is None):
+    if looks(strategy) and (objective != "total" or isinstance(privacy, Least)):
         raise refuse("strategy", strategy, "one whose error is known beforehand", "Targets and objectives are about promised errors.")
     if search.impossible and strategy != "model":
         raise refuse("strategy", strategy, "'model' where [[impossible]] is said", "Other strategies have no use for it: leave it out.")
@@ -161,17 +156,17 @@ def planned(
         if not search.public or made.measurements is None:
             return made
         try:
-            return with_public(made, search.public)
+            return _with_public(made, search.public)
         except UnsupportedQuery:
             if strategy == _LEVELS:
                 raise
             # tables of cells are what public counts of any groups go together with
-            return with_public(_planned(workload, privacy, replace(search, strategy=_LEVELS), objective, level), search.public)
+            return _with_public(_planned(workload, privacy, replace(search, strategy=_LEVELS), objective, level), search.public)
     except MemoryError as error:
         raise InputError(message("This workload cannot be planned: {why}.", why=too_large(error))) from None
 
 
-def with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
+def _with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
     """A plan whose answers are estimated with counts that are public, and the error that this leaves."""
     from leastnoise._estimate import read_public  # slow to import
 
@@ -184,22 +179,25 @@ def with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
 
 
 def _planned(workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float) -> Plan:
+    """The plan, from those that are kept or made; it says what it was chosen for, where that is not the least total squared error."""
     if isinstance(privacy, Least):  # not kept: no plan shows that its budget is the least
         if objective != "total":
             raise refuse("objective", objective, "left out where the budget is the least that keeps every target")
-        return _chosen_for(least(workload, privacy, search), "least")
+        made = least(workload, privacy, search)
+        return replace(made, details={**made.details, "objective": "least"})
     if (objective, search.strategy) == ("total", "auto"):
         return best_tried(workload, privacy, search)
+
+    def make() -> Plan:
+        from leastnoise._mechanisms import mechanism_for
+
+        if objective == "total":
+            return mechanism_for(search.strategy, workload).plan(workload, privacy, search)
+        made = OBJECTIVES[objective][0](workload, privacy, search, level)
+        return replace(made, details={**made.details, "objective": objective})
+
     kept_at = cache_file(workload, privacy, search, objective, level) if search.own is None else None
-    return kept_plan(kept_at, workload, privacy, lambda: _made(workload, privacy, search, objective, level))
-
-
-def _made(workload: Workload, privacy: Privacy, search: Search, objective: str, level: float) -> Plan:
-    if objective != "total":
-        return _chosen_for(OBJECTIVES[objective](workload, privacy, search, level), objective)
-    from leastnoise._mechanisms import mechanism_for
-
-    return mechanism_for(search.strategy, workload).plan(workload, privacy, search)
+    return kept_plan(kept_at, workload, privacy, make)
 
 
 def looks(strategy: str) -> bool:
@@ -209,11 +207,6 @@ def looks(strategy: str) -> bool:
     from leastnoise._mechanisms import BY_NAME  # with all that carries such plans out
 
     return strategy in BY_NAME
-
-
-def _chosen_for(made: Plan, objective: str) -> Plan:
-    """A plan that says what it was chosen for, where that is not the least total squared error."""
-    return replace(made, details={**made.details, "objective": objective})
 
 
 @one_thread()
@@ -242,8 +235,10 @@ def compare(
     >>> sorted(c.strategy for c in ln.compare(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1)) if c.plan)
     ['identity', 'marginals', 'workload']
     """
-    workload, privacy = _workload(workload), _privacy(budget)
-    check_cell(workload, privacy)
+    workload, privacy = _asked(workload, budget)
+    if isinstance(privacy, Least):
+        raise refuse("budget", f"the least {privacy.of}", "a budget: strategies are compared by what they make of the same one")
+    _check_cell(workload, privacy)
     search = Search(seconds=seconds)
     with planning_shown(progress, lambda: expected_seconds(workload, privacy, search)) as tell:
         tried = [*all_tried(workload, privacy, replace(search, tell=tell))]

@@ -5,10 +5,11 @@ the largest ratio of error to goal is least. Objectives are what may be least in
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Self, TypeAlias
+from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from leastnoise._fitting import rescaled
 from leastnoise._mechanisms import Search, choose, noises, planning_seconds, reweighted, searched_again
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
-from leastnoise._workload import Product, Statistic, Target, Workload
+from leastnoise._workload import Product, Statistic, Workload
 
 _CLEAR = 0.99  # of the square of a count's half width over its size: beyond that an interval of a mean is as good as unbounded
 
@@ -38,21 +39,9 @@ class MeanGoal:
     asked: Statistic
     most: float
     size: float
-    tables: tuple[int, int]
+    tables: tuple[int, int]  # counts, sums
     limits: tuple[float, float]
     level: float | None
-
-    @classmethod
-    def of(cls, asked: Statistic, target: Target, workload: Workload, level: float) -> Self:
-        """That of a statistic of a workload, with its target."""
-        measure = workload.domain.measure(asked.of)
-        low, high = measure.low_units, measure.high_units
-        most, size = float(target.most), float(asked.size or 0)
-        whole = most / float(measure.unit) * size
-        where = {product.question: number for number, product in enumerate(workload)}
-        counts, sums = (where[product.question] for product in workload.tables_of(asked))
-        limits = 2 * whole / (high - low), whole * (abs(high) + abs(low)) / (high - low)
-        return cls(asked, most, size, (counts, sums), limits, level if target.kind == "margin" else None)
 
     def error(self, plan: Plan) -> float:
         """Standard error of a mean by the delta method, or half the width of its interval, at most; in the measure's amounts."""
@@ -65,14 +54,6 @@ class MeanGoal:
         half = times * mean_error(measured, self.asked.of, counts.largest_std, sums.largest_std)
         half += step * (1 + farthest(measured, self.asked.of))
         return half * amounts / (1 - min(_CLEAR, ((times * counts.largest_std + step) / self.size) ** 2))
-
-    def ratio(self, plan: Plan) -> float:
-        """Squared error over squared limit: at most 1 where the target is kept."""
-        return (self.error(plan) / self.most) ** 2
-
-    def std(self, noise: Noise, number: int) -> float:
-        """The standard error of a table beyond which the target cannot be kept."""
-        return _std(self.limits[self.tables.index(number)], self.level, noise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +76,12 @@ class Goal:
             error = table.rmse
         else:
             error = interval_multiplier(measured.noise, self.level) * table.largest_std + 0.5 / measured.grid
-        return max([(error / self.most) ** 2, *(goal.ratio(plan) for goal in self.means)])
+        return max([(error / self.most) ** 2, *((mean.error(plan) / mean.most) ** 2 for mean in self.means)])
 
     def std(self, noise: Noise, number: int) -> float:
-        """The standard error that keeps the goal, but for half a step of the noise."""
-        return min([_std(self.most, self.level, noise), *(goal.std(noise, number) for goal in self.means)])
-
-
-def _std(most: float, level: float | None, noise: Noise) -> float:
-    return most if level is None else most / interval_multiplier(noise, level)
+        """The standard error of a table that keeps the goal, but for half a step of the noise."""
+        limits = [(self.most, self.level), *((mean.limits[mean.tables.index(number)], mean.level) for mean in self.means)]
+        return min(most if level is None else most / interval_multiplier(noise, level) for most, level in limits)
 
 
 def goals_of(workload: Workload, level: float) -> tuple[Goal, ...]:
@@ -111,28 +89,34 @@ def goals_of(workload: Workload, level: float) -> tuple[Goal, ...]:
     if not workload.has_targets:
         raise InputError("No table has a target. Give one table at least a margin, a relative error with a size, or an rmse.")
     means = mean_goals(workload, level)
-    return tuple(
-        goal(product, level, [mean_goal for mean_goal in means if number in mean_goal.tables]) for number, product in enumerate(workload)
-    )
+    return tuple(_goal(product, level, tuple(mean for mean in means if number in mean.tables)) for number, product in enumerate(workload))
 
 
 def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
     """The targets of means as goals, in the order of the statistics."""
-    return tuple(
-        MeanGoal.of(statistic, statistic.target, workload, level) for statistic in workload.statistics if statistic.target is not None
-    )
+    where, goals = {product.question: number for number, product in enumerate(workload)}, []
+    for asked in workload.statistics:
+        if asked.target is not None:
+            measure = workload.domain.measure(asked.of)
+            low, high = measure.low_units, measure.high_units
+            most, size = float(asked.target.most), float(asked.size or 0)
+            whole = most / float(measure.unit) * size
+            counts, sums = (where[product.question] for product in workload.tables_of(asked))
+            limits = 2 * whole / (high - low), whole * (abs(high) + abs(low)) / (high - low)
+            goals.append(MeanGoal(asked, most, size, (counts, sums), limits, level if asked.target.kind == "margin" else None))
+    return tuple(goals)
 
 
-def goal(product: Product, level: float, means: Sequence[MeanGoal] = ()) -> Goal:
+def _goal(product: Product, level: float, means: tuple[MeanGoal, ...] = ()) -> Goal:
     """The target of one table as a goal, with those of means that are made of it; no limit if there is none."""
     if product.target is None:
-        return Goal(math.inf, None, tuple(means))
+        return Goal(math.inf, None, means)
     most = float(product.target.most) / product.unit
     if product.target.kind == "margin" and most < 1:
         advice = "Half a step of the noise belongs to every interval, so that smaller margins leave no room for noise."
         what = message("the margin of {table}", table=product.name)
         raise refuse(what, str(product.target.most), message("at least {least}", least=f"{product.unit:g}"), advice)
-    return Goal(most, level if product.target.kind == "margin" else None, tuple(means))
+    return Goal(most, level if product.target.kind == "margin" else None, means)
 
 
 def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
@@ -151,39 +135,35 @@ _FINALISTS = 2
 _BEHIND = 1.1  # a strategy whose errors are so much above those of the best may still be the best with all its time
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Balanced:
     """A plan, the weights that it is best for, and what it makes of the goals."""
 
     plan: Plan
     asked: Workload
     goals: tuple[Goal, ...]
+    ratios: FloatArray
+    shares: FloatArray  # what the ratio of every table counts under the weights; their sum is 1
+    ratio: float  # the largest
+    mean: float  # no plan of the same strategy has a smaller largest ratio, where the plan is the best one for the weights
 
-    @property
-    def ratios(self) -> FloatArray:
-        return ratios(self.goals, self.plan)
 
-    @property
-    def ratio(self) -> float:
-        return float(self.ratios.max())
-
-    @property
-    def shares(self) -> FloatArray:
-        """What the ratio of every table counts under the weights; their sum is 1."""
-        counted = _counted(self.asked, self.goals, self.plan.measured().noise)
-        return np.array(counted) / math.fsum(counted)
-
-    @property
-    def mean(self) -> float:
-        """No plan of the same strategy has a smaller largest ratio, where the plan is the best one for the weights."""
-        return float(self.shares @ self.ratios)
+def _trial(plan: Plan, asked: Workload, goals: tuple[Goal, ...]) -> Balanced:
+    """A plan for some weights, beside the goals."""
+    counted, of_tables = _counted(asked, goals, plan.measured().noise), ratios(goals, plan)
+    shares = np.array(counted) / math.fsum(counted)
+    return Balanced(plan, asked, goals, of_tables, shares, float(of_tables.max()), float(shares @ of_tables))
 
 
 def balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search | None = None) -> Balanced:
     """The plan whose largest ratio is least of all that were tried: a number of weights, not for a time, so the same on every machine."""
-    search = search or Search()
-    tried = _compared(_first(even(workload, goals), privacy, tuple(goals), search), _ROUNDS, search)
-    return min((_again(trial, search) for trial in tried[:_FINALISTS]), key=lambda trial: trial.ratio)
+    search, finalists = search or Search(), list[Balanced]()
+    for trial in _compared(even(workload, goals), privacy, tuple(goals), _ROUNDS, search)[:_FINALISTS]:
+        if search.tell is not None:
+            search.tell(trial.plan.strategy)
+        again = _searched(trial, trial.asked, search)  # with all its steps
+        finalists += [trial] if again is None else [trial, _moved(again, _ROUNDS, search)]
+    return min(finalists, key=lambda trial: trial.ratio)
 
 
 def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
@@ -194,56 +174,32 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
         return 2 * first
     norms = {noise.norm for noise in noises(privacy)}
     # Which strategies are the best is not known: those that may take longest of what can be tried in a part of the time.
-    fits = [
-        planner
+    again = sorted(
+        max(planner.most_seconds(workload, norm) for norm in norms)
         for planner in PLANNERS.values()
         if planner.automatic and all(planner.least_seconds(workload, norm) <= quick.seconds for norm in norms)
-    ]
-    again = sorted(max(planner.most_seconds(workload, norm) for norm in norms) for planner in fits)
+    )
     return first + sum(again[-_FINALISTS:])
-
-
-def nearly_balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search, near: Plan | None = None) -> float:
-    """About the least largest ratio beside a plan for more tables under the same weights, which are moved once, or not at all."""
-    kept = tuple(goals)
-    if near is None:
-        return _compared(_first(workload, privacy, kept, search), 2, search)[0].ratio
-    try:
-        return _moved(Balanced(reweighted(near, workload), workload, kept), 2, search).ratio
-    except InputError:
-        return Balanced(searched_again(near, workload, search, _quick(search, workload, privacy).seconds), workload, kept).ratio
-
-
-def rebalanced(before: Balanced, privacy: Privacy, search: Search) -> Balanced:
-    """The same under another budget of the same kind: the measurements found, with their scales for it and weights that fit it."""
-    try:
-        start = replace(before, plan=answering(before.asked, before.plan, privacy))
-    except InputError:
-        return balanced(before.asked, privacy, before.goals, replace(search, strategy=before.plan.strategy))
-    return _moved(start, _ROUNDS, search)
-
-
-def _first(first: Workload, privacy: Privacy, goals: tuple[Goal, ...], search: Search) -> list[Balanced]:
-    return [
-        Balanced(candidate.plan, first, goals)
-        for candidate in choose(first, privacy, _quick(search, first, privacy))[1]
-        if candidate.plan is not None
-    ]
 
 
 def _quick(search: Search, workload: Workload, privacy: Privacy) -> Search:
     """A part of the time, but enough for what is mostly the best, and for what is not mostly worse and takes at most half of all."""
-    enough = 0.0
-    for noise in noises(privacy):
-        known = [(planner, planner.least_seconds(workload, noise.norm)) for planner in PLANNERS.values() if planner.automatic]
-        enough += sum(
-            cost for planner, cost in known if planner.reference(workload) or (planner.likely(workload) >= 1 and cost <= search.seconds / 2)
-        )
+    known = [
+        (planner, planner.least_seconds(workload, noise.norm))
+        for noise in noises(privacy)
+        for planner in PLANNERS.values()
+        if planner.automatic
+    ]
+    enough = sum(
+        cost for planner, cost in known if planner.reference(workload) or (planner.likely(workload) >= 1 and cost <= search.seconds / 2)
+    )
     return replace(search, every=True, seconds=max(_QUICK * search.seconds, min(search.seconds, _BESIDE * enough)))
 
 
-def _compared(tried: Sequence[Balanced], rounds: int, search: Search) -> list[Balanced]:
-    """Those that may be the best, with weights of their own, the least largest ratio first."""
+def _compared(first: Workload, privacy: Privacy, goals: tuple[Goal, ...], rounds: int, search: Search) -> list[Balanced]:
+    """The strategies that may be the best, with weights of their own, the least largest ratio first."""
+    candidates = choose(first, privacy, _quick(search, first, privacy))[1]
+    tried = [_trial(candidate.plan, first, goals) for candidate in candidates if candidate.plan is not None]
     compared: list[Balanced] = []
     for trial in sorted(tried, key=lambda trial: trial.mean):
         if not compared or trial.mean <= _BEHIND * min(other.ratio for other in compared):
@@ -257,17 +213,16 @@ def _moved(start: Balanced, rounds: int, search: Search) -> Balanced:
 
     Where its tables are none that can be weighted alone, each weighting is a search, and few are made.
     """
-    best, now, searches = start, start, 0
-    step = 1.5 if start.plan.measured().noise is Noise.DISCRETE_LAPLACE else 2.0
+    best, now, searches, noise = start, start, 0, start.plan.measured().noise
+    step = 1.5 if noise is Noise.DISCRETE_LAPLACE else 2.0
     for _ in range(rounds - 1):
-        reached, shares = now.ratios, now.shares
-        if reached.max() <= _NEAR * (shares @ reached):
+        if now.ratio <= _NEAR * now.mean:
             break
-        shares = shares * (reached / reached.max()) ** step
-        shares = _wanted(now.goals) * np.maximum(shares / shares.max(), _LEAST_WEIGHT**2)
-        asked = _weighted(now.asked, now.goals, shares, now.plan.measured().noise)
+        shares = now.shares * (now.ratios / now.ratio) ** step
+        shares = np.where([goal.wanted for goal in now.goals], np.maximum(shares / shares.max(), _LEAST_WEIGHT**2), 0.0)
+        asked = _weighted(now.asked, now.goals, shares, noise)
         try:
-            now = Balanced(reweighted(now.plan, asked), asked, now.goals)
+            now = _trial(reweighted(now.plan, asked), asked, now.goals)
         except InputError:
             seconds = _quick(search, asked, now.plan.privacy).seconds
             searched = _searched(now, asked, search, seconds) if searches < _SEARCHES else None
@@ -281,17 +236,9 @@ def _moved(start: Balanced, rounds: int, search: Search) -> Balanced:
 def _searched(trial: Balanced, asked: Workload, search: Search, *seconds: float) -> Balanced | None:
     """What its strategy finds for some weights, perhaps in a part of the time; None where it cannot be used."""
     try:
-        return Balanced(searched_again(trial.plan, asked, search, *seconds), asked, trial.goals)
+        return _trial(searched_again(trial.plan, asked, search, *seconds), asked, trial.goals)
     except InputError:
         return None
-
-
-def _again(trial: Balanced, search: Search) -> Balanced:
-    """What the strategy finds for these weights with all its steps; never worse."""
-    if search.tell is not None:
-        search.tell(trial.plan.strategy)
-    searched = _searched(trial, trial.asked, search)
-    return trial if searched is None else min(trial, _moved(searched, _ROUNDS, search), key=lambda trial: trial.ratio)
 
 
 def answering(workload: Workload, plan: Plan, privacy: Privacy | None = None) -> Plan:
@@ -302,11 +249,7 @@ def answering(workload: Workload, plan: Plan, privacy: Privacy | None = None) ->
 
 def even(workload: Workload, goals: Sequence[Goal]) -> Workload:
     """The workload with weights under which the ratios of all tables count alike."""
-    return _weighted(workload, goals, _wanted(goals), Noise.DISCRETE_LAPLACE)
-
-
-def _wanted(goals: Sequence[Goal]) -> FloatArray:
-    return np.array([float(goal.wanted) for goal in goals])
+    return _weighted(workload, goals, np.array([float(goal.wanted) for goal in goals]), Noise.DISCRETE_LAPLACE)
 
 
 def _weighted(workload: Workload, goals: Sequence[Goal], shares: FloatArray, noise: Noise) -> Workload:
@@ -319,6 +262,14 @@ def _weighted(workload: Workload, goals: Sequence[Goal], shares: FloatArray, noi
     return Workload(workload.domain, tuple(replace(product, weight=weight) for product, weight in zip(workload, exact, strict=True)))
 
 
+def _counted(asked: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
+    """The weight of every table's ratio in the weighted squared error; 0 where there is no goal."""
+    return [
+        product.importance * product.rows * goal.std(noise, number) ** 2 if goal.wanted else 0.0
+        for number, (product, goal) in enumerate(zip(asked, goals, strict=True))
+    ]
+
+
 def dual(asked: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
     """A lower bound of the largest ratio: that of the weighted sum over the tables with goals, over the sum of the weights of their ratios.
 
@@ -329,19 +280,10 @@ def dual(asked: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise)
     return lower_bound(Workload(asked.domain, wanted), privacy, noise) / math.fsum(_counted(asked, goals, noise))
 
 
-def _counted(asked: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
-    """The weight of every table's ratio in the weighted squared error; 0 where there is no goal."""
-    return [
-        product.importance * product.rows * goal.std(noise, number) ** 2 if goal.wanted else 0.0
-        for number, (product, goal) in enumerate(zip(asked, goals, strict=True))
-    ]
-
-
 _DIGITS = 4
 _TRIES = 3
 _GUESSES = 30
 _MOST_BUDGET = 2**20
-_NO_SIZES = "The objective 'relative' needs a public size for every table; none is given for {tables}."
 _NO_BUDGET = "No budget up to {most} keeps every target, and so large a budget protects nobody. Ask for less."
 SMALL = Fraction(1, 2**20)
 
@@ -382,6 +324,8 @@ class Least:
 
     def privacy(self, size: Fraction) -> Privacy:
         """The budget of this epsilon or rho, with neighbours and unit."""
+        if size > _MOST_BUDGET:
+            raise InputError(message(_NO_BUDGET, most=_MOST_BUDGET))
         budget = ZCDP(size) if self.of == "rho" else PureDP(size) if self.delta is None else ApproxDP(size, self.delta)
         return Privacy(budget, self.neighbours, self.unit_column, self.max_rows, self.max_per_cell)
 
@@ -409,45 +353,37 @@ def least(workload: Workload, privacy: Least, search: Search | None = None) -> P
     of_size_one = privacy.privacy(Fraction(1))
     ratio = dual(even(workload, goals), goals, of_size_one, noises(of_size_one)[0])
     # Below this no plan keeps all targets, and the best one is not far above.
-    size = min(max(_rounded(part(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL), Fraction(_MOST_BUDGET))
+    size = min(max(_rounded(_part(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL), Fraction(_MOST_BUDGET))
     best = balanced(workload, privacy.privacy(size), goals, search)
     for _ in range(_TRIES):  # errors of small noise do not scale exactly
-        before, size = size, _rounded(float(size) * part(best.ratio, best.plan.privacy))
+        before, size = size, _rounded(float(size) * _part(best.ratio, best.plan.privacy))
         if abs(size / before - 1) < Fraction(1, 100):
             break
-        best = rebalanced(best, privacy.privacy(_checked(size)), search)
-    return _smallest(workload, goals, best.plan, privacy.privacy, size)
+        within = privacy.privacy(size)
+        try:  # the measurements found, with their scales for it and weights that fit it
+            best = _moved(_trial(answering(best.asked, best.plan, within), best.asked, best.goals), _ROUNDS, search)
+        except InputError:
+            best = balanced(best.asked, within, goals, replace(search, strategy=best.plan.strategy))
 
+    @cache
+    def scaled(number: Fraction) -> tuple[Plan, float]:
+        plan = answering(workload, best.plan, privacy.privacy(number))
+        return plan, float(ratios(goals, plan).max())
 
-def _checked(size: Fraction) -> Fraction:
-    if size > _MOST_BUDGET:
-        raise InputError(message(_NO_BUDGET, most=_MOST_BUDGET))
-    return size
-
-
-def _smallest(workload: Workload, goals: Sequence[Goal], plan: Plan, privacy: Callable[[Fraction], Privacy], size: Fraction) -> Plan:
-    """The plan of a strategy for the least epsilon or rho of few digits for which it keeps every goal."""
-    known: dict[Fraction, tuple[Plan, float]] = {}
-
-    def reached(number: Fraction) -> float:
-        if number not in known:
-            scaled = answering(workload, plan, privacy(_checked(number)))
-            known[number] = scaled, float(ratios(goals, scaled).max())
-        return known[number][1]
-
+    # The least size of few digits for which this strategy keeps every goal.
     for _ in range(_GUESSES):
-        guess = _rounded(float(size) * part(reached(size), plan.privacy))
+        guess = _rounded(float(size) * _part(scaled(size)[1], best.plan.privacy))
         if guess == size:
             break
         size = guess
-    while reached(size) > 1:
+    while scaled(size)[1] > 1:
         size += _step(size)
-    while reached(size - _step(size)) <= 1:
+    while scaled(size - _step(size))[1] <= 1:
         size -= _step(size)
-    return known[size][0]
+    return scaled(size)[0]
 
 
-def part(ratio: float, privacy: Privacy) -> float:
+def _part(ratio: float, privacy: Privacy) -> float:
     """By what to multiply epsilon or rho for a ratio of squared errors to become about 1: errors go as 1 / epsilon, or as 1 / sqrt(rho)."""
     return ratio if isinstance(privacy.budget, ZCDP) else math.sqrt(ratio)
 
@@ -463,9 +399,6 @@ def _rounded(size: float) -> Fraction:
     return math.ceil(Fraction(size) / step) * step
 
 
-_NEARLY_ALL = 0.9
-
-
 def worst(workload: Workload, privacy: Privacy, search: Search, level: float = LEVEL) -> Plan:
     """The plan whose largest ratio of error to limit is least."""
     if workload.has_targets:
@@ -478,15 +411,27 @@ def worst(workload: Workload, privacy: Privacy, search: Search, level: float = L
 
 def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
     """About how many CPU seconds `worst` takes."""
-    seconds = balanced_seconds(workload, privacy, search)
-    if not workload.has_targets:
-        seconds += sum(planning_seconds(alone, privacy, search) for alone in _alone(workload).values())
-    return seconds
+    alone = [] if workload.has_targets else _alone(workload).values()
+    return balanced_seconds(workload, privacy, search) + sum(planning_seconds(table, privacy, search) for table in alone)
 
 
 def _alone(workload: Workload) -> dict[tuple[object, ...], Workload]:
     """Every table by itself, what is the same once."""
     return {product.question: Workload(workload.domain, (product,)) for product in workload}
+
+
+def relative(workload: Workload, privacy: Privacy, search: Search, _level: float = LEVEL) -> Plan:
+    """The plan of the least total squared error relative to the public sizes of the tables."""
+    without = [product.name for product in workload if product.size is None]
+    if without:
+        said = "The objective 'relative' needs a public size for every table; none is given for {tables}."
+        raise InputError(message(said, tables=quoted(", ".join(without))))
+    products = tuple(replace(product, weight=product.weight / (product.size or 1)) for product in workload)
+    return answering(workload, choose(Workload(workload.domain, products), privacy, search)[0])
+
+
+OBJECTIVES = {"worst": (worst, worst_seconds), "relative": (relative, planning_seconds)}
+"""What may be least in place of the total, by the name in a spec, and about how many CPU seconds that takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,22 +450,24 @@ class Reached:
 
 def reached(plan: Plan, level: float) -> tuple[Reached | None, ...]:
     """What a plan makes of the targets of its tables; None for a table without one."""
-    reached_by: list[Reached | None] = []
-    for number, product in enumerate(plan.workload):
-        if product.target is None:
-            reached_by.append(None)
-            continue
-        most = float(product.target.most)
-        reached_by.append(Reached(product.target.kind, most, most * math.sqrt(goal(product, level).ratio(plan, number))))
-    return tuple(reached_by)
+    return tuple(
+        None
+        if product.target is None
+        else Reached(
+            product.target.kind,
+            float(product.target.most),
+            float(product.target.most) * math.sqrt(_goal(product, level).ratio(plan, number)),
+        )
+        for number, product in enumerate(plan.workload)
+    )
 
 
 def reached_by_means(plan: Plan, level: float) -> tuple[Reached | None, ...]:
     """What a plan reaches of each target of a mean, in a group of the target's size; None for a statistic without one."""
     known = {goal.asked: goal for goal in mean_goals(plan.workload, level)}
     return tuple(
-        None if statistic.target is None else Reached(statistic.target.kind, known[statistic].most, known[statistic].error(plan))
-        for statistic in plan.workload.statistics
+        None if asked.target is None else Reached(asked.target.kind, known[asked].most, known[asked].error(plan))
+        for asked in plan.workload.statistics
     )
 
 
@@ -534,6 +481,9 @@ class Price:
 
 
 MOST_PRICED = 24
+_NEARLY_ALL = 0.9
+Known: TypeAlias = dict[object, float]
+"""What was searched for prices of a plan: each part of its tables once."""
 
 
 def prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
@@ -550,17 +500,13 @@ def prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
     return tuple(prices_of)
 
 
-Known: TypeAlias = dict[object, float]
-"""What was searched for prices of a plan: each part of its tables once."""
-
-
 def price(plan: Plan, numbers: Sequence[int], search: Search | None = None, known: Known | None = None) -> Price:
     """What some tables of a plan cost together, as `prices` says it."""
     count, apart, known = len(plan.workload.products), set(numbers), {} if known is None else known
     if count <= len(apart):
         raise InputError("Tables have a price where there are others beside them; keep at least one more.")
     inside, outside = (
-        part(_ratio(plan, [number for number in range(count) if (number in apart) is kept], search or Search(), known), plan.privacy)
+        _part(_ratio(plan, [number for number in range(count) if (number in apart) is kept], search or Search(), known), plan.privacy)
         for kept in (True, False)
     )
     return Price(", ".join(plan.workload.products[number].name for number in numbers), inside, 1 - min(1.0, outside))
@@ -576,22 +522,13 @@ def _ratio(plan: Plan, kept: Sequence[int], search: Search, known: Known) -> flo
             known[question] = choose(asked, plan.privacy, search)[0].expected_error().tables[0].rmse
         return (known[question] / errors[kept[0]]) ** 2
     if frozenset(kept) not in known:
-        near = plan if len(kept) >= _NEARLY_ALL * len(products) else None  # few are left out: the rest has nearly the same tables
-        known[frozenset(kept)] = nearly_balanced(asked, plan.privacy, [Goal(errors[number]) for number in kept], search, near)
+        goals = tuple(Goal(errors[number]) for number in kept)
+        if len(kept) < _NEARLY_ALL * len(products):
+            made = _compared(asked, plan.privacy, goals, 2, search)[0]
+        else:  # few are left out: the rest has nearly the same tables, under the same weights or ones that are moved once
+            try:
+                made = _moved(_trial(reweighted(plan, asked), asked, goals), 2, search)
+            except InputError:
+                made = _trial(searched_again(plan, asked, search, _quick(search, asked, plan.privacy).seconds), asked, goals)
+        known[frozenset(kept)] = made.ratio
     return known[frozenset(kept)]
-
-
-def relative(workload: Workload, privacy: Privacy, search: Search, _level: float = LEVEL) -> Plan:
-    """The plan of the least total squared error relative to the public sizes of the tables."""
-    without = [product.name for product in workload if product.size is None]
-    if without:
-        raise InputError(message(_NO_SIZES, tables=quoted(", ".join(without))))
-    products = tuple(replace(product, weight=product.weight / (product.size or 1)) for product in workload)
-    return answering(workload, choose(Workload(workload.domain, products), privacy, search)[0])
-
-
-OBJECTIVES = {"worst": worst, "relative": relative}
-"""What may be least in place of the total, by the name in a spec."""
-
-EXPECTED = {"worst": worst_seconds}
-"""About how many CPU seconds that takes, where it is not one search."""
