@@ -13,10 +13,10 @@ Source: Li, Hay, Miklau, Wang, PVLDB 2014, definition 6 and section 4.3.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from functools import partial
+from functools import partial, singledispatch
 
 import numpy as np
 
@@ -72,15 +72,24 @@ def bucket_gram(asked: Weighted, starts: IntArray, size: int) -> Gram:
     lengths = np.diff(starts, append=size)
     gram = np.zeros((len(starts), len(starts)))
     for weight, operator in asked:
-        generators = gram_generators(operator)
-        if isinstance(operator, Identity):
-            gram += weight * np.diag(1 / lengths)
-        elif generators is not None:
-            gram += weight * _generated(*generators, starts, lengths)
-        else:
-            for rows in _on_buckets(operator, starts, lengths):
-                gram += weight * rows.T @ rows
+        gram += weight * _gram_of(operator, starts, lengths)
     return dense_gram((gram + gram.T) / 2, sum(operator.rows for _, operator in asked))
+
+
+@singledispatch
+def _gram_of(operator: Operator, starts: IntArray, lengths: IntArray) -> FloatArray:
+    generators = gram_generators(operator)
+    if generators is not None:
+        return _generated(*generators, starts, lengths)
+    gram = np.zeros((len(starts), len(starts)))
+    for rows in _on_buckets(operator, starts, lengths):
+        gram += rows.T @ rows
+    return gram
+
+
+@_gram_of.register
+def _(operator: Identity, starts: IntArray, lengths: IntArray) -> FloatArray:
+    return np.diag(1 / lengths)
 
 
 def _generated(rising: FloatArray, falling: FloatArray, starts: IntArray, lengths: IntArray) -> FloatArray:
@@ -94,11 +103,14 @@ def _generated(rising: FloatArray, falling: FloatArray, starts: IntArray, length
     return np.asarray(gram / np.outer(lengths, lengths))
 
 
-def _on_buckets(operator: Operator, starts: IntArray, lengths: IntArray) -> Iterator[FloatArray]:
+@singledispatch
+def _on_buckets(operator: Operator, starts: IntArray, lengths: IntArray) -> Iterable[FloatArray]:
     """The rows of What, some at a time."""
-    if not isinstance(operator, Ranges):
-        yield np.add.reduceat(dense(operator).astype(np.float64), starts, axis=1) / lengths
-        return
+    yield np.add.reduceat(dense(operator).astype(np.float64), starts, axis=1) / lengths
+
+
+@_on_buckets.register
+def _(operator: Ranges, starts: IntArray, lengths: IntArray) -> Iterable[FloatArray]:
     for first in range(0, operator.rows, _ROWS_AT_ONCE):
         part = slice(first, first + _ROWS_AT_ONCE)
         high, low = (np.clip((edges[:, None] - starts) / lengths, 0.0, 1.0) for edges in (operator.high[part] + 1, operator.low[part]))
@@ -107,7 +119,7 @@ def _on_buckets(operator: Operator, starts: IntArray, lengths: IntArray) -> Iter
 
 def difference_costs(asked: Weighted, left: Sequence[IntArray], right: Sequence[IntArray], size: int) -> list[FloatArray]:
     """What a workload loses by an error of one in the difference of each aligned block's halves: the squares of its answers' errors."""
-    forms, out = [(weight, _form(operator)) for weight, operator in asked], []
+    forms, out = [(weight, _forms(operator)) for weight, operator in asked], []
     for level, (before, behind) in enumerate(zip(left, right, strict=True)):
         width, real = 2 << level, (before > 0) & (behind > 0)
         # Such an error, spread evenly over the cells of each half; those of blocks of one half are 0.
@@ -119,13 +131,17 @@ def difference_costs(asked: Weighted, left: Sequence[IntArray], right: Sequence[
     return out
 
 
-def _form(operator: Operator) -> Callable[[FloatArray, int], FloatArray]:
+@singledispatch
+def _forms(operator: Operator) -> Callable[[FloatArray, int], FloatArray]:
     """The summed squares of the answers to the parts of a vector on consecutive blocks of some width, each by itself."""
-    if isinstance(operator, Identity | Total | Prefix | AllRanges | Ranges):
-        gram = gram_of(operator)
-        return lambda vector, width: run_sums(vector * gram.block_products(vector, width), width)
     rows = dense(operator)
     return lambda vector, width: (run_sums((rows * vector).T, width) ** 2).sum(axis=1)
+
+
+@_forms.register
+def _(operator: Identity | Total | Prefix | AllRanges | Ranges) -> Callable[[FloatArray, int], FloatArray]:
+    gram = gram_of(operator)
+    return lambda vector, width: run_sums(vector * gram.block_products(vector, width), width)
 
 
 def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, norm: int) -> Factor:
@@ -310,7 +326,8 @@ def bins(shares: FloatArray, least: float) -> IntArray:
     if held < least / 2 and len(starts) > 1:
         starts.pop()
     if len(starts) == 1 and len(shares) > 1:
-        starts.append(1 + int(np.abs(np.cumsum(shares)[:-1] - 0.5).argmin()))
+        before = np.cumsum(shares)[:-1]
+        starts.append(1 + int(np.abs(before - 0.5).argmin()))
     return np.array(starts, dtype=np.int64)
 
 

@@ -94,8 +94,8 @@ def _by_size(sets: Collection[AttributeSet]) -> list[tuple[IntArray, IntArray]]:
 
 def downward_closure(shape: Sequence[float], sets: Collection[AttributeSet]) -> Closure:
     """Find all subsets of the given attribute sets."""
-    ones = ((rows, np.ones(rows.shape), np.ones(len(rows))) for _, rows in _by_size(sets))
-    subsets = subset_sums([Terms(rows, each, each, one) for rows, each, one in ones], len(shape))
+    terms = [Terms(rows, np.ones(rows.shape), np.ones(rows.shape), np.ones(len(rows))) for _, rows in _by_size(sets)]
+    subsets = subset_sums(terms, len(shape))
     return Closure(tuple(shape), tuple(rows for rows, _ in subsets))
 
 
