@@ -99,7 +99,6 @@ def test_nuclear_norm_of_a_workload(name: str) -> None:
 @pytest.mark.parametrize(
     ("budget", "mechanism"),
     [
-        (PureDP("0.1"), Noise.DISCRETE_LAPLACE),
         (PureDP(5), Noise.DISCRETE_LAPLACE),
         (ZCDP(2), Noise.DISCRETE_GAUSSIAN),
         (ApproxDP(1, "1e-6"), Noise.ROUNDED_GAUSSIAN),

@@ -44,7 +44,7 @@ ASKED = [
 
 
 @pytest.mark.parametrize("plan", [FULL, MERGED], ids=["full", "merged"])
-def test_variances_are_those_of_dense_least_squares(plan: Measurements) -> None:
+def test_variances_and_covariances_are_those_of_dense_least_squares(plan: Measurements) -> None:
     known, reference = pair_of(plan), structure(plan, None)
     assert isinstance(reference, DenseStructure)
     answered = 0
@@ -53,23 +53,17 @@ def test_variances_are_those_of_dense_least_squares(plan: Measurements) -> None:
         try:
             expected = reference.variances(product)
         except UnsupportedQuery:
-            with pytest.raises(UnsupportedQuery, match="do not determine"):
-                known.variances(product)
-            with pytest.raises(UnsupportedQuery, match="do not determine"):
-                known.total(product)
+            for ask in (known.variances, known.total):
+                with pytest.raises(UnsupportedQuery, match="do not determine"):
+                    ask(product)
             continue
         answered += 1
         np.testing.assert_allclose(known.variances(product), expected, rtol=1e-7)
         assert known.total(product) == pytest.approx(float(expected.sum()))
         assert known.errors(product) == pytest.approx((float(expected.sum()), float(expected.max()), True))
     assert answered == (4 if plan is FULL else 3)
-
-
-@pytest.mark.parametrize("plan", [FULL, MERGED], ids=["full", "merged"])
-def test_covariances_are_those_of_dense_least_squares(plan: Measurements) -> None:
-    known, reference = pair_of(plan), structure(plan, None)
-    for one, other in [(ASKED[1], ASKED[1]), (ASKED[1], ASKED[3]), (ASKED[3], ASKED[1])]:
-        pair = one.products[0], other.products[0]
+    for first, second in [(1, 1), (1, 3), (3, 1)]:
+        pair = ASKED[first].products[0], ASKED[second].products[0]
         np.testing.assert_allclose(known.covariance(*pair), reference.covariance(*pair), rtol=1e-6, atol=1e-7)
 
 

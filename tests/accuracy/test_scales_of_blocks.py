@@ -12,8 +12,7 @@ from leastnoise._linop import Dense
 
 @pytest.mark.parametrize(
     ("strategy", "weight", "cells"),
-    [("union", 6, 20), ("p_identity", "1/2", 10), ("p_identity", 1000, 10)]
-    + [("workload", weight, 10) for weight in ("1/1000", "1/2", 6, 1000)],
+    [("union", 6, 20), ("p_identity", 1000, 10), ("workload", "1/1000", 10), ("workload", 1000, 10)],
 )
 def test_variances_are_those_of_weighted_least_squares(strategy, weight, cells) -> None:
     domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, cells - 1))

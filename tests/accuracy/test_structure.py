@@ -1,4 +1,4 @@
-"""Variances in closed form against the dense least squares covariance."""
+"""Variances and covariances in every form against the dense least squares covariance."""
 
 import math
 from fractions import Fraction
@@ -12,6 +12,8 @@ from leastnoise._accuracy import (
     DenseStructure,
     ProductStructure,
     UnsupportedQuery,
+    covariances,
+    noise_variance,
     promised,
     structure,
     structures,
@@ -20,14 +22,14 @@ from leastnoise._accuracy import (
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._linop import Dense, Identity, Prefix, Tree
-from leastnoise._measurements import Block, Measurements
+from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._workload import marginals, queries
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 @every
-def test_variances_are_those_of_dense_least_squares(case: Case) -> None:
+def test_variances_and_covariances_are_those_of_dense_least_squares(case: Case) -> None:
     known = structures(case.workload, case.plan)
     for product in case.workload:
         rows, variances = case.strategy(product.measure)
@@ -36,6 +38,10 @@ def test_variances_are_those_of_dense_least_squares(case: Case) -> None:
         expected = np.einsum("ij,jk,ik->i", asked, covariance, asked)
         np.testing.assert_allclose(known[product.measure].variances(product).reshape(-1), expected, rtol=1e-9)
         np.testing.assert_allclose(known[product.measure].errors(product), (expected.sum(), expected.max(), True), rtol=1e-9)
+        for other in case.workload.of(product.measure):
+            both = asked @ covariance @ dense_product(other).T
+            listed = covariances(known[product.measure], product, other)
+            np.testing.assert_allclose(listed, both, rtol=1e-8, atol=1e-9 * np.abs(both).max())
 
 
 @every
@@ -54,78 +60,63 @@ def test_which_structure_is_used() -> None:
     assert set(kinds.values()) == {ProductStructure}
 
 
+def laplace(*factors: tuple[Factor, ...], domain: Domain = DOMAIN) -> Measurements:
+    """A plan of one table for each set of factors."""
+    blocks = tuple(Block(along, Fraction(2)) for along in factors)
+    return Measurements(domain=domain, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+
+
 def test_wide_tables_need_no_list_of_their_subsets() -> None:
     domain = Domain({f"a{place}": Coded(2) for place in range(12)})
-    block = Block(tuple(factor(name, Identity(2)) for name in domain.names), Fraction(10))
-    plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
-    known = structure(plan, None)
+    known = structure(laplace(tuple(factor(name, Identity(2)) for name in domain.names), domain=domain), None)
     assert isinstance(known, ProductStructure)
     assert not known.narrow
     (product,) = marginals(domain, ways=1, of=["a3"])
-    np.testing.assert_allclose(known.variances(product), 2**11 * 199.8335, rtol=1e-6)
+    np.testing.assert_allclose(known.variances(product), 2**11 * noise_variance(Noise.DISCRETE_LAPLACE, 2.0), rtol=1e-6)
 
 
 def test_queries_that_nothing_determines_are_refused() -> None:
-    plan = CASES[0].plan
-    known = structure(plan, None)
-    with pytest.raises(UnsupportedQuery, match=r"do not determine c\. Ask for the table c in the workload"):
-        known.variances(marginals(DOMAIN, ways=1, of=["c"]).products[0])
-    apart = Measurements(
-        domain=DOMAIN,
-        privacy=plan.privacy,
-        noise=plan.noise,
-        blocks=tuple(Block((f,), Fraction(1)) for f in plan.blocks[0].factors),
-    )
-    with pytest.raises(UnsupportedQuery, match="do not determine a x b"):
-        structure(apart, None).total(marginals(DOMAIN, ways=2, of=["a", "b"]).products[0])
+    a, b = factor("a", Identity(2)), factor("b", Identity(5))
+    known, apart = structure(laplace((a, b)), None), structure(laplace((a,), (b,)), None)
+    one, c = (queries(DOMAIN, **{name: "identity"}).products[0] for name in "ac")
+    both = marginals(DOMAIN, ways=2, of=["a", "b"]).products[0]
+    for ask in (lambda: known.variances(c), lambda: covariances(known, one, c)):
+        with pytest.raises(UnsupportedQuery, match=r"do not determine c\. Ask for the table c in the workload"):
+            ask()
+    for ask in (lambda: apart.total(both), lambda: covariances(apart, both)):
+        with pytest.raises(UnsupportedQuery, match="do not determine a x b"):
+            ask()
     with pytest.raises(UnsupportedQuery, match="measures nothing of pay"):
-        structure(plan, "pay")
+        structure(laplace((a, b)), "pay")
+    with pytest.raises(InputError, match="of one measure"):
+        covariances(known, one, queries(DOMAIN, a="identity", sum="pay").products[0])
+    long = Domain(a=Coded(5000))
+    many = structure(laplace((factor("a", Identity(5000)),), domain=long), None)
+    with pytest.raises(InputError, match="5000 x 5000"):
+        covariances(many, marginals(long, ways=1).products[0])
 
 
 def test_a_dense_structure_knows_what_it_does_not_determine() -> None:
-    blocks = (
-        Block((factor("b", Prefix(5)),), Fraction(1)),
-        Block((factor("a", Dense([[1, 0]])), factor("b", Dense([[1, 1, 0, 0, 0]]))), Fraction(1)),
-    )
-    plan = Measurements(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
-    known = structure(plan, None)
+    known = structure(laplace((factor("b", Prefix(5)),), (factor("a", Dense([[1, 0]])), factor("b", Dense([[1, 1, 0, 0, 0]])))), None)
     assert isinstance(known, DenseStructure)
     assert known.total(queries(DOMAIN, b="prefix").products[0]) > 0
-    with pytest.raises(UnsupportedQuery, match="do not determine a"):
-        known.total(marginals(DOMAIN, ways=1, of=["a"]).products[0])
-    with pytest.raises(UnsupportedQuery, match="do not determine c"):
-        known.total(marginals(DOMAIN, ways=1, of=["c"]).products[0])
+    for name in "ac":
+        with pytest.raises(UnsupportedQuery, match=f"do not determine {name}"):
+            known.total(marginals(DOMAIN, ways=1, of=[name]).products[0])
 
 
 def test_a_joint_table_too_large_for_any_solver_is_refused_with_its_size() -> None:
-    domain = Domain(a=Integers(0, 4999), b=Integers(0, 4999))
-    blocks = (
-        Block((factor("a", Identity(5000)), factor("b", Identity(5000))), Fraction(1)),
-        Block((factor("a", Prefix(5000)), factor("b", Identity(5000))), Fraction(1)),
-    )
-    plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    domain, b = Domain(a=Integers(0, 4999), b=Integers(0, 4999)), factor("b", Identity(5000))
     with pytest.raises(InputError, match="joint table of a x b, 25000000 cells; at most 16777216 are allowed"):
-        structure(plan, None)
-    long = Domain(a=Integers(0, 4999))
-    one = Measurements(
-        domain=long,
-        privacy=Privacy(PureDP(1)),
-        noise=Noise.DISCRETE_LAPLACE,
-        blocks=(Block((factor("a", Prefix(5000)),), Fraction(1)),),
-    )
+        structure(laplace((factor("a", Identity(5000)), b), (factor("a", Prefix(5000)), b), domain=domain), None)
     with pytest.raises(InputError, match="dense matrix of 5000 x 5000"):
-        structure(one, None)
+        structure(laplace((factor("a", Prefix(5000)),), domain=domain), None)
 
 
 def test_a_long_hierarchy_needs_no_matrix() -> None:
     domain = Domain(a=Integers(0, 2**16 - 1))
-    plan = Measurements(
-        domain=domain,
-        privacy=Privacy(PureDP(1)),
-        noise=Noise.DISCRETE_LAPLACE,
-        blocks=(Block((factor("a", Tree.full(2**16, 2)),), Fraction(17)),),
-    )
-    variances = structure(plan, None).variances(queries(domain, a="prefix").products[0])
+    known = structure(laplace((factor("a", Tree.full(2**16, 2)),), domain=domain), None)
+    variances = known.variances(queries(domain, a="prefix").products[0])
     assert variances.shape == (2**16,)
     assert variances[-1] < variances.max()
 

@@ -85,7 +85,7 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @every_row
 def test_it_can_be_audited_and_holds(row: Row) -> None:
-    found = audited(prepared(row)[0], None, trials=600, seconds=0.0, confidence=0.999, entropy=SeededEntropy(2))
+    found = audited(prepared(row)[0], None, trials=250, seconds=0.0, confidence=0.999, entropy=SeededEntropy(2))
     assert found.held
     assert 0 < found.lower_bound <= found.claim
     assert all(part.claim > 0 for part in found.parts)

@@ -31,7 +31,6 @@ from leastnoise._audit._measured import (
     divergence,
     draw,
     epsilon_of,
-    last,
     least,
     log_ratio,
     measured_parts,
@@ -198,15 +197,11 @@ def keys_alone(plan: CategoryPlan, effort: Effort) -> Part:
     tail, delta = tail_of(plan.rule.noise, float(plan.rule.scale)), float(_budget(plan).delta)
     highest, keys = plan.threshold + math.ceil(2 * float(plan.rule.scale)), plan.privacy.max_rows
 
-    def loss(units: int, chance: float) -> float:
-        """Epsilon of one unit beside delta, at least, from an event that has no probability without these units."""
-        return last(lambda epsilon: delta * (math.expm1(units * epsilon) / math.expm1(epsilon) if epsilon else units) < chance, 700 / units)
-
     chances = {int(units): 1 - (1 - float(tail(np.array(plan.threshold - units)))) ** keys for units in np.linspace(1, highest, 60)}
-    likely = {units: loss(units, chance) for units, chance in chances.items() if chance > 0.05}
+    likely = {units: approximate(delta, units)(chance, 0.0) for units, chance in chances.items() if chance > 0.05}
     units = max(likely, key=likely.__getitem__)
     named = np.concatenate([(drawn > _NEVER).any(axis=0) for drawn in _drawn(plan, [units] * keys, effort)])
-    bound = loss(units, float(least(named.sum(), len(named), effort.risk)))
+    bound = approximate(delta, units)(float(least(named.sum(), len(named), effort.risk)), 0.0)
     return Part(name="all keys that nobody else has", claim=float(_budget(plan).epsilon), lower_bound=bound, trials=len(named), units=units)
 
 

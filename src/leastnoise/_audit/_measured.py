@@ -152,13 +152,10 @@ def divergence(low: float, high: float) -> float:
 def approximate(delta: float, units: int) -> Loss:
     """Epsilon of one unit beside a delta, at least, from tables that differ in several units (group privacy)."""
 
-    def loss_of(low: float, high: float) -> float:
-        def allowed(epsilon: float) -> float:
-            return math.exp(units * epsilon) * high + delta * sum(math.exp(count * epsilon) for count in range(units))
+    def allowed(epsilon: float, high: float) -> float:
+        return math.exp(units * epsilon) * high + delta * (math.expm1(units * epsilon) / math.expm1(epsilon) if epsilon else units)
 
-        return last(lambda epsilon: allowed(epsilon) < low, 700 / units)
-
-    return loss_of
+    return lambda low, high: last(lambda epsilon: allowed(epsilon, high) < low, 700 / units)
 
 
 def last(holds: Callable[[float], bool], end: float) -> float:
