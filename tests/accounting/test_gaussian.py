@@ -68,13 +68,7 @@ def test_mu_squared_is_safe_and_within_1e_12(epsilon, delta) -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "sigma", "places"),
-    [
-        (1, "1e-5", 3.7306, 4),
-        ("0.1", "1e-6", 36.304690, 6),
-        (3, "1e-6", 1.543861, 6),
-        (10, "1e-9", 0.650247, 6),
-        ("0.1", "1e-5", 30.75, 2),
-    ],
+    [(1, "1e-5", 3.7306, 4), ("0.1", "1e-6", 36.304690, 6), (3, "1e-6", 1.543861, 6), (10, "1e-9", 0.650247, 6), ("0.1", "1e-5", 30.75, 2)],
 )
 def test_published_sigmas(epsilon, delta, sigma, places) -> None:
     """Values computed from Balle and Wang (2018) with 50 digits."""

@@ -238,10 +238,7 @@ def test_searches_and_their_budgets_are_checked() -> None:
         keys_are_private(rule, Privacy(ln.ZCDP(1)))
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "delta"),
-    [("1e-4", "1e-9"), ("0.12345678901234567890123", "1e-400"), ("1", "0.99999999999999999999")],
-)
+@pytest.mark.parametrize(("epsilon", "delta"), [("1e-4", "1e-9"), ("0.12345678901234567890123", "1e-400"), ("1", "0.99999999999999999999")])
 def test_odd_budgets_have_a_rule_too(epsilon: str, delta: str) -> None:
     privacy = Privacy(ApproxDP(epsilon, delta), unit_column="id", max_rows=3)
     assert keys_are_private(key_rule(privacy), privacy)

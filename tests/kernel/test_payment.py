@@ -62,10 +62,7 @@ def test_a_plan_is_not_finished_for_a_smaller_charge_or_for_that_of_another_plan
 
 
 def test_a_series_goes_on_only_with_what_was_paid(ledger: Ledger) -> None:
-    for receipt in (
-        reserved(ledger, aware(ALL), TINY),
-        replace(reserved(ledger, aware(TINY), TINY), plan_digest=aware(ALL).digest()),
-    ):
+    for receipt in (reserved(ledger, aware(ALL), TINY), replace(reserved(ledger, aware(TINY), TINY), plan_digest=aware(ALL).digest())):
         with pytest.raises(InputError, match="is not the payment of this plan"):
             Series.resumed(aware(ALL), TABLE, ledger, receipt)
     assert Series.resumed(aware(TINY), TABLE, ledger, reserved(ledger, aware(TINY), TINY)).left().epsilon == TINY

@@ -326,12 +326,7 @@ def test_gaussian_steps_share_out_their_mu_squared(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize(
     "other",
-    [
-        step(PureDP("1/100")),
-        step(ZCDP("1/1000"), Noise.DISCRETE_GAUSSIAN),
-        step(ZCDP("1/1000"), Noise.DISCRETE_LAPLACE),
-        least("1/100"),
-    ],
+    [step(PureDP("1/100")), step(ZCDP("1/1000"), Noise.DISCRETE_GAUSSIAN), step(ZCDP("1/1000"), Noise.DISCRETE_LAPLACE), least("1/100")],
     ids=["pure", "discrete Gaussian", "Laplace", "choice"],
 )
 def test_what_is_not_rounded_gaussian_noise_is_no_step_of_a_gaussian_series(other: Any) -> None:

@@ -11,20 +11,7 @@ from hypothesis import strategies as st
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._domain import Coded, Domain, Measure
-from leastnoise._linop import (
-    AllRanges,
-    Coarse,
-    Contrasts,
-    Dense,
-    DiagonalAndRows,
-    Haar,
-    Identity,
-    Operator,
-    Ordered,
-    Prefix,
-    Total,
-    Tree,
-)
+from leastnoise._linop import AllRanges, Coarse, Contrasts, Dense, DiagonalAndRows, Haar, Identity, Operator, Ordered, Prefix, Total, Tree
 from leastnoise._measurements import Block, Factor, Limits, Measurements, _sensitivity
 from leastnoise._measurements._sensitivity import replaced_distance
 from measurements.brute import claimed, units_of, worst

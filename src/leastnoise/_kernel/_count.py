@@ -19,10 +19,7 @@ _OTHER_PLAN = "The table was counted for the tables of another plan. Read the so
 
 
 def count(
-    table: Table,
-    attribute_sets: Iterable[tuple[str, ...]],
-    measure: str | None = None,
-    limits: tuple[str | None, Values] | None = None,
+    table: Table, attribute_sets: Iterable[tuple[str, ...]], measure: str | None = None, limits: tuple[str | None, Values] | None = None
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
     """Count every wanted marginal of a table exactly.
 

@@ -19,18 +19,7 @@ from leastnoise._accounting import Cost, Privacy
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Domain, PerCell, UnitCount
-from leastnoise._linop import (
-    Coarse,
-    Contrasts,
-    Identity,
-    Ordered,
-    Total,
-    apply,
-    column_sums,
-    dense,
-    largest_entry,
-    non_negative,
-)
+from leastnoise._linop import Coarse, Contrasts, Identity, Ordered, Total, apply, column_sums, dense, largest_entry, non_negative
 from leastnoise._measurements._measurements import Block, Factor, Limits, Measurements
 
 # Fractions whose sum would have a longer denominator are rounded up to a multiple of 2^-GUARD_BITS each: more loss is claimed, never less.
