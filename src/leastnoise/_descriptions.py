@@ -135,47 +135,38 @@ def from_csvw(value: Any) -> Description | None:
 
 
 def _csvw_column(column: Mapping[str, Any], unit: object) -> Column:
-    """A column, whose datatype may be a text, or an object with the bounds."""
+    """A column, whose datatype may be a text, or an object with the bounds.
+
+    The public values are given as such or as partitions of one value each; edges are those of partitions that follow each other without a
+    gap.
+    """
     name, given = str(column.get("name") or column.get("titles") or ""), column.get("datatype", "string")
     if column.get("privacyId") is True or (unit is not None and name == unit):
         return Column(name=name, left_out=_PERSON)
     inner = given if isinstance(given, Mapping) else {}
     datatype = str(inner.get("base", "string") if inner else given)
     low, high = (column.get(key, inner.get(key)) for key in ("minimum", "maximum"))
+    listed = [entry.get("predicate") for entry in column.get("partitions") or [] if isinstance(entry, Mapping)]
+    parts = [predicate for predicate in listed if isinstance(predicate, Mapping)]
+    values, edges = column.get("keyValues"), None
+    if parts and all(part.get(end) is not None for part in parts for end in ("lowerBound", "upperBound")):
+        lows, highs = (sorted((part[end] for part in parts), key=_bound) for end in ("lowerBound", "upperBound"))
+        if [*map(_bound, lows[1:])] == [*map(_bound, highs[:-1])]:
+            edges = [str(lows[0]), *map(str, highs)]
     return Column(
         name=name,
         holds=_CSVW.get(datatype, ""),
         low=low,
         high=high,
-        values=_keys(column),
-        edges=_edges(column),
+        values=values if isinstance(values, list) else [part["partitionValue"] for part in parts if "partitionValue" in part],
+        edges=edges,
         complete=column.get("exhaustiveKeys") is not False and column.get("exhaustivePartitions") is not False,
         left_out=f"of type {datatype}, which cannot be published",
     )
 
 
-def _keys(column: Mapping[str, Any]) -> list[Any]:
-    """The public values, given as such or as partitions of one value each."""
-    if isinstance(column.get("keyValues"), list):
-        return list(column["keyValues"])
-    return [predicate["partitionValue"] for predicate in _predicates(column) if "partitionValue" in predicate]
-
-
-def _edges(column: Mapping[str, Any]) -> list[str] | None:
-    """The edges of partitions that follow each other without a gap; None if they do not."""
-    given = _predicates(column)
-    if not given or any(predicate.get("lowerBound") is None or predicate.get("upperBound") is None for predicate in given):
-        return None
-    lows = sorted((predicate["lowerBound"] for predicate in given), key=lambda bound: exact("a bound of a partition", bound))
-    highs = sorted((predicate["upperBound"] for predicate in given), key=lambda bound: exact("a bound of a partition", bound))
-    if any(exact("a bound", low) != exact("a bound", high) for low, high in zip(lows[1:], highs[:-1], strict=True)):
-        return None
-    return [str(lows[0]), *map(str, highs)]
-
-
-def _predicates(column: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    listed = column.get("partitions") or []
-    return [entry["predicate"] for entry in listed if isinstance(entry, Mapping) and isinstance(entry.get("predicate"), Mapping)]
+def _bound(value: Any) -> Fraction:
+    return exact("a bound of a partition", value)
 
 
 def from_mbi(value: Any) -> Description | None:
@@ -199,20 +190,12 @@ def _opendp_column(column: Mapping[str, Any]) -> Column:
         listed = call.get("categories")
         return Column(name=name, holds="text", values=listed if isinstance(listed, list) else ())
     for call in _calls(element, "atom_domain"):
-        kind = str(call.get("T"))
-        low, high = _bounds(element)
+        kind, bounds = str(call.get("T")), call.get("bounds")
+        pair = bounds.get("__tuple__") if isinstance(bounds, Mapping) else bounds
+        low, high = pair if isinstance(pair, list) and len(pair) == 2 else (None, None)
         number = "whole" if kind[:1] in "iu" and kind[1:].isdecimal() else "number" if kind.startswith("f") else ""
         return Column(name=name, holds=number or {"bool": "truth", "String": "text"}.get(kind, ""), low=low, high=high)
     return Column(name=name, holds="date" if any(True for _ in _calls(element, "datetime_domain")) else "")
-
-
-def _bounds(element: Any) -> tuple[Any, Any]:
-    for call in _calls(element, "atom_domain"):
-        bounds = call.get("bounds")
-        pair = bounds.get("__tuple__") if isinstance(bounds, Mapping) else bounds
-        if isinstance(pair, list) and len(pair) == 2:
-            return pair[0], pair[1]
-    return None, None
 
 
 def _calls(value: Any, function: str) -> Iterator[Mapping[str, Any]]:
@@ -241,26 +224,19 @@ def from_smartnoise(value: Any) -> Description | None:
         raise InputError(f"A spec is about one table; this metadata describes {len(tables)} ({listed}). Keep the one that you publish.")
     _, table = tables[0]
     columns = {name: column for name, column in table.items() if isinstance(column, Mapping) and "type" in column}
-    unit = next((name for name, column in columns.items() if _true(column.get("private_id"))), None)
-    per_person = table.get("max_ids", BLANK)
+    unit = next((name for name, column in columns.items() if str(column.get("private_id")).lower() == "true"), None)
+    per_person, listed_columns = table.get("max_ids", BLANK), []
+    for name, column in columns.items():
+        facts: dict[str, Any] = {"holds": _TYPES.get(str(column["type"]), ""), "low": column.get("lower"), "high": column.get("upper")}
+        is_person = name == unit
+        listed_columns.append(Column(name=name, left_out=_PERSON if is_person else "its type is unknown", **({} if is_person else facts)))
     return _described(
         "SmartNoise",
-        [_smartnoise_column(name, column, unit) for name, column in columns.items()],
-        unit=None if _true(table.get("row_privacy")) else unit,
+        listed_columns,
+        unit=None if str(table.get("row_privacy")).lower() == "true" else unit,
         max_rows=int(per_person) if str(per_person).isdecimal() else BLANK,
         notes=("SmartNoise says nothing about which categories there are; a code list or a questionnaire does.",),
     )
-
-
-def _smartnoise_column(name: str, column: Mapping[str, Any], unit: str | None) -> Column:
-    if name == unit:
-        return Column(name=name, left_out=_PERSON)
-    kind = _TYPES.get(str(column["type"]), "")
-    return Column(name=name, holds=kind, low=column.get("lower"), high=column.get("upper"), left_out="its type is unknown")
-
-
-def _true(value: object) -> bool:
-    return str(value).lower() == "true"
 
 
 def _tables(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -289,7 +265,17 @@ def read_description(path: Path) -> Description:
         raise InputError(f"The description {str(path)!r} cannot be read: {reason}. Name a file that you may read.") from None
     except UnicodeDecodeError:
         raise InputError(f"The description {str(path)!r} is not text in UTF-8. Known are {_KNOWN}.") from None
-    value = _parsed(text, path)
+    try:
+        value = json.loads(text, parse_float=str)  # numbers with a point stay texts, so that they are exact
+    except (ValueError, RecursionError):
+        try:
+            import yaml
+        except ImportError:
+            raise InputError("Descriptions in YAML need the extra 'yaml': pip install 'leastnoise[yaml]'.") from None
+        try:
+            value = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes texts, lists and dictionaries alone
+        except (yaml.YAMLError, RecursionError):
+            raise InputError(f"The description {str(path)!r} is neither JSON nor YAML. Known are {_KNOWN}.") from None
     for read in READERS:
         try:
             made = read(value)
@@ -300,19 +286,3 @@ def read_description(path: Path) -> Description:
         if made is not None:
             return made
     raise InputError(f"The description {str(path)!r} is none that is known: {_KNOWN}.")
-
-
-def _parsed(text: str, path: Path) -> Any:
-    """The value of a JSON or YAML text; numbers with a point stay texts, so that they are exact."""
-    try:
-        return json.loads(text, parse_float=str)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        import yaml
-    except ImportError:
-        raise InputError("Descriptions in YAML need the extra 'yaml': pip install 'leastnoise[yaml]'.") from None
-    try:
-        return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes texts, lists and dictionaries alone
-    except (yaml.YAMLError, RecursionError):
-        raise InputError(f"The description {str(path)!r} is neither JSON nor YAML. Known are {_KNOWN}.") from None

@@ -6,7 +6,7 @@ A file for reviewers, after the topics of NIST SP 800-226 in our own words; an e
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accounting import ZCDP, ApproxDP, PureDP, parameters
-from leastnoise._accuracy import Equations, equations
+from leastnoise._accuracy import equations
 from leastnoise._check import InputError, refuse
 from leastnoise._linop import Identity, dense
 from leastnoise._release import TEMPLATES, Release
@@ -77,7 +77,21 @@ def linear_measurements(published: Published) -> str:
     release = published.release
     release.least_squares()  # refuses measurements that were chosen by their own noise
     measured, values = release.measurements, release.observation.values
-    listed = [_measurement(counts, counts.values(values[counts.index]) / measured.grid) for counts in equations(measured, None)]
+    listed = []
+    for counts in equations(measured, None):
+        block, noisy = counts.block, counts.values(values[counts.index]) / measured.grid
+        if block.limits is not None:
+            raise InputError(_MBI_NEEDS + "This release cut what a row adds by a rule of its own.")
+        # rows are scaled to equal noise
+        one: dict[str, Any] = {"clique": list(block.attributes), "stddev": math.sqrt(counts.variance)}
+        one["noisy_measurement"] = (noisy * block.scaling()).tolist()
+        if not all(factor.operator == Identity(factor.operator.size) and factor.even for factor in block.factors):
+            entries = sum(factor.operator.rows * factor.operator.size for factor in block.factors)
+            if not entries <= _MOST_ENTRIES:
+                what = f"the queries on {' x '.join(block.attributes)}"
+                raise refuse(what, entries, f"of at most {_MOST_ENTRIES} entries in their matrices")
+            one["matrices"] = [(dense(factor.operator) * np.asarray(factor.scaling)[:, None]).tolist() for factor in block.factors]
+        listed.append(one)
     if not listed:
         raise InputError(_MBI_NEEDS + "This release measured sums alone; ask for counts too.")
     domain = measured.domain
@@ -102,55 +116,33 @@ def linear_measurements(published: Published) -> str:
     )
 
 
-def _measurement(counts: Equations, values: Any) -> dict[str, Any]:
-    """What a table tells of counts, its rows scaled to equal noise."""
-    block = counts.block
-    if block.limits is not None:
-        raise InputError(_MBI_NEEDS + "This release cut what a row adds by a rule of its own.")
-    measurement = {
-        "clique": list(block.attributes),
-        "stddev": math.sqrt(counts.variance),
-        "noisy_measurement": (values * block.scaling()).tolist(),
-    }
-    if all(factor.operator == Identity(factor.operator.size) and factor.even for factor in block.factors):
-        return measurement
-    entries = sum(factor.operator.rows * factor.operator.size for factor in block.factors)
-    if not entries <= _MOST_ENTRIES:
-        raise refuse(f"the queries on {' x '.join(block.attributes)}", entries, f"of at most {_MOST_ENTRIES} entries in their matrices")
-    return measurement | {"matrices": [(dense(factor.operator) * np.asarray(factor.scaling)[:, None]).tolist() for factor in block.factors]}
-
-
 def notebook(published: Published) -> str:
     """The notebook, nbformat 4.5."""
+    release, manifest = published.release, published.manifest
+    directory, first = json.dumps(published.directory, ensure_ascii=False), json.dumps(release.tables[0].id)
+    drawn = next((table for table in release.tables[:200] if table.labels), None)
+    texts = [
+        ("markdown", f"# {FILL_IN}"),
+        ("markdown", "" if release.private else f"**{manifest['warning']}**"),
+        ("markdown", f"{manifest['privacy']['promise']}\n\n{manifest['intervals']['method']}"),
+        ("code", f"import leastnoise as ln\n\nrelease = ln.read_release({directory})\nrelease"),
+        ("markdown", "## One table, with its errors\n\n`low` to `high` is the interval, `noise_std` the standard error."),
+        ("code", f"table = release.frame({first})\ntable"),
+        ("code", "" if drawn is None else f"release.plot({json.dumps(drawn.id)})"),
+    ]
+    if len(release.statistics):
+        texts += [("markdown", "## Means, quantiles, distribution functions"), ("code", "release.statistics[0].frame()")]
+    if release.finding.further:
+        sums = "## A sum of its cells\n\nAnswers share noise, so errors of sums are asked for, not added up."
+        texts += [("markdown", sums), ("code", f"release.sum({first})")]
+    limits = "\n".join(f"- {text}" for text in manifest["intervals"]["does_not_cover"])
+    texts.append(("markdown", f"## What the intervals leave out\n\n{limits}"))
     cells: list[dict[str, Any]] = []
-    for number, (kind, text) in enumerate(_cells(published), 1):
+    for number, (kind, text) in enumerate(((kind, text) for kind, text in texts if text), 1):
         code: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
         cells.append({"id": f"cell-{number}", "cell_type": kind, "metadata": {}, "source": text.splitlines(keepends=True), **code})
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     return json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False) + "\n"
-
-
-def _cells(published: Published) -> Iterator[tuple[str, str]]:
-    """The kind and the text of every cell."""
-    release, manifest = published.release, published.manifest
-    directory, first = json.dumps(published.directory, ensure_ascii=False), json.dumps(release.tables[0].id)
-    drawn = next((table for table in release.tables[:200] if table.labels), None)
-    yield "markdown", f"# {FILL_IN}"
-    if not release.private:
-        yield "markdown", f"**{manifest['warning']}**"
-    yield "markdown", f"{manifest['privacy']['promise']}\n\n{manifest['intervals']['method']}"
-    yield "code", f"import leastnoise as ln\n\nrelease = ln.read_release({directory})\nrelease"
-    yield "markdown", "## One table, with its errors\n\n`low` to `high` is the interval, `noise_std` the standard error."
-    yield "code", f"table = release.frame({first})\ntable"
-    if drawn is not None:
-        yield "code", f"release.plot({json.dumps(drawn.id)})"
-    if len(release.statistics):
-        yield "markdown", "## Means, quantiles, distribution functions"
-        yield "code", "release.statistics[0].frame()"
-    if release.finding.further:
-        yield "markdown", "## A sum of its cells\n\nAnswers share noise, so errors of sums are asked for, not added up."
-        yield "code", f"release.sum({first})"
-    yield "markdown", "## What the intervals leave out\n\n" + "\n".join(f"- {text}" for text in manifest["intervals"]["does_not_cover"])
 
 
 def _cost(manifest: Manifest) -> str:

@@ -124,12 +124,12 @@ class Framed:
 
     def _shown(self) -> list[list[str]]:
         """The name of every column and its first values, as texts."""
-        return [[*map(_text, [name, *values[:_MOST_SHOWN].tolist()])] for name, values in self.columns().items()]
-
-
-def _text(value: object) -> str:
-    text = in_digits(value) if isinstance(value, float) else visible(str(value))
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
+        shown = []
+        for name, values in self.columns().items():
+            first = [name, *values[:_MOST_SHOWN].tolist()]
+            texts = [in_digits(value) if isinstance(value, float) else visible(str(value)) for value in first]
+            shown.append([text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..." for text in texts])
+        return shown
 
 
 def grouped_columns(by: Sequence[str], labels: Sequence[Sequence[Label]], numbers: Mapping[str, Array]) -> Columns:

@@ -1,5 +1,5 @@
 // Opens pages of the documentation's site in a real browser and says what it found: all pages are opened on a phone, those examined at three
-// widths with a picture of each in the folder, if there is one; axe reads all of them
+// widths with a picture of each in the folder, if there is one; in Chromium axe reads all of them
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
@@ -25,11 +25,10 @@ export default async function site(kind, browser, address, pages, examined, fold
       if (over > 0) found.overflow[`${path} ${width}`] = over;
       if (folder && typical) await page.screenshot({ path: `${folder}/${kind}-${path.replaceAll("/", "-")}-${width}.png` });
     }
-    await page.evaluate(axe);
-    found.read += 1;
-    // axe reads a page in the light, and the colours of a typical one in the dark as well: Chromium alone can be told that it is night
-    for (const scheme of typical && kind === "chrome" ? ["light", "dark"] : ["light"]) {
-      if (kind === "chrome") await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    // axe reads what is equal in both browsers in one of them: in the light, and the colours of a typical page in the dark as well
+    for (const scheme of kind !== "chrome" ? [] : typical ? ["light", "dark"] : ["light"]) {
+      if (scheme === "light") await page.evaluate(axe);
+      await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
       if (folder && scheme === "dark") await page.screenshot({ path: `${folder}/${kind}-${path.replaceAll("/", "-")}-dark.png` });
       if (scheme === "dark") found.dark[path] = await page.evaluate(() => getComputedStyle(document.querySelector(".wy-nav-content")).backgroundColor);
       const result = await page.evaluate((dark) => window.axe.run(document, dark ? { runOnly: ["color-contrast"] } : {}), scheme === "dark");
@@ -37,6 +36,7 @@ export default async function site(kind, browser, address, pages, examined, fold
         (found.axe[one.id] ??= []).push(`${path} ${scheme}: ${one.nodes.length} x ${one.nodes[0].html.slice(0, 160)}`);
       }
     }
+    found.read += 1;
   }
   path = "search";
   await page.goto(`${address}index.html`, { waitUntil: "load" });

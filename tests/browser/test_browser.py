@@ -16,16 +16,15 @@ from leastnoise._release import _report
 def page(tmp_path_factory):
     """A report with a number, bars, small multiples, a table too large to draw and to be read as elements, and lines; hostile labels."""
     random = np.random.default_rng(0)
-    zones, shops = ["north", "south", "east", "<script>alert(1)</script>"], [f"shop {number:02d}" for number in range(50)]
-    domain = ln.Domain(sex=["F", "M"], zone=zones, age=ln.Integers(17, 41), shop=shops)
+    zones = ["north", "south", "east", "<script>alert(1)</script>"]
+    domain = ln.Domain(sex=["F", "M"], zone=zones, age=ln.Integers(17, 32))
     asked = ln.queries(domain) + ln.queries(domain, zone="identity") + ln.queries(domain, sex="identity", age="identity")
-    asked += ln.queries(domain, shop="identity", age="identity") + ln.queries(domain, sex="identity", age="prefix")
-    people = {"sex": random.choice(["F", "M"], 5000), "zone": random.choice(zones, 5000)}
-    people |= {"age": random.integers(17, 42, 5000), "shop": random.choice(shops, 5000)}
+    asked += ln.queries(domain, sex="identity", zone="identity", age="identity") + ln.queries(domain, sex="identity", age="prefix")
+    people = {"sex": random.choice(["F", "M"], 5000), "zone": random.choice(zones, 5000), "age": random.integers(17, 33, 5000)}
     out = tmp_path_factory.mktemp("page") / "release"
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LEASTNOISE_CHARTS")
-        patch.setattr(_report, "MOST_ELEMENTS", 1000)
+        patch.setattr(_report, "MOST_ELEMENTS", 100)
         ln.release(
             ln.plan(asked, ln.PureDP(1), strategy="identity"), pd.DataFrame(people), seed=1, out=out, options=ln.Options(formats=["csv"])
         )
@@ -38,13 +37,13 @@ def test_the_report_works_in_a_browser(page, kind, tmp_path, found_by):
     assert found["said"] == []
     assert all(address.startswith(page.as_uri()) for address in found["loaded"] if not address.startswith("data:"))
     assert found["axe"] == []
-    assert found["read"] > 20, "axe has read the page"
+    assert (found["read"] > 20) == (kind == "chrome" or WHOLE), "axe has read the page"
     assert all(over <= 0 for over in found["overflow"].values())
     assert not any(found["cut"].values()), "every column of every table is on a phone"
-    assert found["rows"] == [4 + 50 + 50, 1250]
+    assert found["rows"] == [4 + 32 + 32, 128]
     large = found["large"]
-    assert large["head"] == large["heads"] == ["age", "shop", "Answer", "± 95%"]
-    assert (large["rows"], large["lines"], large["first"] in large["left"]) == (1250, 0, True)
+    assert large["head"] == large["heads"] == ["sex", "zone", "age", "Answer", "± 95%"]
+    assert (large["rows"], large["lines"], large["first"] in large["left"]) == (128, 0, True)
     assert all(row[0] == large["first"][0] for row in large["left"])
     assert found["tables"] == [1, 1]  # the search for zone leaves one table in the list, and one below it
     as_numbers = [int(text.replace(",", "")) for text in found["before"]]
@@ -63,4 +62,4 @@ def test_the_report_works_in_a_browser(page, kind, tmp_path, found_by):
     assert drawn < printed == sum(found["rows"])
     if kind == "chrome":
         assert found["plain"] == found["rows"]  # without scripts
-        assert found["pdf"] > 50_000
+        assert found["pdf"] > 30_000

@@ -235,7 +235,7 @@ def test_each_table_is_made_once_and_the_page_has_as_many_as_it_lists_or_shows(o
     monkeypatch.setattr(_report, "MOST_LISTED", 2)
     monkeypatch.setattr(_report, "MOST_CELLS", 1)
     page = seen(release)
-    found = _report._index(release, page.entries, page.summaries, texts("en"))
+    found = _report._index(release, page, texts("en"))
     assert len(found["rows"]) == 2
     assert len(page.views) == 2
     assert taken == [*range(len(release.tables))]

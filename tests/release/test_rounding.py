@@ -16,7 +16,6 @@ from click.testing import CliRunner
 import leastnoise as ln
 from leastnoise._check import InputError
 from leastnoise._cli._main import program
-from leastnoise._release import rounded
 
 COUNTS = np.array([0, 3, 9, 12, 40, 200])
 
@@ -80,7 +79,7 @@ def test_what_is_said_is_right_as_often_as_the_level_says(to, below):
         table = first.tables[0]
         answer = COUNTS + np.rint(draw)
         margin = table.high - table.answer
-        shifted = rounded(_moved(table, answer, margin), to, below)
+        shifted = _moved(table, answer, margin).rounded(to, below)
         over = shifted.high < COUNTS
         wrong += over | np.nan_to_num(shifted.low > COUNTS)
     # five standard errors above 5%

@@ -21,6 +21,7 @@ from leastnoise._charts._picture import (
     short,
     tips,
     told_apart,
+    whole,
 )
 
 _MOST_BARS, _LARGEST_SHOWN, _MOST_ERRORS = 40, 20, 40
@@ -83,7 +84,7 @@ def bars_with_intervals(picture: Picture, tip: list[Spec], ticks: int = 5) -> li
     ]
 
 
-def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
+def errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
     """Expected errors, one row a table: a bar for the typical one, and a tick for the largest; of many tables the first forty."""
     values: list[Spec] = [
         {"k0": name, "typical": short(typical), "largest": short(largest)} for name, typical, largest in rows[:_MOST_ERRORS]
@@ -91,7 +92,7 @@ def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
     x: Spec = {"type": "quantitative", "title": title}
     tip: list[Spec] = [{"field": "k0", "title": "table", "type": "nominal"}]
     tip += [{"field": name, "type": "quantitative", "format": ",.4~g"} for name in ("typical", "largest")]
-    return {
+    spec = {
         "data": {"values": values},
         "width": WIDTH - room((row["k0"] for row in values), 200),
         "height": {"step": 20},
@@ -101,40 +102,37 @@ def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
             {"mark": {"type": "tick", "color": WHISKER, "thickness": 2}, "encoding": {"x": {**x, "field": "largest"}}},
         ],
     }
+    return whole(spec)
 
 
-def _drawn(value: float, low: float, high: float, reach: float) -> Spec:
-    """From where to where an interval is drawn: one over twice as wide as most is open, and ends in arrows."""
-    wide = high - low > 2 * reach
-    ends = (max(low, value - reach), min(high, value + reach)) if wide else (low, high)
-    return {"from": short(ends[0]), "to": short(ends[1]), "open": wide}
-
-
-def draw_dots(dots: Dots) -> Spec:
+def dots(made: Dots) -> Spec:
     """One row a group; several values of a group in colours and shapes, as means and quantiles have no 0 to start a bar from."""
-    widths = [high - low for *_, low, high in dots.rows if low <= high]
+    widths = [high - low for *_, low, high in made.rows if low <= high]
     reach = 2 * float(np.median(widths)) if widths else math.inf
-    rows: list[Spec] = [
-        {"k0": group, "group": series, "value": short(value), "low": short(low), "high": short(high), **_drawn(value, low, high, reach)}
-        for group, series, value, low, high in dots.rows
-    ]
+    rows: list[Spec] = []
+    for group, series, value, low, high in made.rows:
+        # an interval over twice as wide as most is open, and ends in arrows
+        is_open = high - low > 2 * reach
+        start, end = (max(low, value - reach), min(high, value + reach)) if is_open else (low, high)
+        ends = {"low": short(low), "high": short(high), "from": short(start), "to": short(end), "open": is_open}
+        rows.append({"k0": group, "group": series, "value": short(value), **ends})
     names = list(dict.fromkeys(row["group"] for row in rows))
     scale = {"zero": False, "padding": 8}
-    x: Spec = {"type": "quantitative", "title": dots.title, "scale": scale, "axis": {"tickCount": 5}}
-    if all(value.is_integer() for _, _, *numbers in dots.rows for value in numbers):
+    x: Spec = {"type": "quantitative", "title": made.title, "scale": scale, "axis": {"tickCount": 5}}
+    if all(value.is_integer() for _, _, *numbers in made.rows for value in numbers):
         x["axis"] |= {"tickMinStep": 1}
     apart: Spec = {}
     colour: Spec = {"value": SERIES[0]}
     shape: Spec = {}
     if len(names) > 1:
-        colour, shape = told_apart(names, SERIES, dots.series), {"shape": told_apart(names, _SHAPES, dots.series)}
+        colour, shape = told_apart(names, SERIES, made.series), {"shape": told_apart(names, _SHAPES, made.series)}
         apart = {"yOffset": {"field": "group", "type": "nominal", "sort": names, "scale": {"paddingOuter": 0.6}}}
-    key = named_rows(dots.groups or None)
+    key = named_rows(made.groups or None)
     key["axis"] |= {"grid": True}
-    tip: list[Spec] = [{"field": "k0", "title": dots.groups or "group", "type": "nominal"}]
+    tip: list[Spec] = [{"field": "k0", "title": made.groups or "group", "type": "nominal"}]
     tip += [{"field": name, "type": "quantitative", "format": ",.6~g"} for name in ("value", "low", "high")]
     point: Spec = {"type": "point", "filled": True, "size": 60, "opacity": 1}
-    return {
+    spec = {
         "data": {"values": rows},
         "width": WIDTH - 20 - room((row["k0"] for row in rows), 150),
         "height": {"step": 12, "for": "offset"} if apart else {"step": 24},
@@ -152,3 +150,4 @@ def draw_dots(dots: Dots) -> Spec:
             {"mark": point, "encoding": {"x": {**x, "field": "value"}, "tooltip": tip, **shape}},
         ],
     }
+    return whole(spec)

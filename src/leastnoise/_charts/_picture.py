@@ -191,3 +191,9 @@ def told_apart(names: Sequence[str], by: Sequence[Any], title: str) -> Spec:
     """The encoding of groups by colours, dashes or shapes of their own."""
     scale = {"domain": [*names], "range": [by[index % len(by)] for index in range(len(names))]}
     return {"field": "group", "type": "nominal", "title": title, "scale": scale}
+
+
+def whole(spec: Spec) -> Spec:
+    """A specification with what all have; what is left out of a table is null in its data, and not drawn."""
+    rows = [{name: None if value != value else value for name, value in row.items()} for row in spec["data"]["values"]]  # noqa: PLR0124
+    return {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", **spec, "data": {"values": rows}, "config": CONFIG}

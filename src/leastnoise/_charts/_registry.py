@@ -1,13 +1,11 @@
 """The charts, one line each, in the order in which they are tried."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from leastnoise._charts import _bars, _curves, _shades
-from leastnoise._charts._picture import CONFIG, Dots, Picture, Spec
-
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+from leastnoise._charts._picture import Picture, Spec, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +38,4 @@ def chart_for(picture: Picture, most: float = math.inf) -> Chart | None:
 def vega_lite(picture: Picture, most: float = math.inf) -> Spec | None:
     """The chart of a picture as one Vega-Lite specification with its data inside; None where none suits."""
     chart = chart_for(picture, most)
-    return None if chart is None else _whole(chart.draw(picture))
-
-
-def dots(made: Dots) -> Spec:
-    """Dots with intervals, as a Vega-Lite specification."""
-    return _whole(_bars.draw_dots(made))
-
-
-def errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
-    """Expected errors of tables, as a Vega-Lite specification."""
-    return _whole(_bars.draw_errors(rows, title))
-
-
-def _whole(spec: Spec) -> Spec:
-    """A specification with what all have; what is left out of a table is null in its data, and not drawn."""
-    rows = [{name: None if value != value else value for name, value in row.items()} for row in spec["data"]["values"]]  # noqa: PLR0124
-    return {"$schema": _SCHEMA, **spec, "data": {"values": rows}, "config": CONFIG}
+    return None if chart is None else whole(chart.draw(picture))

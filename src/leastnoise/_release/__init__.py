@@ -18,13 +18,12 @@ from leastnoise._release._records import make_records
 from leastnoise._release._release import Release, build, check_options
 from leastnoise._release._report import write_series_page
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import Rounded, Table, Tables, published, rounded
+from leastnoise._release._tables import Rounded, Table, Tables, published
 from leastnoise._release._texts import (
     ENGLISH,
     LANGUAGES,
     TEMPLATES,
     Texts,
-    cells_save,
     picture_of,
     statistic_words,
     table_words,

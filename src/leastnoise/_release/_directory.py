@@ -38,7 +38,7 @@ def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         plain, quoted = (csv.writer(file, lineterminator="\n", quoting=rule) for rule in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
         for row in chain([header], rows):
-            known = ("" if value != value else " x ".join(value) if isinstance(value, list) else value for value in row)  # noqa: PLR0124 - NaN
+            known = ("" if value != value else " x ".join(value) if isinstance(value, (list, tuple)) else value for value in row)  # noqa: PLR0124 - NaN
             fields = [inert_text(value) if isinstance(value, str) else value for value in known]
             # Before Python 3.13 the writer leaves a carriage return bare, where readers end the line.
             (quoted if any(isinstance(field, str) and "\r" in field for field in fields) else plain).writerow(fields)
@@ -114,7 +114,9 @@ class Draft:
     def publish(self) -> None:
         """Make everything durable, then give the directory its name, in one step."""
         path, made = self.path, []
-        _make_durable(path)
+        for written, _, files in os.walk(path):
+            for name in (*files, "."):
+                _sync(Path(written, name))
         try:
             for folder in reversed(self.target.parents):
                 if not folder.exists():
@@ -169,7 +171,11 @@ def _take(target: Path, above: Path) -> tuple[Path, int]:
                 path.rmdir()
                 raise _appeared(target)
             if locked:
-                _clear(path)
+                for entry in path.iterdir():
+                    if entry.is_dir() and not entry.is_symlink():
+                        shutil.rmtree(entry)
+                    else:
+                        entry.unlink()
                 return path, handle
         except FileNotFoundError:
             pass
@@ -198,14 +204,6 @@ def _sweep(folder: Path) -> None:
                 os.close(handle)
 
 
-def _clear(folder: Path) -> None:
-    for entry in folder.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
-
-
 def _rename(partial: Path, target: Path) -> None:
     try:
         if os.path.lexists(target):  # the system would replace an empty directory
@@ -228,13 +226,6 @@ def _appeared(target: Path) -> InputError:
 def _unusable(target: Path, error: OSError) -> InputError:
     reason = (error.strerror or type(error).__name__).lower()
     return InputError(f"The output directory {str(target)!r} cannot be made: {reason}. Choose another place; nothing was spent.")
-
-
-def _make_durable(directory: Path) -> None:
-    for folder, _, files in os.walk(directory):
-        for name in files:
-            _sync(Path(folder, name))
-        _sync(Path(folder))
 
 
 def _sync(path: Path) -> None:

@@ -181,11 +181,7 @@ class Messages:
                 rows.writerow([*begin, *(keys[axis][label] for axis, label in enumerate(cell)), *shown, status, *end])
 
     def close(self) -> None:
-        """Write the structures of all."""
-        (self.directory / NAME).write_text(self._structures(), encoding="utf-8", errors="replace", newline="\n")
-
-    def _structures(self) -> str:
-        """Concepts, code lists, structures and flows; every list of labels once."""
+        """Write the structures of all: concepts, code lists, structures and flows; every list of labels once."""
         lists: dict[tuple[str, ...], tuple[str, str, list[tuple[str, str]]]] = {}
         dimensions = [dimension for flow in self.flows for dimension in flow.dimensions]
         names = list(dict.fromkeys(dimension.name for dimension in dimensions))
@@ -207,4 +203,5 @@ class Messages:
             list_of={each: lists[each.name, *each.codes, *each.labels][0] for each in dimensions},
             enumerated={value: f"CL_{value}" for value in fixed},
         )
-        return _CONTROL.sub("\ufffd", text)
+        path = self.directory / NAME
+        path.write_text(_CONTROL.sub("\ufffd", text), encoding="utf-8", errors="replace", newline="\n")

@@ -5,10 +5,10 @@ payment nothing here may fail, and nothing may take hours: sizes are bounded fro
 bounded number of rounds and says how near it came.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from leastnoise._accuracy import LEVEL, checked_level
@@ -91,23 +91,32 @@ class Options:
 
     def __post_init__(self) -> None:
         given = asdict(self)
-        object.__setattr__(self, "level", checked_level(self.level))
-        object.__setattr__(self, "formats", _formats(self.formats))
+        kept: dict[str, Any] = {"level": checked_level(self.level), "guard": guard_share(self.guard)}
+        if not isinstance(self.formats, (list, tuple)) or not self.formats or any(item not in FORMATS for item in self.formats):
+            raise refuse("formats", self.formats, "a list of some of 'csv', 'parquet', 'xlsx' and 'sdmx', at least one of them")
         for name in ("non_negative", "integer", "nnls", "local_non_negative"):
             if not isinstance(given[name], bool):
                 raise refuse(name, given[name], "true or false")
         for name in ("covariances", "statements"):
-            object.__setattr__(self, name, _texts(name, given[name]))
+            if not isinstance(given[name], (list, tuple)) or not all(isinstance(entry, str) and entry for entry in given[name]):
+                raise refuse(name, given[name], "a list of texts that are not empty")
+        kept |= {name: tuple(dict.fromkeys(given[name])) for name in ("formats", "covariances", "statements")}
         one_of("language", self.language, LANGUAGES)
         for name in ("contact", *_PUBLICATION):
-            text = given[name]
-            if not isinstance(text, str) or len(text.splitlines()) > 1:
-                raise refuse(name, text, "a text of one line")
-        object.__setattr__(self, "labels", _labels(self.labels))
-        object.__setattr__(self, "guard", guard_share(self.guard))
-        object.__setattr__(self, "searches", _searches(self.searches))
-        for name in ("round", "below"):
-            object.__setattr__(self, name, None if given[name] is None else exact_positive(name, given[name]))
+            if not isinstance(given[name], str) or len(given[name].splitlines()) > 1:
+                raise refuse(name, given[name], "a text of one line")
+        along = self.labels.values() if isinstance(self.labels, Mapping) else [None]
+        if not all(isinstance(each, Mapping) and all(isinstance(text, str) and text for text in chain(*each.items())) for each in along):
+            allowed = "a mapping from attributes to texts of their codes, such as {'sex': {'1': 'men', '2': 'women'}}"
+            raise refuse("labels", self.labels, allowed)
+        kept["labels"] = {name: dict(each) for name, each in self.labels.items()}
+        listed = self.searches if isinstance(self.searches, (list, tuple)) else [None]
+        if not all(isinstance(search, Mapping) and set(search) >= _SEARCHED for search in listed):
+            raise refuse("searches", self.searches, "a list of what FoundCategories.named() gives, of searches that were paid")
+        kept["searches"] = tuple(dict(search) for search in self.searches)
+        kept |= {name: None if given[name] is None else exact_positive(name, given[name]) for name in ("round", "below")}
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -163,51 +172,6 @@ def rounding_words(options: Options, said: Texts) -> str:
     step, least = exact_rule(options)
     parts = [said.say("rounded", to=said.plain(step), half=said.plain(step / 2))] if step else []
     return " ".join([*parts, *([] if least is None else [said.say("left_out", below=said.plain(least))])])
-
-
-def rule_facts(options: Options) -> dict[str, Any]:
-    """What a manifest says of rounding and of answers left out; nothing where there is none of it."""
-    step, least = exact_rule(options)
-    if not step and least is None:
-        return {}
-    facts: dict[str, Any] = {}
-    if step:
-        facts = {"multiples_of": str(step), "added_to_half_widths": float(step) / 2}
-        facts["standard_error_of_rounding"] = round(float(step) / math.sqrt(12), 3 - math.floor(math.log10(float(step))))
-    if least is not None:
-        facts["left_out_below"] = str(least)
-    facts["note"] = (
-        "post-processing, which protects nobody further; noise_std is of the noise alone; low and high hold both, and of an answer "
-        "that is left out high alone is given: the true one is not above it, at the level of the intervals"
-    )
-    return {"rounding": facts}
-
-
-def _formats(value: object) -> tuple[str, ...]:
-    if not isinstance(value, (list, tuple)) or not value or any(item not in FORMATS for item in value):
-        raise refuse("formats", value, "a list of some of 'csv', 'parquet', 'xlsx' and 'sdmx', at least one of them")
-    return tuple(dict.fromkeys(value))
-
-
-def _searches(value: object) -> tuple[dict[str, Any], ...]:
-    if not isinstance(value, (list, tuple)) or not all(isinstance(search, Mapping) and set(search) >= _SEARCHED for search in value):
-        raise refuse("searches", value, "a list of what FoundCategories.named() gives, of searches that were paid")
-    return tuple(dict(search) for search in value)
-
-
-def _labels(value: object) -> dict[str, dict[str, str]]:
-    if not isinstance(value, Mapping) or not all(
-        isinstance(texts, Mapping) and all(isinstance(text, str) and text for pair in texts.items() for text in pair)
-        for texts in value.values()
-    ):
-        raise refuse("labels", value, "a mapping from attributes to texts of their codes, such as {'sex': {'1': 'men', '2': 'women'}}")
-    return {name: dict(texts) for name, texts in value.items()}
-
-
-def _texts(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, (list, tuple)) or not all(isinstance(entry, str) and entry for entry in value):
-        raise refuse(name, value, "a list of texts that are not empty")
-    return tuple(dict.fromkeys(value))
 
 
 def written(products: Sequence[Product]) -> tuple[Product, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import Array, FloatArray, IntArray
-from leastnoise._domain import Bins, Dates, Domain, Edges, Kind, Reading, UnitCount, kind_to_json, period_of
+from leastnoise._domain import Bins, Dates, Domain, Edges, Kind, UnitCount, kind_to_json, period_of
 from leastnoise._estimate import MOST_RECORDS, Outcome, fitted_model, public_of, records
 from leastnoise._linop import along, apply
 from leastnoise._release._tables import Table
@@ -125,15 +125,11 @@ def _spelled(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:
 
 @singledispatch
 def _values(kind: Kind, codes: IntArray, random: np.random.Generator) -> list[Any]:  # noqa: ARG001 - one signature for all kinds
-    labels = [_marked(label, kind.reading) for label in kind.regular_labels]
+    labels = [*kind.regular_labels]
+    if (mark := kind.reading.decimal) != ".":  # numbers have the decimal mark of the data
+        numbers = [isinstance(label, str) and label.lstrip("-").replace(".", "", 1).isdigit() for label in labels]
+        labels = [str(label).replace(".", mark) if number else label for label, number in zip(labels, numbers, strict=True)]
     return [labels[code] for code in codes.tolist()]
-
-
-def _marked(label: str | int, reading: Reading) -> str | int:
-    """A number with the decimal mark of the data."""
-    if reading.decimal == "." or isinstance(label, int) or not label.lstrip("-").replace(".", "", 1).isdigit():
-        return label
-    return label.replace(".", reading.decimal)
 
 
 @_values.register(Bins)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from leastnoise._accounting import Privacy, charge_text, whole_budget
 from leastnoise._accuracy import Known, checked_level, covariances, equations, interval_multiplier, structure
 from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._check.arrays import FloatArray
-from leastnoise._estimate import Estimate, Finding, NonNegativeCells, Outcome, locally_non_negative, nnls, public_of, sums_within
+from leastnoise._estimate import Estimate, Finding, Outcome, locally_non_negative, nnls, public_of, sums_within
 from leastnoise._frames import Columns, several, to_frame
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan, guard_share, with_guard
@@ -380,8 +380,7 @@ def _added_up(values: Any) -> QuerySet:
     return predicates([labels])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableEntry:
+class TableEntry(NamedTuple):
     """What the index says about a table."""
 
     query: str
@@ -396,10 +395,6 @@ class TableEntry:
     largest_std: float
     promised_rmse: float | None
     of: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The values for JSON."""
-        return {name: list(value) if isinstance(value := getattr(self, name), tuple) else value for name in self.__slots__}
 
 
 def statement_file(number: int) -> str:
@@ -422,16 +417,13 @@ def build(
     ids = tuple(dict.fromkeys(f"q{table_position(workload.products, key) + 1}" for key in asked.covariances))
     options = replace(asked, covariances=ids)
     check_linear(outcome.plan, options.beside, linear=outcome.finding.linear)
-    estimate = outcome.least_squares()
-    joint = joint_cells(outcome.observation, workload) if options.nnls else {}
-    local = {
-        # stopped after a bounded number of rounds
-        measure: locally_non_negative(estimate, _tables(workload, measure), measure=measure)
-        for measure in (_never_negative(workload) if options.local_non_negative else ())
-    }
+    estimate, measures = outcome.least_squares(), _never_negative(workload)
+    # both stop after a bounded number of rounds
+    joint = {each: nnls(outcome.observation, measure=each) for each in measures if options.nnls}
+    local = {each: locally_non_negative(estimate, _tables(workload, each), measure=each) for each in measures if options.local_non_negative}
     interval = interval_of(outcome.observation.measurements, options.level)
     privacy, public = outcome.plan.privacy, public_of(outcome.plan)
-    tables = Tables(outcome.estimator(), workload.products, options, interval, (joint, local), library, privacy, public)
+    tables = Tables(outcome.estimator(), workload.products, options, interval, joint, local, library, privacy, public)
     statistics = Statistics(estimate, outcome.plan.workload, options, library)
     return Release(outcome=outcome, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables, statistics=statistics)
 
@@ -504,7 +496,7 @@ def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool
     tried = Observation(measurements, values, "", private=False)
     option = "nnls"
     try:
-        by_measure = joint_cells(tried, workload) if joint else {}
+        by_measure = {measure: nnls(tried, measure=measure) for measure in measures if joint}
         for product in workload:
             if product.measure in by_measure:
                 by_measure[product.measure].values(product)
@@ -513,11 +505,6 @@ def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool
             locally_non_negative(Estimate(tried), _tables(workload, measure), measure=measure, rounds=0)
     except InputError as error:  # cells are needed also where only sums of them were asked for
         raise InputError(f"{option} needs every cell of the attributes that a table is about. {error} Or leave out {option}.") from error
-
-
-def joint_cells(observation: Observation, workload: Workload) -> dict[str | None, NonNegativeCells]:
-    """Non-negative least squares for every measure that cannot be negative; stopped after a bounded number of steps."""
-    return {measure: nnls(observation, measure=measure) for measure in _never_negative(workload)}
 
 
 def _never_negative(workload: Workload) -> list[str | None]:

@@ -24,7 +24,6 @@ from leastnoise._release._release import Release, TableEntry, statement_file
 from leastnoise._release._statistics import StatisticTable, shown_interval
 from leastnoise._release._tables import Table, in_unit
 from leastnoise._release._texts import TEMPLATES, Texts, filled, measured_words, statistic_words, table_words, texts, unit_words
-from leastnoise._release._words import of_words
 from leastnoise._workload import Product, Workload, level_names
 
 MOST_CELLS = 150_000  # rows of HTML on the page
@@ -48,71 +47,48 @@ _OBJECTIVES = ("worst", "relative", "least")  # what a plan says that it was cho
 
 def report(release: Release, seen: "Seen") -> str:
     """The report as one HTML text, in the language of the release."""
-    said, entries, summaries, statistics = texts(release.options.language), seen.entries, seen.summaries, len(release.statistics)
-    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+    said, options, privacy, plan = texts(release.options.language), release.options, release.privacy, release.plan
+    tables = [summary for summary in seen.summaries if not math.isnan(summary.margin)]  # the others are left out whole
+    made = [_of_statistic(made, plan.workload.tables_of(made.statistic)[0], said) for made in release.statistics]
+    exact = [statistic for statistic in made if not math.isnan(statistic.margin)]
+    first, guard, of = words.first_words(release, said), words.guard_words(release, said), words.of_words(release, said)
+    notices = [*words.notices(release, said), *words.clipped(release, said), *([guard] if guard else [])]
+    rules = [words.domain_words(name, plan.domain.kind(name), said) for name in plan.domain.names]
+    rules += [words.measure_words(name, measure, said) for name, measure in plan.domain.measures.items()]
+    script, title = (TEMPLATES / "report.js").read_text(encoding="utf-8"), _title(release, said)
+    source, column = said.say("source_line", source=options.source) if options.source else "", privacy.unit_column
+    cited = {"title": title, "budget": words.budget_words(privacy, said), "unit": privacy.unit, "digest": release.plan_digest}
+    cited |= {"version": versions()["leastnoise"], "year": str(datetime.now(UTC).year)}
     return filled(
         "report.html",
         t=said,
+        release=release,
+        words=words,
+        versions=versions(),
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        head=_head(release, entries, summaries, said, datetime.now(UTC)),
-        index=_index(release, entries, summaries, said),
-        levels=_levels(summaries, said),
-        statements=[_statement_view(release, number, said) for number in range(1, len(release.options.statements) + 1)],
-        statistics=seen.views[:statistics],
-        views=seen.views[statistics:],
-        reading=_reading(release, said),
+        title=title,
+        warning="" if release.private else said.say("not_private"),
+        source=source,
+        first=first,
+        notices=[notice for notice in notices if notice not in first],
+        what=_what(release, [statistic.name for statistic in made], said),
+        about=said.say("about_row") if column is None else said.some("about_unit", privacy.max_rows, column=repr(column)),
+        exact=_exact(exact, tables, said),
+        beyond=f" {said.say('beyond', of=of)}" if of else "",
+        fit=_fit([*exact, *tables], said),
+        ratio=words.goodness(plan),
+        day=f"{datetime.now(UTC):%Y-%m-%d}",
+        index=_index(release, seen, said),
+        levels=_levels(seen.summaries, said),
+        seen=seen,
+        rules=rules[:MOST_RULES],
+        more_rules=said.say("rows_more", count=MOST_RULES, all=len(rules)) if len(rules) > MOST_RULES else "",
         spent=_spent(release, said),
-        files=_files(release, entries, said),
-        use=_use(release, said, datetime.now(UTC).year),
+        cite=" ".join(filter(None, [options.agency and f"{options.agency}:", said.say("cite_text", **cited), source])),
+        cells=next((product.attributes[0] for product in release.workload if product.attributes), "NAME"),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What is said of a table or a statistic beside its cells, so that each is estimated once for the page."""
-
-    product: Product  # of a statistic the first table that it is made of
-    name: str
-    unit: str  # where the name does not say it
-    answer: float  # of a single number; NaN for others
-    typical: float  # the mean size of its answers; 0 where all are left out
-    margin: float
-    largest_margin: float
-    largest: tuple[str, ...] = ()  # its largest cells in words, of a table along one attribute
-
-
-def _head(release: Release, entries: Sequence[TableEntry], summaries: Sequence[Summary], said: Texts, when: datetime) -> dict[str, Any]:
-    """The first screen."""
-    privacy, title = release.privacy, _title(release, said)
-    about = said.say("about_row")
-    if privacy.unit_column is not None:
-        about = said.some("about_unit", privacy.max_rows, column=repr(privacy.unit_column))
-    of, first, guard = words.of_words(release, said), words.first_words(release, said), words.guard_words(release, said)
-    answers = said.some("answers", sum(entry.answers for entry in entries))
-    published = [summary for summary in summaries if not math.isnan(summary.margin)]  # the others are left out whole
-    notices = [*words.notices(release, said), *words.clipped(release, said), *([guard] if guard else [])]
-    statistics = [_of_statistic(table, release.plan.workload.tables_of(table.statistic)[0], said) for table in release.statistics]
-    made = [statistic for statistic in statistics if not math.isnan(statistic.margin)]
-    return {
-        "title": title,
-        "mark": title if release.private else said.say("mark_seeded", title=title),
-        "kicker": said.say("kicker_private" if release.private else "kicker_seeded"),
-        "warning": "" if release.private else said.say("not_private"),
-        "lead": said.say("lead", answers=answers),
-        "source": _source(release, said),
-        "what": _what(release, [statistic.name for statistic in statistics], said, answers),
-        "about": about,
-        "protects": words.bet_words(privacy, said),
-        "exact": _exact(made, published, said),
-        "exact_intro": said.say("exact_intro", percent=said.percent(release.level)) + (f" {said.say('beyond', of=of)}" if of else ""),
-        "fit": _fit([*made, *published], said),
-        "facts": _facts(release, said),
-        "first": first,
-        "notices": [notice for notice in notices if notice not in first],
-        "written": said.say("written_on", date=f"{when:%Y-%m-%d}"),
-    }
 
 
 def _title(release: Release, said: Texts) -> str:
@@ -130,22 +106,38 @@ def _asked(release: Release, most: int, said: Texts) -> str:
     return said.listed(names if len(names) <= most else [*names[: most - 1], said.say("more_attributes", count=len(names) - most + 1)])
 
 
-def _source(release: Release, said: Texts) -> str:
-    """Where the data are from, as the publisher says it."""
-    return said.say("source_line", source=release.options.source) if release.options.source else ""
+def _shortened(names: list[str], said: Texts) -> str:
+    """Names in a row, of which those after the fourth are counted."""
+    return said.listed(names if len(names) <= _MOST_NAMED else [*names[:_MOST_NAMED], said.some("further", len(names) - _MOST_NAMED)])
 
 
-def _what(release: Release, statistics: list[str], said: Texts, answers: str) -> str:
-    sums = sorted({str(product.measure) for product in release.workload if product.of_values})
-    counts = [said.say("counts")] if any(product.measure is None for product in release.workload) else []
-    valued = sorted({product.values_of for product in release.workload} - {None}, key=str)
-    counts += [said.say("counts_values", names=said.listed([*map(str, valued)]))] if valued else []
-    counts += [said.say("counts_units")] if any(product.of_units for product in release.workload) else []
-    kinds = said.listed(counts + ([said.say("sums_of", names=said.listed(sums))] if sums else []))
-    tables, names = said.some("in_tables", len(release.tables)), _asked(release, 12, said)
-    values = {"answers": answers, "tables": tables, "kinds": kinds}
-    sentence = said.say("what", names=names, **values) if names else said.say("what_nothing", **values)
+def _what(release: Release, statistics: list[str], said: Texts) -> str:
+    """What was asked: counts and sums, in how many tables, of which attributes, and the statistics made of them."""
+    products = release.workload.products
+    sums = sorted({str(product.measure) for product in products if product.of_values})
+    valued = sorted(str(product.values_of) for product in products if product.values_of is not None)
+    kinds = [said.say("counts")] if any(product.measure is None for product in products) else []
+    kinds += [said.say("counts_values", names=said.listed([*dict.fromkeys(valued)]))] if valued else []
+    kinds += [said.say("counts_units")] if any(product.of_units for product in products) else []
+    kinds += [said.say("sums_of", names=said.listed(sums))] if sums else []
+    names = _asked(release, 12, said)
+    values = {"answers": said.some("answers", release.workload.rows), "tables": said.some("in_tables", len(products))}
+    sentence = said.say("what" if names else "what_nothing", kinds=said.listed(kinds), names=names, **values)
     return f"{sentence} {said.say('what_made', names=_shortened(statistics, said))}" if statistics else sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is said of a table or a statistic beside its cells, so that each is estimated once for the page."""
+
+    product: Product  # of a statistic the first table that it is made of
+    name: str
+    unit: str  # where the name does not say it
+    answer: float  # of a single number; NaN for others
+    typical: float  # the mean size of its answers; 0 where all are left out
+    margin: float
+    largest_margin: float
+    largest: tuple[str, ...] = ()  # its largest cells in words, of a table along one attribute
 
 
 def _summary(table: Table, said: Texts) -> Summary:
@@ -168,12 +160,12 @@ def _of_statistic(made: StatisticTable, table: Product, said: Texts) -> Summary:
     return Summary(table, statistic_words(made.statistic, said), "", answer, float(typical), float(margin), float(largest))
 
 
-def _exact(made: Sequence[Summary], summaries: Sequence[Summary], said: Texts) -> list[tuple[str, str]]:
+def _exact(made: Sequence[Summary], tables: Sequence[Summary], said: Texts) -> list[tuple[str, str]]:
     """The margins of statistics and of the main tables, which have the fewest attributes, each with the typical answer beside it."""
-    ranks = [(len(table.product.attributes), table.product.rows > 1000, position) for position, table in enumerate(summaries)]
+    ranks = [(len(table.product.attributes), table.product.rows > 1000, position) for position, table in enumerate(tables)]
     main = sorted(position for _, _, position in sorted(ranks)[: max(0, MOST_MAIN - len(made))])
     lines = []
-    for table in [*made[:MOST_MAIN], *(summaries[position] for position in main)]:
+    for table in [*made[:MOST_MAIN], *(tables[position] for position in main)]:
         margin, typical = said.error(table.margin), f"{said.number(table.typical, table.margin)} {table.unit}".strip()
         if not math.isnan(table.answer):
             text = f"{said.value(table.answer, table.margin)} {table.unit}"
@@ -196,31 +188,29 @@ def _fit(exact: Sequence[Summary], said: Texts) -> list[str]:
     return [said.say(f"fit_{kind}", names=_shortened(names, said)) for kind, names in fit.items() if names]
 
 
-def _shortened(names: list[str], said: Texts) -> str:
-    """Names in a row, of which those after the fourth are counted."""
-    return said.listed(names if len(names) <= _MOST_NAMED else [*names[:_MOST_NAMED], said.some("further", len(names) - _MOST_NAMED)])
-
-
-def _facts(release: Release, said: Texts) -> list[tuple[str, str, str]]:
-    facts = [(said.say("budget"), words.budget_words(release.privacy, said), words.definition(release.privacy, said)[0])]
-    ratio = words.goodness(release.plan)
-    if ratio is not None:
-        facts.append((said.say("goodness"), said.say("goodness_value", ratio=said.local(f"{ratio:.2f}")), said.say("goodness_note")))
-    return facts
-
-
-def _index(release: Release, entries: Sequence[TableEntry], summaries: Sequence[Summary], said: Texts) -> dict[str, Any]:
-    """The list of all tables, with margins in place of standard errors."""
+def _index(release: Release, seen: "Seen", said: Texts) -> dict[str, Any]:
+    """The list of all tables, with margins in place of standard errors, and what the least possible margin of each alone is."""
     times, half, rounded = release.interval.multiplier, release.interval.half_step, float(exact_rule(release.options)[0]) / 2
-    bounded = release.finding.linear and len(entries) <= _MOST_BOUNDS
-    leasts = [_alone(release, table.product) if bounded else None for table in summaries]
-    rows, gives_way, bounds = [], False, any(leasts)
-    for table, entry, least in zip(summaries, entries, leasts, strict=False):
-        margins = [said.error(table.margin), said.error(table.largest_margin)]
-        alone = "" if least is None else said.error(times * least + half * table.product.unit + rounded)
-        gives_way = gives_way or (least is not None and entry.rmse > 2 * least)
-        rows.append((entry.query, table.name, said.plain(entry.answers), *margins, *([alone] if bounds else [])))
-    heads = ["col_id", "col_table", "col_answers", "col_typical", "col_largest", *(["col_alone"] if bounds else [])]
+    bounded = release.finding.linear and len(seen.entries) <= _MOST_BOUNDS
+    rows: list[tuple[str, ...]] = []
+    leasts: list[str] = []
+    gives_way = False
+    for table, entry in zip(seen.summaries, seen.entries, strict=False):
+        product, least = table.product, None
+        if bounded and all(operator.size <= _MOST_CELLS_OF_A_BOUND for operator in product.operators):
+            bound = lower_bound(Workload(product.domain, (product,)), release.plan.privacy, release.measurements.noise)
+            least = math.sqrt(bound / (product.importance * product.rows)) * product.unit
+            gives_way = gives_way or entry.rmse > 2 * least
+        margins = said.error(table.margin), said.error(table.largest_margin)
+        rows.append((entry.query, table.name, said.plain(entry.answers), *margins))
+        leasts.append("" if least is None else said.error(times * least + half * product.unit + rounded))
+    heads, notes = ["col_id", "col_table", "col_answers", "col_typical", "col_largest"], ["index_note"]
+    if any(leasts):
+        rows, heads, notes = (
+            [(*row, alone) for row, alone in zip(rows, leasts, strict=True)],
+            [*heads, "col_alone"],
+            [*notes, "index_alone"],
+        )
     promise, summary = release.plan.promise, ""
     if not release.finding.linear:
         summary = said.say("aware_errors")
@@ -229,9 +219,9 @@ def _index(release: Release, entries: Sequence[TableEntry], summaries: Sequence[
         objective = objective if objective in _OBJECTIVES else "total"
         why = [f"chosen_{objective}", *(["gives_way"] if gives_way and objective == "total" else [])]
         summary = " ".join([*map(said.say, why), said.say("squared", total=promise.total_squared_error, bound=promise.lower_bound)])
-    cut = said.say("index_cut", count=MOST_LISTED, all=len(entries)) if len(entries) > MOST_LISTED else ""
-    notes = [said.say("index_note", percent=said.percent(release.level)), *([said.say("index_alone")] if bounds else [])]
-    return {"heads": [said.say(head) for head in heads], "rows": rows, "summary": summary, "cut": cut, "note": " ".join(notes)}
+    cut = said.say("index_cut", count=MOST_LISTED, all=len(seen.entries)) if len(seen.entries) > MOST_LISTED else ""
+    note = " ".join(said.say(key, percent=said.percent(release.level)) for key in notes)
+    return {"heads": [said.say(head) for head in heads], "rows": rows, "summary": summary, "cut": cut, "note": note}
 
 
 def _levels(summaries: Sequence[Summary], said: Texts) -> list[tuple[str, ...]]:
@@ -245,87 +235,25 @@ def _levels(summaries: Sequence[Summary], said: Texts) -> list[tuple[str, ...]]:
     ]
 
 
-def _alone(release: Release, product: Product) -> float | None:
-    if any(operator.size > _MOST_CELLS_OF_A_BOUND for operator in product.operators):
-        return None
-    bound = lower_bound(Workload(product.domain, (product,)), release.plan.privacy, release.measurements.noise)
-    return math.sqrt(bound / (product.importance * product.rows)) * product.unit
-
-
-def _reading(release: Release, said: Texts) -> dict[str, Any]:
-    domain = release.plan.domain
-    rules = [words.domain_words(name, domain.kind(name), said) for name in domain.names]
-    rules += [words.measure_words(name, measure, said) for name, measure in domain.measures.items()]
-    return {
-        "interval": words.interval_words(release, said),
-        "plain": words.reading_words(release, said) if release.finding.linear else "",
-        "limits": words.limits(release, said),
-        "dropped": words.dropped_words(release, said),
-        "rules": rules[:MOST_RULES],
-        "more": said.say("rows_more", count=MOST_RULES, all=len(rules)) if len(rules) > MOST_RULES else "",
-        "promise": words.promise(release.privacy, said),
-    }
-
-
 def _spent(release: Release, said: Texts) -> list[tuple[str, str]]:
-    plan = release.plan
-    kept = {name: value for name, value in release.receipt.items() if not name.startswith(("guard_", "joined"))}  # told in the headline
-    receipt = ", ".join(f"{name}: {value}" for name, value in {"id": release.observation.receipt, **kept}.items() if value)
+    """What was paid, by what, for what, and with which noise."""
+    plan, privacy, finding, receipt = release.plan, release.privacy, release.finding, release.receipt
+    kept = {name: value for name, value in receipt.items() if not name.startswith(("guard_", "joined"))}  # told in the headline
+    facts = ", ".join(f"{name}: {value}" for name, value in {"id": release.observation.receipt, **kept}.items() if value)
     searches = [{name: str(paid[name]) for name in ("attribute", "charge", "number", "ledger")} for paid in release.options.searches]
-    ordinary = release.finding.linear
-    done = said.some("done", len(release.measurements.blocks)) if ordinary else said.say(release.finding.done[0], **release.finding.done[1])
+    done = said.some("done", len(release.measurements.blocks)) if finding.linear else said.say(finding.done[0], **finding.done[1])
     series = plan.details.get("series")
     return [
-        (said.say("s_budget"), f"{words.budget_words(release.privacy, said)} ({words.definition(release.privacy, said)[0]})"),
+        (said.say("s_budget"), f"{words.budget_words(privacy, said)} ({words.definition(privacy, said)[0]})"),
         *([(said.say("s_series"), said.say(f"series_{series['late']}", **series))] if series else []),
-        (said.say("s_cost"), said.say("computed" if ordinary else "computed_aware", cost=words.cost_words(plan.cost(), said))),
-        *([(said.say("s_guard"), str(release.receipt["guard_charge"]))] if "guard_charge" in release.receipt else []),
+        (said.say("s_cost"), said.say("computed" if finding.linear else "computed_aware", cost=words.cost_words(plan.cost(), said))),
+        *([(said.say("s_guard"), str(receipt["guard_charge"]))] if "guard_charge" in receipt else []),
         *((said.say("s_search", **search), said.say("searched", **search)) for search in searches),
-        (said.say("s_neighbours"), f"{words.change(release.privacy, said)} ({release.privacy.neighbours})"),
+        (said.say("s_neighbours"), f"{words.change(privacy, said)} ({privacy.neighbours})"),
         (said.say("s_noise"), said.say(release.measurements.noise.value)),
         (said.say("s_strategy"), f"{plan.strategy}: {done}"),
-        (said.say("s_receipt"), receipt or said.say("no_receipt")),
+        (said.say("s_receipt"), facts or said.say("no_receipt")),
     ]
-
-
-def _files(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict[str, Any]:
-    rest = "" if release.finding.linear else "approximation_std, "
-    kept = release.options.covariances
-    listed = [
-        ("answers/", said.say("f_answers", file=entries[0].files, rest=rest)),
-        ("tables.csv", said.say("f_tables")),
-        ("covariances/", said.say("f_covariances", names=", ".join(kept))),
-        ("measurements/", said.say("f_measurements")),
-        ("manifest.json", said.say("f_manifest")),
-    ]
-    if not kept:
-        del listed[2]
-    return {"listed": listed, "biased": words.post_processing_words(release, said) if release.options.biased else []}
-
-
-def _use(release: Release, said: Texts, year: int) -> dict[str, Any]:
-    """How to cite, to recompute and to ask."""
-    made, options = versions(), release.options
-    by = [f"{options.agency}:"] if options.agency else []
-    cited = said.say(
-        "cite_text",
-        title=_title(release, said),
-        budget=words.budget_words(release.privacy, said),
-        unit=release.privacy.unit,
-        digest=release.plan_digest,
-        version=made["leastnoise"],
-        year=str(year),
-    )
-    table = next((product for product in release.workload if product.attributes), None)
-    return {
-        "cite": " ".join([*by, cited, _source(release, said)]).strip(),
-        "python": "import leastnoise as ln\nrelease = ln.read_release('.')      # the folder of this page\nrelease.frame('q1')",
-        "shell": "leastnoise show .\nleastnoise answer . --cells " + (table.attributes[0] if table else "NAME"),
-        "contact": said.say("contact", contact=release.options.contact) if release.options.contact else said.say("ask_whom"),
-        "versions": f"leastnoise {made['leastnoise']}, numpy {made['numpy']}, Python {made['python']}",
-        "digest": release.plan_digest,
-        "receipt": release.observation.receipt,
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,51 +284,12 @@ class View:
         """Headings and rows with tabs between their cells; a label has no line breaks and no tabs here."""
         return "\n".join("\t".join(" ".join(cell.split()) for cell in row) for row in [[*self.keys, *self.numbers], *self.rows])
 
-
-def _first_rows(cells: int, file: str, said: Texts) -> str:
-    """Whether a view has all rows, or how many it has."""
-    return said.say("rows_whole") if cells <= MOST_LARGEST else said.say("rows_first", count=MOST_LARGEST, all=cells, file=file)
-
-
-def _statistic_view(release: Release, made: StatisticTable, said: Texts) -> View:
-    """Means, quantiles or a distribution function, with intervals in place of margins; whole but for very many values."""
-    view = View(
-        id=made.id,
-        name=statistic_words(made.statistic, said),
-        meta=said.say(f"meta_{made.statistic.kind}"),
-        keys=made.headings(said),
-        numbers=(said.say(f"col_{made.value_name}"), said.say("col_interval", percent=said.percent(release.level))),
-        rows=made.written(said, MOST_LARGEST),
-        rows_said=_first_rows(made.cells, made.id, said),
-    )
-    return _without_alike(view, said)
-
-
-def _statement_view(release: Release, number: int, said: Texts) -> View:
-    """The table of a SQL statement under its text: groups, and each answer with its interval."""
-    text = release.options.statements[number - 1]
-    columns, domain = release.answered(text), release.plan.domain
-    answers = [name for name in columns if {f"{name}_low", f"{name}_high"} <= {*columns}]
-    keys = [name for name in columns if name not in answers and name.rsplit("_", 1)[0] not in answers]
-    labels = with_other(release.options, release.plan.domain)
-    called = {column: labels[name] for name in labels for column in (name, *level_names(domain.kind(name)))}
-    rows: list[list[str]] = []
-    for row in zip(*(values[:MOST_LARGEST].tolist() for values in columns.values()), strict=True):
-        of = dict(zip(columns, row, strict=True))
-        cells = ["" if of[name] is None else called.get(name, {}).get(str(of[name]), str(of[name])) for name in keys]
-        ends = [shown_interval(said, of[name], of[f"{name}_low"], of[f"{name}_high"], exact=False) for name in answers]
-        rows.append([*cells, *chain.from_iterable(ends)])
-    interval = said.say("col_interval", percent=said.percent(release.level))
-    view = View(
-        id=f"sql{number}",
-        name=said.say("name_statement", number=number),
-        meta=" ".join(text.split()),
-        keys=keys,
-        numbers=[heading for name in answers for heading in (name, interval)],
-        rows=rows,
-        rows_said=_first_rows(len(next(iter(columns.values()))), statement_file(number), said),
-    )
-    return _without_alike(view, said)
+    def without_alike(self, said: Texts) -> "View":
+        """Without the keys that are equal in all of its rows, each of which becomes a sentence."""
+        alike = [column for column in range(len(self.keys)) if len(self.rows) > 1 and len({row[column] for row in self.rows}) == 1]
+        sentences = [said.say("alike", name=self.keys[column], value=self.rows[0][column]) for column in alike]
+        keys, *rows = ([cell for column, cell in enumerate(row) if column not in alike] for row in [[*self.keys], *self.rows])
+        return replace(self, keys=keys, rows=rows, rows_said=" ".join([self.rows_said, *sentences])) if alike else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +298,8 @@ class Seen:
 
     entries: list[TableEntry]
     summaries: list[Summary]
-    views: list[View]
+    statements: list[View]
+    views: list[View]  # of the statistics first
 
 
 def views(release: Release, written: Iterable[tuple[Table, TableEntry]], said: Texts) -> Seen:
@@ -444,86 +334,111 @@ def views(release: Release, written: Iterable[tuple[Table, TableEntry]], said: T
             view = replace(view, drawn=f"{_sure(release, table, said)} {view.drawn}") if chart.name == "largest" else view
         left -= len(view.rows)
         shown.append(view)
-    texts_of = [(f"c-{key}", name, alt) for key, (_, name, alt) in charts.items()]
-    pictures = dict(zip(charts, _within(svg_of([spec for spec, *_ in charts.values()], texts_of, said.language)), strict=True))
-    shown = [
-        replace(
-            view,
-            svg=pictures.get(view.id) or "",
-            said=f"{view.drawn if pictures.get(view.id) else said.say('not_drawn', id=view.id)} {view.said}".strip(),
-        )
-        if view.drawn
-        else view
-        for view in shown
-    ]
-    if sum(len(view.rows) for view in shown) <= MOST_ELEMENTS:
-        return Seen(entries, summaries, shown)
-    # Tables that are not open have plain lines in the place of elements, which browsers read in a fraction of the time.
-    widths = [0 if view.is_open else 2 + max(map(len, chain(view.keys, view.numbers, *view.rows))) for view in shown]
-    return Seen(entries, summaries, [replace(view, width=width) for view, width in zip(shown, widths, strict=True)])
+    statements = [_statement_view(release, number, said).without_alike(said) for number in range(1, len(release.options.statements) + 1)]
+    shown = [view.without_alike(said) for view in _pictured(shown, charts, said)]
+    if sum(len(view.rows) for view in shown) > MOST_ELEMENTS:
+        # Tables that are not open have plain lines in the place of elements, which browsers read in a fraction of the time.
+        widths = [0 if view.is_open else 2 + max(map(len, chain(view.keys, view.numbers, *view.rows))) for view in shown]
+        shown = [replace(view, width=width) for view, width in zip(shown, widths, strict=True)]
+    return Seen(entries, summaries, statements, shown)
+
+
+def _pictured(shown: list[View], charts: Mapping[str, tuple[dict[str, Any], str, str]], said: Texts) -> Iterator[View]:
+    """Views with their pictures, as long as all of them together do not make the page too large, and what is said of these."""
+    described = [(f"c-{key}", name, alt) for key, (_, name, alt) in charts.items()]
+    pictures = dict(zip(charts, svg_of([spec for spec, *_ in charts.values()], described, said.language), strict=True))
+    used = 0
+    for view in shown:
+        svg = pictures.get(view.id) or ""
+        used += len(svg)
+        svg = svg if used <= MOST_BYTES else ""
+        words_of = f"{view.drawn if svg else said.say('not_drawn', id=view.id)} {view.said}".strip()
+        yield replace(view, svg=svg, said=words_of) if view.drawn else view
 
 
 def _captioned(view: View, chart: str, spec: dict[str, Any] | None, picture: Picture | None, release: Release, said: Texts) -> View:
     """A view with what its chart shows and what its marks mean, which of its lines are not drawn, and of which rows the answers are."""
     keys = [f"how_{chart}", *([f"how_{chart}_marked"] if spec is not None and marked(spec) else [])]
-    hidden, of = vague(picture) if picture is not None and chart == "lines" else (), of_words(release, said)
+    hidden, of = vague(picture) if picture is not None and chart == "lines" else (), words.of_words(release, said)
     rest = [said.say("vague", names=said.listed([*hidden]))] if hidden else []
     drawn = " ".join(said.say(key, percent=said.percent(release.level)) for key in keys)
     return replace(view, drawn=drawn, said=" ".join([*rest, *([said.say("beyond", of=of)] if of else [])]))
 
 
-def _within(pictures: list[str | None]) -> Iterator[str | None]:
-    """Pictures in order, as long as all of them together do not make the page too large."""
-    used = 0
-    for svg in pictures:
-        used += len(svg or "")
-        yield svg if used <= MOST_BYTES else None
+def _statistic_view(release: Release, made: StatisticTable, said: Texts) -> View:
+    """Means, quantiles or a distribution function, with intervals in place of margins; whole but for very many values."""
+    cut = said.say("rows_first", count=MOST_LARGEST, all=made.cells, file=made.id)
+    return View(
+        id=made.id,
+        name=statistic_words(made.statistic, said),
+        meta=said.say(f"meta_{made.statistic.kind}"),
+        keys=made.headings(said),
+        numbers=(said.say(f"col_{made.value_name}"), said.say("col_interval", percent=said.percent(release.level))),
+        rows=made.written(said, MOST_LARGEST),
+        rows_said=said.say("rows_whole") if made.cells <= MOST_LARGEST else cut,
+    )
+
+
+def _statement_view(release: Release, number: int, said: Texts) -> View:
+    """The table of a SQL statement under its text: groups, and each answer with its interval."""
+    text, domain = release.options.statements[number - 1], release.plan.domain
+    columns = release.answered(text)
+    answers = [name for name in columns if {f"{name}_low", f"{name}_high"} <= {*columns}]
+    keys = [name for name in columns if name not in answers and name.rsplit("_", 1)[0] not in answers]
+    labels = with_other(release.options, domain)
+    called = {column: labels[name] for name in labels for column in (name, *level_names(domain.kind(name)))}
+    rows: list[list[str]] = []
+    for row in zip(*(values[:MOST_LARGEST].tolist() for values in columns.values()), strict=True):
+        of = dict(zip(columns, row, strict=True))
+        cells = ["" if of[name] is None else called.get(name, {}).get(str(of[name]), str(of[name])) for name in keys]
+        ends = [shown_interval(said, of[name], of[f"{name}_low"], of[f"{name}_high"], exact=False) for name in answers]
+        rows.append([*cells, *chain.from_iterable(ends)])
+    interval, size = said.say("col_interval", percent=said.percent(release.level)), len(next(iter(columns.values())))
+    cut = said.say("rows_first", count=MOST_LARGEST, all=size, file=statement_file(number))
+    return View(
+        id=f"sql{number}",
+        name=said.say("name_statement", number=number),
+        meta=" ".join(text.split()),
+        keys=keys,
+        numbers=[heading for name in answers for heading in (name, interval)],
+        rows=rows,
+        rows_said=said.say("rows_whole") if size <= MOST_LARGEST else cut,
+    )
 
 
 def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, whole: bool) -> View:
-    measure, unit = table.product.measure, measured_words(table.product, said)
-    if measure is not None and table.product.of_values and (step := table.product.domain.measures[measure].unit) != 1:
-        unit = said.say("unit_measure", measure=measure, unit=said.exact(step))
-    unit = unit_words(unit, table.privacy, said)
+    """The cells of a table, or its largest ones, with what it counts and how exact it is."""
+    product, unit = table.product, measured_words(table.product, said)
+    if product.measure is not None and product.of_values and (step := product.domain.measures[product.measure].unit) != 1:
+        unit = said.say("unit_measure", measure=product.measure, unit=said.exact(step))
     cells, rows_said = np.arange(table.cells), said.say("rows_whole")
     if not whole:
         cells = largest_first(table.answer, MOST_LARGEST)
         rows_said = said.say("rows_cut", count=len(cells), all=table.cells, file=entry.files)
-    extra = [name for name in table.numbers() if name not in ("answer", "noise_std", "approximation_std", "low", "high")]
-    view = View(
+    margins, numbers = table.margins.reshape(-1)[cells].tolist(), table.numbers()
+    extra = [name for name in numbers if name not in ("answer", "noise_std", "approximation_std", "low", "high")]
+    indices = np.unravel_index(cells, table.answer.shape) if table.labels else ()
+    columns = [np.array(labels, dtype=object)[index].tolist() for labels, index in zip(table.shown, indices, strict=True)]
+    columns.append([said.number(answer, margin / 4) for answer, margin in zip(numbers["answer"][cells].tolist(), margins, strict=True)])
+    errors = {margin: said.error(margin) for margin in {*margins}}
+    columns.append([errors[margin] for margin in margins])
+    columns += [["" if math.isnan(value) else said.number(float(value), 0.5) for value in numbers[name][cells].tolist()] for name in extra]
+    return View(
         id=table.id,
-        name=table_words(table.product, said),
-        meta=said.say("meta", answers=said.some("answers", table.cells), unit=unit, margin=said.error(table.typical_margin)),
+        name=table_words(product, said),
+        meta=said.say(
+            "meta",
+            answers=said.some("answers", table.cells),
+            unit=unit_words(unit, table.privacy, said),
+            margin=said.error(table.typical_margin),
+        ),
         total="" if table.labels else said.value(float(table.answer), float(table.margins)),
-        keys=table.product.keys,
+        keys=product.keys,
         numbers=(said.say("col_answer"), said.say("col_margin", percent=said.percent(release.level)), *extra),
-        rows=_rows(table, cells, extra, said) if table.labels else [],
+        rows=[list(row) for row in zip(*columns, strict=True)] if table.labels else [],
         rows_said=rows_said,
         file=f"{entry.files.rsplit('/', 1)[-1]}.csv",
     )
-    return _without_alike(view, said)
-
-
-def _without_alike(view: View, said: Texts) -> View:
-    """A view without the keys that are equal in all of its rows, each of which becomes a sentence."""
-    alike = [column for column in range(len(view.keys)) if len(view.rows) > 1 and len({row[column] for row in view.rows}) == 1]
-    if not alike:
-        return view
-    sentences = [said.say("alike", name=view.keys[column], value=view.rows[0][column]) for column in alike]
-    keys, *rows = ([cell for column, cell in enumerate(row) if column not in alike] for row in [list(view.keys), *view.rows])
-    return replace(view, keys=keys, rows=rows, rows_said=" ".join([view.rows_said, *sentences]))
-
-
-def _rows(table: Table, cells: np.ndarray, extra: Sequence[str], said: Texts) -> list[list[str]]:
-    keys = [np.array(labels, dtype=object) for labels in table.shown]
-    columns = [labels[index].tolist() for labels, index in zip(keys, np.unravel_index(cells, table.answer.shape), strict=True)]
-    margins = table.margins.reshape(-1)[cells].tolist()
-    written = {margin: said.error(margin) for margin in set(margins)}
-    pairs = zip(table.answer.reshape(-1)[cells].tolist(), margins, strict=True)
-    columns += [[said.number(answer, margin / 4) for answer, margin in pairs], [written[margin] for margin in margins]]
-    numbers = table.numbers()
-    columns += [["" if math.isnan(value) else said.number(float(value), 0.5) for value in numbers[name][cells].tolist()] for name in extra]
-    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def _sure(release: Release, table: Table, said: Texts) -> str:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,13 +18,12 @@ from leastnoise._release._options import Options, exact_rule, with_other
 from leastnoise._release._tables import MOST_SHOWN, LazySequence, Part, multiples
 from leastnoise._release._texts import Texts, statistic_words, texts
 from leastnoise._workload import Aggregate, Grouped, Statement, Statistic, Workload, read_statements
-from leastnoise._workload import Workload as Asked
 
-Numbers = Callable[[Asked], tuple[FloatArray, FloatArray, FloatArray]]
+Numbers = Callable[[Workload], tuple[FloatArray, FloatArray, FloatArray]]
 """The answers to what a column asks, and the lower and upper ends of their intervals, one axis an attribute."""
 
 
-def statement_of(workload: Asked, unit: str | None, text: str) -> Statement:
+def statement_of(workload: Workload, unit: str | None, text: str) -> Statement:
     """The one statement of a text, over the domain of what was asked."""
     once = UnitCount()  # of the attributes of such a count the rows of a unit agree
     agree = {
@@ -36,7 +35,7 @@ def statement_of(workload: Asked, unit: str | None, text: str) -> Statement:
     return read[0]
 
 
-def asked_before(workload: Asked, asked: Asked) -> int | None:
+def asked_before(workload: Workload, asked: Workload) -> int | None:
     """The place of what a column asks among the statistics, or else the tables, of a workload; None where it was not asked for."""
     if asked.statistics:
         known = [replace(statistic, size=None, target=None) for statistic in workload.statistics]
@@ -45,7 +44,7 @@ def asked_before(workload: Asked, asked: Asked) -> int | None:
     return questions.index(question) if question in questions else None
 
 
-def check_statements(workload: Asked, unit: str | None, texts: Sequence[str]) -> None:
+def check_statements(workload: Workload, unit: str | None, texts: Sequence[str]) -> None:
     """Refuse statements of which a plan does not have every table, before anything is paid for it."""
     for text in texts:
         statement = statement_of(workload, unit, text)
@@ -142,22 +141,17 @@ class StatisticTable(Part):
         columns = {self.value_name: self.values, "low": self.low, "high": self.high, **self.further}
         return {name: np.ascontiguousarray(np.broadcast_to(values, self.values.shape)).reshape(-1) for name, values in columns.items()}
 
-    def _labelled(self, most: int | None = None) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
-        """The first values: the labels of their keys, then value, low and high."""
+    def rows(self, most: int | None = None) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
+        """The first values, all of them for None: the labels of their keys, then value, low and high."""
         numbers = zip(*(values.reshape(-1)[:most].tolist() for values in (self.values, self.low, self.high)), strict=True)
         keys = [np.array(along, object)[index[:most]] for along, index in zip(self.shown, self.indices(), strict=True)]
         return zip(zip(*keys, strict=True) if keys else [()], numbers, strict=True)
-
-    def rows(self) -> list[tuple[str, str, float, float, float]]:
-        """Group, share or cell (empty for means), value, low and high; the group is empty where there are none."""
-        groups = len(self.statistic.by)
-        return [(", ".join(names[:groups]), ", ".join(names[groups:]), *numbers) for names, numbers in self._labelled()]
 
     def written(self, said: Texts, most: int) -> list[list[str]]:
         """The first values with their keys and intervals, as texts in the digits that the noise leaves meaningful."""
         form, groups = self.statistic.form, len(self.statistic.by)
         rows = []
-        for names, numbers in self._labelled(most):
+        for names, numbers in self.rows(most):
             shares = map(said.local, names[groups:]) if form.at_shares else names[groups:]
             rows.append([*names[:groups], *shares, *shown_interval(said, *numbers, exact=form.at_shares)])
         return rows
@@ -179,11 +173,10 @@ class StatisticTable(Part):
             return None
         if self.statistic.form.along:
             return vega_lite(self.picture(said))
-        every = said.say("all_rows")
-        rows = tuple((group or every, said.local(share), value, low, high) for group, share, value, low, high in self.rows())
-        words = statistic_words(self.statistic, said)
-        series, what = (said.say("col_share"), self.statistic.of) if self.statistic.form.at_shares else ("", words)
-        return dots(Dots(title=what, groups=self.statistic.groups_name, rows=rows, series=series))
+        every, groups, at_shares = said.say("all_rows"), len(self.statistic.by), self.statistic.form.at_shares
+        rows = tuple((", ".join(names[:groups]) or every, said.local(", ".join(names[groups:])), *ends) for names, ends in self.rows())
+        title = self.statistic.of if at_shares else statistic_words(self.statistic, said)
+        return dots(Dots(title=title, groups=self.statistic.groups_name, rows=rows, series=said.say("col_share") if at_shares else ""))
 
     def picture(self, said: Texts) -> Picture:
         """A distribution function as the picture of a table."""
@@ -208,10 +201,10 @@ class StatisticTable(Part):
         return "StatisticTable({} {!r}: {}, {} to {})".format(self.id, self.name, *ends)
 
     def _repr_html_(self) -> str:
-        shown = [
-            (", ".join(filter(None, (group, key))) or "all", value, low, high) for group, key, value, low, high in self.rows()[:MOST_SHOWN]
-        ]
-        rows = [(name, f"{in_digits(value)} ({in_digits(low)} to {in_digits(high)})") for name, value, low, high in shown]
+        rows = []
+        for names, numbers in self.rows(MOST_SHOWN):
+            value, low, high = map(in_digits, numbers)
+            rows.append((", ".join(names) or "all", f"{value} ({low} to {high})"))
         more = [("...", f"{self.cells - MOST_SHOWN:,} more; .frame() has all")] if self.cells > MOST_SHOWN else []
         return html_facts(repr(self), [*rows, *more])
 
@@ -227,22 +220,23 @@ def shown_interval(said: Texts, value: float, low: float, high: float, *, exact:
     return shown, said.say("from_to", low=ends[0], high=ends[1])
 
 
+@dataclass(eq=False, repr=False)
 class Statistics(LazySequence[StatisticTable]):
     """The statistics of a release, each computed once, when it is first taken: by position, by id (``"s1"``) or by name."""
 
-    _called = "statistic"
+    _called: ClassVar[str] = "statistic"
+    source: HasLeastSquares
+    workload: Workload
+    options: Options
+    library: str | None = None
 
-    def __init__(self, source: HasLeastSquares, workload: Workload, options: Options, library: str | None = None) -> None:
-        self.library = library
-        self._source = source
-        self._workload = workload
-        self._options = options
+    def __post_init__(self) -> None:
         self._made: dict[int, StatisticTable] = {}
-        names = [(key, position) for position, asked in enumerate(workload.statistics) for key in (f"s{position + 1}", asked.name)]
+        names = [(key, position) for position, asked in enumerate(self.workload.statistics) for key in (f"s{position + 1}", asked.name)]
         self._positions = dict(reversed(names))  # of equal names the first
 
     def __len__(self) -> int:
-        return len(self._workload.statistics)
+        return len(self.workload.statistics)
 
     def has(self, key: str) -> bool:
         """Whether one is called so."""
@@ -251,15 +245,17 @@ class Statistics(LazySequence[StatisticTable]):
     def position(self, key: str) -> int:
         """The position of a statistic, by id or name."""
         if not self.has(key):
-            known = ", ".join(f"s{number} ({asked.name})" for number, asked in enumerate(self._workload.statistics, 1)) or "none"
+            known = ", ".join(f"s{number} ({asked.name})" for number, asked in enumerate(self.workload.statistics, 1)) or "none"
             raise InputError(f"A statistic must be called by its id or name; got {key!r}. This release has {known}.")
         return self._positions[key]
 
     def _make(self, position: int) -> StatisticTable:
         if position not in self._made:
-            asked = self._workload.statistics[position]
-            keys, values = _MAKERS[asked.kind](self._source, asked, self._options.level, self._workload)
-            made = StatisticTable(
+            asked, options = self.workload.statistics[position], self.options
+            keys, values = _estimated(self.source, asked, options.level, self.workload)
+            if "further" in values:
+                values = _published(values, options)
+            self._made[position] = StatisticTable(
                 id=f"s{position + 1}",
                 name=asked.name,
                 of="share" if asked.form.along else asked.of,
@@ -267,55 +263,37 @@ class Statistics(LazySequence[StatisticTable]):
                 attributes=(*asked.keys, *keys),
                 statistic=asked,
                 library=self.library,
-                texts=with_other(self._options, self._workload.domain),
+                texts=with_other(options, self.workload.domain),
                 **values,
             )
-            self._made[position] = _published(made, self._options)
         return self._made[position]
 
 
-def _published(made: StatisticTable, options: Options) -> StatisticTable:
-    """The sums and counts beside means are rounded as those of the tables, and small groups left out; means and shares are no counts."""
-    step, least = exact_rule(options)
-    if "count" not in made.further:
-        return made
-    gone = np.zeros(made.values.shape, dtype=np.bool_) if least is None else made.further["count"] < float(least)
-    further = {name: multiples(values, step) if name in {"sum", "count"} else values for name, values in made.further.items()}
-    values, low, high = (np.where(gone, np.nan, array) for array in (made.values, made.low, made.high))
-    further = {name: np.where(gone, np.nan, array) for name, array in further.items()}
-    return replace(made, values=values, low=low, high=high, further=further)
-
-
-Made = tuple[tuple[str, ...], dict[str, Any]]
-"""The key beside those of the groups, and labels, values, their intervals, and further columns."""
-
-
-def _means(source: HasLeastSquares, asked: Statistic, level: float, workload: Workload) -> Made:  # noqa: ARG001 - one form for all
-    made = means(source, asked.of, by=asked.along, level=level)
-    further = {"std_error": made.std_error, "sum": made.sums, "count": made.counts}
-    return (), {"labels": made.labels, "values": made.mean, "low": made.low, "high": made.high, "further": further}
-
-
-def _quantiles(source: HasLeastSquares, asked: Statistic, level: float, workload: Workload) -> Made:
-    estimated = quantiles(source, asked.of, [float(share) for share in asked.at], by=asked.along, level=level)
+def _estimated(source: HasLeastSquares, asked: Statistic, level: float, workload: Workload) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The key beside those of the groups, and labels, values, the ends of their intervals, and further columns."""
+    if asked.kind == "means":
+        mean = means(source, asked.of, by=asked.along, level=level)
+        further = {"std_error": mean.std_error, "sum": mean.sums, "count": mean.counts}
+        return (), {"labels": mean.labels, "values": mean.mean, "low": mean.low, "high": mean.high, "further": further}
     (product,) = workload.tables_of(asked)
-    groups = dict(zip(product.attributes, product.labels, strict=True))
-    labels = (*(groups[name] for name in asked.by), tuple(number_text(share) for share in asked.at))
-    columns = np.array([(quantile.value, quantile.low, quantile.high) for quantile in estimated])
-    values, low, high = columns.T.reshape(3, *map(len, labels))
-    return ("share",), {"labels": labels, "values": values, "low": low, "high": high}
-
-
-def _cdf(source: HasLeastSquares, asked: Statistic, level: float, workload: Workload) -> Made:
+    along = dict(zip(product.attributes, product.labels, strict=True))
+    if asked.kind == "quantiles":
+        estimated = quantiles(source, asked.of, [float(share) for share in asked.at], by=asked.along, level=level)
+        labels = (*(along[name] for name in asked.by), tuple(number_text(share) for share in asked.at))
+        columns = np.array([(quantile.value, quantile.low, quantile.high) for quantile in estimated])
+        values, low, high = columns.T.reshape(3, *map(len, labels))
+        return ("share",), {"labels": labels, "values": values, "low": low, "high": high}
     made = cdf(source, asked.of, by=asked.along, level=level, draws=few_draws(source.least_squares(), level))
-    (product,) = workload.tables_of(asked)
-    names = product.labels[product.attributes.index(asked.of)][: len(made.values)]
-    further = {"up_to": made.values}
-    return (asked.of,), {"labels": (*made.labels, names), "values": made.share, "low": made.low, "high": made.high, "further": further}
+    labels = (*made.labels, along[asked.of][: len(made.values)])
+    return (asked.of,), {"labels": labels, "values": made.share, "low": made.low, "high": made.high, "further": {"up_to": made.values}}
 
 
-_MAKERS: Mapping[str, Callable[[HasLeastSquares, Statistic, float, Workload], Made]] = {
-    "means": _means,
-    "quantiles": _quantiles,
-    "cdf": _cdf,
-}
+def _published(made: dict[str, Any], options: Options) -> dict[str, Any]:
+    """The sums and counts beside means are rounded as those of the tables, and small groups left out; means and shares are no counts."""
+    (step, least), further = exact_rule(options), made["further"]
+    if "count" not in further:
+        return made
+    gone = np.zeros(made["values"].shape, dtype=np.bool_) if least is None else further["count"] < float(least)
+    rounded = {name: multiples(values, step) if name in {"sum", "count"} else values for name, values in further.items()}
+    rest = {name: np.where(gone, np.nan, made[name]) for name in ("values", "low", "high")}
+    return {**made, **rest, "further": {name: np.where(gone, np.nan, array) for name, array in rounded.items()}}

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
 import numpy as np
@@ -193,9 +194,24 @@ class Table(Part):
                 made[names.give(f"{key}_start")] = np.array(axis.moments, dtype="datetime64[ms]")[index]
         return made | columns
 
-    def rounded(self, to: Exact, below: Exact | None = None) -> "Rounded":
+    def rounded(self, to: Exact | None, below: Exact | None = None) -> "Rounded":
         """Rounded to multiples of ``to``, without answers below ``below``; its margins hold what that adds. It costs nothing."""
-        return rounded(self, to, below)
+        step = Fraction(0) if to is None else exact_positive("what answers are rounded to", to)
+        least = None if below is None else exact_positive("below which answers are left out", below)
+        given, std, half = self.answer.reshape(-1), self.noise_std.reshape(-1), float(step) / 2
+        rest = 0.0 if self.approximation_std is None else np.nan_to_num(self.approximation_std.reshape(-1))
+        down, up = (values.reshape(-1) for values in (self.answer - self.low, self.high - self.answer))
+        answer, shown = multiples(given, step), ~np.isnan(given) if least is None else given >= float(least)
+        return Rounded(
+            table=self,
+            to=step,
+            below=least,
+            answer=np.where(shown, answer, np.nan),
+            margin=np.where(shown, np.maximum(down, up) + half, np.nan),
+            low=np.where(shown, answer - (down + half), np.nan),
+            high=np.where(np.isnan(given), self.high.reshape(-1), np.where(shown, answer + (up + half), up + float(least or 0))),
+            std_error=np.where(shown, np.sqrt(std**2 + rest**2) + half + float(self.rounded_to) / 2, np.nan),
+        )
 
     def picture(self, said: Texts) -> Picture:
         """What its chart is drawn of."""
@@ -235,26 +251,14 @@ def published(table: Table, options: Options) -> Table:
     step, least = exact_rule(options)
     if not step and least is None:
         return table
-    rule = rounded(table, step or None, least)
-    shape, gone = table.answer.shape, np.isnan(rule.answer)
-
-    def shown(values: Array | None) -> FloatArray | None:
-        if values is None:
-            return None
-        return np.where(gone.reshape(shape), np.nan, multiples(values.astype(np.float64), step))
-
-    return replace(
-        table,
-        answer=rule.answer.reshape(shape),
-        low=rule.low.reshape(shape),
-        high=rule.high.reshape(shape),
-        non_negative=shown(table.non_negative),
-        integer=shown(table.integer),
-        nnls=shown(table.nnls),
-        nnls_rmse=None if table.nnls_rmse is None else np.where(gone.reshape(shape), np.nan, table.nnls_rmse),
-        local=shown(table.local),
-        rounded_to=step,
-    )
+    rule, shape = table.rounded(step or None, least), table.answer.shape
+    gone = np.isnan(rule.answer.reshape(shape))
+    rest: dict[str, Any] = {}
+    for name in ("non_negative", "integer", "nnls", "local", "nnls_rmse"):
+        if (values := getattr(table, name)) is not None:
+            rest[name] = np.where(gone, np.nan, values if name == "nnls_rmse" else multiples(values.astype(np.float64), step))
+    ends = {name: getattr(rule, name).reshape(shape) for name in ("answer", "low", "high")}
+    return replace(table, **ends, **rest, rounded_to=step)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -305,28 +309,6 @@ class Rounded:
         return " ".join(sentences)
 
 
-def rounded(table: Table, to: Exact | None, below: Exact | None = None) -> Rounded:
-    """Round a table and leave out small answers."""
-    step = Fraction(0) if to is None else exact_positive("what answers are rounded to", to)
-    least = None if below is None else exact_positive("below which answers are left out", below)
-    given, std = table.answer.reshape(-1), table.noise_std.reshape(-1)
-    rest = 0.0 if table.approximation_std is None else np.nan_to_num(table.approximation_std.reshape(-1))
-    half = float(step) / 2
-    down, up = (values.reshape(-1) for values in (table.answer - table.low, table.high - table.answer))
-    answer = multiples(given, step)
-    shown = ~np.isnan(given) if least is None else given >= float(least)
-    return Rounded(
-        table=table,
-        to=step,
-        below=least,
-        answer=np.where(shown, answer, np.nan),
-        margin=np.where(shown, np.maximum(down, up) + half, np.nan),
-        low=np.where(shown, answer - (down + half), np.nan),
-        high=np.where(np.isnan(given), table.high.reshape(-1), np.where(shown, answer + (up + half), up + float(least or 0))),
-        std_error=np.where(shown, np.sqrt(std**2 + rest**2) + half + float(table.rounded_to) / 2, np.nan),
-    )
-
-
 def multiples(values: FloatArray, step: Fraction) -> FloatArray:
     """The nearest multiples of a step; the values themselves where it is 0."""
     return np.rint(values / float(step)) * float(step.numerator) / float(step.denominator) + 0.0 if step else values
@@ -371,81 +353,67 @@ class LazySequence(Sequence[One], Generic[One]):
         return self._make(key % len(self))
 
 
+@dataclass(eq=False, repr=False)
 class Tables(LazySequence[Table]):
     """All tables of a release, each computed when it is taken, so that a release of any size fits in memory.
 
     Take them by position, by id (``"q1"``) or by name where only one table has it (``"sex x age"``).
     """
 
-    _called = "table"
+    _called: ClassVar[str] = "table"
+    estimator: Estimator
+    products: tuple[Product, ...]
+    options: Options
+    interval: Interval
+    joint: Mapping[str | None, Estimator] = field(default_factory=dict)
+    local: Mapping[str | None, Estimator] = field(default_factory=dict)
+    library: str | None = None
+    privacy: Privacy | None = None
+    public: Sequence[PublicCounts] = ()
 
-    def __init__(
-        self,
-        estimator: Estimator,
-        products: tuple[Product, ...],
-        options: Options,
-        interval: Interval,
-        joint_and_local: tuple[Mapping[str | None, Estimator], Mapping[str | None, Estimator]] = ({}, {}),
-        library: str | None = None,
-        privacy: Privacy | None = None,
-        public: Sequence[PublicCounts] = (),
-    ) -> None:
-        self.library, self._privacy, self._public = library, privacy, public
-        self._estimator = estimator
-        self._joint, self._local = joint_and_local
-        self._products = products
-        self._options = options
-        self._interval = interval
+    def __post_init__(self) -> None:
+        self._texts = with_other(self.options, self.products[0].domain) if self.products else {}
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
-        self._positions: dict[str, int] = {}
-        self._finest_tables: dict[str | None, Product | None] = {}
         self._agreed: dict[tuple[str | None, bool], Agreed] = {}
-        self._texts = with_other(options, products[0].domain) if products else {}
+
+    @cached_property
+    def _of_measure(self) -> dict[str | None, tuple[list[Product], Product | None]]:
+        """By measure its products, and the one that has the cells of all others, if there is one."""
+        by_measure: dict[str | None, list[Product]] = {}
+        for product in self.products:
+            by_measure.setdefault(product.measure, []).append(product)
+        return {measure: (products, finest_table(products)) for measure, products in by_measure.items()}
 
     def __len__(self) -> int:
-        return len(self._products)
+        return len(self.products)
 
     def position(self, key: str) -> int:
         """The position of a table, by id or by a name that only one table has."""
-        if key not in self._positions:
-            self._positions[key] = table_position(self._products, key)
-        return self._positions[key]
-
-    def labels(self, product: Product) -> tuple[tuple[Label, ...], ...]:
-        """The labels of a product; those of a query set are made once."""
-        pairs = list(zip(product.attributes, product.query_sets, strict=True))
-        for name, queries in pairs:
-            if (name, queries) not in self._labels:
-                self._labels[name, queries] = queries.labels(name, product.domain.kind(name))
-        return tuple(self._labels[pair] for pair in pairs)
+        return table_position(self.products, key)
 
     def __iter__(self) -> Iterator[Table]:
-        products = self._products
         start = cells = 0
-        for stop, product in enumerate(products, 1):
+        for stop, product in enumerate(self.products, 1):
             cells += product.rows
-            if cells >= _TOGETHER or stop == len(products):
-                for position, answers in enumerate(estimates(self._estimator, products[start:stop]), start):
+            if cells >= _TOGETHER or stop == len(self.products):
+                for position, answers in enumerate(estimates(self.estimator, self.products[start:stop]), start):
                     yield self._table(position, answers)
                 start, cells = stop, 0
 
     def _make(self, position: int) -> Table:
-        return self._table(position, self._estimator.estimate(self._products[position]))
+        return self._table(position, self.estimator.estimate(self.products[position]))
 
     def projection(self, product: Product) -> str:
         """How a table's answers become non-negative."""
-        finest = self._finest(product.measure)
+        finest = self._of_measure[product.measure][1]
         return projection_method(product) if finest is None or projection_method(finest) == "none" else "agreed"
-
-    def _finest(self, measure: str | None) -> Product | None:
-        if measure not in self._finest_tables:
-            self._finest_tables[measure] = finest_table([product for product in self._products if product.measure == measure])
-        return self._finest_tables[measure]
 
     def _biased(self, product: Product, values: FloatArray) -> tuple[FloatArray | None, Array | None]:
         """The non-negative answers, and those in whole numbers, where they are asked for."""
-        finest, options = self._finest(product.measure), self._options
-        public = self._public if product.measure is None else ()
+        options, public = self.options, self.public if product.measure is None else ()
+        if not (options.non_negative or options.integer):
+            return None, None
+        products, finest = self._of_measure[product.measure]
         if finest is None:
             biased = non_negative(product, values, public) if options.non_negative else None
             return biased, whole_numbers(product, values if biased is None else biased, public) if options.integer else None
@@ -454,8 +422,7 @@ class Tables(LazySequence[Table]):
         for wanted, whole in ((above, False), (options.integer, True)):
             key = product.measure, whole
             if wanted and key not in self._agreed:
-                products = [other for other in self._products if other.measure == product.measure]
-                agreed = agree(self._estimator, products, finest, non_negative=above, whole=whole and not public)
+                agreed = agree(self.estimator, products, finest, non_negative=above, whole=whole and not public)
                 if public:
                     cells = with_public_sums(agreed.cells, finest, public) if above else agreed.cells
                     agreed = replace(agreed, cells=whole_with_sums(cells, finest, public) if whole else cells)
@@ -464,35 +431,41 @@ class Tables(LazySequence[Table]):
         return made[0], made[1]
 
     def _table(self, position: int, estimate: Answer) -> Table:
-        product, options, interval = self._products[position], self._options, self._interval
+        product, interval = self.products[position], self.interval
+        along = list(zip(product.attributes, product.query_sets, strict=True))
+        for name, queries in along:  # made once for all tables
+            if (name, queries) not in self._labels:
+                self._labels[name, queries] = queries.labels(name, product.domain.kind(name))
         biased, integers = self._biased(product, estimate.values)
-        answer, rest = in_unit(product, estimate.values), estimate.approximation_std
-        reaches = estimate.reaches(interval.multiplier, interval.one_sided, interval.half_step)
-        below, above = (in_unit(product, reach) for reach in reaches)
-        joint, local = self._joint.get(product.measure), self._local.get(product.measure)
+        joint, local = self.joint.get(product.measure), self.local.get(product.measure)
         cells = None if joint is None else joint.estimate(product)
+        below, above = estimate.reaches(interval.multiplier, interval.one_sided, interval.half_step)
+        numbers: dict[str, Array | None] = {
+            "answer": estimate.values,
+            "noise_std": estimate.noise_std,
+            "approximation_std": estimate.approximation_std,
+            "non_negative": biased,
+            "integer": integers if integers is None or product.measure is None else integers.astype(np.float64),
+            "nnls": None if cells is None else cells.values,
+            "nnls_rmse": None if cells is None else cells.std,
+            "local": None if local is None else local.estimate(product).values,
+        }
+        made: dict[str, Any] = {name: None if values is None else in_unit(product, values) for name, values in numbers.items()}
         table = Table(
             id=f"q{position + 1}",
             name=product.name,
             of="units" if product.of_units else product.measure or "",
             attributes=product.attributes,
             product=product,
-            labels=self.labels(product),
+            labels=tuple(self._labels[pair] for pair in along),
             texts=self._texts,
             library=self.library,
-            privacy=self._privacy,
-            answer=answer,
-            noise_std=in_unit(product, estimate.noise_std),
-            approximation_std=None if rest is None else in_unit(product, rest),
-            low=answer - below,
-            high=answer + above,
-            non_negative=None if biased is None else in_unit(product, biased),
-            integer=integers if integers is None or product.measure is None else in_unit(product, integers.astype(np.float64)),
-            nnls=None if cells is None else in_unit(product, cells.values),
-            nnls_rmse=None if cells is None else in_unit(product, cells.std),
-            local=None if local is None else in_unit(product, local.estimate(product).values),
+            privacy=self.privacy,
+            low=made["answer"] - in_unit(product, below),
+            high=made["answer"] + in_unit(product, above),
+            **made,
         )
-        return published(table, options)
+        return published(table, self.options)
 
 
 def in_unit(product: Product, values: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import takewhile, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from leastnoise._check import Message, message, readable
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind
 from leastnoise._families import interval_ends
-from leastnoise._workload import Product, QuerySet, Statistic
+from leastnoise._workload import Product, Statistic
 
 LANGUAGES = ("en", "de")
 TEMPLATES = Path(__file__).with_name("templates")
@@ -176,7 +176,7 @@ def picture_of(
     product: Product, labels: Labels, answer: FloatArray, low: FloatArray, high: FloatArray, privacy: Privacy | None, said: Texts
 ) -> Picture:
     """What a chart of a table is drawn of: all cells, or numbers and dates may be without the cell of other values."""
-    picture = Picture(
+    whole = Picture(
         name=table_words(product, said),
         axes=axes(product, labels),
         answer=answer,
@@ -188,45 +188,41 @@ def picture_of(
         up_to=said.say("up_to"),
     )
     # numbers and dates in their order, without the cell of other values, if that makes a line or can alone be drawn
-    asked = zip(picture.axes, product.labels, product.query_sets, map(product.domain.kind, product.attributes), strict=True)
-    made = tuple(
-        _regular(axis, queries, said) if kind.has_other and labels[-1] == kind.labels[-1] else axis for axis, labels, queries, kind in asked
-    )
-    cells = tuple(slice(axis.size) for axis in made)
-    short = replace(picture, axes=made, answer=answer[cells], low=picture.low[cells], high=picture.high[cells])
-    drawn_short, drawn_whole = ("" if (chart := chart_for(drawn)) is None else chart.name for drawn in (short, picture))
-    whole = short if drawn_short == "lines" or drawn_whole == "largest" != drawn_short else picture
+    kinds = [product.domain.kind(name) for name in product.attributes]
+    others = [kind.has_other and along[-1] == kind.labels[-1] for kind, along in zip(kinds, product.labels, strict=True)]
+    if any(others):
+        made = []
+        shorter = axes(product, [along[:-1] if other else along for along, other in zip(labels, others, strict=True)])
+        for axis, rest, other in zip(whole.axes, shorter, others, strict=True):
+            called_rest = f"{axis.name}, {said.say('without', label=axis.labels[-1])}"
+            made.append(replace(rest, name=called_rest) if other and rest.numbered else axis)
+        cells = tuple(slice(axis.size) for axis in made)
+        short = replace(whole, axes=tuple(made), answer=answer[cells], low=whole.low[cells], high=whole.high[cells])
+        drawn_short, drawn_whole = ("" if (chart := chart_for(drawn)) is None else chart.name for drawn in (short, whole))
+        whole = short if drawn_short == "lines" or drawn_whole == "largest" != drawn_short else whole
     several = tuple(axis for axis in whole.axes if axis.size > 1) or whole.axes[:1]  # a key that is equal in every row tells nothing
     shape = tuple(axis.size for axis in several)
     answer, low, high = (values.reshape(shape) for values in (whole.answer, whole.low, whole.high))
     return replace(whole, axes=several, answer=answer, low=low, high=high)
 
 
-def _regular(axis: Axis, queries: QuerySet, said: Texts) -> Axis:
-    """An axis without the cell of other values, if what is left are numbers or dates."""
-    labels, low, high, first, last = axis.labels[:-1], axis.low, axis.high, axis.first, axis.last
-    if low is None or high is None or first is None or last is None:
-        rest = _named(axis.name, queries, labels)
-    else:
-        rest = replace(axis, labels=labels, low=low[:-1], high=high[:-1], first=first[:-1], last=last[:-1])
-    return replace(rest, name=f"{axis.name}, {said.say('without', label=axis.labels[-1])}") if rest.numbered else axis
-
-
 def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
-    """One axis an attribute: from the first number of each query to its last, or else names."""
+    """One axis an attribute, as long as its labels: from the first number of each query to its last, or dates, or else names."""
     made = []
     for name, attribute, queries, along in zip(product.keys, product.attributes, product.query_sets, labels, strict=True):
-        texts, kind = tuple(str(label) for label in along), product.domain.kind(attribute)
+        shown, kind = tuple(map(str, along)), product.domain.kind(attribute)
         edges = _edges(kind)
         ends = interval_ends(queries.operator("", kind)) if edges is not None and queries.form.intervals else None
-        if edges is None or ends is None:
-            made.append(_named(name, queries, texts))
+        if edges is not None and ends is not None:
+            low, high = (values[end[: len(shown)]] for values, end in zip(edges, ends, strict=True))
+            # a single number is drawn as wide as the step to the next, so that neighbours touch
+            step = 1.0 if isinstance(kind, Integers) else float(kind.step) if isinstance(kind, Decimals) else 0.0
+            wide = high + step if queries.form.axis == "cells" else high
+            made.append(Axis(name=name, labels=shown, kind=queries.form.axis, low=low, high=wide, first=low, last=high))
             continue
-        low, high = edges[0][ends[0]], edges[1][ends[1]]
-        # a single number is drawn as wide as the step to the next, so that neighbours touch
-        step = 1.0 if isinstance(kind, Integers) else float(kind.step) if isinstance(kind, Decimals) else 0.0
-        wide = high + step if queries.form.axis == "cells" else high
-        made.append(Axis(name=name, labels=texts, kind=queries.form.axis, low=low, high=wide, first=low, last=high))
+        moments = [*takewhile(bool, (moment(label.removeprefix("<= ")) for label in shown))]
+        dates = queries.form.axis != "spans" and len(moments) == len(shown) > 2 and len(shown[0]) > 4
+        made.append(Axis(name=name, labels=shown, kind="times" if dates else "names", moments=tuple(map(str, moments)) if dates else ()))
     return tuple(made)
 
 
@@ -260,14 +256,6 @@ def _edges(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
     return np.concatenate([low, rest]), np.concatenate([high, rest])
 
 
-def _named(name: str, queries: QuerySet, labels: tuple[str, ...]) -> Axis:
-    """Dates in their order, or else names."""
-    moments = [*takewhile(bool, (moment(label.removeprefix("<= ")) for label in labels))]
-    if queries.form.axis != "spans" and len(moments) == len(labels) > 2 and len(labels[0]) > 4:
-        return Axis(name=name, labels=labels, kind="times", moments=tuple(map(str, moments)))
-    return Axis(name=name, labels=labels)
-
-
 def table_words(product: Product, said: Texts) -> str:
     """The name of a table."""
     table = said.say("name_total")
@@ -279,17 +267,14 @@ def table_words(product: Product, said: Texts) -> str:
                 table = table.replace(f":{asked.word}", f" ({said.say(f'name_along_{asked.kind}', periods=periods)})")
     if product.measure is None:
         return table
-    made = said.say("name_sum", measure=product.measure) if product.of_values else _counted(product, said, "name")
+    made = said.say("name_sum", measure=product.measure) if product.of_values else measured_words(product, said, "name")
     return said.say("name_by", name=made, groups=table) if product.attributes else made
 
 
-def measured_words(product: Product, said: Texts) -> str:
-    """What a table counts or sums."""
-    return str(product.measure) if product.of_values else _counted(product, said, "unit")
-
-
-def _counted(product: Product, said: Texts, key: str) -> str:
-    """What a table counts: rows, units, or values of a measure."""
+def measured_words(product: Product, said: Texts, key: str = "unit") -> str:
+    """What a table sums, or else counts: rows, units, or values of a measure."""
+    if product.of_values:
+        return str(product.measure)
     if product.values_of is not None:
         return said.say(f"{key}_values", measure=product.values_of)
     return said.say("name_units" if product.of_units else "unit_rows")
@@ -301,8 +286,7 @@ def statistic_words(statistic: Statistic, said: Texts) -> str:
     return said.say("name_by", name=made, groups=statistic.groups_name) if statistic.by else made
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(NamedTuple):
     """The share of rows that were cut, of all that have a unit; between the two ends with the confidence of the release's intervals."""
 
     share: float
@@ -345,8 +329,3 @@ def unit_words(unit: str, privacy: Privacy | None, said: Texts) -> str:
     if privacy is None or privacy.unit_column is None:
         return unit
     return said.some("unit_of", privacy.max_rows, unit=unit, column=privacy.unit_column)
-
-
-def cells_save(noise: Noise) -> bool:
-    """Whether a limit on a unit's rows in a cell makes tables cheaper: under Laplace noise all its rows count, wherever they are."""
-    return noise.norm == 2

@@ -29,7 +29,7 @@ from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import Plan
 from leastnoise._release._options import MOST_WRITTEN, exact_rule, is_large, rounding_words
 from leastnoise._release._release import Release
-from leastnoise._release._texts import ENGLISH, MANY, Texts, cells_save, cut_share, limit_words, table_words
+from leastnoise._release._texts import ENGLISH, MANY, Texts, cut_share, limit_words, table_words
 from leastnoise._workload import Product, Workload
 
 _COMMON_DELTA = Fraction(1, 10**9)
@@ -136,16 +136,16 @@ def measure_words(name: str, measure: Measure, said: Texts = ENGLISH) -> str:
     return said.say("measure", name=name, column=repr(measure.column), low=low, high=high, unit=unit)
 
 
+def drops(domain: Domain) -> bool:
+    """Whether some value or null makes a row disappear."""
+    return any("drop" in (domain.kind(name).outside, domain.kind(name).null) for name in domain.names)
+
+
 def dropped_words(release: Release, said: Texts = ENGLISH) -> str:
     """Whether rows are missing from the release, and that nobody counted them where there was no guard."""
     if not drops(release.plan.domain):
         return said.say("not_dropped")
     return said.say("dropped") + ("" if "guard_used" in release.receipt else f" {said.say('dropped_unmeasured')}")
-
-
-def drops(domain: Domain) -> bool:
-    """Whether some value or null makes a row disappear."""
-    return any("drop" in (domain.kind(name).outside, domain.kind(name).null) for name in domain.names)
 
 
 def clipped(release: Release, said: Texts = ENGLISH) -> list[str]:
@@ -188,61 +188,45 @@ def cut_words(release: Release, said: Texts = ENGLISH) -> str | None:
         return None
     words = [said.some("cut", privacy.max_rows, column=repr(privacy.unit_column))]
     if cut is not None:
-        share, low, high = (said.percent(round(value, 2)) for value in (cut.share, cut.low, cut.high))
+        share, low, high = (said.percent(round(value, 2)) for value in cut)
         words.append(said.say("cut_share", share=share, low=low, high=high))
     else:
         words.append(said.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished"))
-    bound = privacy.max_per_cell
-    if bound is not None:
+    if (bound := privacy.max_per_cell) is not None:
         words.append(said.some("cut_cell", bound.rows, names=said.listed([*bound.attributes])))
-        words += [said.say("cut_cell_saves")] if cells_save(release.measurements.noise) else []
+        words += [said.say("cut_cell_saves")] if release.measurements.noise.norm == 2 else []  # under Laplace noise all rows count
     return " ".join(words)
 
 
-def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:
+def guard_words(release: Release, said: Texts = ENGLISH, unused_over: float | None = None) -> str | None:
     """The noisy counts of rows kept (all that were read, where each is a unit) and used, if there are any; they were paid for.
 
     No more rows are used than were kept: where noise has made it so, the count of those used is the best known of both. Where surely some
-    rows are not used, and about a percent at least, it says so, from the same counts.
+    rows are not used, and about a percent at least, it says so, from the same counts. None also where not surely more than a share are.
     """
-    if "guard_used" not in release.receipt:
+    receipt, privacy = release.receipt, release.privacy
+    if "guard_used" not in receipt:
         return None
-    kept, used, std = _guarded(release)
+    # rows kept were called read once, in releases that may still be resumed
+    names = ("guard_kept" if "guard_kept" in receipt else "guard_read", "guard_used", "guard_noise_std")
+    kept, used, std = (float(receipt[name]) for name in names)
     times = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
-    margins = {"kept_margin": said.error(times * math.sqrt(2) * std + 0.5), "used_margin": said.error(times * std + 0.5)}
-    values = {"kept": said.number(max(kept, used)), "used": said.number(used), **margins}
-    privacy = release.privacy
-    words = (
-        said.say("guard", **values)
-        if privacy.unit_column is None
-        else said.some("guard_kept", privacy.max_rows, column=repr(privacy.unit_column), **values)
-    )
+    surely = kept - used - times * std - 0.5
+    if unused_over is not None and not surely > unused_over * kept:
+        return None
+    values = {"kept": said.number(max(kept, used)), "used": said.number(used)}
+    values |= {"kept_margin": said.error(times * math.sqrt(2) * std + 0.5), "used_margin": said.error(times * std + 0.5)}
+    key = "guard" if privacy.unit_column is None else "guard_kept_one" if privacy.max_rows == 1 else "guard_kept_many"
+    words = said.say(key, count=privacy.max_rows, column=repr(privacy.unit_column), **values)
     unused = round(min(1.0, (kept - used) / max(kept, 1)), 2)
-    if not (unused > 0 and _unused_over(release, 0)):
-        return words
-    return f"{words} {said.say('guard_few', percent=said.percent(unused))}"
-
-
-def _guarded(release: Release) -> tuple[float, float, float]:
-    """The guard's counts of rows kept and used, and its noise; rows kept were called read once, in releases that may still be resumed."""
-    receipt = release.receipt
-    kept = receipt["guard_kept" if "guard_kept" in receipt else "guard_read"]
-    return float(kept), float(receipt["guard_used"]), float(receipt["guard_noise_std"])
-
-
-def _unused_over(release: Release, share: float) -> bool:
-    """Whether surely over a share of the rows that a guard counted are not used."""
-    if "guard_used" not in release.receipt:
-        return False
-    kept, used, std = _guarded(release)
-    return kept - used - interval_multiplier(Noise.DISCRETE_LAPLACE, release.level) * std - 0.5 > share * kept
+    return f"{words} {said.say('guard_few', percent=said.percent(unused))}" if unused > 0 and surely > 0 else words
 
 
 def first_words(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What is said before any number: of which rows they are, where a limit may have cut over a tenth or values drop as many."""
-    cut, share = cut_words(release, said), cut_share(release.receipt, release.level)
-    guard = guard_words(release, said) if _unused_over(release, MANY) else None
-    return [notice for notice in (cut if share is None or share.share > MANY else None, guard) if notice]
+    share = cut_share(release.receipt, release.level)
+    cut = cut_words(release, said) if share is None or share.share > MANY else None
+    return [*filter(None, [cut, guard_words(release, said, unused_over=MANY)])]
 
 
 def interval_words(release: Release, said: Texts = ENGLISH) -> str:
@@ -272,15 +256,14 @@ def reading_words(release: Release, said: Texts = ENGLISH) -> str:
 
 def stated_words(plan: Plan) -> dict[str, str]:
     """By their sentence, what a spec states of cells, which is not protected."""
-    domain, impossible, public = plan.domain, plan.details.get("impossible", ()), public_of(plan)
-    never = [" x ".join(f"{name} {_labels(domain, name, codes)}" for name, codes in cells.items()) for cells in impossible]
-    stated = {"stated_impossible": "; ".join(never), "stated_public": "; ".join(table.product.name for table in public)}
+
+    def cells(name: str, codes: Sequence[int]) -> str:
+        labels = [str(plan.domain.kind(name).labels[code]) for code in codes]
+        return f"{name} " + ", ".join(labels if len(labels) <= _MOST_SAID else [*labels[: _MOST_SAID - 1], "...", labels[-1]])
+
+    never = "; ".join(" x ".join(map(cells, each, each.values())) for each in plan.details.get("impossible", ()))
+    stated = {"stated_impossible": never, "stated_public": "; ".join(table.product.name for table in public_of(plan))}
     return {key: values for key, values in stated.items() if values}
-
-
-def _labels(domain: Domain, name: str, codes: Sequence[int]) -> str:
-    labels = [str(domain.kind(name).labels[code]) for code in codes]
-    return ", ".join(labels if len(labels) <= _MOST_SAID else [*labels[: _MOST_SAID - 1], "...", labels[-1]])
 
 
 def limits(release: Release, said: Texts = ENGLISH) -> list[str]:
@@ -318,20 +301,6 @@ def large_words(release: Release, product: Product, said: Texts = ENGLISH) -> st
     return said.say("large", name=table_words(product, said), rows=product.rows, most=MOST_WRITTEN, cells=cells, prefix=prefix)
 
 
-def units_words(release: Release, said: Texts = ENGLISH) -> str | None:
-    """What a unit is, and how often it counts; None where no table counts units."""
-    counted = [product for product in release.workload if product.of_units]
-    if not counted:
-        return None
-    sentences = [said.say("unit_is", column=repr(release.privacy.unit_column))]
-    for key, in_all in (("units_each", False), ("units_once", True)):
-        once = [product for product in counted if (product.domain.measure(str(product.measure)) == UnitCount()) is in_all]
-        tables = [product.attributes for product in once if product.attributes]
-        names = [*map(" x ".join, tables[:_MOST_NAMED]), *(["..."] if len(tables) > _MOST_NAMED else [])]
-        sentences += [said.say(key, names=said.listed(names))] if names else []
-    return " ".join(sentences)
-
-
 def joined_words(release: Release, said: Texts = ENGLISH) -> str | None:
     """Whose rows a second table held, or that it was taken to be public; None if there was none."""
     second = release.receipt.get("joined")
@@ -341,14 +310,21 @@ def joined_words(release: Release, said: Texts = ENGLISH) -> str | None:
 
 
 def notices_of_all(release: Release, said: Texts = ENGLISH) -> list[str]:
-    """What a reader of any answer has to know, of one that is asked for later too: rows beyond a limit, and a second table."""
-    return [notice for words in (cut_words, units_words, joined_words) if (notice := words(release, said))]
+    """What a reader of any answer has to know, of one that is asked for later too: rows beyond a limit, units, and a second table."""
+    units = [product for product in release.workload if product.of_units]
+    sentences = [said.say("unit_is", column=repr(release.privacy.unit_column))] if units else []
+    for key, in_all in (("units_each", False), ("units_once", True)):
+        once = [product for product in units if (product.domain.measure(str(product.measure)) == UnitCount()) is in_all]
+        tables = [product.attributes for product in once if product.attributes]
+        names = [*map(" x ".join, tables[:_MOST_NAMED]), *(["..."] if len(tables) > _MOST_NAMED else [])]
+        sentences += [said.say(key, names=said.listed(names))] if names else []
+    return [*filter(None, [cut_words(release, said), " ".join(sentences), joined_words(release, said)])]
 
 
 def notices(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What a reader of what was written has to know first: how it was rounded, `notices_of_all`, and tables that are not written."""
-    rule = [rounding_words(release.options, said)] if release.options.rounds else []
-    return [*rule, *notices_of_all(release, said), *(large_words(release, product, said) for product in release.large)]
+    large = [large_words(release, product, said) for product in release.large]
+    return [*filter(None, [rounding_words(release.options, said)]), *notices_of_all(release, said), *large]
 
 
 def post_processing_words(release: Release, said: Texts = ENGLISH) -> list[str]:

@@ -24,15 +24,14 @@ from leastnoise._plan import Plan, versions
 from leastnoise._release import _words as words
 from leastnoise._release._directory import Draft, file_name, inert_text, list_files, write_rows
 from leastnoise._release._formats import Messages, Workbook
-from leastnoise._release._options import Options, exact_rule, rule_facts
+from leastnoise._release._options import Options, exact_rule
 from leastnoise._release._records import Records
 from leastnoise._release._release import Release, TableEntry, statement_file
 from leastnoise._release._report import MOST_CELLS, MOST_LARGEST, MOST_OF_A_TABLE, MOST_PICTURES, report, views
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import NUMBERS, Part, Table, rounded
+from leastnoise._release._tables import NUMBERS, Part, Table
 from leastnoise._release._texts import ENGLISH
 from leastnoise._release._texts import texts as catalogue
-from leastnoise._release._words import cut_words, of_words
 from leastnoise._threads import Beside
 from leastnoise._workload import level_names
 
@@ -76,6 +75,17 @@ _MEANINGS = {
     "quantiles": "the least value with at least a share of the rows at or below it; only its cell is known, so low and high are ends of "
     "cells; each interval by itself",
     "cdf": "share of the rows up to the end of every cell (up_to); low to high is a band that holds for all cells of a group at once",
+    "covariances": "of the noise in two answers of one table, numbered from 1 in row-major order, each pair once; squared rows or "
+    "amounts. The variance of a sum of answers is the sum of their covariances, both orders counted.",
+    "answer_integer": "%s, in whole rows or multiples of the measure's unit: tables of cells by largest remainders, so that they keep "
+    "their rounded total, others to the nearest; where levels are asked for and one table has the cells of all others, from the total "
+    "down instead, so that all tables agree",
+    "answer_nnls": "non-negative least squares over the joint table of all measurements, its total fixed to its own estimate (at least 0); "
+    "it agrees across tables",
+    "nnls_rmse": f"root mean square error of answer_nnls in {REPETITIONS} simulated releases in which the estimate itself was the truth; "
+    "it depends on the data and is no promise of the plan",
+    "answer_local": "the nearest tables, in the likelihood of the noise, that have no cell below 0 and agree with each other, the total "
+    "fixed to its own estimate (at least 0); no errors are known for them",
 }
 
 
@@ -91,11 +101,6 @@ def _formats(names: Sequence[str]) -> Iterator[tuple[bool, Any]]:
         yield "parquet" in names, database
 
 
-def in_batches(release: Release) -> bool:
-    """Whether there are too many tables for a file each."""
-    return len(release.tables) > MOST_TABLE_FILES
-
-
 def write_answers(release: Release, directory: Path) -> Generator[tuple[Table, TableEntry], None, None]:
     """Write all answers and the index ``tables.csv``; each table is estimated once, and handed on while it is written beside.
 
@@ -105,7 +110,7 @@ def write_answers(release: Release, directory: Path) -> Generator[tuple[Table, T
     entries = []
     others = [WRITERS[name](release, directory) for name in release.options.formats if name in WRITERS]
     with _formats(release.options.formats) as formats, Beside() as beside:
-        for table, stem in (_batched if in_batches(release) else _one_by_one)(release, directory, formats, beside):
+        for table, stem in (_batched if len(release.tables) > MOST_TABLE_FILES else _one_by_one)(release, directory, formats, beside):
             entries.append(_entry(release, table, stem))
             for writer in others:
                 writer.add(table, stem)
@@ -120,7 +125,7 @@ def write_answers(release: Release, directory: Path) -> Generator[tuple[Table, T
         answers = release.answered(text)
         for ending in {"csv", *release.options.formats} & {"csv", "parquet"}:
             write_columns(answers, directory / f"{statement_file(number)}.{ending}")
-    write_rows(directory / "tables.csv", TableEntry.__slots__, (entry.to_json().values() for entry in entries))
+    write_rows(directory / "tables.csv", TableEntry._fields, entries)
 
 
 def write_columns(columns: Columns, path: Path) -> None:
@@ -166,7 +171,7 @@ def _entry(release: Release, table: Table, stem: str) -> TableEntry:
         rmse=table.rmse,
         largest_std=float(table.noise_std.max(initial=0.0)),
         promised_rmse=promised[position].rmse * float(unit or 1) if is_promised else None,
-        of=of_words(release),
+        of=words.of_words(release),
     )
 
 
@@ -331,10 +336,10 @@ def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | N
     lines = [f"# {dataset}: rounded tables" if dataset else "# Rounded tables", ""]
     if not release.private:
         lines += ["**NOT PRIVATE**: the noise of this release came from a seed.", ""]
-    if cut := cut_words(release):
+    if cut := words.cut_words(release):
         lines += [cut, ""]
     for table in release.tables:
-        rule = rounded(table, to, below)
+        rule = table.rounded(to, below)
         name = f"{file_name(table.id, table.name, len(release.tables))}.csv"
         write_columns(rule.columns(), directory / name)
         lines.append(f"- `{name}`: {rule.words()}")
@@ -416,182 +421,152 @@ def measured_tables(measurements: Measurements) -> list[dict[str, Any]]:
 
 def manifest(release: Release, entries: Sequence[TableEntry], files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The manifest of a release as a JSON value."""
-    plan = release.plan
-    warning = {} if release.private else {"warning": ENGLISH.say("not_private")}
+    plan, noise, outcome = release.plan, release.measurements.noise.value, release.finding.facts()
+    few = len(plan.workload.products) <= MOST_LISTED
     return {
         "format": FORMAT,
-        **warning,
+        **({} if release.private else {"warning": ENGLISH.say("not_private")}),
         "private": release.private,
         "written": datetime.now(UTC).date().isoformat(),
         "versions": versions(),
-        "privacy": _privacy(release),
-        "receipt": {**release.receipt, "id": release.observation.receipt} if release.observation.receipt or release.receipt else None,
-        "domain": _domain(release),
-        "workload": plan.workload.to_json()
-        if len(plan.workload.products) <= MOST_LISTED
-        else "listed in measurements/plan.json under 'questions'",
+        **_protected(release),
+        "workload": plan.workload.to_json() if few else "listed in measurements/plan.json under 'questions'",
         "plan": {
             "digest": release.plan_digest,
             "strategy": plan.strategy,
-            "mechanism": release.measurements.noise.value,
-            "mechanism_in_words": ENGLISH.say(release.measurements.noise.value),
+            "mechanism": noise,
+            "mechanism_in_words": ENGLISH.say(noise),
             "details": dict(plan.details),
-            **({"outcome": outcome} if (outcome := release.finding.facts()) else {}),
+            **({"outcome": outcome} if outcome else {}),
         },
-        "measurements": _measurements(release.measurements),
-        "expected_error": _expected(release, entries),
+        **_measured(release, entries),
         "intervals": {
             "level": release.level,
             "half_width_in_noise_std": release.interval.multiplier,
             "half_width_added": release.interval.half_step + float(exact_rule(release.options)[0]) / 2,
             "method": words.interval_words(release),
-            **({"notice": cut} if (cut := cut_words(release)) else {}),
+            **({"notice": cut} if (cut := words.cut_words(release)) else {}),
             "does_not_cover": words.limits(release),
         },
-        "post_processing": {**_post_processing(release), **rule_facts(release.options)},
-        "answers": _answers(release, entries),
-        **_beside(release),
+        "post_processing": _post_processing(release),
+        **_answers(release, entries),
         "options": release.options.to_json(),
         "files": [dict(entry) for entry in files],
     }
 
 
-def _privacy(release: Release) -> dict[str, Any]:
-    privacy, spent, second = release.privacy, release.plan.cost(), words.joined_words(release)
+def _protected(release: Release) -> dict[str, Any]:
+    """The promise and what was paid for it, and of which rows all that is published is."""
+    privacy, domain, spent, second = release.privacy, release.plan.domain, release.plan.cost(), words.joined_words(release)
     name, parameters = words.definition(privacy)
+    kinds = {name: domain.kind(name) for name in domain.names}
+    long = sum(kind.size * (1 + len(kind.levels)) for kind in kinds.values()) > MOST_LABELS
     return {
-        "definition": name,
-        "parameters": parameters,
-        "promise": words.promise(privacy),
-        "neighbours": privacy.neighbours,
-        "unit": {
-            "column": privacy.unit_column,
-            "max_rows": privacy.max_rows,
-            **({} if privacy.max_per_cell is None else {"max_per_cell": privacy.max_per_cell.to_json()}),
-            "in_words": words.change(privacy),
-            **({} if second is None else {"second_table": second}),
+        "privacy": {
+            "definition": name,
+            "parameters": parameters,
+            "promise": words.promise(privacy),
+            "neighbours": privacy.neighbours,
+            "unit": {
+                "column": privacy.unit_column,
+                "max_rows": privacy.max_rows,
+                **({} if privacy.max_per_cell is None else {"max_per_cell": privacy.max_per_cell.to_json()}),
+                "in_words": words.change(privacy),
+                **({} if second is None else {"second_table": second}),
+            },
+            "cost": {**spent.to_json(), "in_words": words.cost_words(spent), "within_budget": covers(release.plan.privacy.budget, spent)},
         },
-        "cost": {**spent.to_json(), "in_words": words.cost_words(spent), "within_budget": covers(release.plan.privacy.budget, spent)},
+        "receipt": {**release.receipt, "id": release.observation.receipt} if release.observation.receipt or release.receipt else None,
+        "domain": {
+            **({"attributes": "listed in measurements/plan.json under 'domain'"} if long else domain.to_json()),
+            "rules": [
+                *(words.domain_words(name, kind) for name, kind in kinds.items()),
+                *(words.measure_words(name, measure) for name, measure in domain.measures.items()),
+            ],
+            "rows_outside": words.dropped_words(release),
+        },
     }
 
 
-def _domain(release: Release) -> dict[str, Any]:
-    domain = release.plan.domain
-    kinds = [domain.kind(name) for name in domain.names]
-    long = sum(kind.size * (1 + len(kind.levels)) for kind in kinds) > MOST_LABELS
-    return {
-        **({"attributes": "listed in measurements/plan.json under 'domain'"} if long else domain.to_json()),
-        "rules": [
-            *(words.domain_words(name, domain.kind(name)) for name in domain.names),
-            *(words.measure_words(name, measure) for name, measure in domain.measures.items()),
-        ],
-        "rows_outside": words.dropped_words(release),
-    }
-
-
-def _measurements(measurements: Measurements) -> dict[str, Any]:
-    few = len(measurements.blocks) <= MOST_LISTED
-    return {
-        "plan": "measurements/plan.json",
-        "observation": "measurements/observation.json",
-        "encoding": "values: one entry a measured table, little-endian whole numbers (int8 ... int64) in base64, row by row; "
-        "divide by grid",
-        "grid": measurements.grid,
-        "variance": "of a query of weight 1, in squared rows (or squared units of the measure); a row of weight w has 1/w^2 of it",
-        "tables": measured_tables(measurements) if few else "listed in measurements/tables.csv",
-    }
-
-
-def _expected(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
-    promise = release.plan.promise
+def _measured(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
+    """What was measured, and the errors that were promised of it."""
+    measurements, promise = release.measurements, release.plan.promise
     known = [(entry.rmse, entry.promised_rmse) for entry in entries if entry.promised_rmse is not None]
     as_promised = bool(known or release.large) and all(math.isclose(rmse, promised, rel_tol=1e-6) for rmse, promised in known)
+    few = len(measurements.blocks) <= MOST_LISTED
     return {
-        "total_squared_error": None if promise is None else promise.total_squared_error,
-        "lower_bound": None if promise is None else promise.lower_bound,
-        "times_the_least_possible": words.goodness(release.plan),
-        "meaning": "sum over all answers of weight squared times variance; errors of sums count in units of the most that one row can add",
-        "error_bars_are_as_promised": as_promised,
-        **({} if release.finding.linear else {"note": _NOT_PROMISED}),
+        "measurements": {
+            "plan": "measurements/plan.json",
+            "observation": "measurements/observation.json",
+            "encoding": "values: one entry a measured table, little-endian whole numbers (int8 ... int64) in base64, row by row; "
+            "divide by grid",
+            "grid": measurements.grid,
+            "variance": "of a query of weight 1, in squared rows (or squared units of the measure); a row of weight w has 1/w^2 of it",
+            "tables": measured_tables(measurements) if few else "listed in measurements/tables.csv",
+        },
+        "expected_error": {
+            "total_squared_error": None if promise is None else promise.total_squared_error,
+            "lower_bound": None if promise is None else promise.lower_bound,
+            "times_the_least_possible": words.goodness(release.plan),
+            "meaning": "sum over all answers of weight squared times variance; errors of sums count in units of the most that one row can "
+            "add",
+            "error_bars_are_as_promised": as_promised,
+            **({} if release.finding.linear else {"note": _NOT_PROMISED}),
+        },
     }
 
 
 def _post_processing(release: Release) -> dict[str, Any]:
-    if not release.options.biased:
-        step, least = exact_rule(release.options)
-        made = f"rounded to multiples of {step}" if step else "not rounded"
-        if not release.finding.linear:
-            return {"columns": [], "note": _DECIDED_POST_PROCESSING % made}
-        return {"columns": [], "note": f"answer is unbiased least squares; it is {made}{', and it may be negative' * (least is None)}."}
+    """The optional columns, and how answers are rounded and which are left out."""
+    options, (step, least) = release.options, exact_rule(release.options)
+    used = {release.tables.projection(product) for product in release.workload} if options.non_negative else ()
     columns: dict[str, Any] = {}
-    if release.options.non_negative:
-        used = {release.tables.projection(product) for product in release.workload}
+    if options.non_negative:
         columns["answer_non_negative"] = {method: text for method, text in PROJECTIONS.items() if method in used}
-    if release.options.integer:
-        source = "answer_non_negative where that is there, else answer" if release.options.non_negative else "answer"
-        columns["answer_integer"] = (
-            f"{source}, in whole rows or multiples of the measure's unit: tables of cells by largest remainders, so that they keep their "
-            "rounded total, others to the nearest; where levels are asked for and one table has the cells of all others, from the total "
-            "down instead, so that all tables agree"
-        )
-    if release.options.nnls:
-        columns["answer_nnls"] = (
-            "non-negative least squares over the joint table of all measurements, its total fixed to its own estimate (at least 0); it "
-            "agrees across tables"
-        )
-        columns["nnls_rmse"] = (
-            f"root mean square error of answer_nnls in {REPETITIONS} simulated releases in which the estimate itself was the truth; it "
-            "depends on the data and is no promise of the plan"
-        )
-    if release.options.local_non_negative:
-        columns["answer_local"] = (
-            "the nearest tables, in the likelihood of the noise, that have no cell below 0 and agree with each other, the total fixed to "
-            "its own estimate (at least 0); no errors are known for them"
-        )
-    return {"columns": columns, "note": " ".join(words.post_processing_words(release))}
-
-
-def _beside(release: Release) -> dict[str, Any]:
-    """What was made of the tables, and where it is: statistics, answers of SQL and covariances; nothing of what was not asked for."""
-    statistics = [
-        {
-            "query": made.id,
-            "name": made.name,
-            "asked": made.statistic.to_json(),
-            "tables": [product.name for product in release.plan.workload.tables_of(made.statistic)],
-            "files": statistic_file(release, made),
-            "key_columns": made.key_columns(),
-            "values": made.cells,
-            "meaning": _MEANINGS[made.statistic.kind],
-        }
-        for made in release.statistics
-    ]
-    statements = [{"sql": text, "files": statement_file(number)} for number, text in enumerate(release.options.statements, 1)]
-    covariances = {
-        "tables": [{"query": key, "files": f"covariances/{key}"} for key in release.options.covariances],
-        "meaning": "of the noise in two answers of one table, numbered from 1 in row-major order, each pair once; squared rows or "
-        "amounts. The variance of a sum of answers is the sum of their covariances, both orders counted.",
-    }
-    made = {"statistics": statistics, "statements": statements, "covariances": release.options.covariances and covariances}
-    return {name: value for name, value in made.items() if value}
+    if options.integer:
+        source = "answer_non_negative where that is there, else answer" if options.non_negative else "answer"
+        columns["answer_integer"] = _MEANINGS["answer_integer"] % source
+    columns |= {name: _MEANINGS[name] for name in ("answer_nnls", "nnls_rmse", "answer_local") if name in options.some}
+    made = f"rounded to multiples of {step}" if step else "not rounded"
+    note = f"answer is unbiased least squares; it is {made}{', and it may be negative' * (least is None)}."
+    if options.biased:
+        note = " ".join(words.post_processing_words(release))
+    elif not release.finding.linear:
+        note = _DECIDED_POST_PROCESSING % made
+    value: dict[str, Any] = {"columns": columns or [], "note": note}
+    if not options.rounds:
+        return value
+    facts: dict[str, Any] = {}
+    if step:
+        facts = {"multiples_of": str(step), "added_to_half_widths": float(step) / 2}
+        facts["standard_error_of_rounding"] = round(float(step) / math.sqrt(12), 3 - math.floor(math.log10(float(step))))
+    if least is not None:
+        facts["left_out_below"] = str(least)
+    facts["note"] = (
+        "post-processing, which protects nobody further; noise_std is of the noise alone; low and high hold both, and of an answer "
+        "that is left out high alone is given: the true one is not above it, at the level of the intervals"
+    )
+    return {**value, "rounding": facts}
 
 
 def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
+    """Where all answers are and what they mean, and what was made of them: statistics, answers of SQL and covariances, if any."""
+    options, of, plan = release.options, words.of_words(release), release.plan
     layout = (
         "one folder for every number of attributes, with parts of many tables each: query, attribute_1, value_1, ..., and the numbers"
-        if in_batches(release)
+        if len(release.tables) > MOST_TABLE_FILES
         else "one file a table: query, one key column an attribute, and the numbers"
     )
     tables = []
     for product, entry in zip(release.workload.products[:MOST_LISTED], entries, strict=False):
-        biased = {"answer_non_negative": release.tables.projection(product)} if release.options.non_negative else {}
-        tables.append({**entry.to_json(), "key_columns": key_columns(product.keys, NUMBERS), **biased})
-    return {
+        biased = {"answer_non_negative": release.tables.projection(product)} if options.non_negative else {}
+        tables.append({**entry._asdict(), "key_columns": key_columns(product.keys, NUMBERS), **biased})
+    answers = {
         "index": "tables.csv",
         "layout": layout,
-        "formats": list(release.options.formats),
+        "formats": list(options.formats),
         "unit": "rows; a sum in the measure's own unit (the whole multiples that were measured, times its unit)",
-        **({"of": of} if (of := of_words(release)) else {}),
+        **({"of": of} if of else {}),
         "columns": {
             **(_COLUMNS if release.finding.linear else _DECIDED_COLUMNS),
             "low": f"lower end of the {ENGLISH.percent(release.level)} interval",
@@ -602,3 +577,21 @@ def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
         "number_of_answers": sum(entry.answers for entry in entries),
         "tables": tables if len(entries) <= MOST_LISTED else "listed in tables.csv",
     }
+    statistics = [
+        {
+            "query": made.id,
+            "name": made.name,
+            "asked": made.statistic.to_json(),
+            "tables": [product.name for product in plan.workload.tables_of(made.statistic)],
+            "files": statistic_file(release, made),
+            "key_columns": made.key_columns(),
+            "values": made.cells,
+            "meaning": _MEANINGS[made.statistic.kind],
+        }
+        for made in release.statistics
+    ]
+    statements = [{"sql": text, "files": statement_file(number)} for number, text in enumerate(options.statements, 1)]
+    covariances = [{"query": key, "files": f"covariances/{key}"} for key in options.covariances]
+    beside: dict[str, Any] = {"statistics": statistics, "statements": statements}
+    beside |= {"covariances": {"tables": covariances, "meaning": _MEANINGS["covariances"]}} if covariances else {}
+    return {"answers": answers, **{name: value for name, value in beside.items() if value}}

@@ -14,7 +14,7 @@ from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import noises
 from leastnoise._plan import Plan
 from leastnoise._planning import goals_of, stated
-from leastnoise._release import ENGLISH, Texts, cells_save, table_words
+from leastnoise._release import ENGLISH, Texts, table_words
 from leastnoise._spec._domain import IDENTIFIER, PERSON
 from leastnoise._spec._spec import Spec, asked_about
 from leastnoise._workload import Product
@@ -111,11 +111,7 @@ def plan_warnings(what: Spec, made: Plan, said: Texts = ENGLISH) -> tuple[str, .
     return (
         *(budget_warnings(made.privacy, what.rows, said, of_targets=True) if least else ()),
         *(_without_target(what, said) if least else ()),
-        *(
-            [said.say("st_w_cells_pure" if pure else "st_w_cells")]
-            if made.privacy.max_per_cell is not None and not cells_save(noise)
-            else ()
-        ),
+        *([said.say("st_w_cells_pure" if pure else "st_w_cells")] if made.privacy.max_per_cell is not None and noise.norm == 1 else ()),
         *early_warnings(made, said),
         *crowded_warnings(made, said),
         *error_warnings(made, what.options.level, what.rows, said),
