@@ -17,10 +17,10 @@ def page(tmp_path_factory):
     """A report with a number, bars, small multiples, a table too large to draw and to be read as elements, and lines; hostile labels."""
     random = np.random.default_rng(0)
     zones = ["north", "south", "east", "<script>alert(1)</script>"]
-    domain = ln.Domain(sex=["F", "M"], zone=zones, age=ln.Integers(17, 32))
+    domain = ln.Domain(sex=["F", "M"], zone=zones, age=ln.Integers(17, 32), shop=["a", "b", "c", "d"])
     asked = ln.queries(domain) + ln.queries(domain, zone="identity") + ln.queries(domain, sex="identity", age="identity")
-    asked += ln.queries(domain, sex="identity", zone="identity", age="identity") + ln.queries(domain, sex="identity", age="prefix")
-    people = {"sex": random.choice(["F", "M"], 5000), "zone": random.choice(zones, 5000), "age": random.integers(17, 33, 5000)}
+    asked += ln.queries(domain, sex="identity", shop="identity", age="identity") + ln.queries(domain, sex="identity", age="prefix")
+    people = {"sex": random.choice(["F", "M"], 5000), "zone": random.choice(zones, 5000), "age": random.integers(17, 33, 5000), "shop": "a"}
     out = tmp_path_factory.mktemp("page") / "release"
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LEASTNOISE_CHARTS")
@@ -42,7 +42,7 @@ def test_the_report_works_in_a_browser(page, kind, tmp_path, found_by):
     assert not any(found["cut"].values()), "every column of every table is on a phone"
     assert found["rows"] == [4 + 32 + 32, 128]
     large = found["large"]
-    assert large["head"] == large["heads"] == ["sex", "zone", "age", "Answer", "± 95%"]
+    assert large["head"] == large["heads"] == ["sex", "age", "shop", "Answer", "± 95%"]
     assert (large["rows"], large["lines"], large["first"] in large["left"]) == (128, 0, True)
     assert all(row[0] == large["first"][0] for row in large["left"])
     assert found["tables"] == [1, 1]  # the search for zone leaves one table in the list, and one below it

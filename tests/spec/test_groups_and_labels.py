@@ -145,7 +145,7 @@ def test_quantiles_and_means_show_texts_too():
     plan = ln.plan(ln.quantile_queries(domain, "age", ["0.5"], by=["sex"]), ln.PureDP(9))
     people = pd.DataFrame({"sex": ["1", "2"] * 50, "age": [1, 2] * 50})
     made = ln.release(plan, people, seed=1, options=ln.Options(labels={"sex": {"1": "men"}})).statistics[0]
-    assert [row[0] for row in made.rows()] == ["men", "2"]
+    assert [names[0] for names, _ in made.rows()] == ["men", "2"]
     assert made.frame("pandas")["sex"].tolist() == ["1", "2"]
 
 
