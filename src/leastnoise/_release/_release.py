@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -380,7 +380,8 @@ def _added_up(values: Any) -> QuerySet:
     return predicates([labels])
 
 
-class TableEntry(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableEntry:
     """What the index says about a table."""
 
     query: str

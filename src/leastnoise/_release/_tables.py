@@ -253,12 +253,22 @@ def published(table: Table, options: Options) -> Table:
         return table
     rule, shape = table.rounded(step or None, least), table.answer.shape
     gone = np.isnan(rule.answer.reshape(shape))
-    rest: dict[str, Any] = {}
-    for name in ("non_negative", "integer", "nnls", "local", "nnls_rmse"):
-        if (values := getattr(table, name)) is not None:
-            rest[name] = np.where(gone, np.nan, values if name == "nnls_rmse" else multiples(values.astype(np.float64), step))
-    ends = {name: getattr(rule, name).reshape(shape) for name in ("answer", "low", "high")}
-    return replace(table, **ends, **rest, rounded_to=step)
+
+    def shown(values: Array | None, to: Fraction = step) -> FloatArray | None:
+        return None if values is None else np.where(gone, np.nan, multiples(values.astype(np.float64), to))
+
+    return replace(
+        table,
+        answer=rule.answer.reshape(shape),
+        low=rule.low.reshape(shape),
+        high=rule.high.reshape(shape),
+        non_negative=shown(table.non_negative),
+        integer=shown(table.integer),
+        nnls=shown(table.nnls),
+        nnls_rmse=shown(table.nnls_rmse, Fraction(0)),
+        local=shown(table.local),
+        rounded_to=step,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

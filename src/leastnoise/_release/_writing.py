@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
+from dataclasses import asdict, astuple, fields
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -125,7 +126,7 @@ def write_answers(release: Release, directory: Path) -> Generator[tuple[Table, T
         answers = release.answered(text)
         for ending in {"csv", *release.options.formats} & {"csv", "parquet"}:
             write_columns(answers, directory / f"{statement_file(number)}.{ending}")
-    write_rows(directory / "tables.csv", TableEntry._fields, entries)
+    write_rows(directory / "tables.csv", [each.name for each in fields(TableEntry)], map(astuple, entries))
 
 
 def write_columns(columns: Columns, path: Path) -> None:
@@ -560,7 +561,7 @@ def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
     tables = []
     for product, entry in zip(release.workload.products[:MOST_LISTED], entries, strict=False):
         biased = {"answer_non_negative": release.tables.projection(product)} if options.non_negative else {}
-        tables.append({**entry._asdict(), "key_columns": key_columns(product.keys, NUMBERS), **biased})
+        tables.append({**asdict(entry), "key_columns": key_columns(product.keys, NUMBERS), **biased})
     answers = {
         "index": "tables.csv",
         "layout": layout,
