@@ -83,15 +83,15 @@ def linear_measurements(published: Published) -> str:
         if block.limits is not None:
             raise InputError(_MBI_NEEDS + "This release cut what a row adds by a rule of its own.")
         # rows are scaled to equal noise
-        one: dict[str, Any] = {"clique": list(block.attributes), "stddev": math.sqrt(counts.variance)}
-        one["noisy_measurement"] = (noisy * block.scaling()).tolist()
+        measurement: dict[str, Any] = {"clique": list(block.attributes), "stddev": math.sqrt(counts.variance)}
+        measurement["noisy_measurement"] = (noisy * block.scaling()).tolist()
         if not all(factor.operator == Identity(factor.operator.size) and factor.even for factor in block.factors):
             entries = sum(factor.operator.rows * factor.operator.size for factor in block.factors)
             if not entries <= _MOST_ENTRIES:
                 what = f"the queries on {' x '.join(block.attributes)}"
                 raise refuse(what, entries, f"of at most {_MOST_ENTRIES} entries in their matrices")
-            one["matrices"] = [(dense(factor.operator) * np.asarray(factor.scaling)[:, None]).tolist() for factor in block.factors]
-        listed.append(one)
+            measurement["matrices"] = [(dense(factor.operator) * np.asarray(factor.scaling)[:, None]).tolist() for factor in block.factors]
+        listed.append(measurement)
     if not listed:
         raise InputError(_MBI_NEEDS + "This release measured sums alone; ask for counts too.")
     domain = measured.domain
