@@ -14,10 +14,11 @@ Madow 1949 (rounding).
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain, combinations
+from operator import itemgetter
 
 import numpy as np
 
@@ -34,13 +35,12 @@ from leastnoise._estimate._local_non_negative import (
     residual_precisions,
 )
 from leastnoise._estimate._mixture import MORE_ROUNDS, ROUNDS, Mixture, NoisyTable, fit_mixture, refit_mixture, smoothed_shares
-from leastnoise._estimate._stated import Combination, PublicCounts, Sums, as_stated, possible_cells
-from leastnoise._linop import along, apply
+from leastnoise._estimate._stated import Combination, Names, PublicCounts, Sums, as_stated, possible_cells
+from leastnoise._families import along_each
 from leastnoise._measurements import Observation
 from leastnoise._threads import Beside
 from leastnoise._workload import Product, marginals
 
-Names = tuple[str, ...]
 _REFITS, _ROUNDS, _SEED = 3, 150, 20_261_125
 _UNSEEN = 0.5  # the standard error of a share that only the model tells, beside the share itself: typical of real tables
 _EVEN_BINS = 0.5  # the part of a bin that its cells are taken to share evenly where intervals are told; the rest is as the model has it
@@ -134,13 +134,8 @@ def _in_runs(public: Sequence[PublicCounts], names: Names, std: float) -> list[N
     return noisy
 
 
-def _asked(cells: FloatArray, product: Product) -> FloatArray:
-    for axis, operator in enumerate(product.operators):
-        cells = along(apply, operator, cells, axis)
-    return cells
-
-
 def _size_class(counts: FloatArray) -> IntArray:
+    """Cells that are alike in size."""
     return np.searchsorted(_SIZES, counts)
 
 
@@ -213,7 +208,10 @@ class Modelled:
         if index is None or not self._moves:
             return cells
         table = self.measured.tables[index]
-        fit, size = self.measured.total * _binned(mixture, table), _size_class(self.measured.total * _binned(self.mixture, table))
+        fit, size = (
+            self.measured.total * _binned(mixture, table),
+            _size_class(self.measured.total * _binned(self.mixture, table)),
+        )
         beside = table.counts - fit if noise is None else table.counts + noise[index] - fit
         kept = 1 - (1 - self._like[0][len(names) - 1][size]) / self._like[2][index]
         return cells * _over_cells(1 + kept * beside / np.maximum(fit, 1e-12), table, cells.shape)
@@ -244,11 +242,11 @@ class Modelled:
     def estimate(self, product: Product) -> Answer:
         """Answers, with the error that other noise makes and, beyond it, what cells alike in size are estimated to miss."""
         names, measured = product.attributes, self.measured
-        modelled = _asked(self._cells(names, self.mixture), product)
-        moved = [_asked(self._cells(names, refit, more), product) - modelled for refit, more in self._refits]
+        modelled = along_each(product.operators, self._cells(names, self.mixture))
+        moved = [along_each(product.operators, self._cells(names, refit, more)) - modelled for refit, more in self._refits]
         within = self._moves and any(set(names) <= set(table) for table in self.asked)
         table = self._tables.marginal if within else partial(self.measured.counts, self.mixture)
-        values = _asked(as_stated(table, names, self.impossible, self.public), product)
+        values = along_each(product.operators, as_stated(table, names, self.impossible, self.public))
         noise = np.mean(np.square(moved), axis=0) + (values / measured.total * measured.total_std) ** 2
         answer = Answer(values, np.sqrt(np.maximum(noise, 1e-12)), np.sqrt(self._missed(product)))
         return _stated(answer, product, self.impossible, self.public)
@@ -273,9 +271,7 @@ class Modelled:
             likely = cells + _EVEN_BINS * (held / widths - cells)
             # As if what a bin's count misses were of each cell by itself, and all of its rows in one of them.
             cells = of_bins * cells**2 + np.where(widths == 1, 0.0, untold + likely * (held - likely))
-        for axis, operator in enumerate(product.operators):
-            cells = along(apply, operator, cells, axis)
-        return np.abs(cells)
+        return np.abs(along_each(product.operators, cells))
 
 
 def _over_cells(values: FloatArray, table: NoisyTable, shape: Sequence[int]) -> FloatArray:
@@ -301,7 +297,7 @@ def _stated(answer: Answer, product: Product, impossible: Sequence[Combination],
     if not impossible and not public:
         return answer
     cells = [product.domain.kind(name).size for name in product.attributes]
-    never = _asked(possible_cells(impossible, product.attributes, cells).astype(np.float64), product) == 0
+    never = along_each(product.operators, possible_cells(impossible, product.attributes, cells).astype(np.float64)) == 0
     known = never | any(table.answers(product) for table in public)
     missed = None if answer.approximation_std is None else np.where(known, 0.0, answer.approximation_std)
     return Answer(np.where(never, 0.0, answer.values), np.where(known, 0.0, answer.noise_std), missed)
@@ -326,139 +322,120 @@ class Moved:
         """The model of an observation; it is fitted once."""
         return Moved(Estimate(observation, public), tables, impossible)
 
-    def _components(self, table: Callable[[Names], FloatArray]) -> dict[Names, FloatArray]:
-        """Residual components of all tables."""
-        parts: dict[Names, FloatArray] = {}
-        for names in self.tables:
-            for tau, part in residual_parts(table(names), names).items():
-                parts.setdefault(tau, part)
-        return parts
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        asked, domain = {*chain.from_iterable(self.tables)}, self.least_squares.observation.measurements.domain
+        return {name: domain.kind(name).size for name in domain.names if name in asked}
 
     @cached_property
     def _parts(self) -> dict[Names, FloatArray]:
-        return self._components(self.least_squares.marginal)
+        """Residual components of the least-squares tables."""
+        return _components(self.least_squares.marginal, self.tables)
 
     @cached_property
     def _precision(self) -> dict[Names, float]:
         return residual_precisions(self.least_squares, self._parts, None)
 
-    @cached_property
-    def _names(self) -> Names:
-        asked = set(chain.from_iterable(self.tables))
-        return tuple(name for name in self.least_squares.observation.measurements.domain.names if name in asked)
-
-    def _shape(self, names: Names) -> list[int]:
-        return [self.least_squares.observation.measurements.domain.kind(name).size for name in names]
-
     def _cells_of(self, parts: Mapping[Names, FloatArray]) -> dict[Names, FloatArray]:
         """Every attribute alone, and the tables."""
-        fitted = [*((name,) for name in self._names), *(names for names in self.tables if len(names) > 1)]
-        return {names: from_residual_parts(parts, names, self._shape(names)) for names in fitted}
+        fitted = [*((name,) for name in self._sizes), *(names for names in self.tables if len(names) > 1)]
+        return {names: from_residual_parts(parts, names, [self._sizes[name] for name in names]) for names in fitted}
 
     @cached_property
     def measured(self) -> NoisyTables:
         """Every attribute alone and all tables, each as if its cells had noise of their own."""
-        tables = []
+        names_of, tables = tuple(self._sizes), []
         for names, counts in self._cells_of(self._parts).items():
-            shape = self._shape(names)
-            cells = math.prod(shape)
-            variance = sum(self._dimension(tau) * self._variance(tau) * math.prod(self._shape(tau)) for tau in subsets(names)) / cells**2
-            indices = tuple(self._names.index(name) for name in names)
-            possible = np.where(possible_cells(self.impossible, names, shape), counts, 0.0)
-            tables.append(NoisyTable(indices, tuple(np.arange(n) for n in shape), possible, math.sqrt(max(variance, 1e-9))))
-        return NoisyTables.from_tables(self._names, tables, self.least_squares.public)
-
-    def _variance(self, tau: Names) -> float:
-        return 1 / self._precision[tau] if self._precision[tau] > 0 else 0.0
-
-    def _dimension(self, tau: Names) -> int:
-        return math.prod(n - 1 for n in self._shape(tau))
+            variance = 0.0
+            for tau in subsets(names):
+                sizes, precision = [self._sizes[name] for name in tau], self._precision[tau]
+                variance += math.prod(n - 1 for n in sizes) * (1 / precision if precision > 0 else 0.0) * math.prod(sizes)
+            possible = np.where(possible_cells(self.impossible, names, counts.shape), counts, 0.0)
+            std = math.sqrt(max(variance / counts.size**2, 1e-9))
+            tables.append(NoisyTable(tuple(map(names_of.index, names)), tuple(map(np.arange, counts.shape)), possible, std))
+        return NoisyTables.from_tables(names_of, tables, self.least_squares.public)
 
     @cached_property
     def mixture(self) -> Mixture:
         """The model."""
         return self.measured.mixture(ROUNDS)
 
-    def _of_model(self, mixture: Mixture) -> dict[Names, FloatArray]:
-        return self._components(partial(self.measured.counts, mixture))
-
     @cached_property
-    def _over(self) -> dict[Names, float]:
-        """By how many times the model misses a component by more than others, if by more than three standard errors."""
-        # Of those of two attributes and more, which alone are moved. One factor for each would follow its own noise.
-        several, model = [tau for tau in self._parts if len(tau) > 1 and self._precision[tau] > 0], self._of_model(self.mixture)
-        sizes = np.array([self._dimension(tau) for tau in several])
-        gaps = np.array([self._precision[tau] * float(((self._parts[tau] - model[tau]) ** 2).sum()) for tau in several])
-        over = gaps / np.maximum(sizes * gaps.sum() / max(sizes.sum(), 1), 1e-9) - 3 * np.sqrt(2 / sizes)
-        return dict(zip(several, np.maximum(over, 1.0).tolist(), strict=True))
+    def _published(self) -> tuple[LocallyNonNegative, float]:
+        """The tables at the part of the way to the model of least estimated risk; the mean squared error left, in units of the noise."""
+        parts, precision, random = self._parts, self._precision, np.random.default_rng(_SEED)
+        deviation = {tau: math.sqrt(1 / precision[tau]) if precision[tau] > 0 else 0.0 for tau in parts}
+        model = self._of_model(self.mixture)
+        # By how many times the model misses a component by more than others, if by more than three standard errors: of those of two
+        # attributes and more, which alone are moved. One factor for each would follow its own noise.
+        several = [tau for tau in parts if len(tau) > 1 and precision[tau] > 0]
+        dimensions = np.array([math.prod(n - 1 for n in parts[tau].shape) for tau in several])
+        gaps = np.array([precision[tau] * float(((parts[tau] - model[tau]) ** 2).sum()) for tau in several])
+        over = gaps / np.maximum(dimensions * gaps.sum() / max(dimensions.sum(), 1), 1e-9) - 3 * np.sqrt(2 / dimensions)
+        slowed = dict(zip(several, np.maximum(over, 1.0).tolist(), strict=True))
 
-    def _scaled(self, parts: Mapping[Names, FloatArray]) -> FloatArray:
-        """All components that are moved, in units of their noise."""
-        return np.concatenate([np.zeros(0), *(math.sqrt(self._precision[tau]) * parts[tau].reshape(-1) for tau in self._over)])
+        def scaled(some: Mapping[Names, FloatArray]) -> FloatArray:
+            """All components that are moved, in units of their noise."""
+            return np.concatenate([np.zeros(0), *(math.sqrt(precision[tau]) * some[tau].reshape(-1) for tau in several)])
 
-    def _between(self, parts: Mapping[Names, FloatArray], model: Mapping[Names, FloatArray], way: float) -> LocallyNonNegative:
-        """Tables between least squares and a model: never negative, and in agreement."""
-        moved = {tau: parts[tau] + way / over * (model[tau] - parts[tau]) for tau, over in self._over.items()}
-        sizes = dict(zip(self._names, self._shape(self._names), strict=True))
-        return nearest_tables({**parts, **moved}, self._precision, sizes, list(self.tables))
+        def between(some: Mapping[Names, FloatArray], towards: Mapping[Names, FloatArray], way: float) -> LocallyNonNegative:
+            """Tables between least squares and a model: never negative, and in agreement."""
+            moved = {tau: some[tau] + way / times * (towards[tau] - some[tau]) for tau, times in slowed.items()}
+            return nearest_tables({**some, **moved}, precision, self._sizes, list(self.tables))
 
-    @cached_property
-    def _chosen(self) -> tuple[float, float]:
-        """The part of the way to the model of least estimated risk, and the mean squared error that is left, in units of the noise."""
-        model, random = self._of_model(self.mixture), np.random.default_rng(_SEED)
         noises = [
-            {
-                tau: residual_parts(random.standard_normal(part.shape), tau)[tau] * math.sqrt(self._variance(tau))
-                for tau, part in self._parts.items()
-            }
+            {tau: residual_parts(random.standard_normal(part.shape), tau)[tau] * deviation[tau] for tau, part in parts.items()}
             for _ in range(_REFITS)
         ]
         refits = map(self._of_model, self.measured.refitted(self.mixture, [list(self._cells_of(noise).values()) for noise in noises]))
         noisier = [
-            (self._scaled(noise), {tau: part + noise[tau] for tau, part in self._parts.items()}, refit)
+            (scaled(noise), {tau: part + noise[tau] for tau, part in parts.items()}, refit)
             for noise, refit in zip(noises, refits, strict=True)
         ]
-        dimension = max(sum(map(self._dimension, self._over)), 1)
-
-        def risk(way: float) -> float:
-            base = self._scaled(self._components(self._between(self._parts, model, way).marginal))
-            squares = float(((base - self._scaled(self._parts)) ** 2).sum())
-            for noise, parts, refit in noisier:
-                moved = self._scaled(self._components(self._between(parts, refit, way).marginal))
-                squares += 2 * float((moved - base) @ noise) / _REFITS
-            return squares / dimension - 1
-
+        dimension, ways = max(int(dimensions.sum()), 1), list[tuple[float, float, LocallyNonNegative]]()
+        for way in _WAYS:
+            tables = between(parts, model, way)
+            base = scaled(_components(tables.marginal, self.tables))
+            squares = float(((base - scaled(parts)) ** 2).sum())
+            for noise, noisy, refit in noisier:
+                follows = scaled(_components(between(noisy, refit, way).marginal, self.tables)) - base
+                squares += 2 * float(follows @ noise) / _REFITS
+            ways.append((squares / dimension - 1, way, tables))
         # Stein's estimate for what is published: what is never negative follows less of the noise, where cells are empty.
-        least, way = min((risk(way), way) for way in _WAYS)
-        return way, min(max(least + math.sqrt(2 / dimension), (1 - way) ** 2), 1.0)
+        least, way, tables = min(ways, key=itemgetter(0, 1))
+        return tables, min(max(least + math.sqrt(2 / dimension), (1 - way) ** 2), 1.0)
 
-    @cached_property
-    def _tables(self) -> LocallyNonNegative:
-        """The tables that are published."""
-        return self._between(self._parts, self._of_model(self.mixture), self._chosen[0])
+    def _of_model(self, mixture: Mixture) -> dict[Names, FloatArray]:
+        return _components(partial(self.measured.counts, mixture), self.tables)
 
     def estimate(self, product: Product) -> Answer:
         """Answers to what lies within an asked table, and the model's to other questions."""
         names = product.attributes
         if not any(set(names) <= set(table) for table in self.tables):
             return Modelled(self.measured, (), self.impossible, self.least_squares.public).estimate(product)
-        values = _asked(as_stated(self._tables.marginal, names, self.impossible, self.least_squares.public), product)
-        noise, even = self.least_squares.estimate(product).noise_std, self.measured.total / math.prod(self._shape(names))
+        tables, left = self._published
+        values = along_each(product.operators, as_stated(tables.marginal, names, self.impossible, self.least_squares.public))
+        noise, even = self.least_squares.estimate(product).noise_std, self.measured.total / math.prod(self._sizes[name] for name in names)
         # Large cells are moved by more than small ones, in proportion to what they hold or leave; attributes alone are least squares.
         held = np.clip(np.minimum(values, self.measured.total - values), _EVEN * even, None)
-        missed = self._chosen[1] * float((noise**2).mean()) / even * held
+        missed = left * float((noise**2).mean()) / even * held
         answer = Answer(values, noise, np.sqrt(missed) if len(names) > 1 else np.zeros(product.shape))
         return _stated(answer, product, self.impossible, self.least_squares.public)
 
 
+def _components(table: Callable[[Names], FloatArray], tables: Iterable[Names]) -> dict[Names, FloatArray]:
+    """Residual components of all tables."""
+    parts: dict[Names, FloatArray] = {}
+    for names in tables:
+        for tau, part in residual_parts(table(names), names).items():
+            parts.setdefault(tau, part)
+    return parts
+
+
 def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[NoisyTables, Mixture]:
-    """The model of a release: its own, or one that is fitted to the tables of cells that its answers determine."""
-    measured = estimator.measured if isinstance(estimator, Modelled | Moved) else noisy_tables(estimator, workload)
-    return measured, measured.mixture()
-
-
-def noisy_tables(estimator: Estimator, workload: Sequence[Product]) -> NoisyTables:
-    """Every attribute that counts were asked of alone, and the tables that were asked of together, as far as cells are determined."""
+    """The model of a release: its own, or one of every attribute that counts were asked of, and of tables whose cells are determined."""
+    if isinstance(estimator, Modelled | Moved):
+        return estimator.measured, estimator.measured.mixture()
     domain = workload[0].domain
     asked = list(dict.fromkeys(product.attributes for product in workload if product.measure is None))
     names = tuple(name for name in domain.names if any(name in table for table in asked))
@@ -482,7 +459,8 @@ def noisy_tables(estimator: Estimator, workload: Sequence[Product]) -> NoisyTabl
         std = max(math.sqrt(float(np.mean(answer.std**2))), _LEAST_STD)
         positions = tuple(names.index(name) for name in table)
         tables_made.append(NoisyTable(positions, tuple(np.arange(n) for n in product.shape), answer.values.reshape(product.shape), std))
-    return NoisyTables.from_tables(names, tables_made)
+    measured = NoisyTables.from_tables(names, tables_made)
+    return measured, measured.mixture()
 
 
 def records(
