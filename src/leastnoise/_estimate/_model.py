@@ -361,26 +361,30 @@ class Moved:
         return self.measured.mixture(ROUNDS)
 
     @cached_property
+    def _over(self) -> dict[Names, float]:
+        """By how many times the model misses a component by more than others, if by more than three standard errors."""
+        # Of those of two attributes and more, which alone are moved. One factor for each would follow its own noise.
+        parts, precision, model = self._parts, self._precision, self._of_model(self.mixture)
+        several = [tau for tau in parts if len(tau) > 1 and precision[tau] > 0]
+        dimensions = np.array([math.prod(n - 1 for n in parts[tau].shape) for tau in several])
+        gaps = np.array([precision[tau] * float(((parts[tau] - model[tau]) ** 2).sum()) for tau in several])
+        over = gaps / np.maximum(dimensions * gaps.sum() / max(dimensions.sum(), 1), 1e-9) - 3 * np.sqrt(2 / dimensions)
+        return dict(zip(several, np.maximum(over, 1.0).tolist(), strict=True))
+
+    @cached_property
     def _published(self) -> tuple[LocallyNonNegative, float]:
         """The tables at the part of the way to the model of least estimated risk; the mean squared error left, in units of the noise."""
         parts, precision, random = self._parts, self._precision, np.random.default_rng(_SEED)
         deviation = {tau: math.sqrt(1 / precision[tau]) if precision[tau] > 0 else 0.0 for tau in parts}
         model = self._of_model(self.mixture)
-        # By how many times the model misses a component by more than others, if by more than three standard errors: of those of two
-        # attributes and more, which alone are moved. One factor for each would follow its own noise.
-        several = [tau for tau in parts if len(tau) > 1 and precision[tau] > 0]
-        dimensions = np.array([math.prod(n - 1 for n in parts[tau].shape) for tau in several])
-        gaps = np.array([precision[tau] * float(((parts[tau] - model[tau]) ** 2).sum()) for tau in several])
-        over = gaps / np.maximum(dimensions * gaps.sum() / max(dimensions.sum(), 1), 1e-9) - 3 * np.sqrt(2 / dimensions)
-        slowed = dict(zip(several, np.maximum(over, 1.0).tolist(), strict=True))
 
         def scaled(some: Mapping[Names, FloatArray]) -> FloatArray:
             """All components that are moved, in units of their noise."""
-            return np.concatenate([np.zeros(0), *(math.sqrt(precision[tau]) * some[tau].reshape(-1) for tau in several)])
+            return np.concatenate([np.zeros(0), *(math.sqrt(precision[tau]) * some[tau].reshape(-1) for tau in self._over)])
 
         def between(some: Mapping[Names, FloatArray], towards: Mapping[Names, FloatArray], way: float) -> LocallyNonNegative:
             """Tables between least squares and a model: never negative, and in agreement."""
-            moved = {tau: some[tau] + way / times * (towards[tau] - some[tau]) for tau, times in slowed.items()}
+            moved = {tau: some[tau] + way / times * (towards[tau] - some[tau]) for tau, times in self._over.items()}
             return nearest_tables({**some, **moved}, precision, self._sizes, list(self.tables))
 
         noises = [
@@ -392,7 +396,8 @@ class Moved:
             (scaled(noise), {tau: part + noise[tau] for tau, part in parts.items()}, refit)
             for noise, refit in zip(noises, refits, strict=True)
         ]
-        dimension, ways = max(int(dimensions.sum()), 1), list[tuple[float, float, LocallyNonNegative]]()
+        dimension = max(sum(math.prod(n - 1 for n in parts[tau].shape) for tau in self._over), 1)
+        ways = list[tuple[float, float, LocallyNonNegative]]()
         for way in _WAYS:
             tables = between(parts, model, way)
             base = scaled(_components(tables.marginal, self.tables))
