@@ -248,7 +248,7 @@ def test_tables_that_the_model_misses_follow_what_was_measured() -> None:
     assert isinstance(tables, Moved)
     assert tables._over["a0", "a1"] > 1.3
     assert tables._over["a0", "a5"] == 1
-    way, left = tables._chosen
+    way, _, left = tables._published
     risks = {}
     for other in (0.0, way, 0.9):  # the true errors of what is published
         near = tables._between(tables._parts, tables._of_model(tables.mixture), other)

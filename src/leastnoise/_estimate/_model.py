@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain, combinations
-from operator import itemgetter
 
 import numpy as np
 
@@ -371,9 +370,14 @@ class Moved:
         over = gaps / np.maximum(dimensions * gaps.sum() / max(dimensions.sum(), 1), 1e-9) - 3 * np.sqrt(2 / dimensions)
         return dict(zip(several, np.maximum(over, 1.0).tolist(), strict=True))
 
+    def _between(self, parts: Mapping[Names, FloatArray], model: Mapping[Names, FloatArray], way: float) -> LocallyNonNegative:
+        """Tables between least squares and a model: never negative, and in agreement."""
+        moved = {tau: parts[tau] + way / over * (model[tau] - parts[tau]) for tau, over in self._over.items()}
+        return nearest_tables({**parts, **moved}, self._precision, self._sizes, list(self.tables))
+
     @cached_property
-    def _published(self) -> tuple[LocallyNonNegative, float]:
-        """The tables at the part of the way to the model of least estimated risk; the mean squared error left, in units of the noise."""
+    def _published(self) -> tuple[float, LocallyNonNegative, float]:
+        """The part of the way to the model of least estimated risk, the tables there, and their mean squared error in units of the noise."""
         parts, precision, random = self._parts, self._precision, np.random.default_rng(_SEED)
         deviation = {tau: math.sqrt(1 / precision[tau]) if precision[tau] > 0 else 0.0 for tau in parts}
         model = self._of_model(self.mixture)
@@ -381,11 +385,6 @@ class Moved:
         def scaled(some: Mapping[Names, FloatArray]) -> FloatArray:
             """All components that are moved, in units of their noise."""
             return np.concatenate([np.zeros(0), *(math.sqrt(precision[tau]) * some[tau].reshape(-1) for tau in self._over)])
-
-        def between(some: Mapping[Names, FloatArray], towards: Mapping[Names, FloatArray], way: float) -> LocallyNonNegative:
-            """Tables between least squares and a model: never negative, and in agreement."""
-            moved = {tau: some[tau] + way / times * (towards[tau] - some[tau]) for tau, times in self._over.items()}
-            return nearest_tables({**some, **moved}, precision, self._sizes, list(self.tables))
 
         noises = [
             {tau: residual_parts(random.standard_normal(part.shape), tau)[tau] * deviation[tau] for tau, part in parts.items()}
@@ -399,16 +398,16 @@ class Moved:
         dimension = max(sum(math.prod(n - 1 for n in parts[tau].shape) for tau in self._over), 1)
         ways = list[tuple[float, float, LocallyNonNegative]]()
         for way in _WAYS:
-            tables = between(parts, model, way)
+            tables = self._between(parts, model, way)
             base = scaled(_components(tables.marginal, self.tables))
             squares = float(((base - scaled(parts)) ** 2).sum())
             for noise, noisy, refit in noisier:
-                follows = scaled(_components(between(noisy, refit, way).marginal, self.tables)) - base
+                follows = scaled(_components(self._between(noisy, refit, way).marginal, self.tables)) - base
                 squares += 2 * float(follows @ noise) / _REFITS
             ways.append((squares / dimension - 1, way, tables))
         # Stein's estimate for what is published: what is never negative follows less of the noise, where cells are empty.
-        least, way, tables = min(ways, key=itemgetter(0, 1))
-        return tables, min(max(least + math.sqrt(2 / dimension), (1 - way) ** 2), 1.0)
+        least, way, tables = min(ways, key=lambda tried: tried[:2])
+        return way, tables, min(max(least + math.sqrt(2 / dimension), (1 - way) ** 2), 1.0)
 
     def _of_model(self, mixture: Mixture) -> dict[Names, FloatArray]:
         return _components(partial(self.measured.counts, mixture), self.tables)
@@ -418,7 +417,7 @@ class Moved:
         names = product.attributes
         if not any(set(names) <= set(table) for table in self.tables):
             return Modelled(self.measured, (), self.impossible, self.least_squares.public).estimate(product)
-        tables, left = self._published
+        _, tables, left = self._published
         values = along_each(product.operators, as_stated(tables.marginal, names, self.impossible, self.least_squares.public))
         noise, even = self.least_squares.estimate(product).noise_std, self.measured.total / math.prod(self._sizes[name] for name in names)
         # Large cells are moved by more than small ones, in proportion to what they hold or leave; attributes alone are least squares.
