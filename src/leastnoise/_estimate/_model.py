@@ -377,7 +377,7 @@ class Moved:
 
     @cached_property
     def _published(self) -> tuple[float, LocallyNonNegative, float]:
-        """The part of the way to the model of least estimated risk, the tables there, and their mean squared error in units of the noise."""
+        """The part of the way to the model of least estimated risk, the tables there, and their squared error in units of noise."""
         parts, precision, random = self._parts, self._precision, np.random.default_rng(_SEED)
         deviation = {tau: math.sqrt(1 / precision[tau]) if precision[tau] > 0 else 0.0 for tau in parts}
         model = self._of_model(self.mixture)
